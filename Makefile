@@ -78,8 +78,8 @@ base-weights: $(VENV)/.demo  ## pre-train the tiny VT5 again, in place of the we
 	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.weights.tiny_vt5
 
 docs: $(VENV)/.test  ## write the generated pages under docs/
-	@$(BIN)/python -c 'from evaluator.error_codes import catalog; print(catalog(), end="")' > docs/errors.md
-	@$(BIN)/python -c 'from evaluator.checks import catalog; print(catalog(), end="")' > docs/checks.md
+	@$(BIN)/python -c 'from evaluator.errors.codes import catalog; print(catalog(), end="")' > docs/errors.md
+	@$(BIN)/python -c 'from evaluator.records.check_texts import catalog; print(catalog(), end="")' > docs/checks.md
 	@$(BIN)/python -c 'from evaluator.accounting.published import table; print(table(), end="")' > docs/published-settings.md
 	@$(BIN)/python -m starter_kit.conformance.counts docs/conformance.md --page-only
 	@$(BIN)/python -m tests.genuine_runs docs/genuine-runs.md --page-only

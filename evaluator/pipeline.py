@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from evaluator.checkpoints.inspection import inspect_checkpoint
 from evaluator.checkpoints.weight_changes import changed_tensors
 from evaluator.checkpoints.weight_sample import weight_sample
-from evaluator.checks import failures
 from evaluator.communication import log as communication
 from evaluator.communication import plausibility
-from evaluator.contracts import (
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import (
     AccountingResult,
     ArtifactKind,
     CommunicationResult,
@@ -33,9 +33,9 @@ from evaluator.contracts import (
     ValidationResult,
     WeightSample,
 )
-from evaluator.errors import ErrorCode, ProblemError
-from evaluator.leakage_report import LeakageResult
+from evaluator.messages.leakage import LeakageResult
 from evaluator.progress import OnProgress
+from evaluator.records.check_texts import failures
 
 if TYPE_CHECKING:
     from evaluator.docvqa.dataset import Dataset

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from evaluator.api import (
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.api import (
     ChangedText,
     RunState,
     RunStatus,
@@ -21,8 +22,7 @@ from evaluator.api import (
     SubmissionStatus,
     TrackInfo,
 )
-from evaluator.contracts import ArtifactKind
-from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.progress import OnProgress
 from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words

@@ -20,9 +20,9 @@ import torch
 import typer
 from pydantic import TypeAdapter
 
-from evaluator.contracts import CheckStatus, PrivacyRules, TrackRules
 from evaluator.errors import ProblemError
 from evaluator.mechanisms.noise import Placement
+from evaluator.messages.jobs import CheckStatus, PrivacyRules, TrackRules
 from starter_kit.compression.codecs import BUILT_IN
 from starter_kit.compression.plugin_codecs import CODECS
 from starter_kit.conformance.counts.covered_code import code_hash, method_files, settings_text

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evaluator import checks, error_codes
 from evaluator.accounting import published
+from evaluator.errors import codes as error_codes
+from evaluator.records import check_texts as checks
 from starter_kit.commands.privacy import app
 from starter_kit.settings import reference
 

@@ -23,8 +23,8 @@ from evaluator.checkpoints.header import (
     place_of,
     untied,
 )
-from evaluator.contracts import ValidationResult
 from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
+from evaluator.messages.jobs import ValidationResult
 
 MAX_PROBLEMS = 20
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from evaluator.checkpoints.header import ITEM_BYTES, Header, Tensor, read_header, untied
 from evaluator.checkpoints.weight_changes import STORED_AS, stored_numbers
-from evaluator.contracts import WeightSample
+from evaluator.messages.jobs import WeightSample
 
 PLACES = 2048
 TOLERANCE = 0.05

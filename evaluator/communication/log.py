@@ -12,8 +12,8 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import SERVER
 
 # The columns in order, each with the error code for a number that it can't hold, and with what it can.
 COLUMNS = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from evaluator.checkpoints.weight_changes import TensorChange
 from evaluator.communication.log import CommunicationTotals, Exchange
-from evaluator.contracts import Check, CheckStatus
+from evaluator.messages.jobs import Check, CheckStatus
 
 # NF4 with a float32 scale for each 64 numbers (Dettmers et al., 2023, arXiv:2305.14314): the tightest codec that runs
 # on this benchmark have used.

@@ -2,7 +2,7 @@
 
 from evaluator.leakage.results import LeakageResult
 from evaluator.leakage.statistics import Statistic
-from evaluator.leakage_report import AttackMeasure, Leakage, LeakageDetail
+from evaluator.messages.leakage import AttackMeasure, Leakage, LeakageDetail
 
 # The set is secret, and submissions are many: finer figures would reveal providers by what they change.
 STEPS_OF_ONE = 20

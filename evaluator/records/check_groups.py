@@ -14,12 +14,12 @@ from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.header import read_header
 from evaluator.checkpoints.weight_changes import TensorChange, changed_tensors
 from evaluator.checkpoints.weight_vector import weight_vector
-from evaluator.checks import CHECKS
-from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
 from evaluator.mechanisms.noise import Placement
+from evaluator.messages.jobs import Check, CheckStatus, PrivacyRules, TrackRules
 from evaluator.records import checks
 from evaluator.records.annex import Annex, read_annex
 from evaluator.records.certificate import root_of_pieces
+from evaluator.records.check_texts import CHECKS
 from evaluator.records.difference import not_applicable
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.linkage_checks import Ends, linkage

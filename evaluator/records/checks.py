@@ -1,7 +1,7 @@
 """Checks of a training record against itself, against hashes of the run's other files and against the track's rules.
 
-Each is a function of values that returns a `Check`; `evaluator.checks` describes them, and `check_groups` lists all of
-them with the files that they need.
+Each is a function of values that returns a `Check`; `check_texts` describes them, and `check_groups` lists all of them
+with the files that they need.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluator.communication.log import Exchange, read_log
-from evaluator.contracts import Check, PrivacyRules, TrackRules
 from evaluator.mechanisms.units import PrivacyUnit
+from evaluator.messages.jobs import Check, PrivacyRules, TrackRules
 from evaluator.records.annex import Annex
 from evaluator.records.difference import Difference, judge, no_power, not_applicable
 from evaluator.records.lines import RunLine, TrainingRecord

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evaluator.contracts import Check, CheckStatus
+from evaluator.messages.jobs import Check, CheckStatus
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,19 @@ from evaluator.accounting import official, pld
 from evaluator.accounting.accountant import Accountant
 from evaluator.accounting.comparison import distinct
 from evaluator.accounting.membership import membership_bounds, privacy_profiles
-from evaluator.contracts import AccountingResult, Check, CheckStatus, Epsilon, PrivacyRules, evaluator_version
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.events import Event, merged
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.noise import Placement
 from evaluator.mechanisms.sampling import Sampling
+from evaluator.messages.jobs import (
+    AccountingResult,
+    Check,
+    CheckStatus,
+    Epsilon,
+    PrivacyRules,
+    evaluator_version,
+)
 from evaluator.records.lines import RoundLine, RunLine, TrainingRecord
 
 # Each different round costs a Fourier transform. A schedule of noise or sampling may have as many steps as this.

@@ -17,7 +17,7 @@ import numpy as np
 
 from evaluator.checkpoints.weight_changes import TensorChange
 from evaluator.checkpoints.weight_vector import WeightVector, weight_vector
-from evaluator.contracts import Check
+from evaluator.messages.jobs import Check
 from evaluator.records.annex import Annex, Openings
 from evaluator.records.certificate import (
     BLOCK,

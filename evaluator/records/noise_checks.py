@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluator.contracts import Check
+from evaluator.messages.jobs import Check
 from evaluator.records import noise_tests
 from evaluator.records.annex import Annex
 from evaluator.records.certificate import drawn_openings, is_opening_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from evaluator.contracts import Check
 from evaluator.mechanisms.sampling import Binomial, Exactly, Sampling
+from evaluator.messages.jobs import Check
 from evaluator.records.annex import Annex
 from evaluator.records.counts import coin_probability, total_probability
 from evaluator.records.difference import Difference, judge, not_applicable

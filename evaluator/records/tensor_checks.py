@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from evaluator.checkpoints.weight_changes import MAX_RANK, TensorChange
-from evaluator.contracts import Check
+from evaluator.messages.jobs import Check
 from evaluator.records.difference import Difference, judge
 from evaluator.records.lines import TrainableTensor
 

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit
 
-from evaluator.contracts import OTHER_KEY, GroupScore, TestSetPart
+from evaluator.messages.jobs import OTHER_KEY, GroupScore, TestSetPart
 from evaluator.scoring.metrics import QuestionScores
 
 if TYPE_CHECKING:

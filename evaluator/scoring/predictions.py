@@ -31,7 +31,6 @@ import torch
 from pydantic import ValidationError
 
 from evaluator.checkpoints.contents import sha256_of
-from evaluator.contracts import evaluator_version
 from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.docvqa.inference import (
     Answerer,
@@ -44,8 +43,9 @@ from evaluator.docvqa.inference import (
 from evaluator.docvqa.loading import Shard, shards
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5
+from evaluator.errors.traces import trace_of
+from evaluator.messages.jobs import evaluator_version
 from evaluator.progress import OnProgress, ignore_progress
-from evaluator.traces import trace_of
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized

@@ -17,8 +17,8 @@ from uuid import uuid4
 
 import requests
 
-from evaluator.contracts import ArtifactRef
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactRef
 
 logger = logging.getLogger(__name__)
 # At DEBUG it would log every URL.

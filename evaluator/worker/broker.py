@@ -27,7 +27,7 @@ from kombu import Queue
 from kombu.transport import virtual
 from kombu.utils.json import dumps, loads
 
-from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE
+from evaluator.messages.jobs import EVALUATOR_QUEUE, SCORING_QUEUE
 
 logger = logging.getLogger(__name__)
 

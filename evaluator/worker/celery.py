@@ -7,9 +7,9 @@ from typing import Any
 
 from celery import Celery
 
-from evaluator.contracts import INTAKE_QUEUE, Progress, StepReport
 from evaluator.logs import log_tasks_in_context, logging_settings
-from evaluator.signed_messages import sign
+from evaluator.messages.jobs import INTAKE_QUEUE, Progress, StepReport
+from evaluator.messages.signed import sign
 from evaluator.worker.broker import is_rabbitmq, worker_settings
 
 # Without the fixups: Celery would load the site beside the worker wherever the environment names its settings.

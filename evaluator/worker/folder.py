@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from evaluator.contracts import STEP_ARTIFACTS, EvaluationJob, LeakageSet, Step
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import STEP_ARTIFACTS, EvaluationJob, LeakageSet, Step
 from evaluator.worker.artifacts import fetch
 from evaluator.worker.step_process import StepRequest
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kombu.exceptions import OperationalError
 
-from evaluator.contracts import PROGRESS_TASK, EvaluationJob, Progress
+from evaluator.messages.jobs import PROGRESS_TASK, EvaluationJob, Progress
 from evaluator.worker.celery import WORKER_NAME, send_to_site
 from evaluator.worker.time_left import Pace
 

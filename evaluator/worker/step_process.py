@@ -11,7 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from evaluator.contracts import (
+from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.errors.traces import trace_of
+from evaluator.messages.base import Message
+from evaluator.messages.jobs import (
     MODEL_STEPS,
     ArtifactKind,
     Outcome,
@@ -21,10 +24,7 @@ from evaluator.contracts import (
     TrackRules,
     WeightSample,
 )
-from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.messages import Message
 from evaluator.pipeline import StepInputs, run_step
-from evaluator.traces import trace_of
 
 # Progress is sent no more often.
 PROGRESS_S = 0.2

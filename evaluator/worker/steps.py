@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evaluator.contracts import MODEL_STEPS, EvaluationJob, Step
+from evaluator.messages.jobs import MODEL_STEPS, EvaluationJob, Step
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Sandbox, SandboxError
 from evaluator.worker.artifacts import FetchError

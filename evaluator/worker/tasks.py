@@ -13,7 +13,7 @@ from celery.signals import worker_ready
 from kombu.exceptions import OperationalError
 from pydantic import ValidationError
 
-from evaluator.contracts import (
+from evaluator.messages.jobs import (
     REPORT_TASK,
     STEP_TASK,
     EvaluationJob,

@@ -13,8 +13,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
 from django.conf import settings
 
-from evaluator.contracts import INTAKE_QUEUE
 from evaluator.logs import log_tasks_in_context
+from evaluator.messages.jobs import INTAKE_QUEUE
 
 WATCH_TASK = "portal.watch_evaluations"
 CLEAN_UP_TASK = "portal.clean_up"

@@ -7,8 +7,8 @@ from django.views.generic import RedirectView
 
 from portal import well_known
 from portal.evaluation import urls as evaluation
-from portal.leaderboard import urls as leaderboard
 from portal.operations import views as operations
+from portal.pages import urls as leaderboard
 from portal.submissions import urls as submissions
 from portal.teams import urls as teams
 
@@ -31,7 +31,7 @@ urlpatterns = [
     path("robots.txt", well_known.robots_txt, name="robots_txt"),
     path(".well-known/security.txt", well_known.security_txt, name="security_txt"),
     # The home page shows both leaderboards.
-    path("", include("portal.leaderboard.urls")),
+    path("", include("portal.pages.urls")),
     path("account/", include("portal.accounts.urls")),
     path("", include("portal.notifications.urls")),
     path("account/", include("allauth.account.urls")),

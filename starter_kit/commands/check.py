@@ -13,7 +13,7 @@ from starter_kit.reporting.rounding import rounded_up
 from starter_kit.settings.track_rules import BUDGETS, DELTA, MAX_ROUNDS, RULE
 
 if TYPE_CHECKING:
-    from evaluator.contracts import StepResult, TrackRules
+    from evaluator.messages.jobs import StepResult, TrackRules
     from starter_kit.evaluation.steps import StepOutcome
 
 TRACKS = ("track-1", "track-2")
@@ -46,7 +46,7 @@ def check(
     ] = None,
 ) -> None:
     """Run the checks that the workers run, on your own disk, and list everything that they would reject."""
-    from evaluator.contracts import PrivacyRules, TrackRules
+    from evaluator.messages.jobs import PrivacyRules, TrackRules
     from starter_kit.evaluation.steps import check_run, require_record, require_run
     from starter_kit.runs.folder import RunFolder, budget_of
 
@@ -95,8 +95,8 @@ def _require_known(track: str) -> None:
 
 
 def _print_outcome(outcome: "StepOutcome", rules: "TrackRules") -> None:
-    from evaluator.checks import CHECKS
-    from evaluator.contracts import AccountingResult, CommunicationResult
+    from evaluator.messages.jobs import AccountingResult, CommunicationResult
+    from evaluator.records.check_texts import CHECKS
 
     result = outcome.result
     if result is None:
@@ -112,7 +112,7 @@ def _print_outcome(outcome: "StepOutcome", rules: "TrackRules") -> None:
 
 
 def _detail(result: "StepResult", rules: "TrackRules") -> str:
-    from evaluator.contracts import AccountingResult, CommunicationResult, ValidationResult
+    from evaluator.messages.jobs import AccountingResult, CommunicationResult, ValidationResult
 
     if isinstance(result, ValidationResult):
         return f", {len(result.changed)} of {result.tensors} tensors differ from the base weights"

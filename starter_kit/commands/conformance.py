@@ -9,7 +9,7 @@ from starter_kit.commands.app import new_app
 from starter_kit.console import EXIT_REJECTED, console, exit_on_problem, log, print_lines, print_problems
 
 if TYPE_CHECKING:
-    from evaluator.examinations import ConformanceTest
+    from evaluator.messages.examinations import ConformanceTest
     from starter_kit.conformance.results import Result
 
 EXIT_FAILED = 1

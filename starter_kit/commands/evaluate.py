@@ -13,7 +13,7 @@ from starter_kit.commands.options import BaseFolder, DataFolder
 from starter_kit.console import console, exit_on_problem, print_lines, progress
 
 if TYPE_CHECKING:
-    from evaluator.contracts import GroupScore, ScoringResult
+    from evaluator.messages.jobs import GroupScore, ScoringResult
     from evaluator.pipeline import StepOutput
 
 SCORES = ("questions", "ANLS", "95 % interval", "accuracy")
@@ -40,7 +40,7 @@ def evaluate(
     split: Annotated[Split, typer.Option(help="Which questions of the data folder.")] = Split.VALID,
 ) -> None:
     """Score a checkpoint with the evaluator's own code. A run folder keeps the score, for its report and `compare`."""
-    from evaluator.contracts import ArtifactKind
+    from evaluator.messages.jobs import ArtifactKind
     from starter_kit.evaluation.scores import score_checkpoint
     from starter_kit.reporting.report import write_report
     from starter_kit.runs.folder import RunFolder
@@ -58,7 +58,7 @@ def evaluate(
 
 def print_scores(output: "StepOutput[ScoringResult]", split: str) -> None:
     """Print the means over the split and, where there are any, those over its groups of questions."""
-    from evaluator.contracts import ScoringDetail
+    from evaluator.messages.jobs import ScoringDetail
     from evaluator.scoring.metrics import cut
 
     result, detail = output.result, output.detail

@@ -66,9 +66,9 @@ def leakage(
     Members are the providers that dataset.json lists with a client; the split needs pages of others as well. Everything
     stays on this machine: table, plots and examples are written to RUN/leakage.
     """
-    from evaluator.contracts import ArtifactKind
     from evaluator.docvqa.dataset import Dataset
     from evaluator.leakage.models import Options, assess_checkpoint
+    from evaluator.messages.jobs import ArtifactKind
     from starter_kit.reporting.leakage import write_leakage
     from starter_kit.runs.folder import RunFolder
 
@@ -98,9 +98,9 @@ def leakage(
 
 
 def _references(runs: list[Path], folders: list[Path], base: Path, split: str) -> "list[ProviderFeatures]":
-    from evaluator.contracts import ArtifactKind
     from evaluator.docvqa.dataset import Dataset
     from evaluator.leakage.models import reference_features
+    from evaluator.messages.jobs import ArtifactKind
     from starter_kit.runs.folder import RunFolder
 
     if len(runs) != len(folders):

@@ -9,13 +9,13 @@ from typing import Annotated, TypeVar
 import typer
 from rich.table import Table
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.events import Event, Release
 from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
 from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Poisson
 from evaluator.mechanisms.values import MAX_ROUNDS
+from evaluator.messages.jobs import ArtifactKind
 from starter_kit.commands.app import new_app
 from starter_kit.commands.options import RunDirectory, require_number
 from starter_kit.console import console, exit_on_problem, print_lines
@@ -184,7 +184,7 @@ def explain(
     ] = False,
 ) -> None:
     """Explain what each check finds, means and can't detect. Other files of the run are found beside the record."""
-    from evaluator.contracts import PrivacyRules, TrackRules
+    from evaluator.messages.jobs import PrivacyRules, TrackRules
     from evaluator.pipeline import WEIGHTS
     from evaluator.records.check_groups import RunFile
     from evaluator.records.reading import read_record

@@ -38,7 +38,7 @@ def open_(run: RunDirectory, challenge: Challenge) -> None:
 @app.command("run")
 def run_(run: RunDirectory, data: DataFolder, base: BaseFolder, challenge: Challenge) -> None:
     """Train the opened round again and compare it with the run, as the organizers do."""
-    from evaluator.contracts import ArtifactKind
+    from evaluator.messages.jobs import ArtifactKind
     from starter_kit.replay.examination import ReplayInputs, examine
     from starter_kit.replay.training import train_round
     from starter_kit.runs.folder import OPENING, SETTINGS, RunFolder

@@ -58,8 +58,8 @@ def submit(
     In a track with privacy budgets, the site draws a challenge when it has a run's record; the run's annex is made from
     it, and what the run kept for that (its folder `vectors`) is deleted once everything is submitted.
     """
-    from evaluator.api import ChangedText, RunState
     from evaluator.errors import ErrorCode, ProblemError
+    from evaluator.messages.api import ChangedText, RunState
     from starter_kit.submitting import discard_private_files, prepare, register_keys, send, watch
 
     with exit_on_problem():

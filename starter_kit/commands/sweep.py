@@ -72,7 +72,7 @@ def sweep(
 
 def _train(trial: "Trial", files: RunFiles, key: Path | None) -> None:
     """Train and score a run, as far as it isn't done yet."""
-    from evaluator.contracts import ArtifactKind
+    from evaluator.messages.jobs import ArtifactKind
     from starter_kit.evaluation.scores import score_checkpoint
     from starter_kit.reporting.metrics import SUMMARY, read_summary
     from starter_kit.reporting.report import write_report

@@ -9,6 +9,6 @@ app = new_app()
 @app.command()
 def version() -> None:
     """Print the version; scores are stamped with it."""
-    from evaluator.contracts import evaluator_version
+    from evaluator.messages.jobs import evaluator_version
 
     print_lines(evaluator_version())

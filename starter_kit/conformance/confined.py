@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.examinations import ConformanceTest
+from evaluator.messages.examinations import ConformanceTest
 from evaluator.sandbox.judging import run_judge
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Ending, Sandbox, SandboxError

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from evaluator.examinations import ConformanceTest, Verdict
+from evaluator.messages.examinations import ConformanceTest, Verdict
 from starter_kit.conformance.claims import Claims, Participation
 from starter_kit.conformance.session import Observation, ObservedRun, Releases, releases_of
 from starter_kit.conformance.statistics import (

@@ -15,8 +15,8 @@ from functools import cached_property
 import torch
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.examinations import ConformanceTest, Verdict
 from evaluator.mechanisms.units import PrivacyUnit
+from evaluator.messages.examinations import ConformanceTest, Verdict
 from starter_kit.conformance.claims import Claims, Participation, unsupported
 from starter_kit.conformance.contributions import (
     Reading,

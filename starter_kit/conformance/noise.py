@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from evaluator.examinations import ConformanceTest
+from evaluator.messages.examinations import ConformanceTest
 from starter_kit.conformance.claims import Claims
 from starter_kit.conformance.session import Releases
 from starter_kit.conformance.statistics import (

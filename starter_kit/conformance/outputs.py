@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluator.examinations import ConformanceTest, Verdict
+from evaluator.messages.examinations import ConformanceTest, Verdict
 from starter_kit.conformance.session import Observation
 from starter_kit.conformance.statistics import Array, measured, not_made
 from starter_kit.conformance.subject import Rounds

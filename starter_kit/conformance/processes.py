@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.examinations import ConformanceTest, Verdict
+from evaluator.messages.examinations import ConformanceTest, Verdict
 from starter_kit.conformance.results import Inputs, Result
 from starter_kit.conformance.statistics import judged, normal, not_made
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluator.examinations import ConformanceTest, Verdict
+from evaluator.messages.examinations import ConformanceTest, Verdict
 from starter_kit.conformance.claims import Participation
 from starter_kit.conformance.contributions import readings_of
 from starter_kit.conformance.session import Observation, ObservedRun, units_of

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import SERVER
 from starter_kit.compression.codecs import codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.conformance.claims import Claims, claims_of, unsupported

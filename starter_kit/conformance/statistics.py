@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from evaluator.examinations import ConformanceTest, Verdict
+from evaluator.messages.examinations import ConformanceTest, Verdict
 
 Array = NDArray[np.float64]
 

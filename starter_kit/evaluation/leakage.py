@@ -5,11 +5,11 @@ from pathlib import Path
 from evaluator.accounting.membership import membership_bounds, privacy_profiles
 from evaluator.auditing.audit import AuditResult, Claim, audit, provider_scores
 from evaluator.auditing.escrow import SPLIT, Escrow
-from evaluator.contracts import ArtifactKind
 from evaluator.docvqa.dataset import Dataset
 from evaluator.leakage.models import losses_of
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.values import MAX_ROUNDS
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.progress import OnProgress
 from evaluator.records.epsilon import releases
 from starter_kit.runs.folder import FILES, RunFolder

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from evaluator.checks import CHECKS
-from evaluator.contracts import AccountingResult, ArtifactKind, Check, CheckStatus
 from evaluator.errors import ProblemError
+from evaluator.messages.jobs import AccountingResult, ArtifactKind, Check, CheckStatus
 from evaluator.pipeline import StepInputs, count_communication
 from evaluator.progress import ignore_progress
 from evaluator.records.check_groups import GROUPS, Case, CheckGroup, RunFile
+from evaluator.records.check_texts import CHECKS
 from evaluator.records.epsilon import account
 from starter_kit.reporting.rounding import rounded_up
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from evaluator.contracts import ArtifactKind, ScoringResult, TrackRules
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind, ScoringResult, TrackRules
 from evaluator.pipeline import StepInputs, StepOutput, score
 from evaluator.progress import OnProgress
 

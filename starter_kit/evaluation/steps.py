@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluator.contracts import AccountingResult, ArtifactKind, Step, StepResult, TrackRules
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.jobs import AccountingResult, ArtifactKind, Step, StepResult, TrackRules
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.runs.folder import FILES, RunFolder

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from evaluator.checkpoints.header import read_header
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from starter_kit.compression.peft_files import ADAPTER_CONFIG, ADAPTER_WEIGHTS, is_adapter
 from starter_kit.exporting.model_card import Origin, model_card
 from starter_kit.reporting.files import read_file

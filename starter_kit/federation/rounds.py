@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from evaluator.communication.log import LogEntry
-from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import SERVER
 from evaluator.records.round_keys import DrawKeys
 from starter_kit.dp.keystream import drawing_from
 from starter_kit.federation.beside import BESIDE, NOTHING, Beside

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import SERVER
 from starter_kit.federation.client_state import Kept
 from starter_kit.federation.rounds import TRAIN, Channel, ClientUpdate, Message, Reply, Request
 from starter_kit.federation.wire import Wire

@@ -12,7 +12,7 @@ from time import perf_counter
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.examinations import ReplayReport
+from evaluator.messages.examinations import ReplayReport
 from evaluator.sandbox.judging import run_judge
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Sandbox, SandboxError

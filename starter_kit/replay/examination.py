@@ -83,7 +83,7 @@ def examine(inputs: ReplayInputs, train: Train) -> Replayed:
         train: Trains a round.
 
     Raises:
-        ProblemError: (`E_REPLAY_…`) The round isn't what the record says: see `evaluator.error_codes`; or a file can't
+        ProblemError: (`E_REPLAY_…`) The round isn't what the record says: see `evaluator.errors.codes`; or a file can't
             be read.
     """
     record = read_record(inputs.record, max_rounds=MAX_ROUNDS)

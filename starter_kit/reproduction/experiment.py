@@ -15,8 +15,8 @@ import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import BaseModel, ConfigDict
 
-from evaluator.contracts import ArtifactKind, evaluator_version
 from evaluator.docvqa.vt5 import WEIGHTS
+from evaluator.messages.jobs import ArtifactKind, evaluator_version
 from evaluator.progress import ignore_progress
 from starter_kit.data.forms import FormSettings, generate
 from starter_kit.evaluation.scores import score_checkpoint

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.values import MAX_ROUNDS
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.records.annex import Annex, read_annex, write_annex
 from evaluator.records.lines import TrainingRecord
 from starter_kit.reporting.files import fsync_path

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluator.checkpoints.sharding import INDEX, check_same, join, read_index, shard_names
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.reading import read_record
 from starter_kit.console import log

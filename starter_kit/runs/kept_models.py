@@ -13,7 +13,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.reporting.files import fsync_path
 from starter_kit.reporting.metrics import RoundMetrics, best_round

@@ -27,8 +27,8 @@ from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
 from evaluator.communication.log import write_log
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from starter_kit.reporting.files import fsync_path, replace_file
 from starter_kit.reporting.metrics import METRICS, SUMMARY, RoundMetrics, read_metrics, write_metrics
 from starter_kit.runs.folder import FILES

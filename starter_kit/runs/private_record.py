@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from torch import Tensor
 
 from evaluator.checkpoints.contents import sha256_of
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.records.annex import AdapterValues, Annex, write_annex
 from evaluator.records.certificate import Floats, vector_root
 from evaluator.records.lines import (

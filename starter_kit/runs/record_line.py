@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from evaluator.checkpoints.contents import sha256_of
-from evaluator.contracts import evaluator_version
+from evaluator.messages.jobs import evaluator_version
 from evaluator.records.certificate import vector_root
 from evaluator.records.lines import Codec, RunLine, TrainableTensor
 from starter_kit.dp.guarantee import accounting_problems

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.contracts import ScoringResult, evaluator_version
 from evaluator.docvqa.dataset import Dataset
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ScoringResult, evaluator_version
 from evaluator.scoring.metrics import GoldAnswers, QuestionScores
 from starter_kit.dp.guarantee import Guarantee
 from starter_kit.federation.rounds import Round

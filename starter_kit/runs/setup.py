@@ -18,8 +18,8 @@ from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.threads import set_threads_for
 from evaluator.docvqa.vt5 import WEIGHTS
-from evaluator.error_codes import EXPLANATIONS
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.errors.codes import EXPLANATIONS
 from evaluator.records.checks import FRAMING
 from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.communication.log import append_to_log
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from starter_kit.federation.rounds import Round
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.reporting.files import fsync_path

@@ -6,7 +6,7 @@ Example::
     for track in client.tracks():
         print(track.slug, track.closed_because or "open")
 
-The messages are those of `evaluator.api`, which the site itself answers with.
+The messages are those of `evaluator.messages.api`, which the site itself answers with.
 """
 
 import time
@@ -18,7 +18,8 @@ from uuid import UUID
 import requests
 from pydantic import TypeAdapter, ValidationError
 
-from evaluator.api import (
+from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.api import (
     ChangedText,
     IssuedRunToken,
     NewRun,
@@ -43,7 +44,6 @@ from evaluator.api import (
     UploadStatus,
     WantedParts,
 )
-from evaluator.errors import ErrorCode, Problem, ProblemError
 
 TIMEOUT_S = (10, 120)
 TRIES = 6

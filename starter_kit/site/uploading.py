@@ -7,9 +7,9 @@ from pathlib import Path
 from threading import Lock
 from uuid import UUID
 
-from evaluator.api import NewUpload, PartUrl, StoredArtifact, UploadPart, UploadStatus
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.api import NewUpload, PartUrl, StoredArtifact, UploadPart, UploadStatus
+from evaluator.messages.jobs import ArtifactKind
 from starter_kit.site.client import SiteClient
 
 # What the site cuts files into unless they are huge.

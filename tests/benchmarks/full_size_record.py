@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.communication.log import LogEntry, write_log
-from evaluator.contracts import SERVER, ArtifactKind, PrivacyRules, TrackRules
 from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Poisson
+from evaluator.messages.jobs import SERVER, ArtifactKind, PrivacyRules, TrackRules
 from evaluator.records.annex import Annex, Openings, write_annex
 from evaluator.records.certificate import BLOCK, Floats, Opening, drawn_blocks, open_blocks, vector_root
 from evaluator.records.lines import EndLine, RunLine, TrainableTensor

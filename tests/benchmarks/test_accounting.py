@@ -20,9 +20,9 @@ from opacus.accountants.utils import get_noise_multiplier
 
 from evaluator.accounting import pld, rdp
 from evaluator.accounting.calibration import noise_multiplier
-from evaluator.contracts import PrivacyRules
 from evaluator.mechanisms.events import Event, PoissonGaussian
 from evaluator.mechanisms.sampling import Poisson
+from evaluator.messages.jobs import PrivacyRules
 from evaluator.records.epsilon import account
 from evaluator.records.lines import EndLine, TrainingRecord
 from tests.evaluator.records.factories import round_line, run_line

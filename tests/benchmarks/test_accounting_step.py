@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from tests.benchmarks import full_size_record
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
@@ -30,7 +30,7 @@ from pathlib import Path
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 from evaluator.checkpoints.contents import sha256_of
-from evaluator.contracts import ArtifactKind, Step
+from evaluator.messages.jobs import ArtifactKind, Step
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records import check_groups
 from tests.benchmarks.full_size_record import CHALLENGE, RULES

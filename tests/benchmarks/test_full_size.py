@@ -22,7 +22,7 @@ MAX_INTAKE_MB, MAX_SCORING_MB = 200, 4_000
 STEP = """
 import json, sys, time
 from pathlib import Path
-from evaluator.contracts import ArtifactKind, Step, TrackRules
+from evaluator.messages.jobs import ArtifactKind, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step
 
 step, checkpoint, reference, data = sys.argv[1], *map(Path, sys.argv[2:])

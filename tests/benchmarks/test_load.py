@@ -21,8 +21,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from evaluator.contracts import Check, CheckStatus, TrustLevel
-from evaluator.results import RunResults
+from evaluator.messages.jobs import Check, CheckStatus, TrustLevel
+from evaluator.messages.results import RunResults
 from portal.challenge.models import Ranking, Track
 from portal.evaluation.models import Evaluation
 from portal.reviews.models import Decision, ProofReview

@@ -23,7 +23,7 @@ from uuid import UUID
 import psutil
 import pytest
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.standalone.stack import Stack
 from portal.uploads.unfinished_file import CHUNK_BYTES
 from starter_kit.site.client import SiteClient

@@ -17,7 +17,7 @@ TOLERANCE = 1.01  # of the resident memory, which moves by pages
 WORKER = """
 import sys
 from pathlib import Path
-from evaluator.contracts import ArtifactKind, Step, TrackRules
+from evaluator.messages.jobs import ArtifactKind, Step, TrackRules
 from evaluator.docvqa.vt5 import VT5
 from evaluator.pipeline import StepInputs, run_step
 from tests.evaluator.docvqa.factories import make_dataset, make_model, make_tokenizer

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.error_codes import EXPLANATIONS
 from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
+from evaluator.errors.codes import EXPLANATIONS
 
 
 @pytest.mark.parametrize("code", ErrorCode)

@@ -11,8 +11,8 @@ import pytest
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.header import read_header
-from evaluator.checks import CHECKS
-from evaluator.contracts import (
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import (
     STEP_ARTIFACTS,
     AccountingResult,
     ArtifactKind,
@@ -25,9 +25,9 @@ from evaluator.contracts import (
     TrackRules,
     ValidationResult,
 )
-from evaluator.errors import ErrorCode, ProblemError
-from evaluator.leakage_report import Leakage, LeakageDetail, LeakageResult
+from evaluator.messages.leakage import Leakage, LeakageDetail, LeakageResult
 from evaluator.pipeline import StepInputs, run_step
+from evaluator.records.check_texts import CHECKS
 from evaluator.records.lines import TrainableTensor
 from evaluator.scoring.split import Split, write_split
 from tests.evaluator.records.factories import make_record
@@ -227,7 +227,7 @@ def test_torch_is_loaded_for_scoring_only(inputs: StepInputs) -> None:
     script = """
 import sys
 from pathlib import Path
-from evaluator.contracts import ArtifactKind, Step, TrackRules
+from evaluator.messages.jobs import ArtifactKind, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step
 rules = TrackRules(reference="r", test_set="t", clients=2)
 files = {ArtifactKind.CHECKPOINT: Path(sys.argv[1]), ArtifactKind.COMMUNICATION_LOG: Path(sys.argv[2])}

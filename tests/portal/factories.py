@@ -10,9 +10,9 @@ from django.contrib.auth.models import Permission
 from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
-from evaluator.contracts import ArtifactKind, Epsilon, TrustLevel
 from evaluator.mechanisms.mechanism import SamplingRule
-from evaluator.results import RunResults
+from evaluator.messages.jobs import ArtifactKind, Epsilon, TrustLevel
+from evaluator.messages.results import RunResults
 from portal.accounts.models import User
 from portal.challenge.models import Phase, Ranking, Track
 from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState

@@ -22,7 +22,7 @@ PRELOADED = [
     "celery.worker.components",
     "celery.worker.consumer",
     "celery.worker.strategy",
-    "evaluator.contracts",
+    "evaluator.messages.jobs",
     "evaluator.docvqa.vt5",
     "evaluator.pipeline",
     "evaluator.records.epsilon",

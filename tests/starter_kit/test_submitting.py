@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from evaluator.api import ChangedText, RunState, RunStatus, SubmissionState, SubmissionStatus
-from evaluator.contracts import PROGRESS_TASK, REPORT_TASK, ArtifactKind, CheckStatus, Outcome, Step
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.api import ChangedText, RunState, RunStatus, SubmissionState, SubmissionStatus
+from evaluator.messages.jobs import PROGRESS_TASK, REPORT_TASK, ArtifactKind, CheckStatus, Outcome, Step
 from evaluator.records.signing import public_key_of
 from portal.celery import app
 from portal.challenge.models import Track

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from evaluator.contracts import AccountingResult, ArtifactKind, PrivacyRules, Step, TrackRules
+from evaluator.messages.jobs import AccountingResult, ArtifactKind, PrivacyRules, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step
 from starter_kit.runs.folder import RunFolder
 from starter_kit.runs.progress import Watcher

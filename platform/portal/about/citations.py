@@ -1,6 +1,6 @@
 """How to cite the benchmark, in the version that the site runs."""
 
-from evaluator.contracts import evaluator_version
+from evaluator.messages.jobs import evaluator_version
 from portal.ui.bibtex import entry
 
 TITLE = "PFL-DocVQA benchmark: privacy-preserving federated document visual question answering"

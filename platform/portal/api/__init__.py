@@ -1,1 +1,1 @@
-"""The REST API, version 1: thin endpoints over the services of the other apps, with the messages of `evaluator.api`."""
+"""The REST API, version 1: thin endpoints over other apps' services, with the messages of `evaluator.messages.api`."""

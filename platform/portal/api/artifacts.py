@@ -6,7 +6,7 @@ from django.conf import settings
 from ninja import Router
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.team_api import DownloadUrl, OwnArtifact
+from evaluator.messages.team_api import DownloadUrl, OwnArtifact
 from portal.api.authentication import ApiRequest, team_in
 from portal.submissions.models import Artifact
 from portal.submissions.selectors import own_submission

@@ -1,4 +1,4 @@
-"""Errors as responses: the body of each is `evaluator.api.Problems`, a list of coded problems."""
+"""Errors as responses: the body of each is `evaluator.messages.api.Problems`, a list of coded problems."""
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.forms import BaseForm

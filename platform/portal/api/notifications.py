@@ -3,7 +3,13 @@
 from django.conf import settings
 from ninja import Router, Status
 
-from evaluator.team_api import MailChoice, NewMailChoice, NotificationInfo, NotificationPage, ReadUntil
+from evaluator.messages.team_api import (
+    MailChoice,
+    NewMailChoice,
+    NotificationInfo,
+    NotificationPage,
+    ReadUntil,
+)
 from portal.api.authentication import ApiRequest
 from portal.api.errors import invalid_form
 from portal.notifications.forms import MailForm

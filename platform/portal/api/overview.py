@@ -3,8 +3,8 @@
 from django.utils import timezone
 from ninja import Router, Status
 
-from evaluator.api import Account, PhaseInfo, QuotaStatus, TrackInfo
-from evaluator.team_api import ChangedAccount
+from evaluator.messages.api import Account, PhaseInfo, QuotaStatus, TrackInfo
+from evaluator.messages.team_api import ChangedAccount
 from portal.accounts.forms import ProfileForm
 from portal.accounts.models import Scope
 from portal.accounts.services import revoke_token, update_profile

@@ -3,7 +3,7 @@
 from django.shortcuts import get_object_or_404
 from ninja import Router, Status
 
-from evaluator.api import IssuedRunToken, NewRunToken, NewSigningKey, RunTokenPage, SigningKey
+from evaluator.messages.api import IssuedRunToken, NewRunToken, NewSigningKey, RunTokenPage, SigningKey
 from portal.api.authentication import MANAGING, ApiRequest, require_token, team_in
 from portal.api.errors import invalid_form
 from portal.api.throttling import CREATION_LIMITS

@@ -6,7 +6,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from typing_extensions import override
 
-from evaluator.api import Problems
+from evaluator.messages.api import Problems
 
 REFERENCES = "#/components/schemas/{model}"
 ERROR = {

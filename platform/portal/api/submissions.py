@@ -5,7 +5,8 @@ from uuid import UUID
 from django.utils import timezone
 from ninja import Router, Status
 
-from evaluator.api import (
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.api import (
     ChangedText,
     NewRun,
     NewSubmission,
@@ -18,13 +19,12 @@ from evaluator.api import (
     SubmissionSummary,
     Withdrawal,
 )
-from evaluator.errors import ErrorCode, ProblemError
 from portal.api.authentication import ApiRequest, team_in
 from portal.api.errors import invalid_form
 from portal.api.throttling import CREATION_LIMITS
 from portal.challenge.models import Track
-from portal.evaluation import status as run_status
-from portal.evaluation.examinations import ShownExamination
+from portal.evaluation.display import status as run_status
+from portal.evaluation.examining.examinations import ShownExamination
 from portal.evaluation.services import cancel as cancel_submission
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.submissions import publication, services

@@ -4,7 +4,7 @@ from django.shortcuts import get_object_or_404
 from ninja import Router, Status
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.team_api import (
+from evaluator.messages.team_api import (
     ChangedTeam,
     NewInvitation,
     NewTeam,

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from ninja import Router, Status
 
-from evaluator.api import (
+from evaluator.messages.api import (
     NewUpload,
     PartUrl,
     PartUrls,
@@ -14,7 +14,7 @@ from evaluator.api import (
     UploadStatus,
     WantedParts,
 )
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.api.authentication import ApiRequest, team_in
 from portal.submissions import services as submissions
 from portal.submissions.selectors import own_submission, own_upload

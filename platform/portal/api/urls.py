@@ -3,14 +3,14 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from evaluator.contracts import evaluator_version
+from evaluator.messages.jobs import evaluator_version
 from portal.api import artifacts, notifications, overview, records, submissions, teams, uploads
 from portal.api.authentication import TokenOrSession
 from portal.api.errors import answer_with_problems
 from portal.api.schema import DocumentedAPI
 from portal.api.throttling import API_LIMITS, PUBLIC_LIMITS, UPLOAD_LIMITS
 from portal.api.views import docs
-from portal.leaderboard.api import router as leaderboards
+from portal.boards.api import router as leaderboards
 
 api = DocumentedAPI(
     title="PFL-DocVQA benchmark",

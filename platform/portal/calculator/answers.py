@@ -10,8 +10,8 @@ from evaluator.accounting.bounds import MembershipBounds
 from evaluator.accounting.calibration import noise_multiplier_for
 from evaluator.accounting.comparison import OFFICIAL, Bound, compare
 from evaluator.accounting.membership import membership_bounds, privacy_profiles, true_positive_rates
-from evaluator.contracts import evaluator_version
 from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.messages.jobs import evaluator_version
 from portal.calculator.curves import Curve
 from portal.calculator.scenario import Scenario
 

@@ -12,9 +12,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
-from evaluator.contracts import ArtifactKind, LeakageSet, PrivacyRules, TrackRules
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
+from evaluator.messages.jobs import ArtifactKind, LeakageSet, PrivacyRules, TrackRules
 from portal.challenge import phases
 from portal.ui.names import NameField
 

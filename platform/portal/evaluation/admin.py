@@ -11,15 +11,15 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from typing_extensions import override
 
-from evaluator.contracts import GroupScore, ScoringDetail, Step
 from evaluator.errors import ProblemError
-from evaluator.leakage_report import AttackMeasure, LeakageDetail
+from evaluator.messages.jobs import GroupScore, ScoringDetail, Step
+from evaluator.messages.leakage import AttackMeasure, LeakageDetail
 from evaluator.scoring.metrics import cut
 from portal.audit.admin import AuditedAdmin, ReadOnlyAdmin
 from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation.forms import FailedSinceForm
 from portal.evaluation.models import Evaluation, Examination, StepReport, TestSet
-from portal.evaluation.queue_admin import StepQueueAdmin
+from portal.evaluation.queue.queue_admin import StepQueueAdmin
 from portal.evaluation.services import evaluate_again, failed_since, requeue_failed
 from portal.submissions.models import Run
 from portal.submissions.selectors import private_submissions, private_through

@@ -9,9 +9,9 @@ from django.db import models
 from django.utils import timezone
 from typing_extensions import override
 
-from evaluator.contracts import Outcome, Step, TrustLevel
-from evaluator.examinations import REPORT, AnyReport, CodeIdentity
-from portal.evaluation.turns import FIRST_TURN
+from evaluator.messages.examinations import REPORT, AnyReport, CodeIdentity
+from evaluator.messages.jobs import Outcome, Step, TrustLevel
+from portal.evaluation.queue.turns import FIRST_TURN
 from portal.submissions.models import Run
 from portal.teams.models import Team
 
@@ -130,7 +130,7 @@ class StepReport(models.Model):
 class Examination(models.Model):
     """What a command of the organizers found out about a scored run; never changed, and deleted with its run only.
 
-    `portal.evaluation.trust` derives the run's trust level from its rows. `passed` is what the report says.
+    `portal.evaluation.examining.trust` derives the run's trust level from its rows. `passed` is what the report says.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="examinations")
@@ -183,7 +183,7 @@ class Examination(models.Model):
 
 
 class StoredSample(models.Model):
-    """The weight sample of a run, for comparison with those of other runs; see `portal.evaluation.near_copies`."""
+    """The weight sample of a run, which `portal.evaluation.intake.near_copies` compares with those of other runs."""
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="weight_sample", primary_key=True)
     key_id = models.CharField(max_length=16)
@@ -242,7 +242,7 @@ class StepQueue(models.Model):
 
 
 class TeamTurn(models.Model):
-    """The last turn that a team has taken in a queue; see `portal.evaluation.turns`."""
+    """The last turn that a team has taken in a queue; see `portal.evaluation.queue.turns`."""
 
     queue = models.ForeignKey(StepQueue, on_delete=models.CASCADE, related_name="team_turns")
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
@@ -299,7 +299,7 @@ class TestSet(models.Model):
     """A test set by the name that tracks give it. The first run that is scored on it fixes its content and its split.
 
     Where it is split, results are those on its public part until the organizers reveal the private one, which they do
-    once, for all tracks that use it; see `portal.evaluation.parts`.
+    once, for all tracks that use it; see `portal.evaluation.intake.parts`.
     """
 
     name = models.CharField(max_length=64, unique=True)

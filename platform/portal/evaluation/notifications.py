@@ -11,8 +11,8 @@ from evaluator.errors import Problem
 from evaluator.scoring.metrics import cut
 from portal.accounts.models import User
 from portal.challenge.models import Track
+from portal.evaluation.display.results import disqualification, shortfall
 from portal.evaluation.models import StepQueue, TestSet
-from portal.evaluation.results import disqualification, shortfall
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
 from portal.submissions.models import Run, RunState, Submission, SubmissionState

@@ -6,13 +6,13 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max, QuerySet, prefetch_related_objects
 
-from evaluator.api import FINAL_STATES
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.api import FINAL_STATES
 from portal.accounts.models import User
 from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation import clock
+from portal.evaluation.intake.outcomes import requeue
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
-from portal.evaluation.outcomes import requeue
 from portal.evaluation.states import move_evaluation
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.quota import RETURNED_SLOTS, returns_slot

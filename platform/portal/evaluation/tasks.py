@@ -5,9 +5,10 @@ from typing import Any
 
 from celery.signals import worker_ready
 
-from evaluator.contracts import PROGRESS_TASK, REPORT_TASK
+from evaluator.messages.jobs import PROGRESS_TASK, REPORT_TASK
 from portal.celery import WATCH_TASK, app
-from portal.evaluation import dispatch, intake, watchdog
+from portal.evaluation.intake import intake
+from portal.evaluation.queue import dispatch, watchdog
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.accounts.requests import UserRequest
 from portal.evaluation import services
-from portal.evaluation.polling import poll_s, progress_version
-from portal.evaluation.status import RunStatus, statuses
+from portal.evaluation.display.polling import poll_s, progress_version
+from portal.evaluation.display.status import RunStatus, statuses
 from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.selectors import sees_private
 from portal.submissions.views import attempt, own_or_404, shown_submission

@@ -10,9 +10,9 @@ from django.conf import settings
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
-from portal.evaluation.dispatch import ALIVE
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, Worker
-from portal.evaluation.places import QUEUES
+from portal.evaluation.queue.dispatch import ALIVE
+from portal.evaluation.queue.places import QUEUES
 from portal.mail.models import OutgoingMail
 
 QUEUE_NAMES = sorted(set(QUEUES.values()))

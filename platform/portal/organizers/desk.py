@@ -11,9 +11,9 @@ from portal.accounts.models import User
 from portal.accounts.selectors import is_reviewer
 from portal.challenge.models import Ranking, Track
 from portal.evaluation import clock
-from portal.evaluation.dispatch import ALIVE
+from portal.evaluation.intake.near_copies import near_copies_of_other_teams
 from portal.evaluation.models import Evaluation, EvaluationState, NearCopy, TestSet, Worker
-from portal.evaluation.near_copies import near_copies_of_other_teams
+from portal.evaluation.queue.dispatch import ALIVE
 from portal.liveness.models import silences
 from portal.operations import figures
 from portal.organizers import needs

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 
-from evaluator.contracts import Outcome
-from evaluator.error_codes import EXPLANATIONS, ErrorCode
+from evaluator.errors.codes import EXPLANATIONS, ErrorCode
+from evaluator.messages.jobs import Outcome
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
 from portal.submissions.models import Run, RunState
 

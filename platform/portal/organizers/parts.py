@@ -6,14 +6,14 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from evaluator.contracts import GroupScore
-from evaluator.results import RunResults
+from evaluator.messages.jobs import GroupScore
+from evaluator.messages.results import RunResults
+from portal.boards.boards import Board, boards_of
+from portal.boards.effects import Effect, effect
+from portal.boards.ranking import Entry, Row, rank_by_anls, rank_by_bytes
 from portal.challenge.models import Track
+from portal.evaluation.intake.parts import NOTE, open_because, private_scores, revealed, tracks_on
 from portal.evaluation.models import ScoredPart, TestSet
-from portal.evaluation.parts import NOTE, open_because, private_scores, revealed, tracks_on
-from portal.leaderboard.boards import Board, boards_of
-from portal.leaderboard.effects import Effect, effect
-from portal.leaderboard.ranking import Entry, Row, rank_by_anls, rank_by_bytes
 from portal.organizers.track_changes import Preview, board_sentences
 from portal.submissions.results_field import with_shown_scores
 from portal.ui.budgets import budget_text

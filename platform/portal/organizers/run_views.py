@@ -16,8 +16,8 @@ from portal.accounts.requests import UserRequest
 from portal.audit.models import AuditEntry
 from portal.audit.transitions import IllegalTransitionError
 from portal.challenge.models import Track
-from portal.evaluation.near_copies import near_copies_of
-from portal.evaluation.results import disqualification, shortfall
+from portal.evaluation.display.results import disqualification, shortfall
+from portal.evaluation.intake.near_copies import near_copies_of
 from portal.evaluation.services import evaluate_again
 from portal.organizers.access import for_organizers
 from portal.organizers.forms import DisqualificationForm

@@ -15,13 +15,13 @@ from django.utils import timezone
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
+from portal.boards.boards import boards_of
+from portal.boards.effects import Effect, effect
+from portal.boards.ordering import counts
+from portal.boards.ranking import Row, rank_by_bytes
 from portal.challenge.models import RuleChange, Track
 from portal.challenge.phases import closed_because
-from portal.evaluation.results import threshold_text
-from portal.leaderboard.boards import boards_of
-from portal.leaderboard.effects import Effect, effect
-from portal.leaderboard.ordering import counts
-from portal.leaderboard.ranking import Row, rank_by_bytes
+from portal.evaluation.display.results import threshold_text
 from portal.reviews.selectors import decisions_on
 from portal.reviews.verdict import ResultStatus, verdict
 from portal.submissions.models import Run, RunState, Submission, SubmissionState

@@ -6,7 +6,7 @@ from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
 from django.views.decorators.http import require_POST, require_safe
 
-from evaluator.error_codes import ErrorCode
+from evaluator.errors.codes import ErrorCode
 from portal.accounts.requests import UserRequest
 from portal.evaluation.services import requeue_failed
 from portal.organizers.access import for_organizers

@@ -16,9 +16,9 @@ from django.utils import timezone
 from pydantic import ValidationError
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.pdf_pages import DRAWING_LIMITS, LIBRARIES, MAX_PAGES, DrawingRequest, Drawn, DrawnPage
 from evaluator.sandbox.sandbox import Ending, Sandbox, SandboxError, UnconfinedError
 from portal.proofs.models import Drawing, DrawingState, Page, page_key
+from portal.proofs.pdf_pages import DRAWING_LIMITS, LIBRARIES, MAX_PAGES, DrawingRequest, Drawn, DrawnPage
 from portal.proofs.reading import MAX_PROOF_BYTES, read_proof
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.stores import current_store
@@ -120,7 +120,7 @@ def _drawn(content: bytes, first: int, on_page: Callable[[object], None]) -> Dra
         sandbox.require_confinement()
         request = DrawingRequest(path=path, first=first, seconds=BATCH_S)
         found = sandbox.run(
-            "evaluator.pdf_pages",
+            "portal.proofs.pdf_pages",
             "draw",
             request.model_dump(mode="json"),
             preload=LIBRARIES,

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from django.db import transaction
 from django.utils import timezone
 
-from evaluator.pdf_pages import MAX_PAGES
 from portal.proofs.models import Drawing, DrawingState, Page, page_key
+from portal.proofs.pdf_pages import MAX_PAGES
 from portal.proofs.reading import is_pdf
 from portal.submissions.models import Artifact, Run
 from portal.uploads.models import Upload

@@ -8,8 +8,8 @@ from django.core.cache import caches
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
-from evaluator.contracts import evaluator_version
 from evaluator.errors import Problem, ProblemError
+from evaluator.messages.jobs import evaluator_version
 from portal.proofs.models import Drawing, DrawingState, Page
 from portal.proofs.reading import is_pdf, read_proof
 from portal.proofs.rendering import render_proof

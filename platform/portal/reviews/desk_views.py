@@ -12,8 +12,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.accounts.requests import UserRequest
-from portal.evaluation.results import EPSILON_COLUMNS
-from portal.evaluation.status import statuses
+from portal.evaluation.display.results import EPSILON_COLUMNS
+from portal.evaluation.display.status import statuses
 from portal.limits import Limit
 from portal.reviews.access import View, for_reviewers, reviewed_submission
 from portal.reviews.assignments import assign, eligible_reviewers, may_assign, may_organize

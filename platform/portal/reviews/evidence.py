@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from django.db.models import Count
 from pydantic import ValidationError
 
-from evaluator.contracts import AccountingResult, CheckStatus, Step
 from evaluator.mechanisms.events import Event, TwoStage
-from portal.evaluation.results import shown_checks
-from portal.evaluation.status import RunStatus
+from evaluator.messages.jobs import AccountingResult, CheckStatus, Step
+from portal.evaluation.display.results import shown_checks
+from portal.evaluation.display.status import RunStatus
 from portal.submissions.models import RunToken, Submission
 from portal.ui.budgets import IN_ONE_PIECE
 from portal.ui.rounding import rounded_up
 
-# The checks that bear on a question. C1 to C24 are those of `evaluator.checks`.
+# The checks that bear on a question. C1 to C24 are those of `evaluator.records.check_texts`.
 CHECKS_OF: Mapping[str, tuple[str, ...]] = {
     "unit": ("C19",),
     "releases": ("C4", "C10", "C20"),

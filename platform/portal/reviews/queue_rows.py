@@ -1,4 +1,4 @@
-"""The rows of the reviewers' queue as HTML: for speed without templates, as `portal.leaderboard.board_rows`."""
+"""The rows of the reviewers' queue as HTML: for speed without templates, as `portal.boards.rows`."""
 
 from collections.abc import Iterable
 from datetime import date

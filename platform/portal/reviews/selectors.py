@@ -7,7 +7,7 @@ from uuid import UUID
 from django.contrib.auth.models import Permission
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.accounts.selectors import is_reviewer
 from portal.challenge.models import Ranking, Track

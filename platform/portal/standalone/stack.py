@@ -18,7 +18,7 @@ from typing import IO, Self
 
 import requests
 
-from evaluator.contracts import EVALUATOR_QUEUE, INTAKE_QUEUE, SCORING_QUEUE
+from evaluator.messages.jobs import EVALUATOR_QUEUE, INTAKE_QUEUE, SCORING_QUEUE
 
 START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 20

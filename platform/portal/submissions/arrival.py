@@ -17,8 +17,8 @@ from django.conf import settings
 from evaluator.checkpoints.header import MAX_HEADER_BYTES, Header, read_header
 from evaluator.checkpoints.inspection import header_problems
 from evaluator.communication.log import read_log
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.records import annex, reading
 from portal.challenge.models import Track
 from portal.submissions.models import PendingArtifact

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.submissions.models import Artifact, PendingArtifact, Run, Submission
 from portal.submissions.required import SUFFIXES, max_bytes, submission_artifacts
 from portal.uploads.models import Upload, UploadState

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.models import Track
 from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
 from portal.submissions.publication import visibility_problems

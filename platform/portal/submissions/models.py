@@ -12,8 +12,8 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Lower
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind
-from evaluator.results import RunResults
+from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.results import RunResults
 from portal.challenge.models import Phase, Track
 from portal.submissions.results_field import FLAGGED, ResultsField
 from portal.teams.models import Team

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.submissions.models import Artifact, Submission, SubmissionState

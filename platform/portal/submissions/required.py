@@ -1,7 +1,7 @@
 """The files that a submission must or may have, and how large each may be."""
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.records import annex
 from portal.challenge.models import Track
 

@@ -16,7 +16,7 @@ from django.db.models import Expression, Func, JSONField, Model
 from django.db.models.fields.json import KeyTransform
 from django.db.models.sql.compiler import SQLCompiler
 
-from evaluator.results import QuestionTypeScore, RunResults
+from evaluator.messages.results import QuestionTypeScore, RunResults
 from evaluator.scoring.metrics import cut
 from portal.ui.rounding import outward_high, outward_low
 

@@ -26,7 +26,7 @@ from django.db.models import Exists, Max, OuterRef, QuerySet
 from django.db.models.functions import Coalesce, Greatest
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.models import Phase, Track
 from portal.mail.retention import remove_mails
 from portal.notifications.retention import remove_notifications

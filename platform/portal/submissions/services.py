@@ -7,8 +7,8 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
@@ -269,8 +269,8 @@ def submit(submission: Submission, actor: User, now: datetime | None = None) -> 
         move_run(
             run, RunState.QUEUED, actor=actor, rules=current.track.rules(run.budget).model_dump(mode="json")
         )
-    # Received by `portal.evaluation.dispatch.start_all`, which sends the runs to the workers on commit. It is a signal
-    # because this app lies below the evaluation and must not import it.
+    # Received by `portal.evaluation.queue.dispatch.start_all`, which sends the runs to the workers on commit. It is a
+    # signal because this app lies below the evaluation and must not import it.
     runs_queued.send(sender=Submission, runs=runs)
     submission.state, submission.submitted_at = current.state, current.submitted_at
     submission.phase, submission.published_at = current.phase, current.published_at

@@ -3,7 +3,7 @@
 from django.dispatch import Signal
 
 # Sent by `submissions.services.submit` with `runs`, the runs of one submission that have just become queued, and
-# received by `portal.evaluation.dispatch.start_all`.
+# received by `portal.evaluation.queue.dispatch.start_all`.
 runs_queued = Signal()
 
 # Sent by `submissions.proof_versions.add_version` with `artifact`, the newest version of a submitted proof, and the

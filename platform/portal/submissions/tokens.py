@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.events import Event
+from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.challenge.models import Track

@@ -11,8 +11,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.requests import UserRequest
 from portal.challenge.models import Track
 from portal.submissions import publication, services

@@ -4,8 +4,8 @@ from http import HTTPStatus
 
 from django.http import JsonResponse
 
-from evaluator.api import Problems
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.api import Problems
 
 UNPROCESSABLE = 422
 STATUS = {

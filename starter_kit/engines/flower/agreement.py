@@ -4,8 +4,8 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 
-from evaluator.contracts import evaluator_version
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.jobs import evaluator_version
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.own_methods import own_file
 from starter_kit.settings.run_settings import RunSettings

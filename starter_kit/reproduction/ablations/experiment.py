@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
-from evaluator.contracts import ScoringResult
 from evaluator.docvqa.vt5 import WEIGHTS
+from evaluator.messages.jobs import ScoringResult
 from evaluator.progress import ignore_progress
 from starter_kit.data.forms import FormSettings
 from starter_kit.evaluation.scores import score_checkpoint

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from evaluator.checkpoints.weight_sample import COSINE, FEWEST, Likeness, likenesses, weight_sample
-from evaluator.contracts import WeightSample
+from evaluator.messages.jobs import WeightSample
 
 KEY = "5a" * 32
 Weights = dict[str, NDArray[np.floating]]

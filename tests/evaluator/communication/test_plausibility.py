@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from evaluator.checkpoints.weight_changes import TensorChange
-from evaluator.checks import CHECKS
 from evaluator.communication.log import LogEntry, read_log, write_log
 from evaluator.communication.plausibility import Traffic, bytes_needed, checks, transfer_bytes
-from evaluator.contracts import ArtifactKind, Check, CheckStatus, CommunicationResult, Step, TrackRules
+from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, CommunicationResult, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step
+from evaluator.records.check_texts import CHECKS
 
 CLIENTS = 10
 EVERYBODY = range(CLIENTS)

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from evaluator.contracts import ArtifactKind, ScoringResult, Step, TrackRules
 from evaluator.docvqa.dataset import DatasetInfo, Page, Question, write_info, write_split
 from evaluator.docvqa.images import MAX_PIXELS, read_page
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind, ScoringResult, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step
 from tests.evaluator.docvqa.factories import WORDS, make_model, make_tokenizer
 

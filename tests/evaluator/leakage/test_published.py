@@ -12,7 +12,7 @@ from evaluator.leakage.results import (
     ProviderScore,
 )
 from evaluator.leakage.statistics import Statistic
-from evaluator.leakage_report import Leakage
+from evaluator.messages.leakage import Leakage
 
 FIGURES = {
     Statistic.AUC: 0.6667,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
+from evaluator.messages.jobs import Check, CheckStatus, PrivacyRules, TrackRules
 from evaluator.records.check_groups import Case, RunFile, check_record
 from evaluator.records.lines import (
     TrainableTensor,

@@ -14,9 +14,9 @@ from safetensors.numpy import load_file, save_file
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.communication.log import LogEntry, write_log
-from evaluator.contracts import SERVER, ArtifactKind
 from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Binomial, Exactly, Poisson
+from evaluator.messages.jobs import SERVER, ArtifactKind
 from evaluator.records.annex import AdapterValues, Annex, Openings, write_annex
 from evaluator.records.certificate import Floats, drawn_openings, open_blocks, vector_root
 from evaluator.records.lines import (

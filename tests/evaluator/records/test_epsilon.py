@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from evaluator.accounting import pld, rdp
 from evaluator.accounting.accountant import Accountant
-from evaluator.contracts import Check, CheckStatus, PrivacyRules
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.mechanisms.events import Event, Gaussian
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.noise import Noise, Placement
 from evaluator.mechanisms.sampling import FixedSize, Full, Poisson, Sampling
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
+from evaluator.messages.jobs import Check, CheckStatus, PrivacyRules
 from evaluator.records.epsilon import CLAIM_TOLERANCE, MAX_DIFFERENT_ROUNDS, account, joint_epsilon, releases
 from evaluator.records.lines import (
     Codec,

@@ -20,11 +20,11 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from evaluator.checks import UNCAUGHT
-from evaluator.contracts import CheckStatus
 from evaluator.mechanisms.sampling import Poisson
+from evaluator.messages.jobs import CheckStatus
 from evaluator.records.annex import Annex
 from evaluator.records.certificate import BLOCK, Floats, drawn_blocks
+from evaluator.records.check_texts import UNCAUGHT
 from evaluator.records.lines import RoundLine, RunLine, TrainableTensor
 from evaluator.records.server_steps import MomentumStep, OtherStep, SumStep
 from tests.evaluator.records.checked import checks, odd

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from evaluator.contracts import CheckStatus
+from evaluator.messages.jobs import CheckStatus
 from evaluator.records.annex import Annex
 from evaluator.records.certificate import Floats
 from evaluator.records.lines import TrainableTensor

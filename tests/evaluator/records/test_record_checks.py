@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 from evaluator.checkpoints.weight_changes import TensorChange
-from evaluator.checks import CHECKS, failures
 from evaluator.communication.log import LogEntry, write_log
-from evaluator.contracts import CheckStatus
 from evaluator.errors import ErrorCode
 from evaluator.mechanisms.noise import Noise, Placement
 from evaluator.mechanisms.sampling import FixedSize, Full, Poisson
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
+from evaluator.messages.jobs import CheckStatus
 from evaluator.records.annex import Annex
+from evaluator.records.check_texts import CHECKS, failures
 from evaluator.records.lines import (
     Codec,
     RoundLine,

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from evaluator.contracts import SERVER
+from evaluator.messages.jobs import SERVER
 from evaluator.records.round_keys import (
     OpenedKeys,
     RunKeys,

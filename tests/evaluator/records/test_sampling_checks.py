@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from evaluator.contracts import CheckStatus
 from evaluator.mechanisms.sampling import FixedSize, Poisson
+from evaluator.messages.jobs import CheckStatus
 from evaluator.records.annex import Annex
 from evaluator.records.reading import read_record
 from evaluator.records.sampling_checks import clients

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evaluator.contracts import GroupScore
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, write_info, write_split
+from evaluator.messages.jobs import GroupScore
 from evaluator.scoring.groups import MAX_KEYS, group_scores, interval_of_mean
 from evaluator.scoring.metrics import QuestionScores
 

@@ -12,7 +12,7 @@ from celery import Celery
 from celery.__main__ import main as celery
 
 from evaluator.checkpoints.contents import sha256_of
-from evaluator.contracts import (
+from evaluator.messages.jobs import (
     EVALUATOR_QUEUE,
     INTAKE_QUEUE,
     PROGRESS_TASK,
@@ -27,7 +27,7 @@ from evaluator.contracts import (
     StepReport,
     TrackRules,
 )
-from evaluator.signed_messages import SignedMessage, is_signed_with
+from evaluator.messages.signed import SignedMessage, is_signed_with
 from evaluator.worker.broker import broker_settings
 from tests.evaluator.worker.artifact_server import ArtifactServer
 from tests.services.forked import Forked

@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from evaluator.contracts import ArtifactKind, ArtifactRef
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind, ArtifactRef
 from evaluator.worker import artifacts
 from evaluator.worker.artifacts import FetchError, cached_name, fetch
 from tests.evaluator.worker.artifact_server import ArtifactServer

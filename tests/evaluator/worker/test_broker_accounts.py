@@ -13,7 +13,7 @@ import redis
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from evaluator.contracts import (
+from evaluator.messages.jobs import (
     EVALUATOR_QUEUE,
     INTAKE_QUEUE,
     REPORT_TASK,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.contracts import ArtifactRef, EvaluationJob, Outcome, Step
+from evaluator.messages.jobs import ArtifactRef, EvaluationJob, Outcome, Step
 from tests.evaluator.worker.brokers import BROKERS, Broker, Brokers
 from tests.evaluator.worker.office import PATIENCE_S, Office
 

@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 
 from evaluator.checkpoints.contents import sha256_of
-from evaluator.contracts import ArtifactKind, ArtifactRef, EvaluationJob, Outcome, Step
 from evaluator.errors import ErrorCode
+from evaluator.messages.jobs import ArtifactKind, ArtifactRef, EvaluationJob, Outcome, Step
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.worker import steps
 from evaluator.worker.folder import WorkerFolder

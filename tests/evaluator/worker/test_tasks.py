@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from evaluator.communication.log import LogEntry, write_log
-from evaluator.contracts import (
+from evaluator.errors import ErrorCode
+from evaluator.messages.jobs import (
     EVALUATOR_QUEUE,
     STEP_TASK,
     ArtifactKind,
@@ -17,7 +18,6 @@ from evaluator.contracts import (
     ScoringResult,
     Step,
 )
-from evaluator.errors import ErrorCode
 from tests.evaluator.worker.brokers import BROKERS, Brokers
 from tests.evaluator.worker.office import RULES, Office
 

@@ -5,7 +5,7 @@ from django.apps import apps
 from django.test import Client
 from pytest_django import Settings
 
-from evaluator.contracts import evaluator_version
+from evaluator.messages.jobs import evaluator_version
 from portal.about.citations import AUTHORS, TITLE
 from portal.accounts.models import User
 from tests.portal.ui.test_pages import check

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluator.api import RunState, SubmissionState, TrackInfo, UploadStatus
+from evaluator.messages.api import RunState, SubmissionState, TrackInfo, UploadStatus
 from portal.challenge.models import Ranking
 from portal.submissions import models as submissions
 from portal.uploads.models import UploadState

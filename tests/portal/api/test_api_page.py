@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import Scope
 from portal.accounts.services import create_token
 from portal.submissions.models import RunState, SubmissionState

@@ -2,9 +2,9 @@
 
 import pytest
 
-from evaluator.api import UploadPart
-from evaluator.contracts import Step
-from evaluator.results import RunResults
+from evaluator.messages.api import UploadPart
+from evaluator.messages.jobs import Step
+from evaluator.messages.results import RunResults
 from portal.evaluation.models import Evaluation
 from portal.submissions.models import Run, RunState
 from tests.portal.api.caller import Caller, announcement, codes

@@ -5,7 +5,7 @@ from allauth.account.models import EmailAddress
 from django.core import mail
 from django.test import Client
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import ApiToken, Scope
 from portal.accounts.services import create_token
 from portal.notifications.kinds import Kind

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluator.results import RunResults
+from evaluator.messages.results import RunResults
 from portal.submissions import tokens
 from portal.submissions.models import RunToken
 from portal.teams.keys import revoke_key

@@ -2,9 +2,9 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from evaluator.accounting.accountant import Accountant
-from evaluator.contracts import ArtifactKind
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
+from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.models import Ranking, Track, validate_patterns
 
 

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE, EvaluationJob
+from evaluator.messages.jobs import EVALUATOR_QUEUE, SCORING_QUEUE, EvaluationJob
 from portal.celery import app
-from portal.evaluation import conformance, dispatch, replay, rerun
-from portal.evaluation.kit_sandbox import KitSandbox
+from portal.evaluation.examining import conformance, replay, rerun
+from portal.evaluation.examining.kit_sandbox import KitSandbox
+from portal.evaluation.queue import dispatch
 from portal.submissions.models import RunState
 from tests.portal.factories import make_run
 

@@ -3,7 +3,9 @@
 from datetime import UTC, datetime
 
 from evaluator.accounting.accountant import Accountant
-from evaluator.contracts import (
+from evaluator.mechanisms.events import Gaussian
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.messages.jobs import (
     AccountingResult,
     ArtifactKind,
     Check,
@@ -22,11 +24,9 @@ from evaluator.contracts import (
     TrackRules,
     ValidationResult,
 )
-from evaluator.leakage_report import Leakage, LeakageResult
-from evaluator.mechanisms.events import Gaussian
-from evaluator.mechanisms.mechanism import SamplingRule
-from evaluator.signed_messages import sign
-from portal.evaluation.step_secrets import step_secret
+from evaluator.messages.leakage import Leakage, LeakageResult
+from evaluator.messages.signed import sign
+from portal.evaluation.intake.step_secrets import step_secret
 from portal.submissions.models import RunToken
 from tests.portal.factories import make_artifact, make_key, make_token, numbers
 

@@ -3,10 +3,10 @@
 import pytest
 from django.utils import timezone
 
-from evaluator.contracts import Step
 from evaluator.errors import ProblemError
-from evaluator.results import RunResults
-from portal.evaluation import intake
+from evaluator.messages.jobs import Step
+from evaluator.messages.results import RunResults
+from portal.evaluation.intake import intake
 from portal.evaluation.models import Evaluation, EvaluationState
 from portal.evaluation.services import cancel, evaluate_again, may_cancel
 from portal.submissions import services

@@ -6,10 +6,11 @@ from django.contrib.auth.models import Permission
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluator.contracts import EVALUATOR_QUEUE, Outcome, Step
+from evaluator.messages.jobs import EVALUATOR_QUEUE, Outcome, Step
 from portal.audit.models import AuditEntry
-from portal.evaluation import dispatch, intake
+from portal.evaluation.intake import intake
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, Worker
+from portal.evaluation.queue import dispatch
 from portal.submissions.models import Run, RunState
 from tests.portal.api.caller import Caller
 from tests.portal.evaluation.messages import make_detail, make_group, make_report

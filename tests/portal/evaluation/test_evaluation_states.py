@@ -1,10 +1,10 @@
 import pytest
 from django.db import IntegrityError, transaction
 
-from evaluator.results import RunResults
+from evaluator.messages.results import RunResults
 from portal.audit.transitions import IllegalTransitionError
-from portal.evaluation import dispatch
 from portal.evaluation.models import EvaluationState
+from portal.evaluation.queue import dispatch
 from portal.evaluation.services import evaluate_again
 from portal.evaluation.states import EVALUATION_TRANSITIONS, move_evaluation
 from portal.submissions.models import Run, RunState

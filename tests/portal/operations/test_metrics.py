@@ -6,7 +6,7 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from evaluator.contracts import Outcome, Step
+from evaluator.messages.jobs import Outcome, Step
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
 from portal.liveness.models import Process, show_life
 from portal.mail.models import OutgoingMail

@@ -6,7 +6,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from evaluator.contracts import ArtifactKind, Check, CheckStatus, Outcome, Step
+from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, Outcome, Step
 from portal.challenge.models import Ranking
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
 from portal.mail.models import OutgoingMail

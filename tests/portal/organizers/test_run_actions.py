@@ -5,8 +5,8 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.audit.models import AuditEntry
+from portal.boards.boards import boards_of, stored_boards
 from portal.challenge.models import Ranking
-from portal.leaderboard.boards import boards_of, stored_boards
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import mark_baseline
 from portal.teams.models import PastMembership

@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from evaluator import pdf_pages
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.sandbox.sandbox import Ending, Sandbox, SandboxError
 from portal.audit.models import AuditEntry
 from portal.celery import DRAW_TASK, app
 from portal.proofs import drawing as drawings
+from portal.proofs import pdf_pages
 from portal.proofs.drawing import draw_next
 from portal.proofs.models import Drawing, DrawingState, Page, page_key
 from portal.proofs.pages import draw_again, draw_later, draw_submitted

@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.proofs.drawing import draw_next
 from portal.proofs.pages import draw_later
 from tests.portal.factories import make_artifact

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.audit.models import AuditEntry
 from portal.reviews.assignments import assign, eligible_reviewers
 from portal.reviews.deadlines import default_due

@@ -5,7 +5,7 @@ from django.contrib.auth.models import Permission
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.challenge.models import Ranking
 from portal.reviews.checklist import CHECKLIST

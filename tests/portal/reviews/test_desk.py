@@ -5,7 +5,7 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.limits import Limit
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision, ProofReview

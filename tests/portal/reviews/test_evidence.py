@@ -1,11 +1,11 @@
 import pytest
 from django.urls import reverse
 
-from evaluator.checks import CHECKS
-from evaluator.contracts import Step
 from evaluator.mechanisms.events import Gaussian, PoissonGaussian, TwoStage
+from evaluator.messages.jobs import Step
+from evaluator.records.check_texts import CHECKS
+from portal.evaluation.display.status import statuses
 from portal.evaluation.models import Evaluation, StepReport
-from portal.evaluation.status import statuses
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.evidence import CHECKS_OF, evidence_on, in_words, recorded
 from portal.submissions.models import RunState

@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, Problem
+from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.models import Ranking
 from portal.proofs.models import Drawing
 from portal.submissions.proof_versions import add_version

@@ -5,7 +5,7 @@ import itertools
 import pytest
 from django.urls import reverse
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.audit.models import AuditEntry
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision, ProofReview

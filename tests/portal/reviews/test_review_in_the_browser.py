@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import ResultStatus, verdict

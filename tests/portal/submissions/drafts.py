@@ -1,6 +1,6 @@
 """Drafts that are ready to be submitted, for the tests to change."""
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.models import Ranking
 from portal.submissions.required import SUFFIXES
 from tests.portal.factories import (

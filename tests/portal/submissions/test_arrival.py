@@ -3,8 +3,8 @@
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from portal.submissions import arrival, services
 from portal.submissions.models import PendingArtifact
 from portal.uploads.models import UploadState

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from evaluator.contracts import ArtifactKind, Step
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind, Step
 from portal.audit.models import AuditEntry
-from portal.evaluation import dispatch
 from portal.evaluation.models import Evaluation
+from portal.evaluation.queue import dispatch
 from portal.submissions import services
 from portal.submissions.models import Run, RunState, RunToken
 from tests.portal.factories import (

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from evaluator.results import RunResults
+from evaluator.messages.results import RunResults
 from portal.evaluation.models import Evaluation
 from portal.submissions.models import Artifact, PendingArtifact, Run, RunState
 from portal.uploads.models import Upload, UploadState

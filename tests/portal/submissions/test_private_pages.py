@@ -7,7 +7,7 @@ from django.contrib.auth.models import AnonymousUser, Permission
 from django.test import Client
 from django.urls import reverse
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.challenge.models import Ranking
 from portal.submissions.models import Run, RunState, Submission, SubmissionState

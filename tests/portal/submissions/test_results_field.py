@@ -4,7 +4,7 @@ import pytest
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 
-from evaluator.results import RunResults
+from evaluator.messages.results import RunResults
 from portal.submissions.models import Run, RunState
 from tests.portal.factories import SCORES, change_results, make_epsilons, make_run
 

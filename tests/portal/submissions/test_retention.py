@@ -7,8 +7,8 @@ from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from portal.audit.models import AuditEntry
 from portal.celery import CLEAN_UP_TASK, app
 from portal.evaluation.services import evaluate_again

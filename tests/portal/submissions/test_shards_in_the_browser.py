@@ -9,7 +9,7 @@ from django.contrib.staticfiles import finders
 from playwright.sync_api import expect
 
 from evaluator.checkpoints.sharding import join, joined_sha256
-from evaluator.error_codes import EXPLANATIONS, ErrorCode
+from evaluator.errors.codes import EXPLANATIONS, ErrorCode
 from portal.submissions.models import Artifact
 from portal.uploads.models import Upload
 from portal.uploads.stores import current_store

@@ -4,12 +4,12 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluator.contracts import Step
+from evaluator.messages.jobs import Step
 from portal.audit.models import AuditEntry
+from portal.evaluation.display.polling import REFRESH_S
 from portal.evaluation.models import EvaluationState
-from portal.evaluation.polling import REFRESH_S
 from portal.submissions.models import RunState, SubmissionState
-from tests.portal.evaluation.test_run_status import PROBLEM, evaluate, report
+from tests.portal.evaluation.display.test_run_status import PROBLEM, evaluate, report
 from tests.portal.factories import (
     make_run,
     make_submission,
@@ -77,7 +77,7 @@ class TestStatusPage:
     def test_a_page_that_shows_the_newest_progress_keeps_it(
         self, member, team, monkeypatch, django_assert_max_num_queries
     ):
-        monkeypatch.setattr("portal.evaluation.polling.time.time", lambda: 1e9)
+        monkeypatch.setattr("portal.evaluation.display.polling.time.time", lambda: 1e9)
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
         evaluation = evaluate(make_run(submission, state=RunState.RUNNING), done=1, total=9)
         address = reverse("submissions:status", args=[submission.pk])
@@ -92,9 +92,9 @@ class TestStatusPage:
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
         evaluate(make_run(submission, state=RunState.QUEUED), state=EvaluationState.QUEUED)
         address = reverse("submissions:status", args=[submission.pk])
-        monkeypatch.setattr("portal.evaluation.polling.time.time", lambda: 1e9)
+        monkeypatch.setattr("portal.evaluation.display.polling.time.time", lambda: 1e9)
         version = page(member, "status", submission.pk).split("version=")[1].split('"')[0]
-        monkeypatch.setattr("portal.evaluation.polling.time.time", lambda: 1e9 + REFRESH_S)
+        monkeypatch.setattr("portal.evaluation.display.polling.time.time", lambda: 1e9 + REFRESH_S)
         assert member.get(address, {"version": version}).status_code == 200
 
     def test_a_rejected_run_shows_what_to_fix(self, member, team):

@@ -5,7 +5,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.evaluation.models import Evaluation
 from portal.submissions.models import PendingArtifact, RunState, Submission, SubmissionState

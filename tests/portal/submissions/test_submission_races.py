@@ -5,8 +5,8 @@ from threading import Barrier, Thread
 import pytest
 from django.db import connection
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from portal.submissions import services
 from portal.submissions.models import Artifact, Submission, SubmissionState
 from portal.uploads.models import Upload

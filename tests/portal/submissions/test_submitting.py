@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind, TrackRules
 from evaluator.errors import ProblemError
-from evaluator.results import RunResults
+from evaluator.messages.jobs import ArtifactKind, TrackRules
+from evaluator.messages.results import RunResults
 from portal.audit.models import AuditEntry
 from portal.submissions import services
 from portal.submissions.models import Run, RunState, Submission, SubmissionState

@@ -10,13 +10,13 @@ from django.core import mail
 from django.core.management import call_command
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind, Outcome, Step
+from evaluator.messages.jobs import ArtifactKind, Outcome, Step
 from portal.accounts.models import User
 from portal.accounts.services import create_token, vouch_for_address
+from portal.boards.models import RankRecord
 from portal.challenge.models import Phase, Track
 from portal.downloads.models import Terms
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, TestSet, Worker
-from portal.leaderboard.models import RankRecord
 from portal.news.models import NewsItem
 from portal.notifications.kinds import Kind
 from portal.notifications.models import Notification

@@ -2,8 +2,8 @@
 
 import pytest
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from portal.submissions.models import SubmissionState
 from portal.uploads import services
 from portal.uploads.folder_store import FolderStore

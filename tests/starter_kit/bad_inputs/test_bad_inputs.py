@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from evaluator.error_codes import ErrorCode
+from evaluator.errors.codes import ErrorCode
 from starter_kit.commands.main import VERBS, app
 from starter_kit.console import EXIT_REJECTED
 from tests.starter_kit.bad_inputs import data_folders, options, run_files, run_folders, settings, sources

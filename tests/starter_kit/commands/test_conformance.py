@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from evaluator.examinations import ConformanceTest, Verdict
+from evaluator.messages.examinations import ConformanceTest, Verdict
 from starter_kit.commands.conformance import verdict
 from starter_kit.conformance.mutants.catalog import SETTINGS
 from starter_kit.conformance.results import Result

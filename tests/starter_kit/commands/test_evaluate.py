@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.contracts import GroupScore, ScoringDetail, ScoringResult
+from evaluator.messages.jobs import GroupScore, ScoringDetail, ScoringResult
 from evaluator.pipeline import StepOutput
 from starter_kit.commands.evaluate import print_scores
 from tests.starter_kit.commands.pfl import pfl

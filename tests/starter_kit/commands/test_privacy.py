@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluator.accounting import pld
-from evaluator.checks import CHECKS
 from evaluator.mechanisms.events import PoissonGaussian, TwoStage
+from evaluator.records.check_texts import CHECKS
 from starter_kit.commands.privacy import app
 from starter_kit.reporting.rounding import rounded_up
 from tests.starter_kit.training_runs import trained

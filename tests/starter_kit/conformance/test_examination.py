@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.examinations import Verdict
+from evaluator.messages.examinations import Verdict
 from starter_kit.conformance.counts.counting import private_configs
 from starter_kit.conformance.examination import examine
 from starter_kit.conformance.processes import examine_apart, fresh_process_test

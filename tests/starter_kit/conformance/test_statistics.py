@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.examinations import Verdict
+from evaluator.messages.examinations import Verdict
 from starter_kit.conformance import statistics
 
 

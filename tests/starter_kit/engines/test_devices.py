@@ -10,8 +10,8 @@ import torch
 from click.testing import CliRunner
 from torch import Tensor
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from starter_kit.commands.main import app
 from starter_kit.engines.devices import chosen_devices, devices_of_process
 from starter_kit.engines.processes import in_processes

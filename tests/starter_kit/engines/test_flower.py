@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from evaluator.contracts import AccountingResult, ArtifactKind, PrivacyRules, Step, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import AccountingResult, ArtifactKind, PrivacyRules, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.annex import read_annex
 from starter_kit.engines.flower.agreement import Agreement

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from evaluator.communication.log import LogEntry
-from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import SERVER
 from starter_kit.federation.rounds import ClientTask, ClientUpdate, Engine, Message, Reply, Sum
 from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.methods.fedavg import FedAvg

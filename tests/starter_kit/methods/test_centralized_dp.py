@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from evaluator.contracts import (
+from evaluator.errors import ProblemError
+from evaluator.mechanisms.events import PoissonGaussian
+from evaluator.mechanisms.sampling import Poisson
+from evaluator.messages.jobs import (
     AccountingResult,
     ArtifactKind,
     CheckStatus,
@@ -13,9 +16,6 @@ from evaluator.contracts import (
     Step,
     TrackRules,
 )
-from evaluator.errors import ProblemError
-from evaluator.mechanisms.events import PoissonGaussian
-from evaluator.mechanisms.sampling import Poisson
 from evaluator.pipeline import StepInputs, run_step
 from starter_kit.federation.rounds import Client
 from starter_kit.methods import fl_provider_dp

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from evaluator.contracts import AccountingResult, CheckStatus, PrivacyRules, Step, TrackRules
 from evaluator.errors import ProblemError
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.noise import Noise, Placement
 from evaluator.mechanisms.sampling import Poisson
+from evaluator.messages.jobs import AccountingResult, CheckStatus, PrivacyRules, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.epsilon import releases
 from starter_kit.dp.gaussian_sum import GaussianSum

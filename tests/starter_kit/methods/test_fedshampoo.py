@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from evaluator.contracts import ArtifactKind, Step, TrackRules
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ProblemError
+from evaluator.messages.jobs import ArtifactKind, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.client_state import ClientState, Kept

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from evaluator.communication.log import LogEntry
-from evaluator.contracts import AccountingResult, ArtifactKind, CheckStatus, PrivacyRules, TrackRules
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.jobs import AccountingResult, ArtifactKind, CheckStatus, PrivacyRules, TrackRules
 from starter_kit.engines.flower.client_app import ClientHost
 from starter_kit.engines.flower.client_state import InContext, InMemory
 from starter_kit.engines.flower.server_app import over_grid

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from unittest.mock import patch
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.records.round_keys import drawn_round
 from starter_kit.replay.examination import Replayed, ReplayInputs, examine
 from starter_kit.replay.training import train_round

@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from evaluator.checkpoints.contents import sha256_of
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.records.round_keys import key_path, round_key
 from evaluator.records.round_opening import read_opening, write_opening
 from starter_kit.dp import gaussian_sum, sampling

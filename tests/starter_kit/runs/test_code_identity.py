@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from starter_kit.runs.code_identity import differing_terms
 from tests.starter_kit.training_runs import RUN_TOKEN, trained
 

@@ -12,8 +12,8 @@ from safetensors.torch import load_file
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.sharding import joined_sha256
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from portal.uploads.models import Upload, UploadState
 from starter_kit.runs.folder import RunFolder
 from tests.evaluator.checkpoints.sharded import INDEX, save_shards, split

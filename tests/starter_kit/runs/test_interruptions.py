@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from evaluator.contracts import ArtifactKind, CheckStatus
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.messages.jobs import ArtifactKind, CheckStatus
 from evaluator.records.epsilon import releases
 from evaluator.records.lines import ResumeLine, TrainableTensor
 from starter_kit.federation.rounds import Aggregate, Round

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.contracts import ArtifactKind, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind, TrackRules
 from starter_kit.evaluation.scores import score_checkpoint
 from starter_kit.evaluation.steps import check_run
 from starter_kit.reporting.metrics import (

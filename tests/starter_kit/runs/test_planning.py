@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.contracts import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind
 from starter_kit.reporting.metrics import SUMMARY, read_summary
 from starter_kit.runs.forecast import (
     ACTIVATIONS,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from starter_kit.learning.local_training import LocalStep
 from starter_kit.reporting.metrics import RoundMetrics
 from starter_kit.runs.progress import Watcher

@@ -13,13 +13,20 @@ import torch
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.weight_vector import weight_vector
-from evaluator.contracts import AccountingResult, ArtifactKind, CheckStatus, PrivacyRules, Step, TrackRules
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.sampling import Poisson
+from evaluator.messages.jobs import (
+    AccountingResult,
+    ArtifactKind,
+    CheckStatus,
+    PrivacyRules,
+    Step,
+    TrackRules,
+)
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.annex import MAX_BYTES, read_annex
 from evaluator.records.certificate import BLOCK, root_of_pieces

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import ArtifactKind
 from starter_kit.evaluation.scores import score_checkpoint
 from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_summary
 from tests.starter_kit.cut_off import CutOff

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evaluator.contracts import CheckStatus, PrivacyRules, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import CheckStatus, PrivacyRules, TrackRules
 from starter_kit.commands.new import plugin_files
 from starter_kit.evaluation.steps import check_run
 from starter_kit.federation.rounds import Client

@@ -4,8 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from evaluator.api import RunState, SubmissionState
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.api import RunState, SubmissionState
 from portal.submissions.models import RunToken
 from portal.teams.models import Team
 from starter_kit.site.client import TRIES, SiteClient

@@ -10,7 +10,7 @@ from typing_extensions import override
 from evaluator.errors import ProblemError
 from evaluator.sandbox.sandbox import SandboxError
 from portal.accounts.models import User
-from portal.evaluation.kit_sandbox import CannotExamineError
+from portal.evaluation.examining.kit_sandbox import CannotExamineError
 from portal.evaluation.models import Examination
 from portal.submissions.models import Run
 from portal.submissions.selectors import competed_tracks

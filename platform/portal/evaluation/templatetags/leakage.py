@@ -2,8 +2,8 @@
 
 from django import template
 
-from evaluator.leakage_report import Leakage
-from portal.evaluation.results import leakage_text
+from evaluator.messages.leakage import Leakage
+from portal.evaluation.display.results import leakage_text
 
 register = template.Library()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import template
 
-from portal.evaluation.team_actions import team_actions_on
+from portal.evaluation.display.team_actions import team_actions_on
 from portal.submissions.models import Submission
 
 register = template.Library()

@@ -5,7 +5,7 @@ import django.db.models.fields.json
 import django.db.models.functions.comparison
 import django.db.models.functions.text
 import django.utils.timezone
-import evaluator.results
+import evaluator.messages.results
 import portal.submissions.results_field
 import portal.ui.names
 import uuid
@@ -67,8 +67,8 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('draft', 'draft'), ('queued', 'queued'), ('running', 'running'), ('scored', 'scored'), ('rejected', 'rejected'), ('failed', 'failed')], default='draft', max_length=10)),
                 ('challenge', models.CharField(blank=True, editable=False, max_length=64)),
                 ('rules', models.JSONField(default=dict, editable=False)),
-                ('results', portal.submissions.results_field.ResultsField(default=evaluator.results.RunResults, editable=False)),
-                ('pending', portal.submissions.results_field.ResultsField(default=evaluator.results.RunResults, editable=False)),
+                ('results', portal.submissions.results_field.ResultsField(default=evaluator.messages.results.RunResults, editable=False)),
+                ('pending', portal.submissions.results_field.ResultsField(default=evaluator.messages.results.RunResults, editable=False)),
                 ('scored_at', models.DateTimeField(blank=True, editable=False, null=True)),
                 ('disqualified_because', models.CharField(blank=True, help_text="The organizers' public reason; empty unless they disqualified the run.", max_length=300)),
                 ('anls', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('anls', 'results'), models.FloatField()), output_field=models.FloatField())),

@@ -12,7 +12,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime, now
 
-from evaluator.contracts import evaluator_version
+from evaluator.messages.jobs import evaluator_version
 from evaluator.scoring.metrics import cut
 from portal.ui.budgets import budget_text, unbroken
 from portal.ui.markdown import TOP_HEADING, render_markdown

@@ -6,7 +6,7 @@ from typing import Any
 from typing_extensions import override
 
 from portal.accounts.models import User
-from portal.evaluation.conformance import examine_method
+from portal.evaluation.examining.conformance import examine_method
 from portal.evaluation.management.examining import ExaminingCommand
 from portal.evaluation.models import Examination
 from portal.submissions.models import Run

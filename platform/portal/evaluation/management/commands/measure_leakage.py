@@ -5,9 +5,9 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evaluator.contracts import Step
+from evaluator.messages.jobs import Step
 from portal.challenge.models import Track
-from portal.evaluation import leakage
+from portal.evaluation.examining import leakage
 from portal.evaluation.models import ACTIVE_STATES, Evaluation
 from portal.submissions.models import Run, RunState
 

@@ -7,9 +7,9 @@ from typing import Any
 from typing_extensions import override
 
 from portal.accounts.models import User
+from portal.evaluation.examining.replay import ReplayOptions, replay_round
 from portal.evaluation.management.examining import ExaminingCommand
 from portal.evaluation.models import Examination
-from portal.evaluation.replay import ReplayOptions, replay_round
 from portal.submissions.models import Run
 
 

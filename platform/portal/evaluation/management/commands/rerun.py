@@ -9,9 +9,9 @@ from django.core.management.base import CommandError
 from typing_extensions import override
 
 from portal.accounts.models import User
+from portal.evaluation.examining.rerun import RerunOptions, rerun
 from portal.evaluation.management.examining import ExaminingCommand
 from portal.evaluation.models import Examination
-from portal.evaluation.rerun import RerunOptions, rerun
 from portal.submissions.models import Run
 
 

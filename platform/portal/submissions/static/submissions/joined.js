@@ -212,7 +212,7 @@ function namesOf(files) {
   return files.map((file) => file.name).join(", ");
 }
 
-// The messages are those of the same codes in evaluator/errors.py.
+// The messages are those of the same codes in evaluator/errors/problems.py.
 function badIndex(index, expected, found, location = "") {
   const message = "The index of a sharded checkpoint can't be read, or one of its entries is not valid.";
   return rejection("E_CHECKPOINT_INDEX", message, {

@@ -224,7 +224,7 @@ async function digest(bytes) {
 }
 
 // What an address for a part answers: coded problems, or, from a store that isn't the site, a status and XML.
-// The messages are those of the same codes in evaluator/errors.py.
+// The messages are those of the same codes in evaluator/errors/problems.py.
 function partProblems(text, status) {
   const coded = codedProblems(text);
   if (coded) return coded;

@@ -1,0 +1,1 @@
+"""What the site, the workers and the kit send each other."""

@@ -1,0 +1,442 @@
+"""The messages of the site's REST API, version 1, as the site and its clients exchange them in JSON.
+
+The site's endpoints and `pfl`'s client use the same models, so a field has one name and one type everywhere.
+Sizes are in bytes, hashes are lower-case hexadecimal, and times are ISO 8601 in UTC.
+"""
+
+import re
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from evaluator.accounting.accountant import Accountant
+from evaluator.errors import Problem
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.mechanisms.units import Adjacency
+from evaluator.messages.examinations import Report
+from evaluator.messages.jobs import ArtifactKind, Step, TrustLevel
+from evaluator.messages.results import RunResults
+
+SHA256 = r"^[0-9a-f]{64}$"
+MAX_PARTS_OF_A_REQUEST = 1000
+# PostgreSQL stores no null character, and UTF-8 has no half of a surrogate pair, which JSON may escape.
+UNSTORABLE = re.compile("[\\0\ud800-\udfff]")
+
+
+class SubmissionState(StrEnum):
+    DRAFT = "draft"
+    SUBMITTED = "submitted"
+    WITHDRAWN = "withdrawn"
+
+
+class RunState(StrEnum):
+    """The state of a run: a participant must fix a `rejected` one, a `failed` one is the platform's fault."""
+
+    DRAFT = "draft"
+    QUEUED = "queued"
+    RUNNING = "running"
+    SCORED = "scored"
+    REJECTED = "rejected"
+    FAILED = "failed"
+
+
+FINAL_STATES = frozenset({RunState.SCORED, RunState.REJECTED, RunState.FAILED})
+
+
+class Request(BaseModel):
+    """Base of what clients send: a misspelled field is rejected, not ignored, and so is text that can't be stored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*")
+    @classmethod
+    def _is_storable(cls, value: object) -> object:
+        if isinstance(value, str) and UNSTORABLE.search(value):
+            raise ValueError("Text without null characters and halves of surrogate pairs is expected")
+        return value
+
+
+class Response(BaseModel):
+    """Base of what the site sends: a client ignores fields that it doesn't know."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
+class Problems(Response):
+    """The body of every response with an error status; it holds at least one problem.
+
+    It is problem details as RFC 9457 defines them, sent as `application/problem+json`, which the coded problems extend.
+
+    Attributes:
+        title: What the status means.
+        detail: What is wrong first of all.
+    """
+
+    type: str = "about:blank"
+    title: str = ""
+    status: int = 0
+    detail: str = ""
+    problems: list[Problem] = Field(min_length=1)
+
+
+class Account(Response):
+    """The user whom the API token belongs to, and the name of their team."""
+
+    email: str
+    name: str
+    orcid: str = ""
+    orcid_verified: bool = False
+    shows_orcid: bool = False
+    team: str | None
+
+
+class PhaseInfo(Response):
+    """A part of a track's time. A submission belongs to the phase in which it was submitted.
+
+    Attributes:
+        starts_at: Null where it has no beginning, as is `ends_at` where it has no deadline.
+        submissions_per_day: How many submissions a team may make in any 24 hours.
+        results: Whether results are public at once, or for the team alone until the phase ends.
+        allows_private: Whether a team may keep a submission private until it publishes it.
+        anonymity: Whether a team may be listed under an anonymous name, and until when.
+    """
+
+    name: str
+    starts_at: datetime | None
+    ends_at: datetime | None
+    submissions_per_day: int
+    results: Literal["at_once", "after_end"]
+    allows_private: bool
+    anonymity: Literal["none", "until_named", "until_end"]
+
+
+class TrackInfo(Response):
+    """A track and its rules.
+
+    Attributes:
+        budgets: The ε of each board; a single null where ε plays no part.
+        run_artifacts: The files that every run needs.
+        optional_artifacts: The files that a run may have as well, for a higher trust level.
+        submission_artifacts: The files that the submission as a whole needs.
+        reference: The name of the base weights.
+        trainable: Shell-style patterns of the names of the tensors that may differ from the base weights; all may
+            where the list is empty.
+        providers_per_client: How many providers of the training data each client has, which a training record must not
+            exceed; empty where the organizers don't say.
+        phases: In the order of time; they don't overlap.
+        closed_because: Why the track accepts no submissions now; empty while it does.
+    """
+
+    slug: str
+    name: str
+    summary: str
+    ranking: Literal["bytes", "anls"]
+    budgets: list[float | None]
+    run_artifacts: list[ArtifactKind]
+    optional_artifacts: list[ArtifactKind]
+    submission_artifacts: list[ArtifactKind]
+    reference: str
+    trainable: list[str]
+    clients: int
+    max_rounds: int
+    providers_per_client: list[int]
+    max_checkpoint_bytes: int
+    anls_threshold: float
+    delta: float
+    sampling_rule: SamplingRule
+    accountant: Accountant
+    adjacency: Adjacency
+    phases: list[PhaseInfo]
+    closed_because: str
+
+
+class NewRunToken(Request):
+    """Request a token for one training run in a track."""
+
+    track: str
+
+
+class IssuedRunToken(Response):
+    """A token for one training run. `run` is the run whose training record was accepted with it, else null."""
+
+    token: str
+    track: str
+    issued_at: datetime
+    run: UUID | None
+
+
+class RunTokenPage(Response):
+    """A part of the list of a team's run tokens, newest first; `count` is the number of all of them."""
+
+    items: list[IssuedRunToken]
+    count: int
+
+
+class NewSigningKey(Request):
+    """Register a key that may sign the team's training records."""
+
+    public_key: str
+    name: str = ""
+
+
+class SigningKey(Response):
+    """A key that may sign the team's training records. `public_key` is the raw Ed25519 key in hexadecimal."""
+
+    public_key: str
+    name: str
+    created_at: datetime
+
+
+class NewSubmission(Request):
+    """Open a draft in a track.
+
+    Attributes:
+        keep_private: Whether only the team and the organizers see it, once submitted, until the team publishes it.
+        anonymous: Whether the public reads a random name in place of the team's.
+    """
+
+    track: str
+    title: str
+    description: str = ""
+    code_url: str = ""
+    paper_url: str = ""
+    keep_private: bool = False
+    anonymous: bool = False
+
+
+class ChangedText(Request):
+    """Change the text of a submission; a field that is left out stays.
+
+    Once it is submitted, the title, `keep_private` and `anonymous` stay as well.
+
+    Attributes:
+        publishes_proof: Whether the team agrees that everybody can read its privacy proof, and the answers to the
+            reviewers' checklist, while the result is verified.
+    """
+
+    title: str | None = None
+    description: str | None = None
+    code_url: str | None = None
+    paper_url: str | None = None
+    keep_private: bool | None = None
+    anonymous: bool | None = None
+    publishes_proof: bool | None = None
+
+
+class Withdrawal(Request):
+    """Withdraw a submission.
+
+    Attributes:
+        reason: Public for good, where the submission was; at most 300 characters, and may be empty.
+    """
+
+    reason: str = ""
+
+
+class NewRun(Request):
+    """Add the run at a budget to a draft; the budget is null where ε plays no part."""
+
+    budget: float | None = None
+
+
+class RunSummary(Response):
+    """A run of a submission and the ε of its board."""
+
+    id: UUID
+    budget: float | None
+
+
+class RunExamination(Response):
+    """What a command of the organizers found out about the run.
+
+    Attributes:
+        level: The trust level that the run has earned with it, if it passed and is the newest of its level.
+        by: Who made it.
+        summary: What was found, in words.
+    """
+
+    level: TrustLevel
+    command: str
+    passed: bool
+    by: str
+    at: datetime
+    summary: str
+    report: Report
+
+
+class RunStatus(RunSummary):
+    """A run, its results and the progress of its evaluation.
+
+    Attributes:
+        step: The current step of the current attempt; `done` of `total` units of it are finished.
+        remaining_s: The worker's estimate of the seconds left of the step; null where there is none.
+        queue_position: The run's position in the queue of the step, from 1; null unless it waits there.
+        next_attempt_at: When the next attempt may begin after a fault of the platform; null if it may begin now.
+        attempt: The number of the current attempt, from 1; 0 before the first one.
+        tensors: How many tensors the checkpoint holds; null before its validation.
+        changed_tensors: The names of those that differ from the base weights; null before the validation.
+    """
+
+    state: RunState
+    step: Step | None
+    done: int
+    total: int
+    remaining_s: float | None
+    queue_position: int | None
+    next_attempt_at: datetime | None
+    heartbeat_at: datetime | None
+    attempt: int
+    results: RunResults
+    examinations: list[RunExamination] = []
+    tensors: int | None
+    changed_tensors: list[str] | None
+    problems: list[Problem]
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the evaluation of the run has ended."""
+        return self.state in FINAL_STATES
+
+
+class QuotaStatus(Response):
+    """The team's quota slots of the last 24 hours in a track; `next_slot` is null when a slot is free now."""
+
+    limit: int
+    used: int
+    left: int
+    next_slot: datetime | None
+
+
+class Submission(Response):
+    """Base of the two views of a submission.
+
+    Attributes:
+        url: The address of its page.
+        phase: The phase in which it was submitted; null for a draft.
+        published_at: Since when it is public, once a run has a score; null while it is private.
+        anonymous: Whether the public reads an alias in place of the team's name.
+    """
+
+    id: UUID
+    url: str
+    track: str
+    title: str
+    state: SubmissionState
+    phase: str | None = None
+    submitted_at: datetime | None
+    published_at: datetime | None = None
+    anonymous: bool = False
+
+
+class SubmissionSummary(Submission):
+    """A submission as the team's list shows it."""
+
+    runs: list[RunSummary]
+
+
+class SubmissionPage(Response):
+    """A part of the list of a team's submissions, newest first; `count` is the number of all of them."""
+
+    items: list[SubmissionSummary]
+    count: int
+
+
+class SubmissionStatus(Submission):
+    """A submission with its text and the status of each of its runs.
+
+    Attributes:
+        keep_private: Whether the team chose to publish it itself.
+        alias: What the public reads in place of the team while it is anonymous.
+        edited_at: When its text was last changed after it was submitted; null if it never was.
+        refunded_at: When its quota slot was given back; null if it wasn't.
+    """
+
+    keep_private: bool = False
+    alias: str = ""
+    description: str = ""
+    code_url: str = ""
+    paper_url: str = ""
+    publishes_proof: bool = False
+    edited_at: datetime | None = None
+    refunded_at: datetime | None = None
+    quota: QuotaStatus
+    runs: list[RunStatus]
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the evaluation of every run has ended."""
+        return all(run.is_final for run in self.runs)
+
+
+class NewUpload(Request):
+    """Announce a file. `run` is null for a file of the submission as a whole, such as the privacy proof."""
+
+    submission: UUID
+    run: UUID | None = None
+    kind: str
+    filename: str = Field(min_length=1, max_length=1000)
+    size_bytes: int
+    sha256: str
+
+
+class UploadStatus(Response):
+    """An upload, and the size of the parts that its file must be cut into; a completed one is in its place already."""
+
+    id: UUID
+    part_size_bytes: int
+    parts_total: int
+    state: Literal["open", "completed", "aborted", "expired"]
+
+
+class UploadPart(BaseModel):
+    """One part of a file. `number` counts from 1."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
+
+    number: int
+    size_bytes: int
+    sha256: str = Field(pattern=SHA256)
+
+
+class StoredParts(Response):
+    """The parts of an upload that the site has stored."""
+
+    parts: list[UploadPart]
+
+
+class WantedParts(Request):
+    """Request an address for each of these parts."""
+
+    parts: list[UploadPart] = Field(max_length=MAX_PARTS_OF_A_REQUEST)
+
+
+class PartUrl(Response):
+    """The address that takes part `number` by PUT, with these headers; it takes no other part and expires soon."""
+
+    number: int
+    url: str
+    headers: dict[str, str]
+
+
+class PartUrls(Response):
+    """One address for each part that was requested."""
+
+    urls: list[PartUrl]
+
+
+class StoredArtifact(Response):
+    """A completed upload in its role in a draft.
+
+    Attributes:
+        challenge: Of a training record: 32 random bytes in hexadecimal, which the site draws once for the record's run
+            token, and from which the run's annex is made; null for any other file.
+    """
+
+    artifact: UUID
+    kind: ArtifactKind
+    size_bytes: int
+    sha256: str
+    challenge: str | None = None

@@ -1,0 +1,236 @@
+"""The reports of examinations: what a command of the organizers found out about a run beyond its files' own numbers.
+
+One model for each command; `kind` says which. The site stores a report as it is; whether an examination has passed
+follows from its report alone (`passed`), and so does what pages say of it (`in_words`).
+"""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter
+
+from evaluator.errors import Problem
+from evaluator.messages.base import Message
+
+
+class Verdict(StrEnum):
+    """The outcome of one test; `not_applicable` where the method claims nothing that it could compare."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NO_POWER = "no_power"
+    NOT_APPLICABLE = "not_applicable"
+
+
+class Finding(Message):
+    """Base of what reports consist of: whatever an examined method made of a number, it is one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class CodeIdentity(Finding):
+    """Which code was examined.
+
+    Attributes:
+        kit_version: The version of the starter kit that ran.
+        code_sha256: The hash of that kit's sources and of the settings, as a training record states it.
+        settings_sha256: Of the settings file.
+        method_sha256: Of the method file; empty for one of the kit's methods.
+        is_recorded: Whether the run's training record states this `code_sha256`; None where the run has no record.
+    """
+
+    kit_version: str
+    code_sha256: str
+    settings_sha256: str
+    method_sha256: str = ""
+    is_recorded: bool | None = None
+
+
+class ConformanceTest(Finding):
+    """One test of the harness; see docs/conformance.md.
+
+    Attributes:
+        statistic: What was measured, in the units that `measures` names; None where nothing was.
+        limit: The value that a method that keeps its claims may reach: of `p_value` where there is one, else of
+            `statistic`.
+        p_value: The probability of a result as extreme under the claims; None for a test without chance.
+    """
+
+    id: str
+    measures: str
+    statistic: float | None = None
+    limit: float | None = None
+    p_value: float | None = None
+    verdict: Verdict
+    note: str = ""
+
+
+class ConformanceReport(Finding):
+    """What the harness found in the method file, on synthetic data.
+
+    Attributes:
+        unit: The privacy unit that was examined.
+        seed: The seed of the synthetic data.
+        problems: Why there are no tests, or fewer.
+    """
+
+    kind: Literal["conformance"] = "conformance"
+    unit: str = ""
+    seed: int
+    seconds: float
+    tests: list[ConformanceTest] = []
+    problems: list[Problem] = []
+
+    @property
+    def passed(self) -> bool:
+        """Whether tests were made and none failed; one without power shows nothing either way."""
+        return bool(self.tests) and not self.problems and not self.named(Verdict.FAILED)
+
+    def named(self, verdict: Verdict) -> list[str]:
+        """Return the ids of the tests with this verdict."""
+        return [test.id for test in self.tests if test.verdict == verdict]
+
+    @property
+    def in_words(self) -> str:
+        """What was found, in a sentence or two."""
+        if failed := self.named(Verdict.FAILED):
+            return f"The method doesn't keep what it claims: {', '.join(failed)}."
+        if not self.passed:
+            return (
+                f"The method could not be examined: {', '.join(problem.code for problem in self.problems)}."
+            )
+        blind = ", ".join(self.named(Verdict.NO_POWER))
+        without = f" Without power, so that they show nothing: {blind}." if blind else ""
+        return f"The method kept what it claims for one {self.unit} in {len(self.tests)} tests.{without}"
+
+
+class Scores(Finding):
+    """The scores of one training, with four decimals; `epsilon` is None where ε plays no part.
+
+    Exact scores would reveal answers of the secret test set.
+    """
+
+    anls: float
+    accuracy: float
+    bytes_total: int
+    epsilon: float | None = None
+
+
+class Comparison(Finding):
+    """A submitted score beside those of the repeats.
+
+    Attributes:
+        name: The score's name in `Scores`.
+        repeated: The mean over the repeats.
+        allowed: The largest difference that counts as explained.
+        basis: How `allowed` was computed, in words.
+    """
+
+    name: str
+    submitted: float
+    repeated: float
+    allowed: float = Field(ge=0)
+    basis: str
+
+    @property
+    def difference(self) -> float:
+        """The submitted score less that of the repeats."""
+        return self.submitted - self.repeated
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether the difference is as small as the training's own chance makes it."""
+        return abs(self.difference) <= self.allowed
+
+
+class RerunReport(Finding):
+    """What whole trainings of the attached files scored, beside what was submitted.
+
+    Attributes:
+        submitted: The run's scores at the time.
+        repeats: The scores of each training.
+        comparisons: The scores that must agree.
+        other_terms: What the first line of a repeat's training record states differently from the submitted one.
+        problems: Why there is no comparison.
+    """
+
+    kind: Literal["rerun"] = "rerun"
+    submitted: Scores
+    seconds: float
+    repeats: list[Scores] = []
+    comparisons: list[Comparison] = []
+    other_terms: list[str] = []
+    problems: list[Problem] = []
+
+    @property
+    def passed(self) -> bool:
+        """Whether every score agrees, of a training that was recorded on the same terms."""
+        explained = bool(self.comparisons) and all(one.is_explained for one in self.comparisons)
+        return explained and not self.problems and not self.other_terms
+
+    @property
+    def in_words(self) -> str:
+        """What was found, in a sentence or two."""
+        if self.problems:
+            return (
+                f"The training could not be repeated: {', '.join(problem.code for problem in self.problems)}."
+            )
+        if self.other_terms:
+            return (
+                f"The attached files train on other terms than were recorded: {', '.join(self.other_terms)}."
+            )
+        scores = "; ".join(_compared(one) for one in self.comparisons)
+        return f"{_times(len(self.repeats))}: {scores}."
+
+
+class ReplayReport(Finding):
+    """What training one round again showed; docs/replay.md.
+
+    Attributes:
+        challenge: What drew the round, in hexadecimal.
+        round: The number of the round, if it agrees.
+        exact: Whether it agrees bit for bit, and not only within the bound for other hardware. How far it was from the
+            run isn't here, since that depends on the data.
+        problems: What doesn't agree.
+    """
+
+    kind: Literal["replay"] = "replay"
+    challenge: str
+    seconds: float
+    round: int | None = None
+    exact: bool = False
+    problems: list[Problem] = []
+
+    @property
+    def passed(self) -> bool:
+        """Whether the round agrees."""
+        return self.round is not None and not self.problems
+
+    @property
+    def in_words(self) -> str:
+        """What was found, in a sentence or two."""
+        if not self.passed:
+            codes = ", ".join(problem.code for problem in self.problems)
+            return f"The drawn round isn't what the record, the code and the data make of it: {codes}."
+        how = "bit for bit" if self.exact else "within the bound for other hardware"
+        return (
+            f"Round {self.round}, drawn after the record, was trained again and agrees, {how}. "
+            "Towards the organizers this round has no differential privacy."
+        )
+
+
+AnyReport = ConformanceReport | ReplayReport | RerunReport
+Report = Annotated[AnyReport, Field(discriminator="kind")]
+REPORT: TypeAdapter[AnyReport] = TypeAdapter(Report)
+
+
+def _times(count: int) -> str:
+    return "Trained once more" if count == 1 else f"Trained {count} times more"
+
+
+def _compared(one: Comparison) -> str:
+    verdict = "is explained" if one.is_explained else "is not explained"
+    return (
+        f"{one.name} {one.submitted:.6g} was submitted and {one.repeated:.6g} repeated; the difference "
+        f"{verdict} by {one.basis}, which allows {one.allowed:.3g}"
+    )

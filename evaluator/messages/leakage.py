@@ -1,0 +1,61 @@
+"""What a worker reports of the leakage of a checkpoint: figures for everyone, and statistics for the organizers."""
+
+from typing import Literal
+
+from pydantic import Field, FiniteFloat
+
+from evaluator.messages.base import Message
+
+
+class Leakage(Message):
+    """How well an attack finds out which providers took part in a training, each figure rounded to 0.05.
+
+    The attack is the likelihood ratio of `evaluator.leakage`, fixed beforehand, on all providers of the leakage set.
+    Figures are None where the 95 % interval of the AUC's difference from the base weights covers 0: nothing was found.
+
+    Attributes:
+        tpr_at_1_percent: The share of the members that it finds with 1 % false positives.
+    """
+
+    providers: int = Field(ge=4)
+    auc: float | None = Field(default=None, ge=0, le=1)
+    balanced_accuracy: float | None = Field(default=None, ge=0, le=1)
+    tpr_at_1_percent: float | None = Field(default=None, ge=0, le=1)
+    tpr_at_10_percent: float | None = Field(default=None, ge=0, le=1)
+
+
+class LeakageResult(Message):
+    """The leakage of a checkpoint, as everyone may read it."""
+
+    kind: Literal["leakage"] = "leakage"
+    leakage: Leakage
+    leakage_set_sha256: str
+    checkpoint_sha256: str
+
+
+class AttackMeasure(Message):
+    """A figure of an attack with its 95 % interval over providers, and its difference from the base weights."""
+
+    attack: str
+    target_set: int = Field(ge=0)
+    members: int = Field(ge=0)
+    nonmembers: int = Field(ge=0)
+    statistic: str
+    value: FiniteFloat
+    low: FiniteFloat
+    high: FiniteFloat
+    p_value: FiniteFloat
+    above_base: FiniteFloat
+    above_base_low: FiniteFloat
+    above_base_high: FiniteFloat
+
+
+class LeakageDetail(Message):
+    """All attacks of a leakage step, which only the organizers see. Names of providers stay on the worker.
+
+    Attributes:
+        left_out: Which target sets were not attacked, and why.
+    """
+
+    measures: list[AttackMeasure]
+    left_out: list[str] = []

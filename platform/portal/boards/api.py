@@ -1,0 +1,37 @@
+"""The leaderboards in the REST API."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from ninja import Router
+
+from portal.audit.versions import boards_versions
+from portal.boards.boards import stored_boards
+from portal.boards.caching import unless_unchanged
+from portal.boards.published import PublishedTrack, publish
+from portal.challenge.models import Track
+from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
+
+router = Router(tags=["leaderboards"])
+
+
+@router.get("/{slug}", response=PublishedTrack, auth=None, summary="The boards of a track")
+def read_leaderboard(
+    request: HttpRequest,
+    slug: str,
+    budget: float | None = None,
+    limit: ListLimit = DEFAULT_LIMIT,
+    offset: ListOffset = 0,
+) -> HttpResponse:
+    """Ranked runs first, then those without a rank, each with the reason: `limit` rows of each board from `offset` on.
+
+    With a `budget` only the board at this ε. The CSV file on the leaderboard's page has all rows.
+    """
+    track = get_object_or_404(Track, slug=slug)
+    version = boards_versions([track.pk])[track.pk]
+
+    def respond() -> HttpResponse:
+        boards = [board for board in stored_boards(track, with_checks=True) if budget in (None, board.budget)]
+        published = publish(track, boards, slice(offset, offset + limit))
+        return HttpResponse(published.model_dump_json(), content_type="application/json; charset=utf-8")
+
+    return unless_unchanged(request, version, respond)

@@ -1,0 +1,57 @@
+"""What was rendered from one version of the boards is cached, and isn't sent to a visitor who has it."""
+
+import hashlib
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+
+from django.conf import settings
+from django.core.cache import caches
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import get_conditional_response
+from django.utils.http import quote_etag
+
+from evaluator.messages.jobs import evaluator_version
+
+CACHED_SECONDS = 24 * 3600
+# One for each page of a board: many visitors who ask for the CSV file after a change make a process compute it once.
+_rendering: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+
+def cached(version: str, name: str, render: Callable[[], str]) -> str:
+    """Return what `render` returned for this version of the boards, which a process computes once."""
+    key = f"boards:{_digest(version, name)}"
+    rendered: str | None = caches["pages"].get(key)
+    if rendered is not None:
+        return rendered
+    with _rendering[name]:
+        # Another thread may have rendered it while this one waited.
+        rendered = caches["pages"].get(key)
+        if rendered is None:
+            rendered = render()
+            caches["pages"].set(key, rendered, CACHED_SECONDS)
+    return rendered
+
+
+def unless_unchanged(request: HttpRequest, version: str, respond: Callable[[], HttpResponse]) -> HttpResponse:
+    """Return the response with its ETag, or status 304 where the visitor has this version of it."""
+    etag = quote_etag(_digest(version, request.get_full_path()))
+    response = get_conditional_response(request, etag=etag) or respond()
+    response["ETag"] = etag
+    # It may be kept, and is asked for again before each use.
+    response["Cache-Control"] = "no-cache"
+    return response
+
+
+def page_unless_unchanged(
+    request: HttpRequest, version: str, respond: Callable[[], HttpResponse]
+) -> HttpResponse:
+    """Do the same for a page, whose navigation and messages are those of whoever has logged in."""
+    if request.user.is_authenticated or "messages" in request.COOKIES:
+        return respond()
+    return unless_unchanged(request, version, respond)
+
+
+def _digest(version: str, name: str) -> str:
+    parts = (version, name, evaluator_version(), settings.SITE_URL)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,315 @@
+"""The order of a board, by the database: the rules of `portal.boards.ranking` as one query.
+
+A page needs a few of thousands of runs, so the database finds them by the columns of the results. What a row says, such
+as why it has no rank, comes from the rules themselves.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from django.db.models import (
+    Case,
+    CharField,
+    Count,
+    F,
+    Max,
+    Min,
+    Q,
+    QuerySet,
+    RowRange,
+    Value,
+    When,
+    Window,
+)
+from django.db.models.functions import Cast, Greatest, Lower, RowNumber
+
+from portal.boards.selection import EVERYTHING, Baselines, Selection, Sort
+from portal.challenge.models import Track
+from portal.reviews.tallies import rejected, verified
+from portal.submissions.models import Run
+from portal.submissions.selectors import public_runs
+from portal.teams.models import Team
+
+# The id decides where even the times are equal.
+BY_AGE = ("submission__submitted_at", "pk")
+KEPT_QUERIES = 128
+# The orders that a visitor may choose in place of the ranks.
+ORDERS: dict[Sort, tuple[str, ...]] = {
+    Sort.ANLS: ("-anls", *BY_AGE),
+    Sort.EPSILON: ("epsilon", *BY_AGE),
+    Sort.BYTES: ("bytes_total", *BY_AGE),
+    Sort.NEWEST: ("-submission__submitted_at", "pk"),
+    Sort.METHOD: ("submission__lower_title", *BY_AGE),
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of a run on its board; `rank` is None where it has none."""
+
+    run: UUID
+    rank: int | None
+
+
+def listed_runs(track: Track, budget: float | None) -> QuerySet[Run]:
+    """Return the runs that a board lists: those that everybody sees."""
+    return _listed(track.pk, budget).all()
+
+
+def places(track: Track, budget: float | None, start: int = 0, stop: int | None = None) -> list[Place]:
+    """Return the places of a board from `start` to `stop`, counted from 0, in the board's order."""
+    found = ranked_places(track, budget, EVERYTHING, start, stop)
+    if stop is not None and start + len(found) >= stop:
+        return found
+    # Those with a rank end within this part or before it.
+    ranked = start + len(found) if found or not start else _ranked(track, budget).count()
+    after = max(0, start - ranked)
+    return found + unranked_places(track, budget, EVERYTHING, after, None if stop is None else stop - ranked)
+
+
+def ranked_places(
+    track: Track, budget: float | None, selection: Selection, start: int, stop: int | None
+) -> list[Place]:
+    """Return a part of the selected places with a rank, each with its rank among all."""
+    if selection == EVERYTHING:
+        return [
+            Place(run, rank) for rank, run in enumerate(_keys(_ranked(track, budget), start, stop), start + 1)
+        ]
+    order = ORDERS.get(selection.sort) or _order(budget)
+    keys = list(_keys(_selected_ranked(track, budget, selection).order_by(*order), start, stop))
+    ranks = ranks_of(track, budget, keys)
+    # A run may have lost its rank between the two queries.
+    return [Place(run, ranks[run]) for run in keys if run in ranks]
+
+
+def unranked_places(
+    track: Track, budget: float | None, selection: Selection, start: int, stop: int | None
+) -> list[Place]:
+    """Return a part of the selected places without a rank, nearest to one first."""
+    runs = _filtered(_unranked(track, budget), track, selection)
+    return [Place(run, None) for run in _keys(runs, start, stop)]
+
+
+def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict[UUID, int]:
+    """Return the ranks among all of those of these runs that have one."""
+    if not runs:
+        return {}
+    numbered = _ranked(track, budget).annotate(rank=Window(RowNumber(), order_by=_order(budget)))
+    # As one condition with the number, so that runs are numbered before these are picked.
+    found = numbered.filter(Q(rank__lt=1) | Q(pk__in=list(runs)))
+    return dict(found.values_list("pk", "rank"))
+
+
+def rank_if_published(run: Run) -> int | None:
+    """Return the rank that a run that isn't public would have among those that are; None if it would have none."""
+    track, budget = run.submission.track, run.budget
+    qualifies = _qualifies(budget, track.anls_threshold)
+    if not Run.objects.filter(qualifies, pk=run.pk, scored_at__isnull=False).exists():
+        return None
+    value = Q(bytes_total__lt=run.bytes_total) if budget is None else Q(anls__gt=run.anls)
+    equal = Q(bytes_total=run.bytes_total) if budget is None else Q(anls=run.anls)
+    earlier = Q(submission__submitted_at__lt=run.submission.submitted_at)
+    return 1 + _ranked(track, budget).filter(value | (equal & earlier)).count()
+
+
+def counts(track: Track, budget: float | None, selection: Selection = EVERYTHING) -> tuple[int, int]:
+    """Return how many of the selected runs have a rank, and how many have none."""
+    listed = _filtered(listed_runs(track, budget), track, selection).order_by()
+    is_ranked = Count("pk", filter=_qualifies(budget, track.anls_threshold))
+    found = listed.aggregate(listed=Count("pk"), ranked=is_ranked)
+    ranked = _selected_ranked(track, budget, selection).count() if selection.best else found["ranked"]
+    return ranked, found["listed"] - found["ranked"]
+
+
+def overlapping_scores(
+    track: Track, budget: float | None, low: float, high: float
+) -> tuple[int, list[tuple[float | None, float | None]]]:
+    """Return how many intervals of scores with a rank begin above `high`, and those that overlap `low` to `high`."""
+    ranked = _ranked(track, budget).order_by()
+    above = ranked.filter(anls_low__gt=high).count() if high < 1 else 0
+    overlap = Q(anls_low__lte=high, anls_high__gte=low) | Q(anls_low__isnull=True) | Q(anls_high__isnull=True)
+    return above, list(ranked.filter(overlap).values_list("anls_low", "anls_high"))
+
+
+def newest_places(track: Track, length: int) -> list[tuple[datetime, Place]]:
+    """Return the runs of all boards whose scores became public last, with the time."""
+    shown_at = Greatest("scored_at", "submission__published_at")
+    runs = public_runs().filter(submission__track=track).annotate(shown_at=shown_at)
+    found = runs.order_by("-shown_at", "pk").values_list("shown_at", "pk")[:length]
+    return [(at, Place(run, None)) for at, run in found if at]
+
+
+# What a plot needs of a run.
+POINT = (
+    "submission",
+    "submission__title",
+    "submission__is_baseline",
+    "submission__submitted_at",
+    "bytes_total",
+    "anls",
+)
+
+
+def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the first runs with a rank, and on a private track whether each is verified."""
+    if not track.is_private:
+        return list(_ranked(track, budget).values_list(*POINT)[:length])
+    points = _private_points(track.pk, budget, track.anls_threshold, track.required_reviews)
+    return list(points[:length])
+
+
+def front_and_nearest_points(
+    track: Track, of_front: int, nearest: int
+) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Return `POINT` of the first runs by bytes whose ANLS none with fewer bytes reaches, and of the first unranked."""
+    before = Window(Max("anls"), order_by=_order(None), frame=RowRange(None, -1))
+    front = Q(before__isnull=True) | Q(anls__gt=F("before"))
+    on_front = list(_keys(_ranked(track, None).annotate(before=before).filter(front), 0, of_front))
+    unranked = list(_keys(_unranked(track, None), 0, nearest))
+    found = _points_of([*on_front, *unranked])
+    return [found[key] for key in on_front if key in found], [found[key] for key in unranked if key in found]
+
+
+def record_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the last of the runs with a rank that were better than all earlier ones, oldest first."""
+    best = Min("bytes_total") if budget is None else Max("anls")
+    before = Window(best, order_by=BY_AGE, frame=RowRange(None, -1))
+    better = Q(bytes_total__lt=F("before")) if budget is None else Q(anls__gt=F("before"))
+    runs = _ranked(track, budget).annotate(before=before).filter(Q(before__isnull=True) | better)
+    return _points(runs.order_by(*BY_AGE).reverse(), length)[::-1]
+
+
+def _points(runs: QuerySet[Run], length: int) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the first of these runs, for which the database reads the rows of no others."""
+    keys = list(_keys(runs, 0, length))
+    found = _points_of(keys)
+    return [found[key] for key in keys if key in found]
+
+
+def _points_of(keys: Collection[UUID]) -> dict[UUID, tuple[Any, ...]]:
+    rows = Run.objects.filter(pk__in=list(keys)).order_by().values_list("pk", *POINT)
+    return {key: tuple(point) for key, *point in rows}
+
+
+def best_score(track: Track) -> float | None:
+    """Return the best ANLS of all runs of a track by bytes."""
+    best: float | None = listed_runs(track, None).aggregate(best=Max("anls"))["best"]
+    return best
+
+
+def best_baseline(track: Track) -> tuple[str, int] | None:
+    """Return the title and the bytes of the first baseline with a rank in a track by bytes."""
+    baselines = _ranked(track, None).filter(submission__is_baseline=True)
+    return baselines.values_list("submission__title", "bytes_total").first()
+
+
+def _keys(runs: QuerySet[Run], start: int, stop: int | None) -> Iterable[UUID]:
+    return runs.values_list("pk", flat=True)[start:stop]
+
+
+def _ranked(track: Track, budget: float | None) -> QuerySet[Run]:
+    """Return the runs with a rank, the best first; of equal ones the earlier first."""
+    return _ranked_runs(track.pk, budget, track.anls_threshold).all()
+
+
+def _unranked(track: Track, budget: float | None) -> QuerySet[Run]:
+    """Return the runs without a rank, those first that missed it by least."""
+    return _unranked_runs(track.pk, budget, track.anls_threshold).all()
+
+
+def _order(budget: float | None) -> tuple[str, ...]:
+    return ("bytes_total" if budget is None else "-anls", *BY_AGE)
+
+
+# A page asks for parts of the same few queries again and again. To build one takes as long as to answer it, so they are
+# kept, without anything that was read.
+@lru_cache(maxsize=KEPT_QUERIES)
+def _listed(track_id: int, budget: float | None) -> QuerySet[Run]:
+    return public_runs().filter(budget=budget, submission__track_id=track_id)
+
+
+@lru_cache(maxsize=KEPT_QUERIES)
+def _ranked_runs(track_id: int, budget: float | None, threshold: float | None) -> QuerySet[Run]:
+    return _listed(track_id, budget).filter(_qualifies(budget, threshold)).order_by(*_order(budget))
+
+
+@lru_cache(maxsize=KEPT_QUERIES)
+def _unranked_runs(track_id: int, budget: float | None, threshold: float | None) -> QuerySet[Run]:
+    qualifies = Case(When(_qualifies(budget, threshold), then=Value(True)), default=Value(False))
+    runs = _listed(track_id, budget).annotate(has_rank=qualifies).filter(has_rank=False)
+    if budget is None:
+        return runs.order_by(F("anls").desc(nulls_last=True), *BY_AGE)
+    is_rejected = Case(When(rejected("submission__"), then=Value(1)), default=Value(0))
+    return runs.order_by(is_rejected, F("epsilon").asc(nulls_last=True), *BY_AGE)
+
+
+@lru_cache(maxsize=KEPT_QUERIES)
+def _private_points(
+    track_id: int, budget: float | None, threshold: float | None, required_reviews: int
+) -> QuerySet[Run, tuple[Any, ...]]:
+    is_verified = Case(
+        When(verified(required_reviews, "submission__"), then=Value(True)), default=Value(False)
+    )
+    runs = _ranked_runs(track_id, budget, threshold).annotate(is_verified=is_verified)
+    return runs.values_list(*POINT, "is_verified")
+
+
+def _qualifies(budget: float | None, threshold: float | None) -> Q:
+    if budget is None:
+        return Q(disqualified_because="", anls__gte=threshold, bytes_total__isnull=False)
+    is_rejected = rejected("submission__")
+    return Q(~is_rejected, disqualified_because="", anls__isnull=False, epsilon__lte=budget)
+
+
+def _selected_ranked(track: Track, budget: float | None, selection: Selection) -> QuerySet[Run]:
+    runs = _filtered(_ranked(track, budget), track, selection)
+    if not selection.best:
+        return runs
+    of_team = Window(RowNumber(), partition_by=_author(), order_by=_order(budget))
+    return runs.annotate(place_in_team=of_team).filter(place_in_team=1)
+
+
+def _author() -> Case:
+    """Return whose run it is, for all to see: an anonymous submission is of nobody else."""
+    submission, team = (Cast(name, CharField()) for name in ("submission_id", "submission__team_id"))
+    return Case(When(submission__anonymous=True, then=submission), default=team)
+
+
+def _filtered(runs: QuerySet[Run], track: Track, selection: Selection) -> QuerySet[Run]:
+    if selection.verified:
+        runs = _verified(runs, track)
+    # What is hidden of an anonymous submission can't be found by a filter either.
+    is_named = Q(submission__anonymous=False)
+    if selection.phase:
+        runs = runs.filter(submission__phase__name=selection.phase)
+    if selection.since:
+        runs = runs.filter(submission__submitted_at__date__gte=selection.since)
+    if selection.until:
+        runs = runs.filter(submission__submitted_at__date__lte=selection.until)
+    if selection.open_code:
+        runs = runs.filter(is_named).exclude(submission__code_url="")
+    if selection.baselines is not Baselines.ALL:
+        runs = runs.filter(submission__is_baseline=selection.baselines is Baselines.ONLY)
+    if selection.text:
+        title = Q(submission__lower_title__contains=Lower(Value(selection.text)))
+        # Not by a join: there are fewer teams than submissions whose team's name it would compare.
+        teams = Team.objects.filter(name__icontains=selection.text)
+        team = is_named & Q(submission__team__in=teams)
+        alias = ~is_named & Q(submission__alias__icontains=selection.text)
+        runs = runs.filter(title | team | alias)
+    if selection.submissions:
+        runs = runs.filter(submission__in=selection.submissions)
+    if selection.team:
+        runs = runs.filter(is_named, submission__team__slug=selection.team)
+    return runs
+
+
+def _verified(runs: QuerySet[Run], track: Track) -> QuerySet[Run]:
+    """Return those of the runs whose results are verified, as `portal.reviews.verdict.verdict` decides."""
+    if not track.is_private:
+        return runs.none()
+    return runs.filter(verified(track.required_reviews, "submission__"))

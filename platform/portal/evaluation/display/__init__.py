@@ -1,0 +1,1 @@
+"""What pages show of an evaluation and its results."""

@@ -1,0 +1,250 @@
+"""A run's results in words: ε by each rule and accountant, the trust level, the checks."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from evaluator.accounting.accountant import Accountant
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.messages.jobs import Check, CheckStatus, Epsilon, TrustLevel
+from evaluator.messages.leakage import Leakage
+from evaluator.messages.results import RunResults
+from evaluator.records.check_texts import CHECKS, CheckText
+from evaluator.scoring.metrics import cut
+from portal.submissions.models import Run
+from portal.ui.rounding import epsilon_text
+
+TRUST = {
+    TrustLevel.RECOMPUTED: "Every number was recomputed from the submitted files. "
+    "Nobody has confirmed that the training ran as these files describe.",
+    TrustLevel.CONFORMING: "The attached method, run on synthetic data in a sandbox, kept what its ε is computed "
+    "from. That this code made the checkpoint has not been verified.",
+    TrustLevel.REPLAYED: "One round, drawn after the record was uploaded, was trained again by the organizers on their "
+    "data, and was what the record says. The other rounds have not been verified.",
+    TrustLevel.RERUN: "The organizers trained the attached files again, and the scores agree as far as chance "
+    "explains. That the method keeps its privacy claims is another level.",
+}
+WORST_FIRST = [
+    CheckStatus.FAILED,
+    CheckStatus.FLAGGED,
+    CheckStatus.NO_POWER,
+    CheckStatus.PASSED,
+    CheckStatus.NOT_APPLICABLE,
+]
+RULE_NAMES = {SamplingRule.TWO_STAGE: "two-stage", SamplingRule.PRODUCT: "product"}
+
+# The findings of a check may come from the annex or name the clients of a round. In a private track the public reads
+# only those that the published numbers disclose anyway; the team and the organizers alone read those of other checks.
+PUBLIC_FINDINGS = frozenset(
+    {"C1", "C2", "C3", "C4", "C10", "C14", "C15", "C16", "C18", "C19", "C20", "C23", "C24"},
+)
+# Where these find nothing, they report what they would have found, by the record's numbers alone.
+PUBLIC_POWER = frozenset({"C8", "C9", "C22"})
+
+
+@dataclass(frozen=True)
+class EpsilonColumn:
+    """One ε of a run as the tables of the site show it.
+
+    Attributes:
+        key: Its name in published data, after `epsilon_`.
+        rule: None for the sampling rule that decides.
+        wide: Whether narrow screens leave it out.
+    """
+
+    key: str
+    title: str
+    meaning: str
+    accountant: Accountant
+    rule: SamplingRule | None
+    wide: bool = False
+
+    def of(self, results: RunResults) -> Epsilon | None:
+        """Return the column's ε of a run; None where the run has none."""
+        rule = self.rule or _deciding_rule(results)
+        return next(
+            (
+                row
+                for row in results.epsilons
+                if (row.accountant, row.sampling_rule) == (self.accountant, rule)
+            ),
+            None,
+        )
+
+
+EPSILON_COLUMNS = (
+    EpsilonColumn(
+        key="two_stage",
+        title="ε two-stage",
+        meaning="Recomputed from the training record with privacy loss distributions, each round as seen by someone "
+        "who knows which clients take part",
+        accountant=Accountant.PLD,
+        rule=SamplingRule.TWO_STAGE,
+    ),
+    EpsilonColumn(
+        key="product",
+        title="ε product",
+        meaning="The same with client rate times provider rate as every provider's own, as published",
+        accountant=Accountant.PLD,
+        rule=SamplingRule.PRODUCT,
+    ),
+    EpsilonColumn(
+        key="rdp",
+        title="ε (RDP)",
+        meaning="By Rényi differential privacy, under the sampling rule that decides",
+        accountant=Accountant.RDP,
+        rule=None,
+        wide=True,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class EpsilonRow:
+    """ε by one sampling rule and accountant; `decides` says whether it is compared with the budget."""
+
+    rule: str
+    accountant: str
+    epsilon: float | None
+    decides: bool
+
+
+@dataclass(frozen=True)
+class ShownCheck:
+    """A check with its words. `is_public` says whether the public may read what it expected and found."""
+
+    check: Check
+    name: str
+    meaning: str
+    limit: str
+    is_public: bool
+
+    @property
+    def status(self) -> str:
+        """The status in words."""
+        return _words(self.check.status)
+
+
+def column_epsilons(results: RunResults) -> list[Epsilon | None]:
+    """Return the run's ε in the order of `EPSILON_COLUMNS`."""
+    return [column.of(results) for column in EPSILON_COLUMNS]
+
+
+def epsilon_rows(results: RunResults) -> list[EpsilonRow]:
+    """Return the recomputed ε of every column, the deciding one first; none before the accounting."""
+    rows = [
+        EpsilonRow(RULE_NAMES[row.sampling_rule], row.accountant.upper(), row.epsilon, row.decides)
+        for row in column_epsilons(results)
+        if row is not None
+    ]
+    return sorted(rows, key=lambda row: not row.decides)
+
+
+def margin(run: Run) -> float | None:
+    """Return what is left of the budget, below 0 where ε exceeds it; None before the accounting."""
+    epsilon = run.results.epsilon
+    return None if run.budget is None or epsilon is None else run.budget - epsilon
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """Why a run has no rank: as a sentence, and in a few signs for a table."""
+
+    sentence: str
+    short: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def shortfall(results: RunResults, budget: float | None, threshold: float) -> Shortfall | None:
+    """Return what keeps a run with these results from a rank; None if nothing does.
+
+    Args:
+        budget: That of the board; None for the one by bytes.
+        threshold: The ANLS that a rank by bytes takes. Since it has no more decimals than the scores, it makes no
+            difference that those are cut.
+    """
+    anls, value = results.anls, results.bytes_total if budget is None else results.epsilon
+    if not _is_number(anls):
+        return Shortfall("ANLS is missing", "no ANLS")
+    if not _is_number(value):
+        missing = "the number of bytes is missing", "no byte count"
+        return Shortfall(*missing) if budget is None else Shortfall("ε is missing", "no ε")
+    if budget is None and anls < threshold:
+        limit = threshold_text(threshold)
+        return Shortfall(f"ANLS {cut(anls)} is below the threshold {limit}", f"ANLS {cut(anls)} < {limit}")
+    if budget is not None and value > budget:
+        found = epsilon_text(value)
+        return Shortfall(f"recomputed ε = {found} exceeds the budget {budget:g}", f"ε {found} > {budget:g}")
+    return None
+
+
+def threshold_text(threshold: float) -> str:
+    """Return a threshold of scores, which has at most four decimals."""
+    return f"{threshold:.4f}"
+
+
+def disqualification(reason: str) -> Shortfall | None:
+    """Return what keeps a run from a rank that the organizers disqualified for this reason; None without one."""
+    return Shortfall(f"the organizers disqualified it: {reason}", "disqualified") if reason else None
+
+
+def leakage_text(leakage: Leakage | None) -> str:
+    """Return the AUC of the attack on a run in a few signs; empty where it wasn't measured."""
+    if leakage is None:
+        return ""
+    return "n.s." if leakage.auc is None else f"{leakage.auc:.2f}"
+
+
+def shown_checks(run: Run) -> list[ShownCheck]:
+    """Return the run's checks with their words, in the order in which they were made."""
+    return [_shown(check, _is_public(run.budget, check)) for check in run.results.checks]
+
+
+def tally(checks: Sequence[Check]) -> str:
+    """Return how many checks ended in each way, the worst first, such as "1 flagged, 9 passed"."""
+    counts = Counter(check.status for check in checks)
+    return ", ".join(f"{counts[status]} {_words(status)}" for status in WORST_FIRST if counts[status])
+
+
+def public_results(results: RunResults, budget: float | None) -> RunResults:
+    """Return the results of a run as everyone may read them: of some checks the status alone."""
+    checks = [
+        check if _is_public(budget, check) else Check(id=check.id, status=check.status)
+        for check in results.checks
+    ]
+    return results.model_copy(update={"checks": checks})
+
+
+def without_traces_of_team(results: RunResults) -> RunResults:
+    """Return the results of an anonymous submission without what links them with others of the same team."""
+    # The number of a team's trainings would, and so would what the checks say of its tokens and keys.
+    checks = [Check(id=check.id, status=check.status) for check in results.checks]
+    return results.model_copy(update={"joint_epsilon": None, "joint_runs": None, "checks": checks})
+
+
+def _is_public(budget: float | None, check: Check) -> bool:
+    if budget is None or check.id in PUBLIC_FINDINGS:
+        return True
+    return check.id in PUBLIC_POWER and check.status in (CheckStatus.PASSED, CheckStatus.NO_POWER)
+
+
+def _is_number(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
+
+
+def _deciding_rule(results: RunResults) -> SamplingRule | None:
+    return next((row.sampling_rule for row in results.epsilons if row.decides), None)
+
+
+def _shown(check: Check, is_public: bool) -> ShownCheck:
+    # A run may have been checked by an earlier evaluator, which made other checks.
+    text = CHECKS.get(check.id, CheckText(name="", meaning="", limit=""))
+    return ShownCheck(check, text.name, text.meaning, text.limit, is_public)
+
+
+def _words(status: CheckStatus) -> str:
+    return status.replace("_", " ")

@@ -1,0 +1,282 @@
+"""The progress of a run's evaluation, as its team sees it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import prefetch_related_objects
+
+from evaluator.errors import ErrorCode, Problem
+from evaluator.mechanisms.events import merged
+from evaluator.messages.api import FINAL_STATES
+from evaluator.messages.jobs import Epsilon, Outcome, Step, TrackRules
+from evaluator.worker.time_left import in_words
+from portal.calculator.presets import address_of
+from portal.evaluation import clock
+from portal.evaluation.display import results
+from portal.evaluation.display.changed_tensors import ChangedTensors
+from portal.evaluation.examining.examinations import ShownExamination, shown
+from portal.evaluation.intake.trainings import EVENTS
+from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepQueue, StepReport
+from portal.evaluation.queue import places
+from portal.submissions.models import Run, RunState
+
+STEP_NAMES = {
+    Step.VALIDATE: "Validation",
+    Step.COMMUNICATION: "Communication",
+    Step.ACCOUNTING: "Privacy accounting",
+    Step.SCORING: "Scoring",
+    Step.LEAKAGE: "Leakage",
+}
+
+
+@dataclass(frozen=True)
+class StepStatus:
+    """One step of the current attempt: waiting, queued, running, passed, rejected, failed or not run."""
+
+    step: Step
+    state: str
+    result: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The step's name on pages."""
+        return STEP_NAMES[self.step]
+
+    @property
+    def finished_at(self) -> datetime | None:
+        """When the step was finished; None before."""
+        moment = self.provenance.get("finished_at")
+        return datetime.fromisoformat(moment) if moment else None
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """A run and its newest attempt.
+
+    Attributes:
+        attempt: From 1; 0 as long as none was started.
+        remaining_s: The worker's estimate of the seconds left of the step, None where there is none.
+        queue_position: Position in the queue of its step, from 1; None unless it waits there.
+        next_attempt_at: When the next attempt may begin after a platform fault; None if it may begin now.
+        is_paused: Whether the queue in which it waits is paused because of a platform fault.
+        evidence: The steps of the attempt that the results come from, which may be an earlier one.
+    """
+
+    run: Run
+    attempt: int
+    steps: list[StepStatus]
+    step: Step | None = None
+    done: int = 0
+    total: int = 0
+    remaining_s: float | None = None
+    queue_position: int | None = None
+    next_attempt_at: datetime | None = None
+    is_paused: bool = False
+    heartbeat_at: datetime | None = None
+    problems: list[Problem] = field(default_factory=list)
+    evidence: list[StepStatus] = field(default_factory=list)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the evaluation of the run has ended."""
+        return self.run.state in FINAL_STATES
+
+    @property
+    def step_name(self) -> str:
+        """The current step's name on pages; empty where there is none."""
+        return STEP_NAMES[self.step] if self.step else ""
+
+    @property
+    def time_left(self) -> str:
+        """The estimate of the time left, in words; empty where there is none."""
+        return in_words(self.remaining_s)
+
+    @property
+    def runs_before(self) -> int:
+        """The number of runs that are queued before this one."""
+        return (self.queue_position or 1) - 1
+
+    @property
+    def epsilons(self) -> list[results.EpsilonRow]:
+        """The recomputed ε, the deciding one first."""
+        return results.epsilon_rows(self.run.results)
+
+    @property
+    def column_epsilons(self) -> list[Epsilon | None]:
+        """The recomputed ε in the order of the tables' columns."""
+        return results.column_epsilons(self.run.results)
+
+    @property
+    def margin(self) -> float | None:
+        """What is left of the budget; None before the accounting."""
+        return results.margin(self.run)
+
+    @property
+    def shortfall(self) -> results.Shortfall | None:
+        """What keeps the scored run from a rank; None if nothing does, and before it is scored."""
+        if self.run.scored_at is None:
+            return None
+        rule = results.shortfall(self.run.results, self.run.budget, self.run.submission.track.anls_threshold)
+        return results.disqualification(self.run.disqualified_because) or rule
+
+    @property
+    def trust_meaning(self) -> str:
+        """What the run's trust level means; empty before it has one."""
+        level = self.run.results.trust_level
+        return "" if level is None else results.TRUST[level]
+
+    @property
+    def examinations(self) -> list[ShownExamination]:
+        """The run's examinations, newest first, for the team and the organizers."""
+        return shown(self.run)
+
+    @property
+    def passed_examinations(self) -> list[ShownExamination]:
+        """Those that have passed, for everyone."""
+        return [one for one in self.examinations if one.passed]
+
+    @property
+    def checks(self) -> list[results.ShownCheck]:
+        """The run's checks with their words."""
+        return results.shown_checks(self.run)
+
+    @property
+    def tally(self) -> str:
+        """How many checks ended in each way."""
+        return results.tally(self.run.results.checks)
+
+    @property
+    def changed_tensors(self) -> ChangedTensors | None:
+        """The tensors that training changed; None before the validation."""
+        results_of = {status.step: status.result for status in self.evidence}
+        return ChangedTensors.of(results_of.get(Step.VALIDATE, {}))
+
+    @property
+    def calculator_address(self) -> str:
+        """The calculator with the recorded settings, which aren't public; empty where it can't express them."""
+        accounting = next((step.result for step in self.evidence if step.step is Step.ACCOUNTING), {})
+        if self.run.budget is None or not accounting.get("events"):
+            return ""
+        try:
+            events = merged(EVENTS.validate_python(accounting["events"]))
+        except ValueError:
+            # The report of an evaluator of another version.
+            return ""
+        if len(events) != 1:
+            return ""
+        return address_of(events[0], budget=self.run.budget, delta=accounting["delta"])
+
+    @property
+    def finished_steps(self) -> list[StepStatus]:
+        """The steps that a worker has reported on."""
+        return [status for status in self.evidence if status.provenance]
+
+
+def statuses(runs: Iterable[Run]) -> list[RunStatus]:
+    """Return the status of every run, in the given order, by a number of queries that doesn't grow with the runs."""
+    runs = list(runs)
+    prefetch_related_objects(runs, "evaluations__reports", "examinations__by")
+    attempts = [_newest_attempt(run) for run in runs]
+    queued = [attempt for attempt in attempts if attempt and attempt.state == EvaluationState.QUEUED]
+    now = clock.now() if queued else None
+    found = places.places(queued, now) if now else {}
+    paused = _paused_queues() if queued else set()
+    return [
+        _status(run, attempt, _Waiting(now, found, paused))
+        for run, attempt in zip(runs, attempts, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """What is known of the queues: their places, by evaluation, and which of them are paused."""
+
+    now: datetime | None
+    places: dict[UUID, int]
+    paused: set[str]
+
+
+def _newest_attempt(run: Run) -> Evaluation | None:
+    return max(_attempts(run), key=lambda attempt: attempt.attempt, default=None)
+
+
+def _attempts(run: Run) -> list[Evaluation]:
+    """Return the attempts at the run's score; what is measured afterwards is no news to its team."""
+    return [attempt for attempt in run.evaluations.all() if attempt.step != Step.LEAKAGE]
+
+
+def _paused_queues() -> set[str]:
+    return set(StepQueue.objects.filter(paused_at__isnull=False).values_list("pk", flat=True))
+
+
+def _status(run: Run, evaluation: Evaluation | None, waiting: _Waiting) -> RunStatus:
+    if run.state == RunState.DRAFT:
+        return RunStatus(run=run, attempt=0, steps=[])
+    steps = TrackRules.model_validate(run.rules).steps()
+    if evaluation is None:
+        return RunStatus(run=run, attempt=0, steps=[StepStatus(step, "waiting") for step in steps])
+    reports = {Step(report.step): report for report in evaluation.reports.all()}
+    shown = [_step_status(step, evaluation, reports.get(step)) for step in steps]
+    status = RunStatus(
+        run=run,
+        attempt=evaluation.attempt,
+        steps=shown,
+        evidence=_earlier_steps(run, steps) if run.is_evaluated_again else shown,
+        heartbeat_at=evaluation.heartbeat_at,
+        problems=_problems(run, reports.values()),
+    )
+    if evaluation.state not in ACTIVE_STATES:
+        return status
+    status = replace(
+        status,
+        step=Step(evaluation.step),
+        done=evaluation.done,
+        total=evaluation.total,
+        remaining_s=evaluation.remaining_s,
+    )
+    return (
+        _queued_status(status, evaluation, waiting) if evaluation.state == EvaluationState.QUEUED else status
+    )
+
+
+def _earlier_steps(run: Run, steps: Iterable[Step]) -> list[StepStatus]:
+    """Return the steps of the attempt that has scored the run last."""
+    passed = [attempt for attempt in _attempts(run) if attempt.state == EvaluationState.PASSED]
+    attempt = max(passed, key=lambda attempt: attempt.attempt, default=None)
+    if attempt is None:
+        return []
+    reports = {Step(report.step): report for report in attempt.reports.all()}
+    return [_step_status(step, attempt, reports.get(step)) for step in steps]
+
+
+def _queued_status(status: RunStatus, evaluation: Evaluation, waiting: _Waiting) -> RunStatus:
+    begins_at = evaluation.not_before
+    is_later = begins_at is not None and waiting.now is not None and begins_at > waiting.now
+    return replace(
+        status,
+        queue_position=waiting.places.get(evaluation.pk),
+        next_attempt_at=begins_at if is_later else None,
+        is_paused=places.QUEUES[Step(evaluation.step)] in waiting.paused,
+    )
+
+
+def _step_status(step: Step, evaluation: Evaluation, report: StepReport | None) -> StepStatus:
+    if report is not None:
+        # After a rejection it had nothing to add: what it needs was rejected.
+        is_without_finding = report.outcome == Outcome.REJECTED and not report.problems
+        state = "not run" if is_without_finding else report.outcome
+        return StepStatus(step, state, report.result or {}, report.provenance)
+    if step != evaluation.step:
+        return StepStatus(step, "not run" if evaluation.state == EvaluationState.REJECTED else "waiting")
+    return StepStatus(step, evaluation.state if evaluation.state in ACTIVE_STATES else Outcome.FAILED)
+
+
+def _problems(run: Run, reports: Iterable[StepReport]) -> list[Problem]:
+    problems = [Problem.model_validate(problem) for report in reports for problem in report.problems]
+    if run.state == RunState.FAILED and not problems:
+        return [Problem.of(ErrorCode.PLATFORM_FAULT)]
+    return problems

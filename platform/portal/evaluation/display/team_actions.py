@@ -1,0 +1,75 @@
+"""What a team reads about its own submission after it was submitted: what happens now, and what it can do."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from django.contrib.humanize.templatetags.humanize import apnumber
+
+from evaluator.messages.api import FINAL_STATES
+from portal.evaluation.services import may_cancel
+from portal.submissions.draft_files import DraftFile, proof_of
+from portal.submissions.models import Refund, RunState, Submission, SubmissionState
+
+ENDED_BADLY = {RunState.REJECTED, RunState.FAILED}
+
+
+@dataclass(frozen=True)
+class TeamActions:
+    """What the team can do with its submission; `news` says in sentences what happens now.
+
+    Attributes:
+        proof: The privacy proof, which a revised one may replace; None where there is nothing to revise.
+        version: The number of the proof's newest version.
+    """
+
+    news: list[str]
+    may_edit: bool
+    may_cancel: bool
+    may_copy: bool
+    proof: DraftFile | None
+    version: int
+
+
+def team_actions_on(submission: Submission) -> TeamActions:
+    """Return what the team can do with a submission of its own that isn't a draft."""
+    states = [RunState(run.state) for run in submission.runs.all()]
+    is_submitted = submission.state == SubmissionState.SUBMITTED
+    proof = submission.proof() if submission.track.is_private and is_submitted else None
+    return TeamActions(
+        news=news_of(submission, states) if is_submitted else [],
+        may_edit=is_submitted,
+        may_cancel=is_submitted and may_cancel(submission),
+        may_copy=not is_submitted or bool(ENDED_BADLY.intersection(states)),
+        proof=proof_of(submission) if proof else None,
+        version=proof.version if proof else 0,
+    )
+
+
+def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
+    """Return what happens now with a submission whose runs are in these states."""
+    track, news = submission.track, []
+    if not FINAL_STATES.issuperset(states):
+        accounted = ", privacy accounting" if track.is_private else ""
+        news.append(
+            f"Each run goes through validation, communication{accounted} and scoring. Your team gets a mail when a "
+            "run has ended; you can close this page."
+        )
+    elif RunState.SCORED in states:
+        where = "are private" if submission.is_private else "are on the board"
+        news.append(f"The evaluation has ended. Scored runs {where}.")
+    elif submission.refunded_for == Refund.REJECTED:
+        news.append("No run passed validation. Nothing was published, and the quota slot was given back.")
+    elif RunState.REJECTED in states:
+        news.append(
+            "No run passed validation. Nothing was published. The quota slot stays used, because your team has had "
+            "several back in the past 24 hours."
+        )
+    elif RunState.FAILED in states:
+        news.append("The evaluation failed because of a platform error. The quota slot was given back.")
+    if track.is_private and set(states) - ENDED_BADLY:
+        once = "Once it is public, a scored" if submission.is_private else "A scored"
+        news.append(
+            f"{once} run is under review until {apnumber(track.required_reviews)} reviewers have accepted the proof. "
+            "If they reject it or ask for changes, you read why, and can answer them or upload a revised proof."
+        )
+    return news

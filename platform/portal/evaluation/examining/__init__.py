@@ -1,0 +1,1 @@
+"""Examinations of scored runs: conformance, replay and rerun."""

@@ -1,0 +1,64 @@
+"""Leakage, measured in an attempt of its own after a run has its score, which it can neither delay nor change.
+
+Runs that have a rank are measured, with the leakage set that their track names at that time.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from evaluator.messages.jobs import Step
+from evaluator.messages.leakage import LeakageResult
+from evaluator.messages.results import RunResults
+from portal.accounts.models import User
+from portal.audit.versions import boards_changed
+from portal.evaluation import clock
+from portal.evaluation.display.results import shortfall
+from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
+from portal.evaluation.queue import dispatch
+from portal.evaluation.states import move_evaluation
+from portal.submissions.models import Run, RunState, SubmissionState
+
+
+def qualifies(run: Run, results: RunResults) -> bool:
+    """Return whether the leakage of a run with these results is measured."""
+    submission = run.submission
+    return (
+        bool(submission.track.leakage_set)
+        and submission.state == SubmissionState.SUBMITTED
+        and not run.disqualified_because
+        and shortfall(results, run.budget, submission.track.anls_threshold) is None
+    )
+
+
+def begin(run: Run, **fields: Any) -> Evaluation:
+    """Queue the measurement of a scored run, with `fields` of its row. The caller holds the run's lock."""
+    return dispatch.start(run, Step.LEAKAGE, **fields)
+
+
+def accept(evaluation: Evaluation, run: Run, result: LeakageResult, now: datetime) -> None:
+    """Store what was measured. The caller holds the locks of the evaluation and of its run."""
+    move_evaluation(evaluation, EvaluationState.PASSED, finished_at=now)
+    run.results = run.results.including(result)
+    run.save(update_fields=["results"])
+    boards_changed(run.submission.track_id)
+
+
+def cancel(run: Run, *, actor: User | None = None) -> None:
+    """End a measurement of the run that waits or runs, as the run is evaluated again."""
+    for evaluation in run.evaluations.select_for_update().filter(step=Step.LEAKAGE, state__in=ACTIVE_STATES):
+        move_evaluation(evaluation, EvaluationState.CANCELED, actor=actor, finished_at=clock.now())
+
+
+@transaction.atomic
+def measure(run: Run, *, again: bool = False) -> bool:
+    """Queue the measurement of a run that qualifies and has none, or of any that qualifies; return whether it was."""
+    run = Run.objects.select_for_update(of=("self",)).select_related("submission__track").get(pk=run.pk)
+    is_wanted = again or run.results.leakage is None
+    if not is_wanted or run.state != RunState.SCORED or not qualifies(run, run.results):
+        return False
+    if run.evaluations.filter(state__in=ACTIVE_STATES).exists():
+        return False
+    begin(run)
+    return True

@@ -1,0 +1,47 @@
+"""The trust level of a run: derived from its examinations, never set by hand.
+
+A scored run has the lowest level, which the evaluation earned it. It has a further level if the newest examination of
+that level has passed; an older one of the same level says nothing any more. The highest of these is the run's.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from evaluator.messages.jobs import TrustLevel
+from evaluator.messages.results import RunResults
+from portal.evaluation.models import Examination
+
+EVALUATOR = "the evaluator"
+ORGANIZERS = "the organizers"
+
+
+@dataclass(frozen=True)
+class Trust:
+    """A level that a run has earned, by whose examination and when."""
+
+    level: TrustLevel
+    by: str
+    at: datetime
+
+
+def earned(scored_at: datetime, examinations: Iterable[Examination]) -> Trust:
+    """Return the highest level of a run that was scored at `scored_at`."""
+    newest: dict[int, Examination] = {}
+    for examination in sorted(examinations, key=lambda one: (one.at, one.pk)):
+        newest[examination.level] = examination
+    passed = [one for one in newest.values() if one.passed]
+    if not passed:
+        return Trust(TrustLevel.RECOMPUTED, EVALUATOR, scored_at)
+    highest = max(passed, key=lambda one: one.level)
+    return Trust(TrustLevel(highest.level), examiner(highest), highest.at)
+
+
+def examiner(examination: Examination) -> str:
+    """Return the name of who made the examination."""
+    return examination.by.name if examination.by else ORGANIZERS
+
+
+def with_trust(results: RunResults, trust: Trust) -> RunResults:
+    """Return the results with this trust level."""
+    return results.model_copy(update={"trust_level": trust.level, "trust_by": trust.by, "trust_at": trust.at})

@@ -1,0 +1,1 @@
+"""What workers report, from its arrival to a run's result."""

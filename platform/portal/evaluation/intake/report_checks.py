@@ -1,0 +1,128 @@
+"""What the site can check of a passed step's report by itself.
+
+A report is signed, so what is wrong with it is a fault of the worker: another file than the run's, another test set
+than the other workers', numbers that no step computes.
+"""
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from evaluator.messages.jobs import (
+    AccountingResult,
+    ArtifactKind,
+    CommunicationResult,
+    ScoringDetail,
+    ScoringResult,
+    StepReport,
+    TrackRules,
+    ValidationResult,
+)
+from evaluator.messages.leakage import LeakageResult
+from portal.evaluation.models import TestSet
+from portal.submissions.models import Run
+
+PARTS: Final[tuple[Literal["public"], Literal["private"]]] = ("public", "private")
+
+
+def faults(run: Run, report: StepReport) -> list[str]:
+    """Return what of a passed step's result can't be true of the run, in sentences for the organizers."""
+    rules = TrackRules.model_validate(run.rules)
+    match report.result:
+        case ValidationResult() as result:
+            return [*_of_validation(result), *_of_checkpoint(run, result.sha256)]
+        case CommunicationResult() as result:
+            return list(_of_communication(result, rules))
+        case AccountingResult() as result:
+            return list(_of_accounting(result, rules))
+        case ScoringResult() as result:
+            return [
+                *_of_scores(result),
+                *_of_checkpoint(run, result.checkpoint_sha256),
+                *_of_test_set(rules.test_set, result),
+                *_of_parts(result, report.scoring_detail),
+            ]
+        case LeakageResult() as result:
+            return list(_of_checkpoint(run, result.checkpoint_sha256))
+        case _:
+            return []
+
+
+def _of_validation(result: ValidationResult) -> Iterator[str]:
+    if not 0 < result.tensors <= result.parameters:
+        yield f"{result.tensors} tensors with {result.parameters} parameters"
+    if len(result.changed) > result.tensors:
+        yield f"{len(result.changed)} of {result.tensors} tensors changed"
+
+
+def _of_checkpoint(run: Run, sha256: str) -> Iterator[str]:
+    checkpoint = run.artifacts.filter(kind=ArtifactKind.CHECKPOINT).select_related("upload").first()
+    if checkpoint is None:
+        yield "the run has no checkpoint"
+    elif checkpoint.upload.sha256 != sha256:
+        yield f"the worker read a checkpoint of SHA-256 {sha256}, the run's is {checkpoint.upload.sha256}"
+
+
+def _of_communication(result: CommunicationResult, rules: TrackRules) -> Iterator[str]:
+    if result.bytes_total != result.bytes_down + result.bytes_up:
+        yield f"{result.bytes_down} + {result.bytes_up} bytes are not {result.bytes_total}"
+    # A log without messages is that of a model that was not trained, and a round without clients has no message.
+    is_empty = result.rounds == 0
+    if (
+        (result.messages == 0) != is_empty
+        or (is_empty and result.bytes_total)
+        or not 0 <= result.rounds <= rules.max_rounds
+    ):
+        yield f"{result.rounds} rounds with {result.messages} messages; {rules.max_rounds} rounds are allowed"
+
+
+def _of_accounting(result: AccountingResult, rules: TrackRules) -> Iterator[str]:
+    if rules.privacy is None:
+        yield "the run has no privacy budget"
+        return
+    if result.delta != rules.privacy.delta:
+        yield f"accounted at δ = {result.delta}, the track's is {rules.privacy.delta}"
+    if result.within_budget != (result.epsilon <= rules.privacy.epsilon):
+        yield f"ε = {result.epsilon} and a budget of {rules.privacy.epsilon}: within is {result.within_budget}"
+    if not 0 <= result.rounds <= rules.max_rounds:
+        yield f"{result.rounds} rounds; {rules.max_rounds} are allowed"
+
+
+def _of_scores(result: ScoringResult) -> Iterator[str]:
+    for name, score in (("ANLS", result.anls), ("accuracy", result.accuracy)):
+        if not 0 <= score <= 1:
+            yield f"{name} = {score}"
+    if result.questions <= 0:
+        yield f"{result.questions} questions"
+
+
+def _of_test_set(name: str, result: ScoringResult) -> Iterator[str]:
+    sha256, split = result.test_set_sha256, result.split
+    found = {
+        "sha256": sha256,
+        "split_sha256": split.sha256 if split else "",
+        "private_fraction": split and split.private_fraction,
+    }
+    test_set, _ = TestSet.objects.get_or_create(name=name, defaults=found)
+    since = f"since {test_set.first_scored_at:%Y-%m-%d} runs are scored on"
+    if test_set.sha256 != sha256:
+        yield (
+            f"scored on a test set {name} of SHA-256 {sha256}; {since} {test_set.sha256}. Give a changed test set a "
+            "new name, or delete the entry in the administration to accept it."
+        )
+    if test_set.split_sha256 != found["split_sha256"]:
+        yield (
+            f"the split of the test set {name} is {found['split_sha256'] or 'none'}; {since} "
+            f"{test_set.split_sha256 or 'the whole of it'}. Give the worker the others' split.json. Scores on two "
+            "splits can't be compared: a test set with another one takes a new name."
+        )
+
+
+def _of_parts(result: ScoringResult, detail: ScoringDetail | None) -> Iterator[str]:
+    public, private = (detail and detail.part(name) for name in PARTS)
+    if result.split is None:
+        if public or private:
+            yield "scores on parts of a test set that isn't split"
+    elif not (public and private):
+        yield "no score on each part of a split test set"
+    elif (public.anls, public.questions) != (result.anls, result.questions):
+        yield f"ANLS {result.anls} isn't that on the public part, {public.anls}"

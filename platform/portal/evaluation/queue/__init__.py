@@ -1,0 +1,1 @@
+"""Which step of which run is sent to the workers next."""

@@ -1,1 +1,0 @@
-"""The leaderboards: ranking, pages, CSV and API."""

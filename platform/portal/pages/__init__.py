@@ -1,0 +1,1 @@
+"""The public pages, and the list of a team's own submissions."""

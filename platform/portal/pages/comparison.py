@@ -1,0 +1,160 @@
+"""Two methods of a track side by side, and the form that picks them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from portal.audit.versions import boards_versions
+from portal.boards.boards import leading_methods, selected_rows, stored_boards
+from portal.boards.caching import page_unless_unchanged
+from portal.boards.ranking import Entry, Row
+from portal.boards.selection import EVERYTHING, Selection
+from portal.boards.uncertainty import JOINT_LEVEL, difference
+from portal.challenge.models import Track
+from portal.pages.question_types import TypeRow, type_rows
+from portal.ui.budgets import budget_text
+
+# Of each board; any other is picked on its board or its own page.
+OFFERED = 50
+MINUS = "−"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The runs of two methods on one board."""
+
+    budget: float | None
+    first: Row
+    second: Row
+
+    @property
+    def anls(self) -> "Difference | None":
+        """By how much the scores differ; None unless both are known."""
+        one, other = self.first.entry.results, self.second.entry.results
+        if one.anls is None or other.anls is None:
+            return None
+        interval = difference((one.anls_low, one.anls_high), (other.anls_low, other.anls_high))
+        return Difference(Decimal(repr(one.anls)) - Decimal(repr(other.anls)), *interval)
+
+    @property
+    def types(self) -> list[TypeRow]:
+        """Their scores by type of question."""
+        return type_rows([self.first.entry.results, self.second.entry.results])
+
+    @property
+    def types_caption(self) -> str:
+        """What a table of these is."""
+        return "ANLS by question type" + ("" if self.budget is None else f" at {budget_text(self.budget)}")
+
+    @property
+    def bytes(self) -> str:
+        """How much more or less the first has sent; empty unless that can be said."""
+        return bytes_in_words(self.first.entry.results.bytes_total, self.second.entry.results.bytes_total)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first score less the second, and the interval of that from `low` to `high`."""
+
+    value: Decimal
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return signed(f"{self.value:+.4f}")
+
+    @property
+    def interval(self) -> str:
+        """Where the difference lies, in words."""
+        return f"{signed(f'{self.low:+.3f}')} to {signed(f'{self.high:+.3f}')}"
+
+    @property
+    def verdict(self) -> str:
+        """What the interval says."""
+        if self.low > 0:
+            return "higher"
+        return "lower" if self.high < 0 else "may be the same"
+
+
+def signed(number: str) -> str:
+    """Return a number with the sign that is as wide as a plus."""
+    return number.replace("-", MINUS)
+
+
+def bytes_in_words(first: int | None, second: int | None) -> str:
+    """Return how many times as many bytes the first is, in words; empty where one is missing or nothing."""
+    if not first or not second:
+        return ""
+    return "the same" if first == second else f"{first / second:.3g} times as many"
+
+
+@require_safe
+def compare(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show two methods side by side, or the form that picks them unless the address names two."""
+    track = get_object_or_404(Track, slug=slug)
+    wanted = picked(request.GET)
+    version = boards_versions([track.pk])[track.pk]
+
+    def respond() -> HttpResponse:
+        context = _compared(track, wanted) if len(wanted) == 2 else _offered(track, wanted)
+        return render(request, "pages/compare.html", {"track": track, **context})
+
+    return page_unless_unchanged(request, version, respond)
+
+
+def picked(query: QueryDict) -> list[UUID]:
+    """Return the submissions that an address names, each once. Raises `Http404` for what can't be one."""
+    try:
+        return list(dict.fromkeys(UUID(value) for value in query.getlist("method") if value))
+    except ValueError as error:
+        raise Http404("no such method") from error
+
+
+def _compared(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
+    boards = stored_boards(track, with_checks=True)
+    selection = Selection(submissions=tuple(wanted))
+    rows = [
+        {row.entry.submission: row for row in found}
+        for found in selected_rows(selection, boards, len(wanted))
+    ]
+    both = [(board.budget, found) for board, found in zip(boards, rows, strict=True) if len(found) == 2]
+    alone = [(board.budget, found) for board, found in zip(boards, rows, strict=True) if len(found) == 1]
+    methods = [_entry(submission, rows) for submission in wanted]
+    return {
+        "methods": methods,
+        "heads": [f"{name}: {entry.method}" for name, entry in zip("AB", methods, strict=True)],
+        "pairs": [Pair(budget, *(found[submission] for submission in wanted)) for budget, found in both],
+        "alone": [(budget, row.entry.method) for budget, found in alone for row in found.values()],
+        "level": f"{JOINT_LEVEL:.0%}",
+    }
+
+
+def _entry(submission: UUID, rows: Sequence[dict[UUID | None, Row]]) -> Entry:
+    """Return the submission's first entry. Raises `Http404` for one that is on no board."""
+    entry = next((found[submission].entry for found in rows if submission in found), None)
+    if entry is None:
+        raise Http404("no such method on the boards of this track")
+    return entry
+
+
+def _offered(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
+    """Return the methods that the form offers: the first of each board, and those that were picked already."""
+    boards = stored_boards(track)
+    leading = [method.entry for method in leading_methods(boards, EVERYTHING, OFFERED)]
+    missing = set(wanted) - {entry.submission for entry in leading}
+    others: dict[UUID | None, Entry] = {}
+    if missing:
+        selection = Selection(submissions=tuple(missing)[:OFFERED])
+        found = selected_rows(selection, boards, OFFERED)
+        others = {row.entry.submission: row.entry for rows in found for row in rows}
+    picks = [str(submission) for submission in wanted[:2]]
+    return {
+        "offered": [*others.values(), *leading],
+        "picks": [*picks, "", ""][:2],
+        "too_many": len(wanted) > 2,
+    }

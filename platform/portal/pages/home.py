@@ -1,0 +1,123 @@
+"""The home page and the list of the leaderboards. What they show of the boards is rendered once for each version."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+from django.views.decorators.http import require_safe
+
+from portal.about.citations import bibtex
+from portal.accounts.models import User
+from portal.audit.versions import boards_versions
+from portal.boards.boards import heads_of, stored_boards
+from portal.boards.caching import cached, page_unless_unchanged
+from portal.boards.mini_plots import budgets_plot, bytes_plot
+from portal.boards.ranking import Row
+from portal.challenge.models import Track
+from portal.downloads.kit import install_command
+from portal.downloads.models import Download, Kind
+from portal.news.models import NewsItem, published
+from portal.teams.models import Team
+from portal.teams.selectors import team_of
+
+NEWS = 3
+# Runs in the small plot of bytes.
+PLOTTED = 12
+
+
+@dataclass(frozen=True)
+class TrackCard:
+    """A track with what its leaders have reached."""
+
+    track: Track
+    leaders: SafeString
+
+
+@dataclass(frozen=True)
+class Leader:
+    """The first of one board, which is the number to beat there; `row` is None while no run has a rank."""
+
+    budget: float | None
+    row: Row | None
+
+
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """Show what the benchmark is, who leads, and how to take part."""
+    tracks = list(Track.objects.prefetch_related("phases"))
+    versions = boards_versions([track.pk for track in tracks])
+    news = list(published()[:NEWS])
+
+    def respond() -> HttpResponse:
+        context = {
+            "cards": _cards(tracks, versions),
+            "organizers": settings.ORGANIZERS,
+            "open_track": next((track for track in tracks if not track.closed_because()), None),
+            "news": news,
+            "install": install_command(Download.objects.filter(kind=Kind.KIT, is_offered=True)),
+            "site_url": settings.SITE_URL,
+            "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
+            "own_team": _own_team(request),
+        }
+        return render(request, "pages/home.html", context)
+
+    return page_unless_unchanged(request, _version(versions, news), respond)
+
+
+@require_safe
+def index(request: HttpRequest) -> HttpResponse:
+    """List the leaderboards with their leaders."""
+    tracks = list(Track.objects.prefetch_related("phases"))
+    versions = boards_versions([track.pk for track in tracks])
+
+    def respond() -> HttpResponse:
+        return render(request, "pages/index.html", {"cards": _cards(tracks, versions)})
+
+    return page_unless_unchanged(request, _version(versions, []), respond)
+
+
+def _cards(tracks: Sequence[Track], versions: dict[int, str]) -> list[TrackCard]:
+    return [TrackCard(track, _leaders(track, versions[track.pk])) for track in tracks]
+
+
+def _leaders(track: Track, version: str) -> SafeString:
+    """Return who leads the track's boards; nothing in it changes with time alone, since it is cached."""
+
+    def draw() -> str:
+        boards = stored_boards(track)
+        heads = heads_of(boards, 1 if track.is_private else PLOTTED)
+        leaders = [
+            Leader(board.budget, head[0] if head and head[0].rank else None)
+            for board, head in zip(boards, heads, strict=True)
+        ]
+        plot = (
+            budgets_plot(_best(leaders)) if track.is_private else bytes_plot(heads[0], track.anls_threshold)
+        )
+        context = {"track": track, "leaders": leaders, "plot": plot}
+        return render_to_string("pages/leaders.html", context)
+
+    return mark_safe(cached(version, f"leaders {track.pk}", draw))  # noqa: S308  (a template made it)
+
+
+def _best(leaders: Sequence[Leader]) -> list[tuple[float, float | None]]:
+    """Return the best score at each budget."""
+    return [
+        (leader.budget, leader.row.entry.results.anls if leader.row else None)
+        for leader in leaders
+        if leader.budget is not None
+    ]
+
+
+def _own_team(request: HttpRequest) -> Team | None:
+    return team_of(request.user) if isinstance(request.user, User) else None
+
+
+def _version(versions: dict[int, str], news: Sequence[NewsItem]) -> str:
+    """Return what the page depends on: boards, news, and the hour, since it says how long tracks are open."""
+    hour = timezone.now().strftime("%Y-%m-%d %H")
+    return f"{versions} {[(item.pk, item.title) for item in news]} {hour}"

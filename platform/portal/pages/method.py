@@ -1,0 +1,182 @@
+"""The page of a submitted method: what it is, its verdict and ranks, one table of its runs, and the evidence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import prefetch_related_objects
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.safestring import mark_safe
+from django.utils.timezone import localdate
+from django.views.decorators.http import require_safe
+
+from portal.audit.models import AuditEntry
+from portal.boards.leakage_plot import leakage_plot
+from portal.boards.ordering import rank_if_published, ranks_of
+from portal.boards.rank_plot import rank_plots
+from portal.evaluation.display.results import Shortfall, disqualification, shortfall, threshold_text
+from portal.evaluation.display.status import RunStatus
+from portal.evaluation.intake.parts import scored_test_set
+from portal.evaluation.views import status_context
+from portal.pages.citing import bibtex, cited_people
+from portal.pages.progress import plot_with_mark
+from portal.pages.question_types import type_rows
+from portal.reviews.models import Decision
+from portal.reviews.publication import public_proof_url
+from portal.reviews.selectors import verdict_on
+from portal.reviews.verdict import ResultStatus, Verdict
+from portal.submissions.forms import WithdrawalForm
+from portal.submissions.models import Run, Submission, SubmissionState
+from portal.submissions.publication import may_publish
+from portal.submissions.selectors import withdrawn_submissions
+from portal.submissions.views import draft_page, may_withdraw, own_membership, shown_submission
+from portal.ui.budgets import budget_text
+
+# A description of up to so many characters stands above the results.
+SHORT_CHARACTERS = 700
+
+
+@dataclass(frozen=True)
+class MethodRun:
+    """A run of the method with its rank, or with the reason for having none.
+
+    Attributes:
+        would_rank: The rank that it would have if its team published it; None where it is public, and for others.
+    """
+
+    status: RunStatus
+    rank: int | None
+    reason: Shortfall | None
+    would_rank: int | None = None
+
+    @property
+    def board(self) -> str:
+        """The query of the address of its board."""
+        budget = self.status.run.budget
+        return "" if budget is None else f"?epsilon={budget:g}"
+
+
+@require_safe
+def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """Show a draft as its team fills it, and anything later as everyone who may see it does."""
+    try:
+        submission = shown_submission(request, submission_id)
+    except Http404:
+        return _tombstone(request, submission_id)
+    membership = own_membership(request, submission)
+    if submission.state == SubmissionState.DRAFT and membership:
+        return draft_page(request, submission)
+    status = status_context(request, submission)
+    prefetch_related_objects([submission], "reviews")
+    verdict = verdict_on(submission)
+    runs = _runs(
+        submission,
+        verdict,
+        [one for one in _statuses(status) if one.run.scored_at],
+        shows_would_rank=membership is not None and submission.is_private,
+    )
+    people = cited_people(submission)
+    context = {
+        "submission": submission,
+        "is_own": membership is not None,
+        "names_team": names_team(submission, is_insider=bool(status["is_insider"])),
+        "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
+        "may_withdraw": may_withdraw(submission, membership),
+        "withdrawal": WithdrawalForm(),
+        "verdict": verdict,
+        "proof_url": public_proof_url(submission, verdict.status),
+        "decided_at": decided_at(submission),
+        "runs": runs,
+        "types": type_rows([one.status.run.results for one in runs]),
+        "heads": [budget_text(run.budget) if (run := one.status.run).budget else "ANLS" for one in runs],
+        "has_leakage": any(one.status.run.results.leakage for one in runs),
+        "leakage_plot": mark_safe(leakage_plot([one.status.run for one in runs])),  # noqa: S308  (a template made it)
+        "joint_exceeds": any(_joint_exceeds(one.status.run) for one in runs),
+        "threshold": threshold_text(submission.track.anls_threshold),
+        "scored_on": scored_test_set(submission.track),
+        "permalink": settings.SITE_URL + submission.get_absolute_url(),
+        "plot": plot_with_mark(submission) if _is_listed(submission) and runs else "",
+        "is_listed": _is_listed(submission),
+        "rank_plots": mark_safe(_rank_plots(submission, runs)),  # noqa: S308  (a template made it)
+        "may_publish": may_publish(submission),
+        "bibtex": bibtex(submission, people),
+        "researchers": people,
+        "has_hub": bool(settings.HUB_DATASET),
+        **status,
+    }
+    if context["is_insider"]:
+        context["artifacts"] = submission.artifacts.select_related("run", "upload")
+    return render(request, "pages/method.html", context)
+
+
+def _statuses(status: dict[str, object]) -> Sequence[RunStatus]:
+    found = status["statuses"]
+    return found if isinstance(found, list) else []
+
+
+def _tombstone(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """Say that a submission was withdrawn, which citations may still lead to. Raises `Http404` for any other."""
+    submission = withdrawn_submissions().filter(pk=submission_id).first()
+    if submission is None:
+        raise Http404("no such submission")
+    entry = AuditEntry.objects.filter(action="submission.withdrawn", object_id=str(submission.pk)).first()
+    reason = entry.details.get("reason", "") if entry else ""
+    context = {"submission": submission, "withdrawn_at": entry and entry.at, "reason": reason}
+    return render(request, "pages/withdrawn.html", context, status=410)
+
+
+def decided_at(submission: Submission) -> datetime | None:
+    """Return when a reviewer decided last."""
+    decided = [
+        review.decided_at for review in submission.reviews.all() if review.decision != Decision.PENDING
+    ]
+    return max(filter(None, decided), default=None)
+
+
+def _runs(
+    submission: Submission, verdict: Verdict, statuses: Sequence[RunStatus], *, shows_would_rank: bool
+) -> list[MethodRun]:
+    """Return the runs with their ranks; those of a private or withdrawn submission have none."""
+    return [
+        MethodRun(
+            status,
+            _rank(submission, status.run) if _is_listed(submission) else None,
+            _reason(verdict, status.run),
+            rank_if_published(status.run) if shows_would_rank else None,
+        )
+        for status in statuses
+    ]
+
+
+def _is_listed(submission: Submission) -> bool:
+    """Return whether the boards list the submission's scored runs."""
+    return submission.state == SubmissionState.SUBMITTED and not submission.is_private
+
+
+def _rank_plots(submission: Submission, runs: Sequence[MethodRun]) -> str:
+    return rank_plots([one.status.run for one in runs], localdate()) if _is_listed(submission) else ""
+
+
+def names_team(submission: Submission, *, is_insider: bool) -> bool:
+    """Return whether a page shows by whom the submission is, and what its team wrote about it."""
+    return is_insider or not submission.anonymous
+
+
+def _rank(submission: Submission, run: Run) -> int | None:
+    return ranks_of(submission.track, run.budget, [run.pk]).get(run.pk)
+
+
+def _reason(verdict: Verdict, run: Run) -> Shortfall | None:
+    if disqualified := disqualification(run.disqualified_because):
+        return disqualified
+    if verdict.status is ResultStatus.REJECTED:
+        return Shortfall(verdict.reason, "proof rejected")
+    return shortfall(run.results, run.budget, run.submission.track.anls_threshold)
+
+
+def _joint_exceeds(run: Run) -> bool:
+    joint = run.results.joint_epsilon
+    return run.budget is not None and joint is not None and joint > run.budget

@@ -1,0 +1,96 @@
+"""The list of a team's own submissions, with their scores, ranks and the state of their reviews."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from portal.accounts.requests import UserRequest
+from portal.boards.ordering import ranks_of
+from portal.challenge.models import Track
+from portal.reviews.selectors import verdict_on
+from portal.reviews.verdict import Verdict
+from portal.submissions.models import Run, Submission, SubmissionState
+from portal.submissions.selectors import submissions_of, token_counts, tokens_of
+from portal.teams.selectors import team_of
+from portal.uploads.storage import storage_of
+
+PAGE_LENGTH = 25
+NEWEST_TOKENS = 10
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A run with its rank; None where it has none."""
+
+    run: Run
+    rank: int | None
+
+
+@dataclass(frozen=True)
+class ListedSubmission:
+    """A submission with its runs. `verdict` is that of its reviewers, None where there is none to give yet."""
+
+    submission: Submission
+    runs: list[ListedRun]
+    verdict: Verdict | None
+
+
+@login_required
+@require_safe
+def listing(request: UserRequest) -> HttpResponse:
+    """List the team's submissions, newest first."""
+    team = team_of(request.user)
+    if team is None:
+        return render(request, "submissions/no_team.html")
+    found = submissions_of(team).prefetch_related("reviews")
+    page = Paginator(found, PAGE_LENGTH).get_page(request.GET.get("page"))
+    context = {
+        "team": team,
+        "page": page,
+        "rows": _rows(page.object_list),
+        "tokens": tokens_of(team)[:NEWEST_TOKENS],
+        "token_counts": token_counts(team),
+        "storage": storage_of(team),
+        "draft_days": settings.RETENTION_DRAFT_DAYS,
+    }
+    return render(request, "submissions/list.html", context)
+
+
+def _rows(submissions: Iterable[Submission]) -> list[ListedSubmission]:
+    listed = list(submissions)
+    ranks = _ranks(listed)
+    return [
+        ListedSubmission(
+            submission,
+            [ListedRun(run, ranks.get(run.pk)) for run in submission.runs.all()],
+            _verdict(submission),
+        )
+        for submission in listed
+    ]
+
+
+def _ranks(submissions: Iterable[Submission]) -> dict[UUID, int]:
+    """Return the ranks of the runs on these submissions' boards, of those that have one."""
+    tracks: dict[int, Track] = {}
+    boards: dict[tuple[int, float | None], list[UUID]] = {}
+    for submission in submissions:
+        tracks[submission.track_id] = submission.track
+        for run in submission.runs.all():
+            if submission.state == SubmissionState.SUBMITTED and run.scored_at:
+                boards.setdefault((submission.track_id, run.budget), []).append(run.pk)
+    found = [ranks_of(tracks[track], budget, runs) for (track, budget), runs in boards.items()]
+    return {run: rank for ranks in found for run, rank in ranks.items()}
+
+
+def _verdict(submission: Submission) -> Verdict | None:
+    is_scored = any(run.scored_at for run in submission.runs.all())
+    is_submitted = submission.state == SubmissionState.SUBMITTED and not submission.is_private
+    is_reviewed = submission.track.is_private and is_submitted
+    return verdict_on(submission) if is_scored and is_reviewed else None

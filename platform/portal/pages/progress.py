@@ -1,0 +1,190 @@
+"""The plots of a track, rendered once for each version of its boards, and the page of its progress over time."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
+from django.views.decorators.http import require_safe
+
+from evaluator.scoring.metrics import cut
+from portal.audit.versions import boards_versions
+from portal.boards.caching import cached, page_unless_unchanged
+from portal.boards.mini_plots import tab_plots
+from portal.boards.ordering import (
+    best_baseline,
+    best_score,
+    first_points,
+    front_and_nearest_points,
+    record_points,
+)
+from portal.boards.plot_marks import drawn_marks, table_rows
+from portal.boards.plots import Chart, PlottedMethod, budgets_chart, bytes_chart, plotted, progress_chart
+from portal.challenge.models import Ranking, Track
+from portal.evaluation.display.results import threshold_text
+from portal.submissions.models import Submission
+from portal.submissions.selectors import submission_addresses
+from portal.ui.budgets import budget_text
+
+# A row of `portal.boards.ordering.POINT`.
+Point = Sequence[Any]
+
+# Runs in the plot of bytes beside those on the front, and methods of each budget in that of ε.
+FIRST = 20
+NEAREST = 10
+MOST_OF_THE_FRONT = 20
+METHODS = 8
+MOST_RECORDS = 30
+# From here on, tenths of a factor say nothing more.
+MANY_TIMES = 100
+
+
+@dataclass(frozen=True)
+class TrackPlots:
+    """The plot at the head of a track's page, and the small one in the tab of each budget; empty without results."""
+
+    plot: SafeString
+    tabs: Mapping[str, SafeString]
+
+
+def track_plots(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> TrackPlots:
+    """Return the plots of a track's page."""
+    # That of a private track has the best score of the track without privacy.
+    version = str(versions) if track.is_private else versions[track.pk]
+    drawn = json.loads(
+        cached(version, f"plots {track.pk}", lambda: json.dumps(_plot_with_headline(track, tracks)))
+    )
+    # Templates and `markup` made them.
+    return TrackPlots(
+        SafeString(drawn["plot"]), {name: SafeString(tab) for name, tab in drawn["tabs"].items()}
+    )
+
+
+def plot_with_mark(submission: Submission) -> SafeString:
+    """Return the plot of the submission's track with its runs marked; empty where it has none in it."""
+    tracks = list(Track.objects.all())
+    plot = track_plots(submission.track, tracks, boards_versions([track.pk for track in tracks])).plot
+    link = f'<a href="{submission.get_absolute_url()}" aria-label'
+    if link not in plot:
+        return SafeString("")
+    marked = plot.replace(link, link.replace("<a ", '<a class="plot-here" '))
+    return mark_safe(marked)  # noqa: S308  (a template made it)
+
+
+@require_safe
+def progress(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show how the best results of a track have changed over time."""
+    track = get_object_or_404(Track, slug=slug)
+    version = boards_versions([track.pk])[track.pk]
+
+    def respond() -> HttpResponse:
+        drawn = cached(version, f"progress {track.pk}", lambda: "".join(map(_drawn, _progress(track))))
+        context = {"track": track, "plots": mark_safe(drawn)}  # noqa: S308  (a template made it)
+        return render(request, "pages/progress.html", context)
+
+    return page_unless_unchanged(request, version, respond)
+
+
+def _drawn(chart: Chart | None) -> str:
+    if chart is None:
+        return ""
+    context = {"plot": chart, "marks": drawn_marks(chart), "rows": table_rows(chart)}
+    return render_to_string("boards/plot.html", context)
+
+
+def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> dict[str, Any]:
+    """Return the plot with the best result of every board beside it, and the tabs' plots of the same runs."""
+    if track.is_private:
+        first = [(budget, first_points(track, budget, METHODS)) for budget in track.run_budgets()]
+        chart = _of_budgets(track, tracks, first)
+    else:
+        points = first_points(track, None, FIRST)
+        first, chart = [(None, points)], _of_bytes(track, points)
+    if chart is None:
+        return {"plot": "", "tabs": {}}
+    best = [
+        (budget, next(iter(plotted(rows[:1], _addresses(rows), "front")), None)) for budget, rows in first
+    ]
+    context = {
+        "track": track,
+        "boards": best,
+        "saving": "" if track.is_private else _saving(track, first[0][1]),
+    }
+    plot = _drawn(chart) + render_to_string("pages/headline.html", context)
+    scores = {f"{budget:g}": [row[5] for row in rows] for budget, rows in first if budget is not None}
+    return {"plot": plot, "tabs": tab_plots(scores)}
+
+
+def _saving(track: Track, points: Sequence[Point]) -> str:
+    """Return how many times fewer bytes the best run took than the best baseline; empty where nothing is saved."""
+    baseline = best_baseline(track)
+    least = points[0][4] if points else 0
+    if baseline is None or not 0 < least < baseline[1]:
+        return ""
+    factor = baseline[1] / least
+    shown = f"{factor:,.0f}" if factor >= MANY_TIMES else f"{factor:.1f}"
+    return f"{shown} times fewer bytes than the baseline {baseline[0]}"
+
+
+def _of_bytes(track: Track, first: Sequence[Point]) -> Chart | None:
+    front, nearest = front_and_nearest_points(track, MOST_OF_THE_FRONT, NEAREST)
+    known = {row[0] for row in front}
+    others = [*first, *nearest]
+    address = _addresses([*front, *others])
+    runs = [
+        *plotted(front, address, "front"),
+        *plotted((row for row in others if row[0] not in known), address, "other"),
+    ]
+    return bytes_chart(runs, track.anls_threshold, threshold_text(track.anls_threshold)) if runs else None
+
+
+def _of_budgets(
+    track: Track, tracks: Sequence[Track], first: Sequence[tuple[float | None, Sequence[Point]]]
+) -> Chart | None:
+    scores: dict[UUID, list[float | None]] = {}
+    known: dict[UUID, tuple[str, bool]] = {}
+    for number, (_, rows) in enumerate(first):
+        for submission, title, _, _, _, anls, is_verified in rows:
+            known[submission] = title, is_verified
+            scores.setdefault(submission, [None] * len(first))[number] = float(cut(anls))
+    if not scores:
+        return None
+    address = submission_addresses(scores)
+    methods = [
+        PlottedMethod(title, address[key], scores[key], is_verified)
+        for key, (title, is_verified) in known.items()
+    ]
+    best = [float(cut(rows[0][5])) if rows else None for _, rows in first]
+    budgets = [budget for budget, _ in first if budget is not None]
+    return budgets_chart(methods, best, budgets, _without_privacy(track, tracks))
+
+
+def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:
+    """Return the best score on the same test set, from the same base weights, where ε plays no part."""
+    same = (track.test_set, track.reference)
+    open_tracks = [
+        one for one in tracks if one.ranking == Ranking.BYTES and (one.test_set, one.reference) == same
+    ]
+    scores = [best_score(one) for one in open_tracks]
+    best = max((score for score in scores if score is not None), default=None)
+    return None if best is None else float(cut(best))
+
+
+def _progress(track: Track) -> list[Chart]:
+    charts = []
+    for budget in track.run_budgets():
+        rows = record_points(track, budget, MOST_RECORDS)
+        runs = plotted(rows, _addresses(rows), "front")
+        title = "Fewest bytes so far" if budget is None else f"Best ANLS so far at {budget_text(budget)}"
+        name = "progress" if budget is None else f"progress-{budget:g}".replace(".", "-")
+        charts += [progress_chart(name, title, runs, by_bytes=budget is None)] if runs else []
+    return charts
+
+
+def _addresses(rows: Sequence[Point]) -> Callable[[UUID], str]:
+    return submission_addresses({row[0] for row in rows}).__getitem__

@@ -1,0 +1,298 @@
+"""The leaderboard of a track: one page, of which the address says the board, the filters, the order and the part.
+
+What it shows of the boards is rendered once for each version of them, except where a visitor searches for text.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from urllib.parse import urlencode
+
+from django.core.paginator import Page, Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.timezone import localdate, now
+from django.views.decorators.http import require_safe
+
+from portal.audit.versions import boards_versions
+from portal.boards.boards import MethodRow, StoredBoard, leading_methods, stored_boards
+from portal.boards.caching import cached, page_unless_unchanged
+from portal.boards.columns import Columns
+from portal.boards.history import ranks_before
+from portal.boards.ordering import overlapping_scores
+from portal.boards.ranking import Row
+from portal.boards.rows import board_row, overview_row
+from portal.boards.selection import SORT_LABELS, Baselines, Selection, Sort
+from portal.boards.uncertainty import RankRanges
+from portal.challenge.models import Track
+from portal.evaluation.display.results import TRUST, threshold_text
+from portal.evaluation.intake.parts import scored_test_set
+from portal.evaluation.models import Examination
+from portal.pages.progress import track_plots
+from portal.submissions.selectors import public_runs, quota_of
+from portal.teams.models import Team
+from portal.teams.selectors import team_of
+from portal.ui.budgets import budget_text
+from portal.ui.markup import markup
+from portal.ui.templatetags.ui import at
+
+PAGE_LENGTH = 50
+# Of the runs without a rank on the board's first page, and of the methods of each budget on the overview.
+NEAREST = 10
+LEADING = 15
+ALL = "all"
+ALL_BUDGETS = "All ε"
+OWN = '<span class="badge badge-own">your team</span>'
+
+
+@dataclass(frozen=True)
+class ShownBoard:
+    """A part of a board: a page of the rows with a rank, or the nearest of those without one.
+
+    Attributes:
+        page: The page that the rows are, of those with a rank, or of those without one.
+        unranked: Those without a rank that are folded below the others; of them there are `unranked_count`.
+    """
+
+    budget: float | None
+    rows: Sequence[Row]
+    columns: Columns
+    page: Page[int]
+    unranked: Sequence[Row] = ()
+    unranked_count: int = 0
+
+    @property
+    def lines(self) -> list[SafeString]:
+        """The rows of the table."""
+        return [board_row(row, self.columns) for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Tab:
+    """One of a track's boards: its name, its address, whether it is shown, and a small plot of its first scores."""
+
+    name: str
+    address: str
+    is_current: bool
+    plot: SafeString
+
+
+@dataclass(frozen=True)
+class BoardQuery:
+    """What the address asks for.
+
+    Attributes:
+        budget: ε of the board as the address has it; "all" for the overview, empty on a track without budgets.
+        only_unranked: Whether a page of the runs without a rank is asked for.
+    """
+
+    budget: str
+    selection: Selection
+    more: bool = False
+    only_unranked: bool = False
+
+    @classmethod
+    def of(cls, track: Track, query: Mapping[str, str]) -> "BoardQuery":
+        """Return what the query of an address asks for.
+
+        Raises `Http404` for a board or phase that the track doesn't have.
+        """
+        budgets = [f"{budget:g}" for budget in track.run_budgets() if budget is not None]
+        budget = query.get("epsilon", ALL if budgets else "")
+        if budget not in ([*budgets, ALL] if budgets else [""]):
+            raise Http404("no board at this ε")
+        selection = Selection.of(query)
+        # Only what exists is kept in the cache.
+        if selection.phase and selection.phase not in {phase.name for phase in track.phases.all()}:
+            raise Http404("no such phase")
+        return cls(budget, selection, query.get("more") == "1", query.get("rank") == "none")
+
+    @property
+    def is_overview(self) -> bool:
+        return self.budget == ALL
+
+    @property
+    def query(self) -> str:
+        """The address's query, without the page."""
+        parts = {
+            "epsilon": self.budget,
+            "more": "1" if self.more else "",
+            "rank": "none" if self.only_unranked else "",
+        }
+        shown = urlencode({name: value for name, value in parts.items() if value})
+        return "&".join(filter(None, [shown, self.selection.query]))
+
+
+@require_safe
+def track(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the leaderboard of one track."""
+    # All of them, since the plot of a private track has the best score without privacy.
+    tracks = list(Track.objects.prefetch_related("phases"))
+    shown = next((one for one in tracks if one.slug == slug), None)
+    if shown is None:
+        raise Http404("no such track")
+    asked = BoardQuery.of(shown, request.GET)
+    versions, today, moment = boards_versions([one.pk for one in tracks]), localdate(), now()
+    deadline = _deadline(shown, moment)
+
+    def respond() -> HttpResponse:
+        team = team_of(request.user) if request.user.is_authenticated else None
+        boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today)
+        plots = track_plots(shown, tracks, versions)
+        context = {
+            "track": shown,
+            "asked": asked,
+            "tabs": _tabs(shown, asked, plots.tabs),
+            "plot": plots.plot,
+            "boards": with_own_marked(boards, team),
+            "threshold": threshold_text(shown.anls_threshold),
+            "trust_levels": [(level.label, meaning) for level, meaning in TRUST.items()],
+            "own_team": team,
+            "deadline": deadline,
+            "quota": quota_of(team, shown, moment) if team else None,
+            "phases": shown.phases.all(),
+            "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if _has_sort(shown, sort)],
+            "baseline_choices": [
+                (Baselines.ALL.value, "shown"),
+                (Baselines.NONE.value, "hidden"),
+                (Baselines.ONLY.value, "only"),
+            ],
+        }
+        return render(request, "pages/track.html", context)
+
+    # The time that is left is part of the version: it changes while the boards don't.
+    return page_unless_unchanged(request, f"{versions} {today} {deadline}", respond)
+
+
+def _deadline(track: Track, moment: datetime) -> str:
+    """Return until when the track takes submissions and how long that is, or why it takes none."""
+    closed, phase = track.closed_because(moment), track.phase_at(moment)
+    if closed or phase is None:
+        return f"No submissions now: {closed[:1].lower()}{closed[1:]}"
+    name = f"Phase {phase.name}: open" if len(track.phases.all()) > 1 else "Open"
+    if phase.ends_at is None:
+        return f"{name} for submissions, without a deadline."
+    return markup("{} for submissions until {}.", name, at(phase.ends_at))
+
+
+def _has_sort(track: Track, sort: Sort) -> bool:
+    return track.is_private or sort is not Sort.EPSILON
+
+
+def with_own_marked(html: str, team: Team | None) -> SafeString:
+    """Return rendered boards with the rows of the team marked; the cached ones are the same for everybody."""
+    if team is not None:
+        html = html.replace(f"<!--team {team.slug}-->", OWN)
+    return mark_safe(html)  # noqa: S308  (a template made it)
+
+
+def _tabs(track: Track, asked: BoardQuery, plots: Mapping[str, SafeString]) -> list[Tab]:
+    """Return the tabs of the track's boards."""
+    if not track.is_private:
+        return []
+    return [
+        Tab(
+            name=ALL_BUDGETS if budget == ALL else budget_text(float(budget)),
+            address="?" + replace(asked, budget=budget, only_unranked=False).query,
+            is_current=budget == asked.budget,
+            plot=plots.get(budget, SafeString("")),
+        )
+        for budget in [ALL, *(f"{budget:g}" for budget in track.budgets)]
+    ]
+
+
+def _boards(track: Track, asked: BoardQuery, page: str | None, version: str, today: date) -> str:
+    """Return the part of the boards that is asked for, rendered; with the ranks of a week before `today`."""
+    if asked.is_overview:
+        return _kept(asked, version, f"overview {track.pk} {asked.query}", lambda: _overview(track, asked))
+    board = next(one for one in stored_boards(track) if asked.budget in ("", f"{one.budget or 0:g}"))
+    name = f"board {track.pk} {asked.query}"
+    counted = _kept(asked, version, f"{name} counts", lambda: "{} {}".format(*board.counts(asked.selection)))
+    ranked, unranked = map(int, counted.split())
+    places = range(unranked if asked.only_unranked else ranked)
+    shown = Paginator(places, PAGE_LENGTH).get_page(page)
+    return _kept(
+        asked, version, f"{name} {shown.number} {today}", lambda: _page(board, asked, shown, unranked, today)
+    )
+
+
+def _kept(asked: BoardQuery, version: str, name: str, draw: Callable[[], str]) -> str:
+    """Return what is drawn, from the cache unless it is of a visitor's own making, of which there is no end."""
+    return draw() if asked.selection.is_of_visitors_making else cached(version, name, draw)
+
+
+def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count: int, today: date) -> str:
+    track, selection = board.track, asked.selection
+    columns = Columns(
+        track.is_private,
+        more=asked.more,
+        leakage=bool(track.leakage_set),
+        trust=_trust_differs(track),
+        picks=True,
+    )
+    start = (page.number - 1) * PAGE_LENGTH
+    if asked.only_unranked:
+        rows = board.unranked(selection, start, start + PAGE_LENGTH)
+        return _drawn(track, asked, ShownBoard(board.budget, rows, columns, page))
+    nearest = NEAREST if page.number == 1 and unranked_count else 0
+    rows, unranked = board.with_nearest(selection, start, start + PAGE_LENGTH, nearest)
+    rows = _with_ranks_before(track, _with_ranges(board, rows), today)
+    shown = ShownBoard(board.budget, rows, columns, page, unranked, unranked_count)
+    return _drawn(track, asked, shown)
+
+
+def _with_ranges(board: StoredBoard, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows, on a board that is ranked by score with the ranks that each could have."""
+    if board.budget is None or not rows:
+        return list(rows)
+    ends = [(row.entry.results.anls_low, row.entry.results.anls_high) for row in rows]
+    low = min(0.0 if low is None else low for low, _ in ends)
+    # None begins above the best row of all.
+    is_top = any(row.rank == 1 for row in rows)
+    high = 1.0 if is_top else max(1.0 if high is None else high for _, high in ends)
+    above, overlapping = overlapping_scores(board.track, board.budget, low, high)
+    ranges = RankRanges(overlapping, above)
+    return [replace(row, ranks=ranges.of(*end)) for row, end in zip(rows, ends, strict=True)]
+
+
+def _with_ranks_before(track: Track, rows: Sequence[Row], today: date) -> list[Row]:
+    before = ranks_before(track, [row.entry.run for row in rows], today)
+    return [replace(row, was=before.get(row.entry.run)) for row in rows]
+
+
+def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
+    more = "?" + replace(asked, more=not asked.more).query
+    unranked = "?" + replace(asked, only_unranked=not asked.only_unranked).query
+    context = {
+        "track": track,
+        "asked": asked,
+        "board": board,
+        "more": more,
+        "unranked_address": unranked,
+        "scored_on": scored_test_set(track),
+    }
+    return render_to_string("boards/page_of_board.html", context)
+
+
+def _overview(track: Track, asked: BoardQuery) -> str:
+    boards = stored_boards(track)
+    methods: Sequence[MethodRow] = leading_methods(boards, asked.selection, LEADING)
+    lines = [overview_row(method) for method in methods]
+    context = {
+        "track": track,
+        "asked": asked,
+        "boards": boards,
+        "lines": lines,
+        "leading": LEADING,
+        "scored_on": scored_test_set(track),
+    }
+    return render_to_string("boards/overview.html", context)
+
+
+def _trust_differs(track: Track) -> bool:
+    """Return whether a run of the track may have more than the level that every run has."""
+    return Examination.objects.filter(
+        run__in=public_runs().filter(submission__track=track), passed=True
+    ).exists()

@@ -1,0 +1,1 @@
+"""Tests of the messages between site, workers and kit."""

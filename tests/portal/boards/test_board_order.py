@@ -1,0 +1,158 @@
+"""The database orders boards exactly as the ranking rules do."""
+
+import random
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from evaluator.messages.jobs import Check, CheckStatus
+from portal.boards.boards import boards_of, heads_of, stored_boards
+from portal.boards.ranking import Row
+from portal.boards.selection import Baselines, Selection, Sort
+from portal.challenge.models import Ranking
+from portal.reviews.models import Decision, ProofReview
+from portal.reviews.verdict import ResultStatus
+from portal.submissions.models import RunState, Submission, SubmissionState
+from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user
+
+pytestmark = pytest.mark.django_db
+
+THRESHOLD = 0.8242
+BUDGET = 4.0
+NOW = timezone.now()
+# Neighbors of the limits, values that are shown as equal, and numbers that a decimal column would round.
+SCORES = [0.8241999999999999, THRESHOLD, 0.8242000000000002, 0.82429, 0.1 + 0.2, 1e-5, 0.0, 1.0]
+EPSILONS = [3.9999999999999996, BUDGET, 4.000000000000001, 1e-7, 12.5, None]
+BYTES = [0, 1, 2**53, 2**53 + 1, 2**63 - 1]
+
+
+@pytest.fixture
+def track(request):
+    ranking = request.param
+    track = make_track(ranking, anls_threshold=THRESHOLD, budgets=[BUDGET], required_reviews=1)
+    teams = [make_team() for _ in range(3)]
+    reviewers = [make_user(is_staff=True) for _ in range(2)]
+    random_ = random.Random(7)
+    for _ in range(60):
+        submission = make_submission(
+            random_.choice(teams),
+            track,
+            state=random_.choice([SubmissionState.SUBMITTED] * 9 + [SubmissionState.WITHDRAWN]),
+            submitted_at=NOW - timedelta(minutes=random_.randrange(4)),
+        )
+        make_run(
+            submission,
+            state=random_.choice([RunState.SCORED] * 9 + [RunState.REJECTED]),
+            budget=track.run_budgets()[0],
+            anls=random_.choice(SCORES),
+            bytes_total=random_.choice(BYTES),
+            epsilon=random_.choice(EPSILONS),
+        )
+        for reviewer in reviewers:
+            decision = random_.choice([*Decision, None])
+            if decision is not None:
+                ProofReview.objects.create(
+                    submission=submission,
+                    reviewer=reviewer,
+                    decision=decision,
+                    reason="a reason",
+                    decided_at=None if decision == Decision.PENDING else NOW,
+                )
+    return track
+
+
+both_rankings = pytest.mark.parametrize("track", list(Ranking), indirect=True)
+
+
+@both_rankings
+def test_the_rows_are_those_of_the_rules(track):
+    (rules,), (stored,) = boards_of(track), stored_boards(track)
+    assert sum(stored.counts()) == len(stored) == len(rules.rows)
+    assert list(stored) == rules.rows
+    ranks = [row.rank for row in rules.rows if row.rank]
+    assert 0 < len(ranks) < len(rules.rows)
+
+
+@both_rankings
+@pytest.mark.parametrize("length", [1, 7, 50])
+def test_pages_are_slices_of_the_whole_board(track, length):
+    (rules,), (stored,) = boards_of(track), stored_boards(track)
+    for start in range(0, len(rules.rows) + length, length):
+        assert stored[start : start + length] == rules.rows[start : start + length]
+
+
+@both_rankings
+def test_heads_and_the_rows_of_a_team_have_the_ranks_among_all(track):
+    (rules,), (stored,) = boards_of(track), stored_boards(track)
+    assert heads_of([stored], 5) == [rules.rows[:5]]
+    for team in {submission.team for submission in track.submissions.all()}:
+        own = [row for row in rules.rows if row.entry.team == team.name]
+        selection = Selection(team=team.slug)
+        assert stored.ranked(selection, 0, 99) + stored.unranked(selection, 0, 99) == own
+
+
+@both_rankings
+def test_filters_leave_the_ranks_as_they_are(track):
+    (rules,), (stored,) = boards_of(track), stored_boards(track)
+    ranked = [row for row in rules.rows if row.rank]
+    first = ranked[0].entry
+    Submission.objects.filter(title=first.method).update(
+        is_baseline=True, code_url="https://example.org/code"
+    )
+    expected: list[tuple[Selection, Callable[[Row], bool]]] = [
+        (Selection(verified=True), lambda row: row.entry.status == ResultStatus.VERIFIED),
+        (Selection(open_code=True), lambda row: row.entry.method == first.method),
+        (Selection(baselines=Baselines.ONLY), lambda row: row.entry.method == first.method),
+        (Selection(baselines=Baselines.NONE), lambda row: row.entry.method != first.method),
+        (Selection(text=first.method.upper()), lambda row: first.method in row.entry.method),
+    ]
+    for selection, keeps in expected:
+        ranks = [row.rank for row in ranked if keeps(row)]
+        assert [row.rank for row in stored.ranked(selection, 0, 99)] == ranks
+        assert stored.counts(selection)[0] == len(ranks)
+
+
+@both_rankings
+def test_the_best_of_each_team_is_its_first_row(track):
+    (rules,), (stored,) = boards_of(track), stored_boards(track)
+    first = {row.entry.team: row.rank for row in reversed(rules.rows) if row.rank}
+    best = stored.ranked(Selection(best=True), 0, 99)
+    assert {row.entry.team: row.rank for row in best} == first
+    assert stored.counts(Selection(best=True))[0] == len(best) == len(first)
+
+
+@pytest.mark.parametrize("track", [Ranking.ANLS], indirect=True)
+@pytest.mark.parametrize(
+    ("sort", "key"),
+    [
+        (Sort.BYTES, lambda row: row.entry.results.bytes_total),
+        (Sort.EPSILON, lambda row: row.entry.results.epsilon),
+        (Sort.ANLS, lambda row: -row.entry.results.anls),
+        (Sort.NEWEST, lambda row: -row.entry.submitted_at.timestamp()),
+        (Sort.METHOD, lambda row: row.entry.method.lower()),
+    ],
+)
+def test_another_order_keeps_every_row_and_its_rank(track, sort, key):
+    (stored,) = stored_boards(track)
+    rows = stored.ranked(Selection(sort=sort), 0, 99)
+    assert [key(row) for row in rows] == sorted(key(row) for row in rows)
+    assert sorted(row.rank or 0 for row in rows) == list(range(1, stored.counts()[0] + 1))
+
+
+def test_flagged_checks_are_counted_without_loading_the_checks():
+    track = make_track(Ranking.ANLS, budgets=[BUDGET])
+    for flagged in range(3):
+        statuses = [CheckStatus.FLAGGED] * flagged + [CheckStatus.PASSED, CheckStatus.NO_POWER]
+        checks = [
+            Check(id=f"C{number}", status=status, expected="1", found="2")
+            for number, status in enumerate(statuses, 1)
+        ]
+        make_run(
+            make_submission(track=track, state="submitted"), state="scored", budget=BUDGET, checks=checks
+        )
+    (bare,), (full,) = stored_boards(track), stored_boards(track, with_checks=True)
+    assert sorted(row.entry.flagged_checks for row in bare) == [0, 1, 2]
+    assert not any(row.entry.results.checks for row in bare)
+    assert all(row.entry.flagged_checks == row.entry.results.flagged_checks for row in full[0:3])

@@ -1,0 +1,165 @@
+"""The plots of the leaderboards: what they draw, that a keyboard reaches it, and that a table has the same numbers."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from portal.audit.versions import boards_changed
+from portal.challenge.models import Ranking
+from portal.reviews.models import Decision, ProofReview
+from portal.submissions.models import RunState, SubmissionState
+from tests.portal.factories import make_run, make_submission, make_track, make_user
+
+pytestmark = pytest.mark.django_db
+
+LONG_AGO = timezone.now() - timedelta(days=30)
+
+
+def add(track, title, day=0, budget=None, **fields):
+    submission = make_submission(
+        track=track, state=SubmissionState.SUBMITTED, title=title, submitted_at=LONG_AGO + timedelta(days=day)
+    )
+    return make_run(submission, state=RunState.SCORED, budget=budget, **fields)
+
+
+def marks(html):
+    return re.findall(r'<a href="/submissions/[^"]+" aria-label="([^"]+)">.*?plot-mark plot-(\w+)', html)
+
+
+def hollow(html):
+    """Whether the mark of each method is drawn hollow."""
+    found = re.findall(r'aria-label="(\w+): [^"]+"><title>[^<]*</title><circle class="([^"]*)"', html)
+    return {name: "plot-hollow" in kinds for name, kinds in found}
+
+
+@pytest.fixture
+def track():
+    track = make_track(Ranking.BYTES, slug="bytes", anls_threshold=0.8)
+    add(track, "Small", day=2, bytes_total=1000, anls=0.81)
+    add(track, "Good", day=1, bytes_total=10_000, anls=0.9)
+    add(track, "Worse", day=0, bytes_total=20_000, anls=0.85)
+    add(track, "Weak", day=3, bytes_total=10, anls=0.5)
+    return track
+
+
+def test_the_front_has_the_runs_that_no_other_beats_in_both(client, track):
+    html = client.get("/leaderboard/bytes/").text
+    assert sorted(marks(html)) == [
+        ("Good: 10.0 kB, ANLS 0.9000", "front"),
+        ("Small: 1.00 kB, ANLS 0.8100", "front"),
+        ("Weak: 10 B, ANLS 0.5000", "other"),
+        ("Worse: 20.0 kB, ANLS 0.8500", "other"),
+    ]
+    assert html.count("<polyline") == 1
+    assert "threshold 0.8000" in html
+    assert "plot-below" in html
+
+
+def test_a_name_that_is_cut_ends_in_an_ellipsis(client, track):
+    add(track, "Sparse updates with error feedback", day=4, bytes_total=5000, anls=0.85)
+    html = client.get("/leaderboard/bytes/").text
+    assert re.findall(r"<text[^>]*>(Sparse[^<]*)<", html) == ["Sparse updates with e…"]
+
+
+def test_a_table_has_the_numbers_of_the_plot(client, track):
+    html = client.get("/leaderboard/bytes/").text
+    table = html[html.index("The numbers") : html.index("</figure>")]
+    assert all(cell in table for cell in ("Small", "1.00 kB", "0.8100", "Weak", "10 B", "0.5000"))
+
+
+def test_a_run_that_sent_nothing_is_at_the_left_end_apart_from_the_others(client, track):
+    add(track, "Untrained", day=5, bytes_total=0, anls=0.85)
+    html = client.get("/leaderboard/bytes/").text
+    assert ("Untrained: 0 B, ANLS 0.8500", "front") in marks(html)
+    ticks = [
+        (float(at), text)
+        for at, text in re.findall(
+            r'<text class="plot-text" x="([\d.]+)"[^>]*text-anchor="middle">([^<]+)<', html
+        )
+    ]
+    assert ticks[0][1] == "0 bytes"
+    at = {name: float(x) for name, x in re.findall(r'aria-label="(\w+): [^>]*>.*?cx="([\d.]+)"', html)}
+    assert at["Untrained"] == ticks[0][0]
+    # Between it and the fewest bytes of the others is a gap.
+    assert min(x for name, x in at.items() if name != "Untrained") >= ticks[1][0] > at["Untrained"] + 50
+    progress = client.get("/leaderboard/bytes/progress/").text
+    assert ">0 bytes</text>" in progress
+
+
+def test_where_all_sent_nothing_there_is_a_plot_all_the_same(client):
+    alone = make_track(Ranking.BYTES, slug="silent", anls_threshold=0.8)
+    add(alone, "Untrained", bytes_total=0, anls=0.85)
+    assert ">0 bytes</text>" in client.get("/leaderboard/silent/").text
+    assert ">0 bytes</text>" in client.get("/leaderboard/silent/progress/").text
+
+
+def test_progress_has_those_that_were_better_than_all_before(client, track):
+    html = client.get("/leaderboard/bytes/progress/").text
+    found = [label.split(":")[0] for label, _ in marks(html)]
+    assert found == ["Worse", "Good", "Small"]
+
+
+def test_progress_ends_with_the_best_of_today(client, track, monkeypatch):
+    monkeypatch.setattr("portal.pages.progress.MOST_RECORDS", 2)
+    found = marks(client.get("/leaderboard/bytes/progress/").text)
+    assert [label.split(":")[0] for label, _ in found] == ["Good", "Small"]
+
+
+def test_of_equal_scores_the_front_has_the_one_with_fewer_bytes(client, track):
+    add(track, "Later", day=4, bytes_total=15_000, anls=0.9)
+    assert ("Later: 15.0 kB, ANLS 0.9000", "other") in marks(client.get("/leaderboard/bytes/").text)
+
+
+def test_the_score_without_privacy_is_that_of_the_track_with_the_same_test_set(client, track):
+    private = make_track(Ranking.ANLS, slug="private", budgets=[1, 4])
+    add(private, "One", budget=1.0, epsilon=0.9, anls=0.4)
+    add(private, "Two", budget=4.0, epsilon=3.9, anls=0.6)
+    html = client.get("/leaderboard/private/").text
+    assert "without privacy 0.9000" in html
+    assert sorted(marks(html)) == [
+        ("One: ANLS 0.4000 at ε\xa0=\xa01, under review", "front"),
+        ("Two: ANLS 0.6000 at ε\xa0=\xa04, under review", "front"),
+    ]
+    etag = client.get("/leaderboard/private/")["ETag"]
+    add(track, "Newer", bytes_total=1, anls=0.95)
+    boards_changed(track.pk)
+    second = client.get("/leaderboard/private/", headers={"If-None-Match": etag})
+    assert "without privacy 0.9500" in second.text
+    assert client.get("/leaderboard/private/progress/").text.count("<figure") == 2
+
+
+def test_marks_are_filled_when_verified_and_hollow_under_review(client):
+    track = make_track(Ranking.ANLS, slug="private", budgets=[1, 4], required_reviews=2)
+    add(track, "Open", budget=1.0, epsilon=0.9, anls=0.4)
+    checked = add(track, "Checked", budget=1.0, epsilon=0.9, anls=0.3).submission
+    html = client.get("/leaderboard/private/").text
+    assert hollow(html) == {"Open": True, "Checked": True}
+    for _ in range(track.required_reviews):
+        ProofReview.objects.create(
+            submission=checked,
+            reviewer=make_user(is_staff=True),
+            decision=Decision.ACCEPTED,
+            decided_at=timezone.now(),
+        )
+    boards_changed(track.pk)
+    html = client.get("/leaderboard/private/").text
+    assert hollow(html) == {"Open": True, "Checked": False}
+    assert "Checked: ANLS 0.3000 at ε\xa0=\xa01, verified" in html
+    rows = re.findall(r'<tr><th scope="row">(\w+)</th>.*?<td class="num">([a-z ]+)</td></tr>', html)
+    assert rows == [("Open", "under review"), ("Checked", "verified")]
+    key = re.findall(r'plot-(verified|hollow)"[^>]*></svg>([a-z ]+)<', html)
+    assert key == [("verified", "verified"), ("hollow", "under review")]
+
+
+def test_nothing_is_plotted_where_there_is_nothing(client):
+    make_track(Ranking.BYTES, slug="empty")
+    make_track(Ranking.ANLS, slug="private")
+    for address in ("/leaderboard/empty/", "/leaderboard/private/", "/leaderboard/empty/progress/"):
+        assert "<figure" not in client.get(address).text
+
+
+def test_a_plot_has_no_more_digits_than_the_board(client, track):
+    add(track, "Probe", bytes_total=500, anls=0.8765432198)
+    assert "0.87654" not in client.get("/leaderboard/bytes/").text

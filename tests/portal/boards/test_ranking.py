@@ -1,0 +1,164 @@
+import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluator.messages.results import RunResults
+from portal.boards.ranking import Entry, Row, rank_by_anls, rank_by_bytes
+from portal.reviews.verdict import ResultStatus
+from portal.ui.rounding import rounded_down, rounded_up
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+THRESHOLD = 0.8
+BUDGET = 4.0
+
+
+def entry(number: int = 0, **fields: Any) -> Entry:
+    results = {"anls": 0.9, "bytes_total": 1000, "epsilon": 3.9}
+    results |= {name: fields.pop(name) for name in results.keys() & fields.keys()}
+    defaults: dict[str, Any] = {
+        "run": UUID(int=number),
+        "method": f"method {number}",
+        "team": "team",
+        "url": "/",
+        "submitted_at": NOON + timedelta(minutes=number),
+        "results": RunResults(**results),
+    }
+    return Entry(**{**defaults, **fields})
+
+
+def ranks(rows: list[Row]) -> list[tuple[int, int | None]]:
+    return [(row.entry.run.int, row.rank) for row in rows]
+
+
+scores = st.none() | st.floats(0, 1) | st.sampled_from([math.nan, math.inf, THRESHOLD])
+entries = st.lists(
+    st.builds(
+        entry,
+        st.integers(0, 10_000),
+        anls=scores,
+        bytes_total=st.none() | st.integers(0, 5),
+        epsilon=st.none() | st.floats(0, 10) | st.sampled_from([math.nan, math.inf, BUDGET]),
+        submitted_at=st.integers(0, 3).map(lambda minutes: NOON + timedelta(minutes=minutes)),
+        status=st.sampled_from(ResultStatus),
+    ),
+    unique_by=lambda made: made.run,
+)
+both_rules = st.sampled_from(
+    [lambda made: rank_by_bytes(made, THRESHOLD), lambda made: rank_by_anls(made, BUDGET)]
+)
+
+
+class TestBytes:
+    def test_fewest_bytes_come_first(self):
+        rows = rank_by_bytes(
+            [entry(1, bytes_total=30), entry(2, bytes_total=10), entry(3, bytes_total=20)], 0.8
+        )
+        assert ranks(rows) == [(2, 1), (3, 2), (1, 3)]
+
+    def test_an_anls_at_the_threshold_ranks(self):
+        assert rank_by_bytes([entry(anls=0.8)], 0.8)[0].rank == 1
+
+    def test_an_anls_below_the_threshold_is_listed_last_with_the_reason(self):
+        rows = rank_by_bytes([entry(1, anls=0.41, bytes_total=1), entry(2, bytes_total=10)], 0.82)
+        assert ranks(rows) == [(2, 1), (1, None)]
+        assert rows[1].reason == "ANLS 0.4100 is below the threshold 0.8200"
+
+    def test_the_reason_never_shows_the_threshold_itself_as_too_low(self):
+        (row,) = rank_by_bytes([entry(anls=0.82419999)], 0.8242)
+        assert row.reason == "ANLS 0.8241 is below the threshold 0.8242"
+
+
+class TestAnls:
+    def test_the_highest_anls_comes_first(self):
+        rows = rank_by_anls([entry(1, anls=0.5), entry(2, anls=0.7)], 4)
+        assert ranks(rows) == [(2, 1), (1, 2)]
+
+    def test_an_epsilon_at_the_budget_ranks(self):
+        assert rank_by_anls([entry(epsilon=4.0)], 4)[0].rank == 1
+
+    def test_an_epsilon_beyond_the_budget_is_listed_with_the_reason(self):
+        (row,) = rank_by_anls([entry(epsilon=1.3)], 1)
+        assert (row.rank, row.reason) == (None, "recomputed ε = 1.3000 exceeds the budget 1")
+
+    def test_the_reason_shows_how_an_epsilon_exceeds_the_budget_however_little(self):
+        (row,) = rank_by_anls([entry(epsilon=math.nextafter(1, 2))], 1)
+        assert row.reason == "recomputed ε = 1.0001 exceeds the budget 1"
+
+    def test_a_rejected_result_is_listed_with_the_reason(self):
+        rejected = entry(status=ResultStatus.REJECTED, status_reason="proof rejected: no composition")
+        (row,) = rank_by_anls([rejected], 4)
+        assert (row.rank, row.reason) == (None, "proof rejected: no composition")
+
+    def test_a_provisional_result_ranks(self):
+        assert rank_by_anls([entry(status=ResultStatus.PROVISIONAL)], 4)[0].rank == 1
+
+
+def test_of_equal_results_the_earlier_comes_first():
+    later, earlier = entry(1, submitted_at=NOON), entry(2, submitted_at=NOON - timedelta(seconds=1))
+    assert ranks(rank_by_bytes([later, earlier], 0.8)) == [(2, 1), (1, 2)]
+    assert ranks(rank_by_anls([later, earlier], 4)) == [(2, 1), (1, 2)]
+
+
+@given(entries, both_rules, st.randoms())
+def test_the_order_in_which_entries_come_makes_no_difference(made, rank, random):
+    shuffled = list(made)
+    random.shuffle(shuffled)
+    # The text of a NaN compares equal to itself, the value doesn't.
+    assert list(map(repr, rank(shuffled))) == list(map(repr, rank(made)))
+
+
+@given(entries, both_rules)
+def test_every_entry_becomes_one_row_and_ranks_count_from_one_above_the_unranked(made, rank):
+    rows = rank(made)
+    ranked = [row for row in rows if row.rank is not None]
+    assert sorted(row.entry.run for row in rows) == sorted(one.run for one in made)
+    assert [row.rank for row in rows] == [*range(1, len(ranked) + 1), *[None] * (len(rows) - len(ranked))]
+    assert all(bool(row.reason) == (row.rank is None) for row in rows)
+
+
+@given(entries)
+def test_ranked_by_bytes_means_qualified_and_in_order(made):
+    ranked = [row.entry for row in rank_by_bytes(made, THRESHOLD) if row.rank]
+    scores = [one.results.anls for one in ranked if one.results.anls is not None]
+    assert len(scores) == len(ranked)
+    assert all(math.isfinite(score) and score >= THRESHOLD for score in scores)
+    sent = [one.results.bytes_total for one in ranked if one.results.bytes_total is not None]
+    assert len(sent) == len(ranked)
+    assert sent == sorted(sent)
+    assert not any(one.status is ResultStatus.REJECTED for one in ranked)
+
+
+@given(entries)
+def test_ranked_by_anls_means_within_budget_and_in_order(made):
+    ranked = [row.entry for row in rank_by_anls(made, BUDGET) if row.rank]
+    epsilons = [one.results.epsilon for one in ranked if one.results.epsilon is not None]
+    assert len(epsilons) == len(ranked)
+    assert all(epsilon <= BUDGET for epsilon in epsilons)
+    scores = [one.results.anls for one in ranked if one.results.anls is not None]
+    assert len(scores) == len(ranked)
+    assert scores == sorted(scores, reverse=True)
+    assert not any(one.status is ResultStatus.REJECTED for one in ranked)
+
+
+@given(entries.filter(bool), st.floats(0, 0.5), both_rules)
+def test_a_better_score_never_costs_a_rank(made, gain, rank):
+    before = {row.entry.run: row.rank for row in rank(made)}
+    first = made[0]
+    if before[first.run] is None:
+        return
+    results = first.results
+    gains = {"anls": results.anls + gain, "bytes_total": max(0, (results.bytes_total or 0) - 1)}
+    better = replace(first, results=results.model_copy(update=gains))
+    after = {row.entry.run: row.rank for row in rank([better, *made[1:]])}
+    assert after[first.run] <= before[first.run]
+
+
+@given(st.floats(min_value=1e-9, max_value=1e12))
+def test_a_shown_value_is_never_better_than_the_true_one(value):
+    assert float(rounded_up(value)) >= value
+    assert float(rounded_down(value)) <= value

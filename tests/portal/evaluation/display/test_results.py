@@ -1,0 +1,300 @@
+"""The ε, the trust level and the checks on the page of a submission, and who sees them."""
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from evaluator.accounting.accountant import Accountant
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.messages.jobs import ArtifactKind, TrustLevel
+from evaluator.messages.results import RunResults
+from evaluator.records.check_texts import CHECKS
+from portal.evaluation.display import results
+from portal.submissions.models import RunState
+from portal.submissions.services import withdraw
+from tests.portal.factories import (
+    change_results,
+    make_artifact,
+    make_epsilons,
+    make_organizer,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+)
+from tests.portal.submissions.drafts import make_private_track
+
+pytestmark = pytest.mark.django_db
+
+CHECKS_OF_A_RUN = [
+    {
+        "id": "P3",
+        "status": "flagged",
+        "expected": "1 to 64 bits",
+        "found": "client 7 sent 0.1",
+        "where": "round 2",
+    },
+    {"id": "C2", "status": "passed", "expected": "30 rounds declared", "found": "30 rounds recorded"},
+    {"id": "C6", "status": "passed", "expected": "about 17 providers", "found": "18 providers"},
+    {"id": "C15", "status": "not_applicable", "found": "2 trainings: a reason"},
+]
+PRIVACY = {
+    "epsilon": 3.900001,
+    "epsilons": make_epsilons(3.900001, 3.1, 4.2),
+    "accountant": "PLD, evaluator 1, grid 1e-4",
+    "joint_epsilon": 6.5,
+    "joint_runs": 2,
+}
+
+
+@pytest.fixture
+def run():
+    submission = make_submission(track=make_private_track(), state="submitted")
+    return make_run(submission, state=RunState.SCORED, budget=4.0, checks=CHECKS_OF_A_RUN, **PRIVACY)
+
+
+def page(run, user=None):
+    client = Client()
+    if user:
+        client.force_login(user)
+    return client.get(run.submission.get_absolute_url()).content.decode()
+
+
+class TestEpsilon:
+    def test_the_page_shows_every_epsilon_and_the_margin_of_the_one_that_decides(self, run):
+        html = page(run)
+        assert all(number in html for number in ("3.9001", "3.1", "4.2"))
+        assert "within budget" in html
+        assert html.count(">used for ranking<") == 1
+        assert "PLD, evaluator 1, grid 1e-4" in html
+
+    def test_an_epsilon_over_the_budget_is_called_so(self, run):
+        change_results(run, epsilon=4.1)
+        assert "exceeds it" in page(run)
+
+    def test_the_joint_epsilon_is_shown_with_the_number_of_trainings(self, run):
+        assert "6.5" in page(run)
+        assert "composition of the team's 2 training runs" in page(run)
+        change_results(run, joint_epsilon=None)
+        assert "check C15 says why" in page(run)
+
+    @pytest.mark.parametrize(
+        ("rule", "accountant", "expected"),
+        [
+            (SamplingRule.TWO_STAGE, Accountant.PLD, [("two-stage", "PLD", 3.900001)]),
+            (SamplingRule.PRODUCT, Accountant.PLD, [("product", "PLD", 3.1)]),
+            (SamplingRule.PRODUCT, Accountant.RDP, [("product", "RDP", 4.2)]),
+        ],
+    )
+    def test_the_deciding_one_is_marked_and_comes_first(self, rule, accountant, expected):
+        epsilons = make_epsilons(3.900001, 3.1, 4.2, rule=rule, accountant=accountant)
+        rows = results.epsilon_rows(RunResults(epsilons=epsilons))
+        assert [(row.rule, row.accountant, row.epsilon) for row in rows if row.decides] == expected
+        assert rows[0].decides
+
+    def test_without_a_budget_there_is_none(self):
+        html = page(make_run(state=RunState.SCORED, bytes_needed=900_000))
+        assert "Sampling rule" not in html
+        assert "900 kB" in html
+
+
+def test_the_trust_level_is_explained(run):
+    assert "L0 recomputed" in page(run)
+    assert results.TRUST[TrustLevel.RECOMPUTED] in page(run)
+    assert set(results.TRUST) == set(TrustLevel)
+
+
+class TestMembership:
+    BOUNDS = {
+        "balanced_accuracy": 0.6781,
+        "true_positive_rates": [{"false_positive_rate": 0.01, "at_most": 0.0806}],
+        "gaussian_mu": 0.98,
+    }
+
+    def test_what_an_attack_can_learn_is_said_in_words(self, run):
+        assert "right more often" not in page(run)
+        change_results(run, membership=self.BOUNDS)
+        html = page(run)
+        assert "nobody is right more often than <strong>67.9\xa0%</strong>" in html
+        assert (
+            "Who wrongly names 1\xa0% of those who were not in it finds at most 8.1\xa0% of those who were"
+            in html
+        )
+        assert "μ = 0.98" in html
+
+    def test_where_nothing_is_protected_it_says_so(self, run):
+        change_results(run, membership=self.BOUNDS | {"balanced_accuracy": 1.0, "gaussian_mu": None})
+        assert "Nothing keeps anybody from finding out" in page(run)
+
+
+class TestRank:
+    def test_what_keeps_a_run_from_a_rank_is_on_its_page(self, run):
+        assert "not ranked" not in page(run)
+        assert "<strong>#1</strong> at ε\xa0=\xa04" in page(run)
+        change_results(run, epsilon=4.1)
+        assert "not ranked, since recomputed ε\xa0=\xa04.1000 exceeds the budget 4." in page(run)
+        assert "ε 4.1000 &gt; 4" in page(run)
+
+    def test_a_run_that_is_evaluated_again_keeps_its_result_meanwhile(self, run):
+        type(run).objects.update(state=RunState.RUNNING)
+        html = page(run)
+        assert "re-evaluating" in html
+        assert "this result stays until the new one is in" in html
+        assert "<strong>#1</strong> at ε\xa0=\xa04" in html
+
+
+class TestVerdict:
+    def review(self, run, decision, reason=""):
+        reviewer = make_organizer("review_proofs")
+        at = timezone.now()
+        run.submission.reviews.create(reviewer=reviewer, decision=decision, reason=reason, decided_at=at)
+
+    def test_the_page_begins_with_what_the_reviewers_have_decided(self, run):
+        assert "accepted by 0 of 2 reviewers so far" in page(run)
+        self.review(run, "accepted")
+        assert "accepted by 1 of 2 reviewers so far" in page(run)
+        self.review(run, "accepted")
+        assert "<strong>Verified.</strong>" in page(run)
+        self.review(run, "rejected", "No composition.")
+        assert "<strong>Verified.</strong>" in page(run)
+        self.review(run, "rejected", "No composition.")
+        html = page(run)
+        assert "<strong>Proof rejected</strong>" in html
+        assert "No composition." in html
+        assert "rank-chip" not in html
+        assert html.index("Proof rejected") < html.index('id="results"') < html.index('id="description"')
+
+    def test_the_page_says_when_reviewers_disagree(self, run):
+        self.review(run, "accepted")
+        self.review(run, "rejected", "No composition.")
+        html = page(run)
+        assert "<strong>Under review: reviewers disagree, a third decides.</strong>" in html
+        assert "No composition." not in html
+        assert "rank-chip" in html
+
+    def test_the_progress_of_an_evaluation_that_ended_is_for_the_team(self, run):
+        assert "progress-" not in page(run)
+        assert f'id="progress-{run.pk}"' in page(run, run.submission.created_by)
+
+
+def test_the_page_shows_its_place_in_the_plot(run):
+    html = page(run)
+    link = f'<a class="plot-here" href="{run.submission.get_absolute_url()}" aria-label'
+    assert html.count(link) == 1
+
+
+class TestCitation:
+    def test_it_has_a_permanent_link_and_an_entry_without_latex(self, client, run):
+        type(run.submission).objects.update(title="100% {DP} & \\evil_")
+        html = page(run)
+        assert f"{settings.SITE_URL}{run.submission.get_absolute_url()}</a>" in html
+        entry = client.get(reverse("submissions:bibtex", args=[run.submission.pk])).text
+        assert entry.startswith(f"@misc{{pfl-docvqa-{str(run.submission.pk)[:8]},")
+        assert r"{{100\% \{DP\} \& \textbackslash{}evil\_}}" in entry
+
+    def test_of_what_nobody_sees_there_is_none(self, client):
+        address = reverse("submissions:bibtex", args=[make_run().submission.pk])
+        assert client.get(address).status_code == 404
+
+
+def test_a_withdrawn_submission_leaves_a_page_that_says_so(client, run):
+    withdraw(run.submission, run.submission.created_by)
+    response = client.get(run.submission.get_absolute_url())
+    assert response.status_code == 410
+    assert "was withdrawn by its team on" in response.text
+    assert run.submission.title in response.text
+    assert "0.9000" not in response.text
+
+
+class TestChecks:
+    def test_team_and_staff_read_everything(self, run):
+        for user in (run.submission.created_by, make_organizer()):
+            html = page(run, user)
+            assert all(
+                check.get(part, "") in html
+                for check in CHECKS_OF_A_RUN
+                for part in ("expected", "found", "where")
+            )
+
+    def test_the_public_reads_no_finding_of_a_private_run_from_an_annex_or_a_client(self, run):
+        for user in (None, make_team().memberships.get().user):
+            html = page(run, user)
+            assert "1 flagged, 2 passed, 1 not applicable" in html
+            assert "30 rounds recorded" in html
+            for hidden in ("about 17 providers", "18 providers", "client 7", "1 to 64 bits", "round 2"):
+                assert hidden not in html
+
+    def test_everyone_reads_what_a_noise_check_would_have_detected_but_not_what_it_flagged(self, run):
+        checks = [
+            {"id": "C8", "status": "passed", "found": "noise below 98 % would have been detected"},
+            {"id": "C9", "status": "no_power", "found": "the updates may hide it"},
+            {"id": "C22", "status": "flagged", "found": "0.4711", "expected": "at most 0.01"},
+        ]
+        change_results(run, checks=checks)
+        html = page(run)
+        assert "noise below 98 % would have been detected" in html
+        assert "the updates may hide it" in html
+        assert '<span class="badge badge-no_power">no power</span>' in html
+        assert "1 flagged, 1 no power, 1 passed" in html
+        assert "0.4711" not in html
+        assert "0.4711" in page(run, run.submission.created_by)
+
+    def test_where_epsilon_plays_no_part_everyone_reads_everything(self):
+        html = page(make_run(state=RunState.SCORED, checks=CHECKS_OF_A_RUN[:1]))
+        assert "client 7 sent 0.1" in html
+
+    def test_each_comes_with_its_meaning_and_its_limit(self, run):
+        html = page(run)
+        assert "What this checks" in html
+        for shown in results.shown_checks(run):
+            text = CHECKS[shown.check.id]
+            assert (shown.name, shown.meaning, shown.limit) == (text.name, text.meaning, text.limit)
+            assert shown.meaning
+
+    def test_names_of_fields_in_its_meaning_are_code(self, run):
+        change_results(run, checks=[{"id": "C6", "status": "passed"}])
+        html = page(run)
+        assert "<code>fewest_providers</code>" in html
+        assert "`fewest_providers`" not in html
+
+    def test_a_check_that_is_not_made_any_more_is_still_shown(self, run):
+        change_results(run, checks=[{"id": "C99", "status": "passed"}])
+        assert "C99" in page(run)
+
+    def test_what_files_were_named_is_text(self, run):
+        change_results(run, checks=[{"id": "C10", "status": "flagged", "found": "<img src=x onerror=a>"}])
+        assert "<img src=x" not in page(run)
+
+    def test_a_check_that_reads_the_annex_is_never_public(self):
+        assert not results.PUBLIC_FINDINGS & {"C5", "C6", "C8", "C9", "C17"}
+
+
+def test_the_annex_is_given_to_nobody(run):
+    """Its name and hash stand in the team's own list of files; no page or address of the site hands it out."""
+    upload = make_artifact(run, ArtifactKind.TRAINING_ANNEX, b"round 1: 17 providers", "annex.jsonl").upload
+    member = run.submission.created_by
+    for user in (None, member, make_team().memberships.get().user):
+        html = page(run, user)
+        assert "17 providers" not in html.replace("about 17 providers", "")
+        assert upload.store_key not in html
+        assert ("annex.jsonl" in html) == (user == member)
+        client = Client()
+        if user:
+            client.force_login(user)
+        assert client.get(f"/reviews/{run.submission.pk}/proof/").status_code in (302, 404)
+        assert client.get(f"/uploads/{upload.store_key}").status_code in (403, 404)
+
+
+def test_the_queries_of_the_page_stay_the_same_for_more_checks(client, run, django_assert_num_queries):
+    change_results(run, checks=CHECKS_OF_A_RUN * 20)
+    with django_assert_num_queries(15):
+        client.get(run.submission.get_absolute_url())
+
+
+def test_the_page_of_a_draft_has_no_results(client):
+    submission = make_submission(track=make_track())
+    make_run(submission)
+    client.force_login(submission.created_by)
+    assert "Trust level" not in client.get(submission.get_absolute_url()).content.decode()

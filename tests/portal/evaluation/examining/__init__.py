@@ -1,0 +1,1 @@
+"""Tests of attempts at runs: dispatch, intake, watchdog and notifications."""

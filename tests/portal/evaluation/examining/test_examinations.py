@@ -1,0 +1,282 @@
+"""Examinations of runs: the trust level follows from them, and pages, API and boards say who made them and when."""
+
+import csv
+import io
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.test import Client
+
+from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.examinations import CodeIdentity, Comparison, ConformanceReport, RerunReport, Scores
+from evaluator.messages.jobs import ArtifactKind, TrustLevel
+from portal.audit.models import AuditEntry
+from portal.boards.published import as_csv
+from portal.evaluation import clock
+from portal.evaluation.examining.examinations import conclude
+from portal.evaluation.examining.run_files import fetched
+from portal.evaluation.examining.trust import Trust, earned
+from portal.evaluation.intake import outcomes
+from portal.evaluation.models import Evaluation, Examination
+from portal.submissions.models import RunState
+from portal.submissions.services import start_upload
+from tests.portal.factories import (
+    make_artifact,
+    make_organizer,
+    make_run,
+    make_submission,
+    make_user,
+)
+from tests.portal.submissions.drafts import make_complete_draft, make_private_track
+
+pytestmark = pytest.mark.django_db
+
+SCORED_AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+IDENTITY = CodeIdentity(
+    kit_version="1.2",
+    code_sha256="c" * 64,
+    settings_sha256="5" * 64,
+    method_sha256="e" * 64,
+    is_recorded=True,
+)
+SCORES = Scores(anls=0.5, accuracy=0.4, bytes_total=100)
+
+
+def conformance(*verdicts: str, problems: list[Problem] | None = None) -> ConformanceReport:
+    tests = [
+        {"id": f"test-{number}", "measures": "something", "verdict": verdict}
+        for number, verdict in enumerate(verdicts)
+    ]
+    return ConformanceReport.model_validate(
+        {"unit": "provider", "seed": 1, "seconds": 2.0, "tests": tests, "problems": problems or []}
+    )
+
+
+def rerun(difference: float) -> RerunReport:
+    comparison = Comparison(
+        name="anls", submitted=0.5, repeated=0.5 - difference, allowed=0.1, basis="three repeats"
+    )
+    return RerunReport(submitted=SCORES, seconds=1.0, repeats=[SCORES] * 3, comparisons=[comparison])
+
+
+PASSED, FAILED = conformance("passed", "no_power"), conformance("passed", "failed")
+
+
+@pytest.fixture
+def run():
+    return make_run(
+        make_submission(track=make_private_track(), state="submitted"),
+        state=RunState.SCORED,
+        budget=4.0,
+        epsilon=3.0,
+        scored_at=SCORED_AT,
+    )
+
+
+def examine(run, report=PASSED, level=TrustLevel.CONFORMING, by=None):
+    return conclude(run, level, "conformance", report, IDENTITY, by=by)
+
+
+def page(run, user=None):
+    client = Client()
+    if user:
+        client.force_login(user)
+    return client.get(run.submission.get_absolute_url()).content.decode()
+
+
+class TestReports:
+    def test_a_conformance_report_passes_with_tests_of_which_none_failed(self):
+        assert PASSED.passed
+        assert not FAILED.passed
+        assert not conformance().passed
+        assert not conformance("passed", problems=[Problem.of(ErrorCode.CONFORMANCE_CRASHED)]).passed
+
+    def test_tests_without_power_are_named(self):
+        assert "show nothing: test-1" in PASSED.in_words
+        assert FAILED.in_words == "The method doesn't keep what it claims: test-1."
+        stopped = conformance(problems=[Problem.of(ErrorCode.CONFORMANCE_TIMEOUT)])
+        assert stopped.in_words == "The method could not be examined: E_CONFORMANCE_TIMEOUT."
+
+    def test_a_rerun_passes_if_every_difference_is_explained_on_the_recorded_terms(self):
+        assert rerun(0.09).passed
+        assert not rerun(0.11).passed
+        assert not rerun(-0.11).passed
+        assert not rerun(0.0).model_copy(update={"other_terms": ["rounds"]}).passed
+        assert not RerunReport(submitted=SCORES, seconds=1.0).passed
+
+    def test_a_number_that_is_none_is_rejected(self):
+        with pytest.raises(ValueError, match="finite"):
+            Scores(anls=float("nan"), accuracy=0.1, bytes_total=1)
+
+
+class TestEarned:
+    def examination(self, run, level, passed, days, by=None):
+        return Examination(
+            run=run, level=level, passed=passed, at=SCORED_AT + timedelta(days=days), pk=days, by=by
+        )
+
+    def test_without_examinations_the_evaluator_has_recomputed_the_numbers(self, run):
+        assert earned(SCORED_AT, []) == Trust(TrustLevel.RECOMPUTED, "the evaluator", SCORED_AT)
+
+    def test_the_highest_level_that_passed_counts(self, run):
+        ada = make_user(name="Ada")
+        rows = [self.examination(run, 3, True, 1, ada), self.examination(run, 1, True, 2)]
+        assert earned(SCORED_AT, rows) == Trust(TrustLevel.RERUN, "Ada", SCORED_AT + timedelta(days=1))
+
+    def test_a_later_examination_of_the_same_level_replaces_an_earlier_one(self, run):
+        rows = [self.examination(run, 3, True, 1), self.examination(run, 3, False, 2)]
+        assert earned(SCORED_AT, rows).level is TrustLevel.RECOMPUTED
+        assert earned(SCORED_AT, [*rows, self.examination(run, 3, True, 3)]).level is TrustLevel.RERUN
+
+
+class TestConcluding:
+    def test_a_passed_one_gives_the_run_its_level_and_leaves_an_audit_entry(self, run):
+        organizer = make_organizer(name="Ada Lovelace")
+        examination = examine(run, by=organizer)
+        run.refresh_from_db()
+        assert (run.results.trust_level, run.results.trust_by) == (TrustLevel.CONFORMING, "Ada Lovelace")
+        assert run.results.trust_at == examination.at
+        entry = AuditEntry.objects.get(action="run.examined")
+        assert (entry.actor, entry.object_id) == (organizer, str(run.pk))
+        assert entry.details == {"command": "conformance", "level": 1, "passed": True, "row": examination.pk}
+
+    def test_a_failed_one_is_stored_and_gives_none(self, run):
+        examine(run, FAILED)
+        run.refresh_from_db()
+        assert run.results.trust_level is TrustLevel.RECOMPUTED
+        assert run.examinations.get().read_report() == FAILED
+
+    def test_it_survives_another_evaluation_of_the_same_files(self, run):
+        examine(run)
+        evaluation = Evaluation.objects.create(run=run, attempt=1, state="running", step="scoring")
+        run.state = RunState.RUNNING
+        run.save()
+        with transaction.atomic():
+            outcomes.score(evaluation, run, run.results, clock.now())
+        run.refresh_from_db()
+        assert run.results.trust_level is TrustLevel.CONFORMING
+
+    @pytest.mark.parametrize("state", [RunState.QUEUED, RunState.REJECTED])
+    def test_a_run_that_is_not_scored_is_not_examined(self, run, state):
+        run.state = state
+        run.save()
+        with pytest.raises(ProblemError, match="E_SUBMISSION_STATE"):
+            examine(run)
+
+    def test_rows_are_never_changed_and_are_of_known_levels(self, run):
+        examination = examine(run)
+        with pytest.raises(TypeError):
+            examination.save()
+        with pytest.raises(TypeError):
+            examination.delete()
+        with pytest.raises(IntegrityError):
+            Examination.objects.create(run=run, level=0, command="none", passed=True, report={}, identity={})
+
+    def test_text_that_the_database_cannot_store_is_replaced(self, run):
+        problem = Problem.of(ErrorCode.CONFORMANCE_FAILED)
+        examine(run, conformance(problems=[problem.model_copy(update={"found": "printed \0" + "x" * 10**6})]))
+        found = run.examinations.get().read_report().problems[0].found
+        assert found.startswith("printed")
+        assert "\0" not in found
+        assert len(found) <= 500
+
+
+class TestShowing:
+    def test_page_api_and_boards_show_the_level_with_who_and_when(self, run):
+        organizer = make_organizer(name="Ada Lovelace")
+        at = examine(run, by=organizer).at
+        day = f"{at:%Y-%m-%d}"
+        html = page(run)
+        assert "L1 conforming" in html
+        assert "Ada Lovelace" in html
+        assert "no power" not in html
+        assert "show nothing: test-1" in html
+        board = (
+            Client().get(f"/leaderboard/{run.submission.track.slug}/?epsilon={run.budget:g}").content.decode()
+        )
+        assert f"by Ada Lovelace, {at.day} {at:%b %Y}" in board
+        (row,) = csv.DictReader(io.StringIO(as_csv(run.submission.track)))
+        assert (row["trust_level"], row["trust_by"], row["trust_at"][:10]) == ("1", "Ada Lovelace", day)
+        published = Client().get(f"/api/v1/leaderboards/{run.submission.track.slug}").json()
+        results = published["boards"][1]["rows"][0]["results"]
+        assert (results["trust_level"], results["trust_by"]) == (1, "Ada Lovelace")
+
+    def test_a_failed_one_is_shown_to_insiders_only(self, run):
+        problem = Problem.of(ErrorCode.CONFORMANCE_FAILED, found="<b>their text</b>")
+        examine(run, conformance("failed", problems=[problem]))
+        assert "not passed" not in page(run)
+        for user in (make_organizer(), run.submission.created_by):
+            html = page(run, user)
+            assert "not passed" in html
+            assert "&lt;b&gt;their text" in html
+
+    def test_the_administration_lists_them_and_edits_none(self, run):
+        examination = examine(run)
+        client = Client()
+        client.force_login(make_organizer("view_examination", "view_submission"))
+        address = f"/admin/evaluation/examination/{examination.pk}/change/"
+        assert client.get("/admin/evaluation/examination/").status_code == 200
+        assert client.get(address).status_code == 200
+        assert client.post(address, {"passed": "on"}).status_code == 403
+
+
+class TestAttaching:
+    def test_a_draft_needs_neither_file_and_takes_both(self):
+        draft = make_complete_draft()
+        client = Client()
+        client.force_login(draft.created_by)
+        html = client.get(draft.get_absolute_url()).content.decode()
+        assert 'data-kind="settings"' in html
+        assert 'data-kind="method_file"' in html
+        assert "The draft is complete" in html
+        run = draft.runs.get()
+        for kind, filename, size_bytes, code in (
+            ("method_file", "mine.py", 10, None),
+            ("method_file", "mine.zip", 10, "E_ARTIFACT_KIND"),
+            ("settings", "settings.yaml", 10**6 + 1, "E_ARTIFACT_SIZE"),
+        ):
+            with pytest.raises(ProblemError, match=code) if code else nullcontext():
+                start_upload(
+                    draft,
+                    run,
+                    kind,
+                    draft.created_by,
+                    filename=filename,
+                    size_bytes=size_bytes,
+                    sha256="a" * 64,
+                )
+
+    def test_they_stay_with_the_team_and_the_organizers(self, run):
+        make_artifact(run, ArtifactKind.METHOD_FILE, b"Settings = 1", "our_secret_method.py")
+        assert "our_secret_method.py" not in page(run)
+        assert "our_secret_method.py" not in page(run, make_user())
+        assert "our_secret_method.py" in page(run, run.submission.created_by)
+        assert "our_secret_method.py" in page(run, make_organizer())
+
+
+class TestFiles:
+    def test_they_are_copied_under_their_own_names_and_removed(self, run):
+        make_artifact(run, ArtifactKind.SETTINGS, b"method: mine.py", "set.yaml")
+        make_artifact(run, ArtifactKind.METHOD_FILE, b"Settings = 1", "mine.py")
+        with fetched(run, required=[ArtifactKind.SETTINGS], optional=[ArtifactKind.METHOD_FILE]) as files:
+            assert files.settings.read_bytes() == b"method: mine.py"
+            assert (files.folder / "mine.py").read_bytes() == b"Settings = 1"
+            folder = files.folder
+        assert not folder.exists()
+
+    def test_one_that_is_missing_or_altered_is_a_problem(self, run):
+        with (
+            pytest.raises(ProblemError, match="E_ARTIFACT_MISSING"),
+            fetched(run, required=[ArtifactKind.SETTINGS]),
+        ):
+            pass
+        artifact = make_artifact(run, ArtifactKind.SETTINGS)
+        artifact.upload.sha256 = "0" * 64
+        artifact.upload.save()
+        with (
+            pytest.raises(ProblemError, match="E_ARTIFACT_HASH"),
+            fetched(run, required=[ArtifactKind.SETTINGS]),
+        ):
+            pass
