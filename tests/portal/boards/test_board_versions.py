@@ -90,14 +90,14 @@ WRITERS = {
     "audit/models.py:save",  # of audit entries
     "audit/transitions.py:move",
     "challenge/definitions.py:_save_track",
-    "evaluation/breaker.py:_name_sick",  # of workers and queues, which no board shows
-    "evaluation/breaker.py:_pause",
-    "evaluation/breaker.py:note_health",
-    "evaluation/breaker.py:resume",
-    "evaluation/examinations.py:conclude",
-    "evaluation/leakage.py:accept",
-    "evaluation/parts.py:reveal",
-    "evaluation/intake.py:_save_results",  # of a run that isn't scored yet, or what no board shows
+    "evaluation/queue/breaker.py:_name_sick",  # of workers and queues, which no board shows
+    "evaluation/queue/breaker.py:_pause",
+    "evaluation/queue/breaker.py:note_health",
+    "evaluation/queue/breaker.py:resume",
+    "evaluation/examining/examinations.py:conclude",
+    "evaluation/examining/leakage.py:accept",
+    "evaluation/intake/parts.py:reveal",
+    "evaluation/intake/intake.py:_save_results",  # of a run that isn't scored yet, or what no board shows
     "proofs/drawing.py:_draw",  # of the pages of proofs, which no board shows
     "proofs/drawing.py:_fail",
     "proofs/pages.py:draw_again",
@@ -108,7 +108,7 @@ WRITERS = {
     "submissions/services.py:_change",
     "submissions/services.py:disqualify",
     "evaluation/models.py:save",  # of an examination, which `conclude` alone makes
-    "evaluation/watchdog.py:_watching_since",
+    "evaluation/queue/watchdog.py:_watching_since",
     "organizers/track_changes.py:change_track",
     "organizers/phase_changes.py:save_phase",
     "challenge/definitions.py:_save_phases",
