@@ -16,7 +16,7 @@ from portal.accounts.requests import UserRequest
 from portal.audit.models import AuditEntry
 from portal.audit.transitions import IllegalTransitionError
 from portal.challenge.models import Track
-from portal.evaluation.display.results import disqualification, shortfall
+from portal.evaluation.display.results import shortfall
 from portal.evaluation.intake.near_copies import near_copies_of
 from portal.evaluation.services import evaluate_again
 from portal.organizers.access import for_organizers
@@ -150,14 +150,13 @@ def _page(
     request: UserRequest, found: Run, form: DisqualificationForm, status: int = 200
 ) -> HttpResponseBase:
     submission, judged = found.submission, judgeable_submissions(request.user)
-    rule = shortfall(found.results, found.budget, submission.track.anls_threshold)
     about = Q(object_type="submissions.run", object_id=str(found.pk))
     about |= Q(object_type="submissions.submission", object_id=str(submission.pk))
     context: dict[str, Any] = {
         "run": found,
         "submission": submission,
         "form": form,
-        "unranked": disqualification(found.disqualified_because) or (rule if found.scored_at else ""),
+        "unranked": shortfall(found) if found.scored_at or found.disqualified_because else "",
         "entries": AuditEntry.objects.filter(about).select_related("actor")[:PAGE_LENGTH],
         "near_copies": near_copies_of(found, judged),
         "is_over": found.state in {RunState.SCORED, RunState.REJECTED, RunState.FAILED},

@@ -18,10 +18,10 @@ from portal.audit.versions import boards_changed
 from portal.boards.boards import boards_of
 from portal.boards.effects import Effect, effect
 from portal.boards.ordering import counts
-from portal.boards.ranking import Row, rank_by_bytes
+from portal.boards.ranking import Row, rank
 from portal.challenge.models import RuleChange, Track
 from portal.challenge.phases import closed_because
-from portal.evaluation.display.results import threshold_text
+from portal.challenge.rankings import threshold_text
 from portal.reviews.selectors import decisions_on
 from portal.reviews.verdict import ResultStatus, verdict
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
@@ -73,9 +73,8 @@ def preview(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetime)
     rows = None
     if "anls_threshold" in changes:
         (board,) = boards_of(track)
-        rows = effect(
-            board.rows, rank_by_bytes((row.entry for row in board.rows), changes["anls_threshold"][1])
-        )
+        limits = track.limits() | {"anls_threshold": changes["anls_threshold"][1]}
+        rows = effect(board.rows, rank((row.entry for row in board.rows), track.kind, limits))
         sentences += board_sentences(rows)
     if "required_reviews" in changes:
         sentences.append(_review_sentence(track, changes["required_reviews"]))

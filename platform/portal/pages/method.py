@@ -17,7 +17,8 @@ from portal.audit.models import AuditEntry
 from portal.boards.leakage_plot import leakage_plot
 from portal.boards.ordering import rank_if_published, ranks_of
 from portal.boards.rank_plot import rank_plots
-from portal.evaluation.display.results import Shortfall, disqualification, shortfall, threshold_text
+from portal.challenge.rankings import Shortfall, threshold_text
+from portal.evaluation.display.results import shortfall
 from portal.evaluation.display.status import RunStatus
 from portal.evaluation.intake.parts import scored_test_set
 from portal.evaluation.views import status_context
@@ -27,7 +28,7 @@ from portal.pages.question_types import type_rows
 from portal.reviews.models import Decision
 from portal.reviews.publication import public_proof_url
 from portal.reviews.selectors import verdict_on
-from portal.reviews.verdict import ResultStatus, Verdict
+from portal.reviews.verdict import Verdict
 from portal.submissions.forms import WithdrawalForm
 from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.publication import may_publish
@@ -170,11 +171,7 @@ def _rank(submission: Submission, run: Run) -> int | None:
 
 
 def _reason(verdict: Verdict, run: Run) -> Shortfall | None:
-    if disqualified := disqualification(run.disqualified_because):
-        return disqualified
-    if verdict.status is ResultStatus.REJECTED:
-        return Shortfall(verdict.reason, "proof rejected")
-    return shortfall(run.results, run.budget, run.submission.track.anls_threshold)
+    return shortfall(run, rejected=verdict.rejection)
 
 
 def _joint_exceeds(run: Run) -> bool:

@@ -27,7 +27,8 @@ from portal.boards.rows import board_row, overview_row
 from portal.boards.selection import SORT_LABELS, Baselines, Selection, Sort
 from portal.boards.uncertainty import RankRanges
 from portal.challenge.models import Track
-from portal.evaluation.display.results import TRUST, threshold_text
+from portal.challenge.rankings import threshold_text
+from portal.evaluation.display.results import TRUST
 from portal.evaluation.intake.parts import scored_test_set
 from portal.evaluation.models import Examination
 from portal.pages.progress import track_plots

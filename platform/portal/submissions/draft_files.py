@@ -5,7 +5,7 @@ from uuid import UUID
 
 from evaluator.messages.jobs import ArtifactKind
 from portal.submissions.models import Artifact, PendingArtifact, Run, Submission
-from portal.submissions.required import SUFFIXES, max_bytes, submission_artifacts
+from portal.submissions.required import SUFFIXES, max_bytes
 from portal.uploads.models import Upload, UploadState
 
 EXPLANATIONS = {
@@ -106,14 +106,14 @@ def files_of(submission: Submission) -> tuple[list[RunFiles], list[DraftFile]]:
         )
 
     runs = {run.budget: run for run in submission.runs.all()}
-    optional = track.optional_artifacts()
-    kinds = [*track.run_artifacts(), *optional]
+    optional = track.kind.optional_artifacts
+    kinds = [*track.kind.run_artifacts, *optional]
     boards = [
         RunFiles(budget, run, [draft_file(kind, run) for kind in kinds] if run else [])
         for budget in track.run_budgets()
         for run in [runs.get(budget)]
     ]
-    return boards, [draft_file(kind, None) for kind in submission_artifacts(track)]
+    return boards, [draft_file(kind, None) for kind in track.kind.submission_artifacts]
 
 
 def proof_of(submission: Submission) -> DraftFile:

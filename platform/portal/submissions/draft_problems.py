@@ -8,7 +8,6 @@ from portal.challenge.models import Track
 from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
 from portal.submissions.publication import visibility_problems
 from portal.submissions.quota import next_slot
-from portal.submissions.required import submission_artifacts
 from portal.submissions.selectors import counted_times
 from portal.teams.models import Team
 from portal.uploads.models import UploadState
@@ -64,8 +63,8 @@ def _missing(submission: Submission) -> list[Problem]:
         ).problems
     stored = submission.artifacts.filter(upload__state=UploadState.COMPLETED)
     present = set(stored.values_list("run", "kind"))
-    roles: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in submission_artifacts(track)]
-    roles += [(run, kind) for run in runs for kind in track.run_artifacts()]
+    roles: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in track.kind.submission_artifacts]
+    roles += [(run, kind) for run in runs for kind in track.kind.run_artifacts]
     missing = [
         Problem.of(
             ErrorCode.ARTIFACT_MISSING,

@@ -111,7 +111,7 @@ class Submission(models.Model):
     acceptances = models.PositiveSmallIntegerField(default=0, editable=False)
     rejections = models.PositiveSmallIntegerField(default=0, editable=False)
     change_requests = models.PositiveSmallIntegerField(default=0, editable=False)
-    # Whether they withhold the rank: the rule of `portal.reviews.verdict.status_of`, by which every board is selected.
+    # Whether they withhold the rank, by which every board is selected.
     proof_rejected = models.GeneratedField(
         expression=models.ExpressionWrapper(REJECTED, models.BooleanField()),
         output_field=models.BooleanField(),

@@ -30,7 +30,7 @@ def issue_token(team: Team, track: Track, user: User) -> RunToken:
 
     Raises `ProblemError` (`E_RUN_TOKEN`) in a track where ε plays no part, or when the team has too many unused ones.
     """
-    if not track.is_private:
+    if not track.kind.is_accounted:
         raise ProblemError.of(
             ErrorCode.RUN_TOKEN,
             message="The track issues no run tokens.",

@@ -139,7 +139,7 @@ def remove_run(request: UserRequest, submission_id: UUID, run_id: UUID) -> HttpR
 def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Submit a draft."""
     submission = own_or_404(request, submission_id)
-    if submission.state == SubmissionState.DRAFT and submission.track.is_private:
+    if submission.state == SubmissionState.DRAFT and submission.track.kind.needs_proof:
         publish_or_not(submission, PUBLISH in request.POST, request.user)
     try:
         services.submit(submission, request.user)
@@ -248,8 +248,8 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "was_rejected": NOT_SUBMITTED in request.GET,
         "closed_because": track.closed_because(now),
         "phase": track.nearest_phase(now),
-        "needs_key": track.is_private and not current_keys(team).exists(),
-        "needs_token": track.is_private and not has_record and not has_unused_token(team, track),
+        "needs_key": track.kind.is_accounted and not current_keys(team).exists(),
+        "needs_token": track.kind.is_accounted and not has_record and not has_unused_token(team, track),
         "quota": quota_of(team, track, now),
         "storage": storage_of(team),
         "draft_days": settings.RETENTION_DRAFT_DAYS,

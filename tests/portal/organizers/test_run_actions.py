@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from portal.audit.models import AuditEntry
 from portal.boards.boards import boards_of, stored_boards
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import mark_baseline
 from portal.teams.models import PastMembership
@@ -32,7 +32,7 @@ def run():
     )
 
 
-@pytest.mark.parametrize(("ranking", "budget"), [(Ranking.BYTES, None), (Ranking.ANLS, 1.0)])
+@pytest.mark.parametrize(("ranking", "budget"), [(FEWEST_BYTES, None), (BEST_ANLS_AT_BUDGET, 1.0)])
 def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
     client: Client, organizer, ranking, budget
 ) -> None:

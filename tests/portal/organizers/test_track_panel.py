@@ -6,7 +6,8 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.audit.models import AuditEntry
-from portal.challenge.models import Ranking, RuleChange
+from portal.challenge.models import RuleChange
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.organizers.track_changes import quota_sentence
 from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState, SubmissionState
@@ -78,7 +79,7 @@ def test_a_change_whose_effect_is_another_by_now_is_shown_again(client: Client, 
 
 @pytest.fixture
 def private_track():
-    track = make_track(Ranking.ANLS, budgets=[1, 4], required_reviews=2)
+    track = make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4], required_reviews=2)
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
     make_run(submission, state=RunState.SCORED, budget=4.0, epsilon=3.9)
     ProofReview.objects.create(
@@ -138,7 +139,7 @@ def test_a_smaller_quota_says_how_many_teams_have_no_slot_left() -> None:
 
 
 def test_a_track_with_budgets_has_no_threshold_to_change(client: Client, organizer) -> None:
-    track = make_track(Ranking.ANLS)
+    track = make_track(BEST_ANLS_AT_BUDGET)
     assert "anls_threshold" not in client.get(f"/organize/tracks/{track.slug}/").content.decode()
 
 

@@ -14,6 +14,7 @@ from evaluator.messages.api import FINAL_STATES
 from evaluator.messages.jobs import Epsilon, Outcome, Step, TrackRules
 from evaluator.worker.time_left import in_words
 from portal.calculator.presets import address_of
+from portal.challenge.rankings import Shortfall
 from portal.evaluation import clock
 from portal.evaluation.display import results
 from portal.evaluation.display.changed_tensors import ChangedTensors
@@ -116,12 +117,9 @@ class RunStatus:
         return results.margin(self.run)
 
     @property
-    def shortfall(self) -> results.Shortfall | None:
+    def shortfall(self) -> Shortfall | None:
         """What keeps the scored run from a rank; None if nothing does, and before it is scored."""
-        if self.run.scored_at is None:
-            return None
-        rule = results.shortfall(self.run.results, self.run.budget, self.run.submission.track.anls_threshold)
-        return results.disqualification(self.run.disqualified_because) or rule
+        return None if self.run.scored_at is None else results.shortfall(self.run)
 
     @property
     def trust_meaning(self) -> str:
