@@ -8,7 +8,7 @@ from django.urls import reverse
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.evaluation.notifications import mail_people
-from portal.reviews.assignments import may_assign
+from portal.reviews.assignments import assigning_barred_because
 from portal.reviews.models import Appeal
 from portal.reviews.selectors import verdict_on
 from portal.reviews.threads import is_of_team
@@ -52,7 +52,7 @@ def _mail_organizers(found: Appeal) -> None:
     submission = found.submission
     staff = User.objects.filter(is_staff=True, is_active=True)
     mail_people(
-        [one for one in staff if not may_assign(submission, one)],
+        [one for one in staff if not assigning_barred_because(submission, one)],
         f"Proof of {submission}: appeal",
         [
             f"The team of {submission} appeals against the rejection of its privacy proof. A reviewer who has not "

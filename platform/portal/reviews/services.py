@@ -29,7 +29,7 @@ DECIDED = {
 }
 
 
-def may_review(submission: Submission, user: User) -> str:
+def review_barred_because(submission: Submission, user: User) -> str:
     """Return why `user` may not review the submission's proof; empty if they may."""
     if not is_reviewer(user):
         return "Proofs are reviewed by organizers with the permission to do so."
@@ -64,7 +64,7 @@ def decide(
         PermissionDenied: The actor isn't a reviewer, or has a conflict of interest.
         ValidationError: By field, what is missing; or the team has uploaded a newer version of the proof.
     """
-    if rejection := may_review(submission, actor):
+    if rejection := review_barred_because(submission, actor):
         raise PermissionDenied(rejection)
     given = _draft(checklist, notes or {}, reason, changes_due, declares_no_conflict=declares_no_conflict)
     with transaction.atomic():
@@ -130,7 +130,7 @@ def save_draft(submission: Submission, draft: Draft, *, actor: User) -> ProofRev
     Raises:
         PermissionDenied: The actor isn't a reviewer, or has a conflict of interest.
     """
-    if rejection := may_review(submission, actor):
+    if rejection := review_barred_because(submission, actor):
         raise PermissionDenied(rejection)
     with transaction.atomic():
         # No audit entry: nothing has changed for anybody else.

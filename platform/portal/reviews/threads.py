@@ -17,7 +17,7 @@ from portal.evaluation.notifications import mail_people, mail_team
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import ProofReview, ReviewMessage
 from portal.reviews.selectors import has_decided, reviewer_numbers
-from portal.reviews.services import may_review
+from portal.reviews.services import review_barred_because
 from portal.submissions.models import Submission, SubmissionState
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
@@ -90,7 +90,7 @@ def post_message(submission: Submission, item: str, text: str, *, author: User) 
         ValidationError: The text is empty or too long, the item unknown, or the team has written too much today.
     """
     by_team = is_of_team(submission, author)
-    if not by_team and (rejection := may_review(submission, author)):
+    if not by_team and (rejection := review_barred_because(submission, author)):
         raise PermissionDenied(rejection)
     text = text.strip()
     if submission.state != SubmissionState.SUBMITTED:
@@ -166,4 +166,4 @@ def _mail(message: ReviewMessage) -> None:
 def _reviewers(submission: Submission) -> list[User]:
     """Return whoever has begun to review the proof and may still do so."""
     reviews = submission.reviews.select_related("reviewer")
-    return [review.reviewer for review in reviews if not may_review(submission, review.reviewer)]
+    return [review.reviewer for review in reviews if not review_barred_because(submission, review.reviewer)]
