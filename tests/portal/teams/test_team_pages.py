@@ -133,7 +133,7 @@ def test_a_member_of_another_team_must_leave_it_first(team: Team, owner: User) -
     present = make_team(ada)
     guest = Client()
     guest.force_login(ada)
-    assert f"You are in the team {present}." in text(guest.get(link))
+    assert f"You're already in the team {present}." in text(guest.get(link))
     assert "in a team already" in text(guest.post(link, follow=True))
 
 

@@ -114,19 +114,19 @@ class TestMembership:
     }
 
     def test_what_an_attack_can_learn_is_said_in_words(self, run):
-        assert "right more often" not in page(run)
+        assert "Blind guessing" not in page(run)
         change_results(run, membership=self.BOUNDS)
         html = page(run)
-        assert "nobody is right more often than <strong>67.9\xa0%</strong>" in html
+        assert "is right at most <strong>67.9\xa0%</strong> of the time" in html
         assert (
-            "Who wrongly names 1\xa0% of those who were not in it finds at most 8.1\xa0% of those who were"
+            "At a false-positive rate of 1\xa0%, at most 8.1\xa0% of training providers can be identified"
             in html
         )
         assert "μ = 0.98" in html
 
     def test_where_nothing_is_protected_it_says_so(self, run):
         change_results(run, membership=self.BOUNDS | {"balanced_accuracy": 1.0, "gaussian_mu": None})
-        assert "Nothing keeps anybody from finding out" in page(run)
+        assert "There is no limit on how reliably an attacker can tell" in page(run)
 
 
 class TestRank:
