@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import F, Q
-from django.db.models.expressions import CombinedExpression, Value
+from django.db.models.expressions import CombinedExpression
 
 COMPARISONS = {
     "exact": operator.eq,
@@ -22,14 +22,15 @@ def holds(condition: Q, values: Mapping[str, Any]) -> bool:
 
     Raises `KeyError` for a column that isn't among them, and for a lookup that isn't a comparison.
     """
-    parts = (
-        holds(part, values) if isinstance(part, Q) else _compare(*part, values) for part in condition.children
-    )
+    parts = (_part_holds(part, values) for part in condition.children)
     found = any(parts) if condition.connector == Q.OR else all(parts)
     return found is not condition.negated
 
 
-def _compare(lookup: str, bound: Any, values: Mapping[str, Any]) -> bool:
+def _part_holds(part: Any, values: Mapping[str, Any]) -> bool:
+    if isinstance(part, Q):
+        return holds(part, values)
+    lookup, bound = part
     name, _, comparison = lookup.partition("__")
     return bool(COMPARISONS[comparison or "exact"](values[name], _value(bound, values)))
 
@@ -37,11 +38,8 @@ def _compare(lookup: str, bound: Any, values: Mapping[str, Any]) -> bool:
 def _value(bound: Any, values: Mapping[str, Any]) -> Any:
     match bound:
         case F():
-            return values[bound.name]
-        case CombinedExpression():
-            sides = (_value(side, values) for side in (bound.lhs, bound.rhs))
-            return OPERATIONS[bound.connector](*sides)
-        case Value():
-            return bound.value
+            return values[vars(bound)["name"]]
+        case CombinedExpression(lhs=lhs, rhs=rhs, connector=connector):
+            return OPERATIONS[connector](_value(lhs, values), _value(rhs, values))
         case _:
             return bound

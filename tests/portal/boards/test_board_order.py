@@ -81,7 +81,7 @@ def test_the_rows_are_those_of_the_rules(track):
 def test_a_private_run_is_told_the_rank_that_it_gets_once_it_is_public(track):
     (board,) = boards_of(track)
     for row in board.rows:
-        submission = Submission.objects.filter(pk=row.entry.submission)
+        submission = Submission.objects.filter(runs=row.entry.run)
         published = submission.get().published_at
         submission.update(published_at=None)
         assert rank_if_published(Run.objects.get(pk=row.entry.run)) == row.rank
