@@ -102,7 +102,7 @@ def verdict_of(tally: Tally, required: int, rejections: Iterable[str] = ()) -> V
     elif asks_changes:
         reason = "changes to the proof requested"
     elif is_split:
-        reason = f"reviewers disagree, {'a third' if tally.accepted + tally.objections == 2 else 'another one'} decides"
+        reason = f"reviewers disagree; {'a third' if tally.accepted + tally.objections == 2 else 'another one'} decides"
     else:
         reason = f"proof accepted by {tally.accepted} of {required} reviewers"
     return Verdict(status, reason, tally.accepted, required, asks_changes, is_split)
