@@ -31,7 +31,7 @@ from portal.ui.budgets import budget_text
 # The rules that the desk changes, with their public names.
 NAMES = {
     "anls_threshold": "ANLS threshold",
-    "required_reviews": "Accepting reviewers that make a result verified",
+    "required_reviews": "Accepting reviewers required for a verified result",
     "budgets": "Privacy budgets ε",
     "paused": "Paused",
 }
@@ -112,7 +112,7 @@ def _review_sentence(track: Track, required: tuple[int, int]) -> str:
     gained = sum(now and not once for once, now in zip(before, after, strict=True))
     lost = sum(once and not now for once, now in zip(before, after, strict=True))
     if not gained and not lost:
-        return "No method's results change their status."
+        return "No method changes status."
     if gained:
         return f"{gained} method{pluralize(gained)} become{'s' if gained == 1 else ''} verified."
     return f"{lost} method{pluralize(lost)} {'is' if lost == 1 else 'are'} under review again."
@@ -124,15 +124,15 @@ def _budget_sentences(track: Track, old: list[float], new: list[float]) -> list[
     for budget in sorted(set(old) ^ set(new)):
         ranked, others = counts(track, budget)
         runs = f"{ranked + others} run{pluralize(ranked + others)}, {ranked} with a rank"
-        verb = "disappears; its results stay stored" if budget in old else "appears"
+        verb = "will be removed; its results are kept" if budget in old else "appears"
         found.append(f"The board at {budget_text(budget)} ({runs}) {verb}.")
     removed = Run.objects.filter(budget__in=set(old) - set(new), submission__track=track)
     if drafts := removed.filter(submission__state=SubmissionState.DRAFT).count():
         found.append(
-            f"{drafts} run{pluralize(drafts)} of drafts must be removed before those can be submitted."
+            f"{drafts} run{pluralize(drafts)} of drafts must be removed before the drafts can be submitted."
         )
     if pending := removed.filter(state__in=[RunState.QUEUED, RunState.RUNNING], scored_at=None).count():
-        found.append(f"{pending} run{pluralize(pending)} that are being evaluated will be on no board.")
+        found.append(f"{pending} run{pluralize(pending)} in evaluation won't appear on any board.")
     return found
 
 
@@ -180,9 +180,9 @@ def recent_times(track: Track, now: datetime) -> list[list[datetime]]:
 def opening_sentences(track: Track, before: str, after: str) -> list[str]:
     """Return what it means for the track's teams that it was closed for one reason and will be for another."""
     if before == after:
-        return ["Whether teams can submit now doesn't change."]
+        return ["This doesn't change whether teams can submit."]
     if not after:
-        return ["Teams can submit from now on."]
+        return ["Teams can submit again."]
     drafts = Submission.objects.filter(track=track, state=SubmissionState.DRAFT).count()
     return [
         f"Teams can't submit now: {after} {drafts} draft{pluralize(drafts)} can't be submitted until it opens."

@@ -29,7 +29,7 @@ def for_reviewers(view: View) -> View:
     def checked(request: UserRequest, *arguments: Any, **named: Any) -> HttpResponse:
         if request.user.lacks_second_factor:
             messages.warning(
-                request, "Reviewers log in with a second factor. Set one up, and the queue opens."
+                request, "Reviewers must log in with a second factor. Set one up to open the queue."
             )
             return redirect("mfa_index")
         if not is_reviewer(request.user):

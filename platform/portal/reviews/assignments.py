@@ -28,7 +28,7 @@ def may_organize(user: User) -> bool:
 def assigning_barred_because(submission: Submission, user: User) -> str:
     """Return why `user` may not assign reviewers to the submission's proof; empty if they may."""
     if not may_organize(user):
-        return "Reviewers are assigned by organizers."
+        return "Only organizers can assign reviewers."
     return conflict_of_interest(submission, user)
 
 
@@ -54,14 +54,14 @@ def assign(submission: Submission, reviewer: User, due: date, *, actor: User) ->
             PermissionDenied(rejection) if actor == reviewer else ValidationError("Choose another reviewer.")
         )
     if submission.state != SubmissionState.SUBMITTED:
-        raise ValidationError("Only submitted proofs are reviewed.")
+        raise ValidationError("Only submitted proofs can be reviewed.")
     if not is_in_reach(due):
-        raise ValidationError({"due": f"Choose a day from tomorrow on, within {MAX_TIME.days} days."})
+        raise ValidationError({"due": f"Choose a date within the next {MAX_TIME.days} days."})
     with transaction.atomic():
         review, _ = ProofReview.objects.get_or_create(submission=submission, reviewer=reviewer)
         review = ProofReview.objects.select_for_update().get(pk=review.pk)
         if review.is_decided:
-            raise ValidationError("This reviewer has decided already.")
+            raise ValidationError("This reviewer has already decided.")
         review.assigned_at, review.due = timezone.now(), due
         review.save(update_fields=["assigned_at", "due"])
         record(

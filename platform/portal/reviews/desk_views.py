@@ -107,7 +107,7 @@ def draft(request: UserRequest, submission: Submission) -> HttpResponse:
     if problem:
         messages.error(request, f"Your draft isn't saved: {problem}")
         return _desk(request, submission, own, form)
-    messages.success(request, "Your draft is saved. Nobody else sees it.")
+    messages.success(request, "Your draft is saved. Only you can see it.")
     return redirect("reviews:desk", submission.pk)
 
 
@@ -122,7 +122,7 @@ def message(request: UserRequest, submission: Submission) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         else:
-            messages.success(request, "The team can read your message now.")
+            messages.success(request, "Your message has been sent to the team.")
             return redirect("reviews:desk", submission.pk)
     own = _own(submission, request)
     return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))), form)
@@ -163,7 +163,9 @@ def take(request: UserRequest, submission: Submission) -> HttpResponse:
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     else:
-        messages.success(request, f"The review is yours. Please decide by {review.due:%d %b %Y}.")
+        messages.success(
+            request, f"This review is now assigned to you. Please decide by {review.due:%d %b %Y}."
+        )
     return redirect("reviews:desk", submission.pk)
 
 

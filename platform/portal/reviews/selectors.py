@@ -69,7 +69,7 @@ def conflict_of_interest(submission: Submission, user: User) -> str:
     if submission.created_by_id == user.pk or _issued_tokens(user).filter(team=submission.team_id).exists():
         return "You took part in this submission."
     if competed_tracks(user).filter(pk=submission.track_id).exists():
-        return "A team of yours competes in this track."
+        return "Your team competes in this track."
     return ""
 
 

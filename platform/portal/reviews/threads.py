@@ -94,16 +94,16 @@ def post_message(submission: Submission, item: str, text: str, *, author: User) 
         raise PermissionDenied(rejection)
     text = text.strip()
     if submission.state != SubmissionState.SUBMITTED:
-        raise ValidationError("Only submitted proofs are discussed.")
+        raise ValidationError("Only submitted proofs can be discussed.")
     if not text or len(text) > MAX_MESSAGE:
-        raise ValidationError(f"Write a text of at most {MAX_MESSAGE} characters.")
+        raise ValidationError(f"Write at most {MAX_MESSAGE} characters.")
     if item and item not in QUESTIONS:
         raise ValidationError("Choose a question of the checklist.")
     with transaction.atomic():
         # Messages of one team are counted one after the other.
         Team.objects.select_for_update().get(pk=submission.team_id)
         if by_team and _written_today(submission.team_id) >= MESSAGES_PER_DAY:
-            raise ValidationError(f"A team writes at most {MESSAGES_PER_DAY} messages in 24 hours.")
+            raise ValidationError(f"Teams can write at most {MESSAGES_PER_DAY} messages in 24 hours.")
         if not by_team:
             # From now on the reviewer has a number.
             ProofReview.objects.get_or_create(submission=submission, reviewer=author)
@@ -151,7 +151,7 @@ def _mail(message: ReviewMessage) -> None:
     submission = message.submission
     title = QUESTIONS.get(message.item, GENERAL)
     minutes = MAIL_INTERVAL // timedelta(minutes=1)
-    more = f"For {minutes} minutes no other mail comes about this thread."
+    more = f"For {minutes} minutes you won't get further e-mails about this thread."
     if message.by_team:
         page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
         lines = [f"The team wrote about the proof of {submission}. {title}", message.text, more, page]

@@ -114,7 +114,7 @@ def verdict_of(tally: Tally, required: int | None, rejections: Iterable[str] = (
     elif asks_changes:
         reason = "changes to the proof requested"
     elif is_split:
-        reason = f"reviewers disagree, {'a third' if tally.decisions == 2 else 'another one'} decides"
+        reason = f"reviewers disagree; {'a third' if tally.decisions == 2 else 'another one'} decides"
     else:
         reason = f"proof accepted by {tally.acceptances} of {required} reviewers"
     return Verdict(status, reason, tally.acceptances, required, asks_changes, is_split)

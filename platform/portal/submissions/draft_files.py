@@ -9,20 +9,21 @@ from portal.submissions.required import SUFFIXES, max_bytes
 from portal.uploads.models import Upload, UploadState
 
 EXPLANATIONS = {
-    ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. In shards, it is joined "
-    "here: choose its index and all shards together.",
+    ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. Sharded "
+    "checkpoints: select the index and all shards; they are merged in your browser.",
     ArtifactKind.COMMUNICATION_LOG: "Every message of the training: round, sender, receiver, bytes.",
-    ArtifactKind.TRAINING_RECORD: "What each round did, from which ε is computed again. From its upload on, its run "
-    "token belongs to this record alone.",
-    ArtifactKind.TRAINING_ANNEX: "For the organizers only: what the record is checked against. It is made after the "
-    "record's upload.",
-    ArtifactKind.SETTINGS: "Optional, for a higher trust level: settings.yaml of the run folder. Only your team and "
-    "the organizers read it.",
-    ArtifactKind.METHOD_FILE: "Optional, for a higher trust level: the Python file that the settings name, if the "
-    "method is your own. The organizers run it in a sandbox; nobody else reads it.",
-    ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: what `pfl replay open` writes of a replayable "
-    "run, with the annex's challenge. For the organizers only: whoever has it can subtract the noise of this round.",
-    ArtifactKind.PRIVACY_PROOF: "Why the method is differentially private. Reviewers read it.",
+    ArtifactKind.TRAINING_RECORD: "The training rounds, from which ε is recomputed. Uploading it ties its "
+    "run token to this record.",
+    ArtifactKind.TRAINING_ANNEX: "Evidence to check the record, for organizers only. Create it after "
+    "uploading the record.",
+    ArtifactKind.SETTINGS: "Optional, for a higher trust level: settings.yaml from the run folder. Visible "
+    "to your team and the organizers only.",
+    ArtifactKind.METHOD_FILE: "Optional, for a higher trust level: the Python file of your own method. The "
+    "organizers run it in a sandbox; no one else can see it.",
+    ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: the output of `pfl replay open` for a "
+    "replayable run and the annex's challenge. For organizers only: it allows "
+    "the noise of this round to be subtracted.",
+    ArtifactKind.PRIVACY_PROOF: "Why the method is differentially private. Read by the reviewers.",
 }
 
 

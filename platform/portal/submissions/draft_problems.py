@@ -41,7 +41,11 @@ def no_such_budget(track: Track, budget: float | None) -> ProblemError:
 def _closed(track: Track, now: datetime) -> list[Problem]:
     reason = track.closed_because(now)
     return (
-        [Problem.of(ErrorCode.TRACK_CLOSED, message=f"The track accepts no submissions now. {reason}")]
+        [
+            Problem.of(
+                ErrorCode.TRACK_CLOSED, message=f"The track is not accepting submissions right now. {reason}"
+            )
+        ]
         if reason
         else []
     )

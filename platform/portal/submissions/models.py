@@ -88,14 +88,14 @@ class Submission(models.Model):
     keep_private = models.BooleanField(
         "keep it private",
         default=False,
-        help_text="Only your team and the organizers see it until you publish it. Reviewers begin then.",
+        help_text="Only your team and the organizers can see it until you publish it. Reviews start then.",
     )
     published_at = models.DateTimeField(null=True, blank=True, help_text="Empty while it isn't public.")
     anonymous = models.BooleanField(
         "stay anonymous",
         default=False,
-        help_text="It is listed with its title under a random name, without team, description and links. Organizers "
-        "and reviewers see your team, because a conflict of interest must be known.",
+        help_text="Listed by title under a random name, without team, description and links. Organizers and "
+        "reviewers can see your team so that they can spot conflicts of interest.",
     )
     alias = models.CharField(max_length=40, blank=True, help_text="Its author's name while it is anonymous.")
     refunded_at = models.DateTimeField(null=True, blank=True, help_text="When the quota slot was given back.")
@@ -103,7 +103,7 @@ class Submission(models.Model):
     publishes_proof = models.BooleanField(
         "publish the privacy proof",
         default=False,
-        help_text="The team agrees that everyone can read the proof and the checklist while the result is verified.",
+        help_text="The team agrees to make the proof and the checklist public while the result is verified.",
     )
     edited_at = models.DateTimeField(
         null=True, blank=True, help_text="When its description or links were last changed after submission."

@@ -57,7 +57,7 @@ def validate_artifact(
             message=f"This file type isn't accepted as a {known.replace('_', ' ')}.",
             where=filename,
             expected=" or ".join(SUFFIXES[known]),
-            next_step="Choose the right file; archives and pickles are never opened.",
+            next_step="Select the right file. Archives and pickles are never opened.",
         )
     if size_bytes > max_bytes(track, known):
         raise ProblemError.of(

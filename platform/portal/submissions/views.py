@@ -99,9 +99,7 @@ def copy(request: UserRequest, submission_id: UUID) -> HttpResponse:
     except ProblemError as error:
         messages.error(request, f"{error.problem.message} {error.problem.next_step}")
         return redirect(submission)
-    messages.success(
-        request, "This draft has the text and the files. Replace what was wrong, and submit again."
-    )
+    messages.success(request, "This draft contains the text and files. Fix the problems and submit again.")
     return redirect(draft)
 
 

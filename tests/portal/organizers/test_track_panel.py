@@ -100,14 +100,14 @@ def test_fewer_reviews_say_what_becomes_verified(client: Client, organizer, priv
     private_track.refresh_from_db()
     assert private_track.required_reviews == 1
     note = RuleChange.objects.get().text
-    assert note == "Accepting reviewers that make a result verified: 2 → 1."
+    assert note == "Accepting reviewers required for a verified result: 2 → 1."
 
 
 def test_another_list_of_budgets_says_which_boards_come_and_go(client: Client, organizer, private_track):
     address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"budgets": "[1, 2]"}
     page = client.post(address, data).content.decode()
     assert "The board at ε\xa0=\xa02 (0 runs, 0 with a rank) appears." in page
-    assert "The board at ε\xa0=\xa04 (1 run, 1 with a rank) disappears; its results stay stored." in page
+    assert "The board at ε\xa0=\xa04 (1 run, 1 with a rank) will be removed; its results are kept." in page
     assert "1 run of drafts must be removed" in page
     confirmed(client, address, data)
     private_track.refresh_from_db()

@@ -91,7 +91,7 @@ def test_who_has_a_conflict_or_has_decided_is_not_offered(submission, reviewer, 
         with pytest.raises(ValidationError, match="another reviewer"):
             assign(submission, other, day(), actor=organizer)
     accept(submission, reviewer)
-    with pytest.raises(ValidationError, match="decided already"):
+    with pytest.raises(ValidationError, match="already decided"):
         assign(submission, reviewer, day(), actor=organizer)
 
 

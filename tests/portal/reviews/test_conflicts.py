@@ -131,6 +131,6 @@ def test_the_review_page_shows_the_reason_and_nothing_of_the_proof(
     client.force_login(reviewer)
     page = client.get(reverse("reviews:desk", args=[submission.pk]))
     assert page.status_code == 403
-    assert "A team of yours competes in this track." in page.text
+    assert "Your team competes in this track." in page.text
     assert "proof.md" not in page.text
     assert client.get(reverse("reviews:proof", args=[submission.pk])).status_code == 404

@@ -258,7 +258,7 @@ def test_the_team_is_notified(submission, reviewer, django_capture_on_commit_cal
     (message,) = mail.outbox
     assert message.to == [submission.created_by.email]
     assert "No composition over rounds." in message.body
-    assert "The result is now proof rejected" in message.body
+    assert "Status: proof rejected" in message.body
     assert settings.SITE_URL + reverse("reviews:team", args=[submission.pk]) in message.body
     assert reviewer.email not in message.body
 
