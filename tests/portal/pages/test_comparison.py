@@ -4,9 +4,9 @@ from uuid import uuid4
 
 import pytest
 
+from portal.boards.comparing import bytes_in_words
 from portal.boards.uncertainty import difference
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
-from portal.pages.comparison import bytes_in_words
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import make_run, make_submission, make_track
 
