@@ -105,7 +105,7 @@ def scored(entry: Entry, rank: str = "") -> SafeString:
     return markup(
         "{}{}{}",
         EMPTY if anls is None else bar(float(cut(anls))),
-        markup('<span class="value">{}</span>', score(anls)),
+        score(anls),
         markup('<div class="muted small">{}</div>', below) if below else EMPTY,
     )
 
