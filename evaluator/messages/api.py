@@ -18,6 +18,7 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 from evaluator.messages.examinations import Report
 from evaluator.messages.jobs import ArtifactKind, Step, TrustLevel
+from evaluator.messages.rankings import RankingRule
 from evaluator.messages.results import RunResults
 
 SHA256 = r"^[0-9a-f]{64}$"
@@ -117,6 +118,8 @@ class TrackInfo(Response):
     """A track and its rules.
 
     Attributes:
+        ranking: The kind of the track, and `rule` what it ranks runs by; the limits that the rule names are fields
+            here, and the budget of each board.
         budgets: The ε of each board; a single null where ε plays no part.
         run_artifacts: The files that every run needs.
         optional_artifacts: The files that a run may have as well, for a higher trust level.
@@ -133,7 +136,8 @@ class TrackInfo(Response):
     slug: str
     name: str
     summary: str
-    ranking: Literal["bytes", "anls"]
+    ranking: str
+    rule: RankingRule
     budgets: list[float | None]
     run_artifacts: list[ArtifactKind]
     optional_artifacts: list[ArtifactKind]

@@ -23,7 +23,8 @@ from django.utils import timezone
 
 from evaluator.messages.jobs import Check, CheckStatus, TrustLevel
 from evaluator.messages.results import RunResults
-from portal.challenge.models import Ranking, Track
+from portal.challenge.models import Track
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from portal.evaluation.models import Evaluation
 from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
@@ -91,8 +92,8 @@ def site() -> Site:
     for team, user in zip(teams, users, strict=False):
         Membership.objects.create(team=team, user=user, role=Role.OWNER)
     tracks = [
-        make_track(Ranking.BYTES, anls_threshold=0.3),
-        make_track(Ranking.ANLS, budgets=BUDGETS),
+        make_track(FEWEST_BYTES, anls_threshold=0.3),
+        make_track(BEST_ANLS_AT_BUDGET, budgets=BUDGETS),
     ]
     for track in tracks:
         fill(track, teams, owner, random_)

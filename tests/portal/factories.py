@@ -14,7 +14,8 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.messages.jobs import ArtifactKind, Epsilon, TrustLevel
 from evaluator.messages.results import RunResults
 from portal.accounts.models import User
-from portal.challenge.models import Phase, Ranking, Track
+from portal.challenge.models import Phase, Track
+from portal.challenge.rankings import FEWEST_BYTES, Ranking
 from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
 from portal.teams.look_alikes import skeleton
 from portal.teams.models import Membership, Role, Team, TeamKey
@@ -64,7 +65,7 @@ def make_key(team: Team, **fields: Any) -> TeamKey:
     return TeamKey.objects.create(team=team, **{**defaults, **fields})
 
 
-def make_track(ranking: str = Ranking.BYTES, **fields: Any) -> Track:
+def make_track(ranking: Ranking | str = FEWEST_BYTES, **fields: Any) -> Track:
     """A track with one phase, which takes its quota, times and rules from `fields` too."""
     number = next(numbers)
     defaults = {
@@ -77,7 +78,8 @@ def make_track(ranking: str = Ranking.BYTES, **fields: Any) -> Track:
     }
     phase = {name: fields.pop(name) for name in PHASE_FIELDS & fields.keys()}
     phase |= {new: fields.pop(old) for old, new in TIMES.items() if old in fields}
-    track = Track.objects.create(ranking=ranking, **{**defaults, **fields})
+    key = ranking if isinstance(ranking, str) else ranking.key
+    track = Track.objects.create(ranking=key, **{**defaults, **fields})
     Phase.objects.create(track=track, **phase)
     return track
 

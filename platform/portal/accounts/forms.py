@@ -17,7 +17,7 @@ class SignupForm(forms.Form):
     name = NameFormField(
         max_length=120,
         label="Your name",
-        help_text="As it should appear beside your team's results.",
+        help_text="Shown with your team's results.",
         widget=forms.TextInput(attrs={"autocomplete": "name"}),
     )
 
@@ -34,7 +34,7 @@ class ProfileForm(forms.ModelForm[User]):
         label="ORCID iD",
         required=False,
         max_length=80,
-        help_text="Such as 0000-0002-1825-0097, or its address. It is verified where you link your ORCID account.",
+        help_text="Such as 0000-0002-1825-0097, or its address. Link your ORCID account to verify it.",
     )
 
     class Meta:
@@ -54,7 +54,7 @@ class TokenForm(forms.ModelForm[ApiToken]):
         choices=[(days, f"{days} days") for days in TOKEN_LIFETIMES],
         initial=TOKEN_DAYS,
         label="Valid for",
-        help_text="The shortest that covers your work: a token that leaks is worthless afterwards.",
+        help_text="Choose the shortest period you need; a leaked token is useless once it expires.",
     )
 
     class Meta:

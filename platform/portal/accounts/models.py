@@ -48,7 +48,7 @@ class User(AbstractUser):
     first_name = None  # type: ignore[assignment]
     last_name = None  # type: ignore[assignment]
     email = models.EmailField("e-mail address", unique=True)
-    name = NameField(max_length=120, help_text="As it should appear beside your team's results.")
+    name = NameField(max_length=120, help_text="Shown with your team's results.")
     orcid = models.CharField(
         "ORCID iD",
         max_length=19,

@@ -11,7 +11,6 @@ from portal.accounts.services import revoke_token, update_profile
 from portal.api.authentication import MANAGING, ApiRequest, TokenOrSession, require_token, team_in
 from portal.api.errors import invalid_form
 from portal.challenge.models import Anonymity, Phase, Results, Track
-from portal.submissions.required import submission_artifacts
 from portal.submissions.selectors import quota_of
 from portal.teams.selectors import team_of
 
@@ -28,10 +27,11 @@ def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja
             name=track.name,
             summary=track.summary,
             ranking=track.ranking,
+            rule=track.kind.rule,
             budgets=track.run_budgets(),
-            run_artifacts=list(track.run_artifacts()),
-            optional_artifacts=list(track.optional_artifacts()),
-            submission_artifacts=list(submission_artifacts(track)),
+            run_artifacts=list(track.kind.run_artifacts),
+            optional_artifacts=list(track.kind.optional_artifacts),
+            submission_artifacts=list(track.kind.submission_artifacts),
             reference=track.reference,
             trainable=track.trainable_patterns(),
             clients=track.clients,

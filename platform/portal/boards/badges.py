@@ -13,7 +13,7 @@ from portal.boards.ordering import ranks_of
 from portal.reviews.selectors import verdict_on
 from portal.submissions.models import Run, Submission
 from portal.submissions.selectors import public_submissions
-from portal.ui.budgets import budget_text
+from portal.ui.budgets import at_budget, plain
 
 # About the width of a character of the badge's font, and the space around a text.
 CHARACTER, SPACE = 6.6, 12
@@ -36,7 +36,7 @@ def badge(request: HttpRequest, submission_id: UUID) -> HttpResponse:
 def _run(submission: Submission, epsilon: str) -> Run:
     """Return the scored run at this ε. Raises `Http404` where there is none."""
     runs = submission.runs.filter(scored_at__isnull=False)
-    found = [run for run in runs if not epsilon or (run.budget is not None and f"{run.budget:g}" == epsilon)]
+    found = [run for run in runs if epsilon in ("", at_budget(run.budget, "{}", plain))]
     if not found:
         raise Http404("no scored run at this ε")
     return found[0]
@@ -44,7 +44,7 @@ def _run(submission: Submission, epsilon: str) -> Run:
 
 def _drawn(submission: Submission, run: Run) -> str:
     rank = ranks_of(submission.track, run.budget, [run.pk]).get(run.pk)
-    label = "PFL-DocVQA" + (f" {budget_text(run.budget)}" if run.budget else "")
+    label = "PFL-DocVQA" + at_budget(run.budget, " {}")
     status = verdict_on(submission).status.label
     value = f"#{rank}, {status}" if rank else "not ranked"
     left, right = (round(len(text) * CHARACTER + SPACE) for text in (label, value))

@@ -16,13 +16,7 @@ from portal.boards.ordering import (
     ranked_places,
     unranked_places,
 )
-from portal.boards.ranking import (
-    Entry,
-    Row,
-    rank_by_anls,
-    rank_by_bytes,
-    rejection,
-)
+from portal.boards.ranking import Entry, Row, rank, rejection
 from portal.boards.selection import EVERYTHING, Selection
 from portal.challenge.models import Track
 from portal.evaluation.display.results import without_traces_of_team
@@ -40,7 +34,7 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class Board:
-    """One table. `budget` is its ε; None where the track ranks by bytes."""
+    """One table. `budget` is its ε; None for the board of a track without budgets."""
 
     budget: float | None
     rows: Sequence[Row]
@@ -78,7 +72,7 @@ class StoredBoard:
         return [self._row(place, entry) for place in found if (entry := entries.get(place.run))]
 
     def _row(self, place: Place, entry: Entry) -> Row:
-        reason = None if place.rank else rejection(entry, self.budget, self.track.anls_threshold)
+        reason = None if place.rank else rejection(entry, self.track.kind, self.track.limits(self.budget))
         return Row(entry, place.rank, reason.sentence, reason.short) if reason else Row(entry, place.rank)
 
     def ranked(self, selection: Selection, start: int, stop: int) -> list[Row]:
@@ -206,7 +200,7 @@ def boards_of(track: Track) -> list[Board]:
 
 def _ranked(track: Track, budget: float | None) -> list[Row]:
     entries = _entries(listed_runs(track, budget), track)
-    return rank_by_bytes(entries, track.anls_threshold) if budget is None else rank_by_anls(entries, budget)
+    return rank(entries, track.kind, track.limits(budget))
 
 
 def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) -> list[Entry]:

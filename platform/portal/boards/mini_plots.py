@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from evaluator.scoring.metrics import cut
 from portal.boards.plots import BytesAxis, line
 from portal.boards.ranking import Row
-from portal.evaluation.display.results import threshold_text
+from portal.challenge.rankings import threshold_text
 from portal.ui.axes import LinearAxis, Point
 from portal.ui.budgets import budget_text
 from portal.ui.markup import markup

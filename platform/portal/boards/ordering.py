@@ -1,10 +1,10 @@
-"""The order of a board, by the database: the rules of `portal.boards.ranking` as one query.
+"""The order of a board, by the database: the rule of the track's kind as one query.
 
 A page needs a few of thousands of runs, so the database finds them by the columns of the results. What a row says, such
 as why it has no rank, comes from the rules themselves.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -16,6 +16,7 @@ from django.db.models import (
     CharField,
     Count,
     F,
+    FloatField,
     Max,
     Min,
     Q,
@@ -25,15 +26,19 @@ from django.db.models import (
     When,
     Window,
 )
+from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Greatest, Lower, RowNumber
 
 from portal.boards.selection import EVERYTHING, Baselines, Selection, Sort
 from portal.challenge.models import Track
+from portal.challenge.rankings import Ranking
 from portal.reviews.tallies import rejected, verified
 from portal.submissions.models import Run
 from portal.submissions.selectors import public_runs
 from portal.teams.models import Team
 
+# The limits of a board: by name, as values that a cache can keep.
+Limits = tuple[tuple[str, float], ...]
 # The id decides where even the times are equal.
 BY_AGE = ("submission__submitted_at", "pk")
 KEPT_QUERIES = 128
@@ -57,7 +62,7 @@ class Place:
 
 def listed_runs(track: Track, budget: float | None) -> QuerySet[Run]:
     """Return the runs that a board lists: those that everybody sees."""
-    return _listed(track.pk, budget).all()
+    return _listed(track.pk, budget, track.kind).all()
 
 
 def places(track: Track, budget: float | None, start: int = 0, stop: int | None = None) -> list[Place]:
@@ -79,7 +84,7 @@ def ranked_places(
         return [
             Place(run, rank) for rank, run in enumerate(_keys(_ranked(track, budget), start, stop), start + 1)
         ]
-    order = ORDERS.get(selection.sort) or _order(budget)
+    order = ORDERS.get(selection.sort) or _order(track.kind)
     keys = list(_keys(_selected_ranked(track, budget, selection).order_by(*order), start, stop))
     ranks = ranks_of(track, budget, keys)
     # A run may have lost its rank between the two queries.
@@ -98,7 +103,7 @@ def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict
     """Return the ranks among all of those of these runs that have one."""
     if not runs:
         return {}
-    numbered = _ranked(track, budget).annotate(rank=Window(RowNumber(), order_by=_order(budget)))
+    numbered = _ranked(track, budget).annotate(rank=Window(RowNumber(), order_by=_order(track.kind)))
     # As one condition with the number, so that runs are numbered before these are picked.
     found = numbered.filter(Q(rank__lt=1) | Q(pk__in=list(runs)))
     return dict(found.values_list("pk", "rank"))
@@ -107,19 +112,23 @@ def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict
 def rank_if_published(run: Run) -> int | None:
     """Return the rank that a run that isn't public would have among those that are; None if it would have none."""
     track, budget = run.submission.track, run.budget
-    qualifies = _qualifies(budget, track.anls_threshold)
-    if not Run.objects.filter(qualifies, pk=run.pk, scored_at__isnull=False).exists():
+    own = _with_results(Run.objects.filter(pk=run.pk, scored_at__isnull=False), track.kind)
+    if not own.filter(_qualifies(track.kind, track.limits(budget))).exists():
         return None
-    value = Q(bytes_total__lt=run.bytes_total) if budget is None else Q(anls__gt=run.anls)
-    equal = Q(bytes_total=run.bytes_total) if budget is None else Q(anls=run.anls)
-    earlier = Q(submission__submitted_at__lt=run.submission.submitted_at)
-    return 1 + _ranked(track, budget).filter(value | (equal & earlier)).count()
+    better, equal = Q(pk__in=[]), Q()
+    for name, is_falling in track.kind.rule.terms:
+        value = getattr(run.results, name)
+        better |= equal & Q(**{f"{name}__{'gt' if is_falling else 'lt'}": value})
+        equal &= Q(**{name: value})
+    at = run.submission.submitted_at
+    earlier = Q(submission__submitted_at__lt=at) | Q(submission__submitted_at=at, pk__lt=run.pk)
+    return 1 + _ranked(track, budget).filter(better | equal & earlier).count()
 
 
 def counts(track: Track, budget: float | None, selection: Selection = EVERYTHING) -> tuple[int, int]:
     """Return how many of the selected runs have a rank, and how many have none."""
     listed = _filtered(listed_runs(track, budget), track, selection).order_by()
-    is_ranked = Count("pk", filter=_qualifies(budget, track.anls_threshold))
+    is_ranked = Count("pk", filter=_qualifies(track.kind, track.limits(budget)))
     found = listed.aggregate(listed=Count("pk"), ranked=is_ranked)
     ranked = _selected_ranked(track, budget, selection).count() if selection.best else found["ranked"]
     return ranked, found["listed"] - found["ranked"]
@@ -155,20 +164,21 @@ POINT = (
 
 
 def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
-    """Return `POINT` of the first runs with a rank, and on a private track whether each is verified."""
-    if not track.is_private:
-        return list(_ranked(track, budget).values_list(*POINT)[:length])
-    points = _private_points(track.pk, budget, track.anls_threshold, track.required_reviews)
-    return list(points[:length])
+    """Return `POINT` of the first runs with a rank, each with whether its result is verified."""
+    is_verified = verified(track.reviews_needed, "submission__")
+    runs = _ranked(track, budget).annotate(is_verified=_holds(is_verified))
+    return list(runs.values_list(*POINT, "is_verified")[:length])
 
 
 def front_and_nearest_points(
     track: Track, of_front: int, nearest: int
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """Return `POINT` of the first runs by bytes whose ANLS none with fewer bytes reaches, and of the first unranked."""
-    before = Window(Max("anls"), order_by=_order(None), frame=RowRange(None, -1))
+    by_bytes = ("bytes_total", "-anls", *BY_AGE)
+    before = Window(Max("anls"), order_by=by_bytes, frame=RowRange(None, -1))
     front = Q(before__isnull=True) | Q(anls__gt=F("before"))
-    on_front = list(_keys(_ranked(track, None).annotate(before=before).filter(front), 0, of_front))
+    runs = _ranked(track, None).annotate(before=before).filter(front)
+    on_front = list(_keys(runs.order_by(*by_bytes), 0, of_front))
     unranked = list(_keys(_unranked(track, None), 0, nearest))
     found = _points_of([*on_front, *unranked])
     return [found[key] for key in on_front if key in found], [found[key] for key in unranked if key in found]
@@ -176,9 +186,10 @@ def front_and_nearest_points(
 
 def record_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
     """Return `POINT` of the last of the runs with a rank that were better than all earlier ones, oldest first."""
-    best = Min("bytes_total") if budget is None else Max("anls")
+    name, is_falling = track.kind.rule.terms[0]
+    best: Max | Min = Max(name) if is_falling else Min(name)
     before = Window(best, order_by=BY_AGE, frame=RowRange(None, -1))
-    better = Q(bytes_total__lt=F("before")) if budget is None else Q(anls__gt=F("before"))
+    better = Q(**{f"{name}__{'gt' if is_falling else 'lt'}": F("before")})
     runs = _ranked(track, budget).annotate(before=before).filter(Q(before__isnull=True) | better)
     return _points(runs.order_by(*BY_AGE).reverse(), length)[::-1]
 
@@ -196,13 +207,13 @@ def _points_of(keys: Collection[UUID]) -> dict[UUID, tuple[Any, ...]]:
 
 
 def best_score(track: Track) -> float | None:
-    """Return the best ANLS of all runs of a track by bytes."""
+    """Return the best ANLS of all runs of a track without budgets."""
     best: float | None = listed_runs(track, None).aggregate(best=Max("anls"))["best"]
     return best
 
 
 def best_baseline(track: Track) -> tuple[str, int] | None:
-    """Return the title and the bytes of the first baseline with a rank in a track by bytes."""
+    """Return the title and the bytes of the first baseline with a rank in a track without budgets."""
     baselines = _ranked(track, None).filter(submission__is_baseline=True)
     return baselines.values_list("submission__title", "bytes_total").first()
 
@@ -212,64 +223,71 @@ def _keys(runs: QuerySet[Run], start: int, stop: int | None) -> Iterable[UUID]:
 
 
 def _ranked(track: Track, budget: float | None) -> QuerySet[Run]:
-    """Return the runs with a rank, the best first; of equal ones the earlier first."""
-    return _ranked_runs(track.pk, budget, track.anls_threshold).all()
+    """Return the runs with a rank, the best first."""
+    return _ranked_runs(*_board(track, budget)).all()
 
 
 def _unranked(track: Track, budget: float | None) -> QuerySet[Run]:
     """Return the runs without a rank, those first that missed it by least."""
-    return _unranked_runs(track.pk, budget, track.anls_threshold).all()
+    return _unranked_runs(*_board(track, budget)).all()
 
 
-def _order(budget: float | None) -> tuple[str, ...]:
-    return ("bytes_total" if budget is None else "-anls", *BY_AGE)
+def _board(track: Track, budget: float | None) -> tuple[int, float | None, Ranking, Limits]:
+    """Return all that the queries of a board depend on."""
+    return track.pk, budget, track.kind, tuple(track.limits(budget).items())
+
+
+def _order(kind: Ranking) -> tuple[str, ...]:
+    return (*kind.rule.order, *BY_AGE)
 
 
 # A page asks for parts of the same few queries again and again. To build one takes as long as to answer it, so they are
 # kept, without anything that was read.
 @lru_cache(maxsize=KEPT_QUERIES)
-def _listed(track_id: int, budget: float | None) -> QuerySet[Run]:
-    return public_runs().filter(budget=budget, submission__track_id=track_id)
+def _listed(track_id: int, budget: float | None, kind: Ranking) -> QuerySet[Run]:
+    return _with_results(public_runs().filter(budget=budget, submission__track_id=track_id), kind)
 
 
 @lru_cache(maxsize=KEPT_QUERIES)
-def _ranked_runs(track_id: int, budget: float | None, threshold: float | None) -> QuerySet[Run]:
-    return _listed(track_id, budget).filter(_qualifies(budget, threshold)).order_by(*_order(budget))
+def _ranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: Limits) -> QuerySet[Run]:
+    return _listed(track_id, budget, kind).filter(_qualifies(kind, dict(limits))).order_by(*_order(kind))
 
 
 @lru_cache(maxsize=KEPT_QUERIES)
-def _unranked_runs(track_id: int, budget: float | None, threshold: float | None) -> QuerySet[Run]:
-    qualifies = Case(When(_qualifies(budget, threshold), then=Value(True)), default=Value(False))
-    runs = _listed(track_id, budget).annotate(has_rank=qualifies).filter(has_rank=False)
-    if budget is None:
-        return runs.order_by(F("anls").desc(nulls_last=True), *BY_AGE)
-    is_rejected = Case(When(rejected("submission__"), then=Value(1)), default=Value(0))
-    return runs.order_by(is_rejected, F("epsilon").asc(nulls_last=True), *BY_AGE)
+def _unranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: Limits) -> QuerySet[Run]:
+    runs = _listed(track_id, budget, kind).annotate(has_rank=_holds(_qualifies(kind, dict(limits))))
+    missed = [
+        F(name).desc(nulls_last=True) if is_least else F(name).asc(nulls_last=True)
+        for name, _, is_least in kind.rule.limits
+    ]
+    return runs.filter(has_rank=False).order_by(_holds(rejected("submission__")), *missed, *BY_AGE)
 
 
-@lru_cache(maxsize=KEPT_QUERIES)
-def _private_points(
-    track_id: int, budget: float | None, threshold: float | None, required_reviews: int
-) -> QuerySet[Run, tuple[Any, ...]]:
-    is_verified = Case(
-        When(verified(required_reviews, "submission__"), then=Value(True)), default=Value(False)
-    )
-    runs = _ranked_runs(track_id, budget, threshold).annotate(is_verified=is_verified)
-    return runs.values_list(*POINT, "is_verified")
+def _with_results(runs: QuerySet[Run], kind: Ranking) -> QuerySet[Run]:
+    """Return the runs with every result that ranks them; those without a column of their own from the document."""
+    missing = set(kind.rule.needs) - {field.name for field in Run._meta.get_fields()}
+    return runs.annotate(**{name: Cast(KeyTextTransform(name, "results"), FloatField()) for name in missing})
 
 
-def _qualifies(budget: float | None, threshold: float | None) -> Q:
-    if budget is None:
-        return Q(disqualified_because="", anls__gte=threshold, bytes_total__isnull=False)
-    is_rejected = rejected("submission__")
-    return Q(~is_rejected, disqualified_because="", anls__isnull=False, epsilon__lte=budget)
+def _qualifies(kind: Ranking, limits: Mapping[str, float]) -> Q:
+    """Return the condition for a rank, as `Ranking.shortfall` decides it."""
+    needed = Q(**{f"{name}__isnull": False for name in kind.rule.needs})
+    met = {
+        f"{name}__{'gte' if is_least else 'lte'}": limits[limit] for name, limit, is_least in kind.rule.limits
+    }
+    return Q(~rejected("submission__"), needed, disqualified_because="", **met)
+
+
+def _holds(condition: Q) -> Case:
+    """Return whether a condition holds, as a column; where it compares with null, it doesn't."""
+    return Case(When(condition, then=Value(True)), default=Value(False))
 
 
 def _selected_ranked(track: Track, budget: float | None, selection: Selection) -> QuerySet[Run]:
     runs = _filtered(_ranked(track, budget), track, selection)
     if not selection.best:
         return runs
-    of_team = Window(RowNumber(), partition_by=_author(), order_by=_order(budget))
+    of_team = Window(RowNumber(), partition_by=_author(), order_by=_order(track.kind))
     return runs.annotate(place_in_team=of_team).filter(place_in_team=1)
 
 
@@ -310,6 +328,4 @@ def _filtered(runs: QuerySet[Run], track: Track, selection: Selection) -> QueryS
 
 def _verified(runs: QuerySet[Run], track: Track) -> QuerySet[Run]:
     """Return those of the runs whose results are verified, as `portal.reviews.verdict.verdict` decides."""
-    if not track.is_private:
-        return runs.none()
-    return runs.filter(verified(track.required_reviews, "submission__"))
+    return runs.filter(verified(track.reviews_needed, "submission__"))

@@ -1,14 +1,12 @@
-"""The ranking rules, as functions of values.
+"""The rows of a board, ranked in memory by the rule of the track's kind.
 
 Every entry becomes a row. Entries that qualify are ranked from 1 on, without gaps; all others follow unranked, those
-that missed a rank by least first, each with the reason. No two rows share a rank: of equal results the one that was
-submitted earlier comes first.
-A value that is missing, infinite or not a number never ranks. Pages of a board are ordered by the database, in
-`portal.boards.ordering`, which the tests compare with the functions here.
+that missed a rank by least first, each with the reason. No two rows share a rank: of equal results the earlier
+submission comes first. Pages of a board are ordered by the database, in `portal.boards.ordering`, which the tests
+compare with the functions here.
 """
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -16,15 +14,9 @@ from uuid import UUID
 from evaluator.messages.jobs import Epsilon
 from evaluator.messages.results import RunResults
 from portal.boards.uncertainty import RankRange
-from portal.evaluation.display.results import (
-    EPSILON_COLUMNS,
-    EpsilonColumn,
-    Shortfall,
-    column_epsilons,
-    disqualification,
-    shortfall,
-)
-from portal.reviews.verdict import ResultStatus
+from portal.challenge.rankings import Ranking, Shortfall
+from portal.evaluation.display.results import EPSILON_COLUMNS, EpsilonColumn, column_epsilons
+from portal.reviews.verdict import ResultStatus, rejection_of
 
 
 @dataclass(frozen=True)
@@ -85,58 +77,38 @@ class Row:
     was: int | None = None
 
 
-def rank_by_bytes(entries: Iterable[Entry], threshold: float) -> list[Row]:
-    """Rank the entries whose ANLS reaches the threshold, the fewest bytes first."""
-    return _rank(
-        entries,
-        lambda entry: rejection(entry, None, threshold),
-        lambda entry: entry.results.bytes_total or 0,
-        lambda entry: (-_number(entry.results.anls, -math.inf),),
-    )
+def rank(entries: Iterable[Entry], kind: Ranking, limits: Mapping[str, float]) -> list[Row]:
+    """Rank the entries by the rule of a kind of track, with these limits.
 
-
-def rank_by_anls(entries: Iterable[Entry], budget: float) -> list[Row]:
-    """Rank the entries whose recomputed ε is within the budget, the highest ANLS first."""
-    return _rank(
-        entries,
-        lambda entry: rejection(entry, budget),
-        lambda entry: -(entry.results.anls or 0),
-        lambda entry: (entry.status is ResultStatus.REJECTED, _number(entry.results.epsilon, math.inf)),
-    )
-
-
-def rejection(entry: Entry, budget: float | None, threshold: float = 0.0) -> Shortfall | None:
-    """Return why the entry has no rank on the board of a budget, or on the one by bytes; None if it has one."""
-    if disqualified := disqualification(entry.disqualified_because):
-        return disqualified
-    if entry.status is ResultStatus.REJECTED:
-        return Shortfall(entry.status_reason or "proof rejected", "proof rejected")
-    return shortfall(entry.results, budget, threshold)
-
-
-def _rank(
-    entries: Iterable[Entry],
-    rejection: Callable[[Entry], Shortfall | None],
-    value: Callable[[Entry], float],
-    distance: Callable[[Entry], tuple[float, ...]],
-) -> list[Row]:
-    """Rank the entries without a reason for `rejection`, the smallest `value` first.
-
-    The others follow unranked, the smallest `distance` first.
+    Those without a rank follow, the ones that missed it by least first.
     """
 
     def age(entry: Entry) -> tuple[datetime, UUID]:
         # The id decides where even the times are equal.
         return entry.submitted_at, entry.run
 
-    judged = [(entry, rejection(entry)) for entry in sorted(entries, key=age)]
-    qualified = sorted((entry for entry, reason in judged if not reason), key=value)
-    ranked = [Row(entry, rank) for rank, entry in enumerate(qualified, 1)]
-    unranked = sorted(
-        ((entry, reason) for entry, reason in judged if reason), key=lambda one: distance(one[0])
+    judged = [(entry, rejection(entry, kind, limits)) for entry in sorted(entries, key=age)]
+    qualified = sorted(
+        (entry for entry, reason in judged if not reason), key=lambda entry: kind.rule.key_of(entry.results)
     )
-    return ranked + [Row(entry, None, reason.sentence, reason.short) for entry, reason in unranked]
+    unranked = sorted(
+        ((entry, reason) for entry, reason in judged if reason), key=lambda one: _miss(one[0], kind)
+    )
+    return [
+        *(Row(entry, rank) for rank, entry in enumerate(qualified, 1)),
+        *(Row(entry, None, reason.sentence, reason.short) for entry, reason in unranked),
+    ]
 
 
-def _number(value: float | None, missing: float) -> float:
-    return value if value is not None and math.isfinite(value) else missing
+def rejection(entry: Entry, kind: Ranking, limits: Mapping[str, float]) -> Shortfall | None:
+    """Return why the entry has no rank on a board with these limits; None if it has one."""
+    return kind.shortfall(
+        entry.results,
+        limits,
+        disqualified=entry.disqualified_because,
+        rejected=rejection_of(entry.status, entry.status_reason),
+    )
+
+
+def _miss(entry: Entry, kind: Ranking) -> tuple[float, ...]:
+    return entry.status is ResultStatus.REJECTED, *kind.rule.distance(entry.results)

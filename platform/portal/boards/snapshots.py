@@ -65,6 +65,7 @@ def _snapshot(tracks: Sequence[Track], name: str, made_at: datetime, phase: str)
                 "slug": track.slug,
                 "name": track.name,
                 "rules": {field: getattr(track, field) for field in sorted(FIELDS - PRIVATE_FIELDS)},
+                "rule": track.kind.rule.model_dump(mode="json"),
                 "phases": list(track.phases.values(*sorted(PHASE_FIELDS))),
                 **publish_all(track, phase).model_dump(mode="json", exclude={"track"}),
             }

@@ -1,8 +1,8 @@
 """Verify a snapshot of the leaderboards, with Python alone and without the site: `python verify.py [folder]`.
 
 It checks that every file has the hash that SHA256SUMS says and that there are no others, and that the ranks follow from
-the rows by the rules: who qualifies, and in which order, of equal rows the earlier submission first. It doesn't check
-that a score is right, which needs the secret test set.
+the rows by each track's rule, which the snapshot has: who qualifies, and in which order; the earlier submission breaks
+the last ties. It doesn't check that a score is right, which needs the secret test set.
 """
 
 import hashlib
@@ -40,37 +40,40 @@ def _of_ranks(snapshot: dict[str, Any]) -> Iterator[str]:
     for track in snapshot["tracks"]:
         for board in track["boards"]:
             name = f"{track['slug']}, ε = {board['budget']:g}" if board["budget"] else track["slug"]
-            yield from (
-                f"{name}: {problem}" for problem in _of_board(board, track["rules"]["anls_threshold"])
-            )
+            limits = {**track["rules"], "budget": board["budget"]}
+            yield from (f"{name}: {problem}" for problem in _of_board(board["rows"], track["rule"], limits))
 
 
-def _of_board(board: dict[str, Any], threshold: float) -> Iterator[str]:
-    rows = board["rows"]
+def _of_board(rows: list[dict[str, Any]], rule: dict[str, Any], limits: dict[str, Any]) -> Iterator[str]:
     ranked = [row for row in rows if row["rank"] is not None]
     if [row["rank"] for row in ranked] != list(range(1, len(ranked) + 1)):
         yield "the ranks are not 1, 2, 3 and so on"
     for row in rows:
-        if _qualifies(row, board["budget"], threshold) != (row["rank"] is not None):
+        if _qualifies(row, rule, limits) != (row["rank"] is not None):
             yield f"{row['method']} has {'a' if row['rank'] else 'no'} rank, against the rules"
-    values = [_value(row, board["budget"]) for row in ranked]
+    values = [_value(row, rule["order"]) for row in ranked]
     for row, value, following in zip(ranked, values, values[1:], strict=False):
         if following < value:
             yield f"rank {row['rank']} is worse than the one after it"
 
 
-def _qualifies(row: dict[str, Any], budget: float | None, threshold: float) -> bool:
+def _qualifies(row: dict[str, Any], rule: dict[str, Any], limits: dict[str, Any]) -> bool:
+    results, at_least, at_most = row["results"], rule["at_least"], rule["at_most"]
+    needed = {term.lstrip("-") for term in rule["order"]} | at_least.keys() | at_most.keys()
+    return (
+        row["status"] != "rejected"
+        and not row["is_disqualified"]
+        and all(results[name] is not None for name in needed)
+        and all(results[name] >= limits[limit] for name, limit in at_least.items())
+        and all(results[name] <= limits[limit] for name, limit in at_most.items())
+    )
+
+
+def _value(row: dict[str, Any], order: list[str]) -> tuple[Any, ...]:
+    """Return what the row is ordered by: the smallest first, or the largest after a minus; then by time."""
     results = row["results"]
-    if results["anls"] is None or row["status"] == "rejected" or row["is_disqualified"]:
-        return False
-    if budget is None:
-        return results["bytes_total"] is not None and results["anls"] >= threshold
-    return results["epsilon"] is not None and results["epsilon"] <= budget
-
-
-def _value(row: dict[str, Any], budget: float | None) -> tuple[float, datetime]:
-    value = float(row["results"]["bytes_total"] if budget is None else -row["results"]["anls"])
-    return value, datetime.fromisoformat(row["submitted_at"])
+    values = (-results[term[1:]] if term.startswith("-") else results[term] for term in order)
+    return (*values, datetime.fromisoformat(row["submitted_at"]))
 
 
 def main(arguments: list[str]) -> int:

@@ -14,8 +14,10 @@ from django.utils import timezone
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
-from evaluator.messages.jobs import ArtifactKind, LeakageSet, PrivacyRules, TrackRules
-from portal.challenge import phases
+from evaluator.messages.jobs import LeakageSet, PrivacyRules, TrackRules
+from evaluator.messages.rankings import BUDGET
+from portal.challenge import phases, rankings
+from portal.ui.budgets import at_budget, plain
 from portal.ui.names import NameField
 
 if TYPE_CHECKING:
@@ -44,13 +46,6 @@ ADJACENCIES = [
     (Adjacency.ADD_REMOVE.value, "add or remove one provider"),
     (Adjacency.REPLACE.value, "replace one provider"),
 ]
-
-
-class Ranking(models.TextChoices):
-    """How the boards of a track are ranked."""
-
-    BYTES = "bytes", "fewest bytes at an ANLS threshold"
-    ANLS = "anls", "best ANLS at each privacy budget"
 
 
 def default_budgets() -> list[float]:
@@ -108,7 +103,7 @@ class Track(models.Model):
     name = models.CharField(max_length=120)
     summary = models.CharField(max_length=300)
     description = models.TextField(help_text="Markdown, shown on the track's page.")
-    ranking = models.CharField(max_length=10, choices=Ranking.choices)
+    ranking = models.CharField(max_length=10, choices=rankings.choices)
     position = models.PositiveSmallIntegerField(default=0)
 
     paused = models.BooleanField(default=False, help_text="Takes no submissions until unchecked.")
@@ -218,9 +213,29 @@ class Track(models.Model):
             )
 
     @property
+    def kind(self) -> rankings.Ranking:
+        """What runs are ranked by, and all that follows from it."""
+        return rankings.RANKINGS[self.ranking]
+
+    @property
     def is_private(self) -> bool:
         """Whether runs are accounted and their proofs reviewed."""
-        return self.ranking == Ranking.ANLS
+        return self.kind.is_accounted
+
+    @property
+    def sentence(self) -> str:
+        """What ranks, as a sentence."""
+        return self.kind.sentence(self.limits())
+
+    @property
+    def reviews_needed(self) -> int | None:
+        """How many reviewers verify a result by accepting its proof; None where no proof is needed."""
+        return self.required_reviews if self.kind.needs_proof else None
+
+    def limits(self, budget: float | None = None) -> dict[str, float]:
+        """Return the limits of the track's kind by name, with that of the board at this budget."""
+        limits = {name: float(getattr(self, name)) for name in self.kind.thresholds}
+        return limits if budget is None else limits | {BUDGET: budget}
 
     @property
     def closes_at(self) -> datetime | None:
@@ -251,19 +266,12 @@ class Track(models.Model):
         return phases.closed_because(self.phases.all(), now or timezone.now(), paused=self.paused)
 
     def run_budgets(self) -> list[float | None]:
-        """Return the budgets at which a submission may have a run; one run without a budget where ε plays no part."""
-        return [float(budget) for budget in self.budgets] if self.is_private else [None]
+        """Return the budget of every board, each of which a submission may have a run for; None for a board without."""
+        return [float(budget) for budget in self.budgets] if self.kind.has_budgets else [None]
 
-    def run_artifacts(self) -> list[ArtifactKind]:
-        """Return the kinds of artifacts that every run of the track needs."""
-        kinds = [ArtifactKind.CHECKPOINT, ArtifactKind.COMMUNICATION_LOG]
-        private = [ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX]
-        return kinds + private if self.is_private else kinds
-
-    def optional_artifacts(self) -> list[ArtifactKind]:
-        """Return the kinds of artifacts that a run may have, which nobody needs for a score."""
-        kinds = [ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE]
-        return [*kinds, ArtifactKind.ROUND_OPENING] if self.is_private else kinds
+    def board_names(self) -> list[str]:
+        """Return the name of every board in addresses: its budget, or nothing."""
+        return [at_budget(budget, "{}", plain) for budget in self.run_budgets()]
 
     def trainable_patterns(self) -> list[str]:
         """Return the patterns of the names of tensors that may differ from the base weights; none where all may."""
@@ -276,7 +284,7 @@ class Track(models.Model):
     def rules(self, budget: float | None) -> TrackRules:
         """Return the rules for one run, as they are sent to the evaluator."""
         privacy = None
-        if self.is_private and budget is not None:
+        if self.kind.is_accounted and budget is not None:
             privacy = PrivacyRules(
                 epsilon=budget,
                 delta=self.delta,

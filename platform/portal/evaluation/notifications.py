@@ -11,7 +11,7 @@ from evaluator.errors import Problem
 from evaluator.scoring.metrics import cut
 from portal.accounts.models import User
 from portal.challenge.models import Track
-from portal.evaluation.display.results import disqualification, shortfall
+from portal.evaluation.display.results import shortfall
 from portal.evaluation.models import StepQueue, TestSet
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
@@ -98,8 +98,7 @@ def _outcome(run: Run) -> str:
         case RunState.SCORED:
             scores = {"ANLS": run.results.anls, "accuracy": run.results.accuracy}
             shown = ", ".join(f"{name} {cut(score)}" for name, score in scores.items() if score is not None)
-            rule = shortfall(run.results, run.budget, run.submission.track.anls_threshold)
-            missing = disqualification(run.disqualified_because) or rule
+            missing = shortfall(run)
             return f"{run} has been evaluated: {shown}." + (f" It has no rank: {missing}." if missing else "")
         case RunState.REJECTED:
             returned = " The quota slot was given back." if run.submission.refunded_at else ""

@@ -14,7 +14,7 @@ class MailForm(forms.Form):
     """One box for each kind that can be turned off."""
 
     kinds = forms.MultipleChoiceField(
-        required=False, label="Also by mail", widget=forms.CheckboxSelectMultiple
+        required=False, label="Also by e-mail", widget=forms.CheckboxSelectMultiple
     )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:

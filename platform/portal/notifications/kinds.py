@@ -1,4 +1,4 @@
-"""What people are notified of: one list, from which preferences, mails and pages follow."""
+"""The kinds of notifications: one list behind preferences, e-mails and pages."""
 
 from django.db import models
 
@@ -20,15 +20,15 @@ class Kind(models.TextChoices):
 
 
 EXPLANATIONS = {
-    Kind.RESULTS: "A run of your team was scored or rejected, or could not be evaluated; results of a phase became "
-    "public, or the private part of the test set was revealed.",
-    Kind.PROOFS: "A reviewer decided on a privacy proof of your team.",
-    Kind.TEAM: "Somebody joined, left or was removed, a signing key was added or revoked, or you own the team.",
-    Kind.DEADLINES: "A track in which your team has a draft or a submission closes in a week, and in a day.",
-    Kind.ANNOUNCEMENTS: "The organizers write to participants.",
-    Kind.REVIEWING: "Proofs that are new, revised or overdue; at most one reminder a day.",
-    Kind.OPERATIONS: "Steps that no worker takes, and workers that fail.",
-    Kind.SECURITY: "Your password, your address or the way you log in has changed.",
+    Kind.RESULTS: "Your team's runs are scored, rejected or can't be evaluated; a phase's results become public; "
+    "the private part of the test set is revealed.",
+    Kind.PROOFS: "A reviewer decides on one of your team's privacy proofs.",
+    Kind.TEAM: "Someone joins, leaves or is removed; a signing key is added or revoked; you become the owner.",
+    Kind.DEADLINES: "A track in which your team has a draft or submission closes in a week or in a day.",
+    Kind.ANNOUNCEMENTS: "Messages from the organizers to all participants.",
+    Kind.REVIEWING: "New, revised or overdue proofs; at most one reminder a day.",
+    Kind.OPERATIONS: "Waiting steps without a worker, and failing workers.",
+    Kind.SECURITY: "Changes to your password, e-mail address or login methods.",
 }
 ALWAYS_MAILED = frozenset({Kind.SECURITY})
 

@@ -13,7 +13,7 @@ from portal.accounts.signals import security_changed
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import add_notifications, notify
 
-ADVICE = "If that wasn't you, reset your password and write to the organizers."
+ADVICE = "If this wasn't you, reset your password and contact the organizers."
 
 
 @receiver(security_changed)
@@ -48,7 +48,7 @@ def show_linked_accounts(
     """Show that another account opens this one, or no longer does."""
     account = sociallogin.account if sociallogin else socialaccount
     if account is not None:
-        _show(account.user, "The accounts that you can sign in with were changed")
+        _show(account.user, "Your linked accounts were changed")
 
 
 def _show(user: User, subject: str) -> None:

@@ -61,14 +61,12 @@ def _mail(user: User, kind: Kind, subject: str, paragraphs: Sequence[str]) -> Em
     preferences = settings.SITE_URL + reverse("notifications:list")
     headers = {"Auto-Submitted": "auto-generated"}
     if kind in ALWAYS_MAILED:
-        footer = "Mails about the security of your account can't be turned off."
+        footer = "You can't unsubscribe from e-mails about your account's security."
     else:
         link = settings.SITE_URL + reverse("notifications:unsubscribe", args=[link_token(user, kind)])
         # RFC 8058: the reader's mail program ends these mails by a POST to the link, without a log-in.
         headers |= {"List-Unsubscribe": f"<{link}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
-        footer = (
-            f"Why this mail: {kind.label}.\nNo more mails of this kind: {link}\nAll settings: {preferences}"
-        )
+        footer = f"You receive this because “{kind.label}” is on.\nUnsubscribe: {link}\nAll settings: {preferences}"
     return EmailMessage(
         settings.ACCOUNT_EMAIL_SUBJECT_PREFIX + subject,
         "\n\n".join([*paragraphs, f"-- \n{footer}\n"]),

@@ -21,10 +21,12 @@ def announcement(request: UserRequest) -> HttpResponseBase:
         return render(request, "organizers/announcement.html", {"form": form})
     written, seen = form.announcement(), request.POST.get("seen", "")
     if seen and announce(written, seen, actor=request.user):
-        messages.success(request, f"The announcement goes to {seen} recipient{pluralize(seen)}.")
+        messages.success(request, f"The announcement was sent to {seen} recipient{pluralize(seen)}.")
         return redirect("organizers:desk")
     if seen:
-        messages.warning(request, "Meanwhile the number of recipients has changed. Please look at it again.")
+        messages.warning(
+            request, "The number of recipients has changed in the meantime; please review it again."
+        )
     reached = recipients(written.audience, written.track).count()
     context = {"form": form, "written": written, "audience": NAMES[written.audience], "reached": reached}
     return render(request, "organizers/announcement.html", context)

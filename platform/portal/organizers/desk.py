@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.accounts.selectors import is_reviewer
-from portal.challenge.models import Ranking, Track
+from portal.challenge.models import Track
+from portal.challenge.rankings import WITH_PROOFS
 from portal.evaluation import clock
 from portal.evaluation.intake.near_copies import near_copies_of_other_teams
 from portal.evaluation.models import Evaluation, EvaluationState, NearCopy, TestSet, Worker
@@ -102,7 +103,7 @@ def _row(worker: Worker, evaluation: Evaluation | None, now: datetime) -> Worker
 
 def overdue_proofs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Submission]:
     """Return those whose proofs have waited too long for their reviewers."""
-    private = submissions.filter(track__ranking=Ranking.ANLS)
+    private = submissions.filter(track__ranking__in=WITH_PROOFS)
     return awaiting_decisions(private.filter(published_at__lt=now - REVIEW_TIME))
 
 

@@ -6,6 +6,7 @@ from django import forms
 
 from portal.challenge.models import Phase, Track
 from portal.challenge.phases import overlap
+from portal.challenge.rankings import OF_ONE_KIND
 from portal.organizers.announcements import NAMES, Announcement, Audience
 
 
@@ -13,7 +14,7 @@ class TrackForm(forms.ModelForm[Track]):
     """The rules of a track that the desk changes, and a public reason."""
 
     reason = forms.CharField(
-        max_length=300, required=False, help_text="Public, beside the change on the track's page."
+        max_length=300, required=False, help_text="Shown publicly with the change on the track page."
     )
 
     class Meta:
@@ -31,15 +32,13 @@ class TrackForm(forms.ModelForm[Track]):
         }
         widgets = {"budgets": forms.TextInput}
         help_texts = {
-            "required_reviews": "That make a result verified.",
+            "required_reviews": "Required for a verified result.",
             "budgets": "One board each, such as [1, 4, 8].",
         }
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        # Tracks rank by budgets, with reviews, or by bytes, with a threshold.
-        others = ["anls_threshold"] if self.instance.is_private else ["required_reviews", "budgets"]
-        for name in others:
+        for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
             del self.fields[name]
 
 
@@ -47,7 +46,7 @@ class PhaseForm(forms.ModelForm[Phase]):
     """A phase of a track, and a public reason for the change."""
 
     reason = forms.CharField(
-        max_length=300, required=False, help_text="Public, beside the change on the track's page."
+        max_length=300, required=False, help_text="Shown publicly with the change on the track page."
     )
 
     class Meta:
@@ -67,7 +66,7 @@ class PhaseForm(forms.ModelForm[Phase]):
         values: dict[str, Any] = super().clean() or {}
         others = self.instance.track.phases.exclude(pk=self.instance.pk)
         if others.filter(name=values.get("name")).exists():
-            self.add_error("name", "The track has a phase of this name.")
+            self.add_error("name", "The track already has a phase with this name.")
         if {"starts_at", "ends_at"} <= values.keys():
             edited = Phase(
                 name=values.get("name", ""), starts_at=values["starts_at"], ends_at=values["ends_at"]
@@ -88,7 +87,7 @@ class DisqualificationForm(forms.Form):
     """Why a run has no rank."""
 
     reason = forms.CharField(
-        max_length=300, help_text="Public: it is shown on the leaderboard and on the method's page."
+        max_length=300, help_text="Public: shown on the leaderboard and the method page."
     )
 
 
@@ -102,7 +101,7 @@ class AnnouncementForm(forms.Form):
         Track.objects.all(),
         required=False,
         empty_label="all tracks",
-        help_text="The track in which a submission or run counts; the first two choices ignore it.",
+        help_text="Limits the audience to submissions in this track; ignored by the first two choices.",
     )
     subject = forms.CharField(max_length=120)
     text = forms.CharField(max_length=10_000, widget=forms.Textarea, help_text="Plain text.")

@@ -51,7 +51,10 @@ def queue_needs(backlogs: Mapping[str, Backlog], workforces: Mapping[str, Workfo
             text = f"{waiting}, and no worker has sent a heartbeat in the last minute."
             needs.append(Need(f"No worker takes steps from {name}", text, **page, runbook="queuestalled"))
         if force.sick:
-            text = f"{force.sick} worker{pluralize(force.sick)} at which steps of many runs fail while others work."
+            text = (
+                f"{force.sick} worker{pluralize(force.sick)} with failing steps of many runs while other "
+                "workers succeed."
+            )
             needs.append(Need(f"Sick workers in {name}", text, **page, runbook="workersick"))
         if backlog.oldest_s > QUEUE_TIME.total_seconds():
             text = f"{waiting}, the oldest for {in_hours(backlog.oldest_s)}."
@@ -121,7 +124,7 @@ def proof_needs(overdue: int, *, reads_queue: bool) -> list[Need]:
     if not overdue:
         return []
     heading = f"{overdue} overdue proof{pluralize(overdue)}"
-    text = f"Public for more than {REVIEW_TIME.days} days, and not decided on by enough reviewers."
+    text = f"Public for more than {REVIEW_TIME.days} days, and still waiting for reviewers."
     page = {"view": "reviews:queue", "link": "Proof reviews"} if reads_queue else {}
     return [Need(heading, text, **page, runbook="proofsoverdue")]
 

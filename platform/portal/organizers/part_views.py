@@ -28,15 +28,17 @@ def test_set(request: UserRequest, name: str) -> HttpResponseBase:
     parts, form = both_parts(found, timezone.now()), RevealForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         if request.POST.get("seen") != parts.preview.digest:
-            messages.warning(request, "Meanwhile the effect has changed. Please look at it again.")
+            messages.warning(request, "The effect has changed in the meantime; please review it again.")
         elif problem := reveal(found, form.cleaned_data["reason"], actor=request.user):
             messages.error(request, problem)
         else:
-            messages.success(request, "The private part is revealed, and noted on the tracks' pages.")
+            messages.success(
+                request, "The private part has been revealed. The change is listed on the track pages."
+            )
             return redirect("organizers:test_set", name)
     elif request.method == "POST":
         messages.error(
-            request, "Nothing was revealed. Confirm it, and give a reason of at most 300 characters."
+            request, "Nothing was revealed. Please confirm, and give a reason of at most 300 characters."
         )
     # What an organizer whose own team competes mustn't know.
     judged = set(judgeable_submissions(request.user).values_list("pk", flat=True))

@@ -10,13 +10,13 @@ from evaluator.messages.jobs import GroupScore
 from evaluator.messages.results import RunResults
 from portal.boards.boards import Board, boards_of
 from portal.boards.effects import Effect, effect
-from portal.boards.ranking import Entry, Row, rank_by_anls, rank_by_bytes
+from portal.boards.ranking import Entry, Row, rank
 from portal.challenge.models import Track
 from portal.evaluation.intake.parts import NOTE, open_because, private_scores, revealed, tracks_on
 from portal.evaluation.models import ScoredPart, TestSet
 from portal.organizers.track_changes import Preview, board_sentences
 from portal.submissions.results_field import with_shown_scores
-from portal.ui.budgets import budget_text
+from portal.ui.budgets import at_budget
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def both_parts(test_set: TestSet, now: datetime) -> BothParts:
     sentences: list[str] = []
     for track in tracks:
         for board in boards_of(track):
-            name = f"{track}, {budget_text(board.budget)}" if board.budget else f"{track}"
+            name = f"{track}{at_budget(board.budget, ', {}')}"
             public, private = _on_both(track, board, test_set)
             rows += _paired(name, public, private)
             sentences += _sentences(name, effect(public, private))
@@ -83,9 +83,7 @@ def _on_both(track: Track, board: Board, test_set: TestSet) -> tuple[list[Row], 
 
 
 def _ranked(track: Track, board: Board, entries: Iterable[Entry]) -> list[Row]:
-    if board.budget is None:
-        return rank_by_bytes(entries, track.anls_threshold)
-    return rank_by_anls(entries, board.budget)
+    return rank(entries, track.kind, track.limits(board.budget))
 
 
 def _on_public(entry: Entry) -> Entry:

@@ -140,7 +140,7 @@ def _publication_sentences(before: Phase | None, edited: Phase, now: datetime) -
     if edited.pk:
         yield from _submission_sentences(edited, now)
     if before and before.results == Results.AT_ONCE and edited.results == Results.AFTER_END:
-        yield "What is public stays public; what is submitted from now on is public once the phase has ended."
+        yield "Public submissions stay public; new ones become public when the phase ends."
     if edited.has_begun(now) and not edited.has_ended(now):
         drafts = Submission.objects.filter(track=edited.track, state=SubmissionState.DRAFT)
         private = 0 if edited.allows_private else drafts.filter(keep_private=True).count()

@@ -43,10 +43,10 @@ def phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
 def remove(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
     """Remove a phase in which nothing was submitted."""
     if remove_phase(_found(slug, phase_id), actor=request.user):
-        messages.success(request, "The phase is removed, which is noted on the track's page.")
+        messages.success(request, "The phase has been removed. The change is listed on the track page.")
     else:
         messages.error(
-            request, "A phase is removed only while nothing was submitted in it and another one exists."
+            request, "A phase can be removed only if it has no submissions and isn't the only one."
         )
     return redirect("organizers:track", slug)
 
@@ -58,7 +58,7 @@ def _found(slug: str, phase_id: int) -> Phase:
 
 def _removal_warning(stored: Phase) -> str:
     effect = " ".join(removal_sentences(stored, timezone.now()))
-    return f"Nothing was submitted in it. {effect} The removal is noted publicly."
+    return f"The phase has no submissions. {effect} The removal will be listed publicly."
 
 
 def _edit(request: UserRequest, track: Track, stored: Phase | None, edited: Phase) -> HttpResponseBase:
@@ -78,10 +78,10 @@ def _edit(request: UserRequest, track: Track, stored: Phase | None, edited: Phas
     seen, reason = request.POST.get("seen", ""), form.cleaned_data["reason"]
     if seen and save_phase(edited, reason, seen, actor=request.user):
         messages.success(
-            request, f"{track}: the phase is stored, and the change is noted on the track's page."
+            request, f"{track}: the phase has been saved. The change is listed on the track page."
         )
         return redirect("organizers:track", track.slug)
     if seen:
-        messages.warning(request, "Meanwhile the effect has changed. Please look at it again.")
+        messages.warning(request, "The effect has changed in the meantime; please review it again.")
     context["preview"] = preview_phase(stored, edited, timezone.now())
     return render(request, "organizers/phase.html", context)

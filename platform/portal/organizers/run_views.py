@@ -16,7 +16,7 @@ from portal.accounts.requests import UserRequest
 from portal.audit.models import AuditEntry
 from portal.audit.transitions import IllegalTransitionError
 from portal.challenge.models import Track
-from portal.evaluation.display.results import disqualification, shortfall
+from portal.evaluation.display.results import shortfall
 from portal.evaluation.intake.near_copies import near_copies_of
 from portal.evaluation.services import evaluate_again
 from portal.organizers.access import for_organizers
@@ -72,11 +72,11 @@ def evaluate(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     try:
         evaluate_again(found, actor=request.user)
     except IllegalTransitionError:
-        messages.warning(request, "Its evaluation is not over.")
+        messages.warning(request, "The evaluation is still in progress.")
     except ProblemError as error:
         messages.error(request, f"{error.problem.message} {error.problem.found}")
     else:
-        messages.success(request, "The run is queued again.")
+        messages.success(request, "The run has been queued again.")
     return redirect("organizers:run", run_id)
 
 
@@ -88,7 +88,7 @@ def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     if not form.is_valid():
         return _page(request, found, form, status=422)
     disqualify(found, form.cleaned_data["reason"], request.user)
-    messages.success(request, "The run is disqualified. The reason is public.")
+    messages.success(request, "The run has been disqualified. The reason is public.")
     return redirect("organizers:run", run_id)
 
 
@@ -109,10 +109,10 @@ def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     if not _is_confirmed(request):
         return redirect("organizers:run", run_id)
     if submission.refunded_at is not None:
-        messages.warning(request, "Its slot was given back before.")
+        messages.warning(request, "The slot was already restored.")
     else:
         refund(submission, actor=request.user)
-        messages.success(request, "The quota slot is given back.")
+        messages.success(request, "The quota slot has been restored.")
     return redirect("organizers:run", run_id)
 
 
@@ -123,7 +123,8 @@ def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     submission = _judged(request, run_id).submission
     mark_baseline(submission, request.POST.get("is_baseline") == "yes", request.user)
     messages.success(
-        request, "It is a baseline." if submission.is_baseline else "It isn't a baseline any more."
+        request,
+        "It is a baseline." if submission.is_baseline else "The method is no longer marked as a baseline.",
     )
     return redirect("organizers:run", run_id)
 
@@ -138,7 +139,7 @@ def _is_confirmed(request: UserRequest) -> bool:
     """Return whether the visitor ticked that they want this, and ask them to if not."""
     if request.POST.get("confirmed") == "yes":
         return True
-    messages.warning(request, "Nothing is changed: please tick that you want this.")
+    messages.warning(request, "Nothing was changed: please tick the box to confirm.")
     return False
 
 
@@ -150,14 +151,13 @@ def _page(
     request: UserRequest, found: Run, form: DisqualificationForm, status: int = 200
 ) -> HttpResponseBase:
     submission, judged = found.submission, judgeable_submissions(request.user)
-    rule = shortfall(found.results, found.budget, submission.track.anls_threshold)
     about = Q(object_type="submissions.run", object_id=str(found.pk))
     about |= Q(object_type="submissions.submission", object_id=str(submission.pk))
     context: dict[str, Any] = {
         "run": found,
         "submission": submission,
         "form": form,
-        "unranked": disqualification(found.disqualified_because) or (rule if found.scored_at else ""),
+        "unranked": shortfall(found) if found.scored_at or found.disqualified_because else "",
         "entries": AuditEntry.objects.filter(about).select_related("actor")[:PAGE_LENGTH],
         "near_copies": near_copies_of(found, judged),
         "is_over": found.state in {RunState.SCORED, RunState.REJECTED, RunState.FAILED},

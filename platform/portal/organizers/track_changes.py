@@ -18,10 +18,10 @@ from portal.audit.versions import boards_changed
 from portal.boards.boards import boards_of
 from portal.boards.effects import Effect, effect
 from portal.boards.ordering import counts
-from portal.boards.ranking import Row, rank_by_bytes
+from portal.boards.ranking import Row, rank
 from portal.challenge.models import RuleChange, Track
 from portal.challenge.phases import closed_because
-from portal.evaluation.display.results import threshold_text
+from portal.challenge.rankings import threshold_text
 from portal.reviews.selectors import decisions_on
 from portal.reviews.verdict import ResultStatus, verdict
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
@@ -31,7 +31,7 @@ from portal.ui.budgets import budget_text
 # The rules that the desk changes, with their public names.
 NAMES = {
     "anls_threshold": "ANLS threshold",
-    "required_reviews": "Accepting reviewers that make a result verified",
+    "required_reviews": "Accepting reviewers required for a verified result",
     "budgets": "Privacy budgets ε",
     "paused": "Paused",
 }
@@ -73,9 +73,8 @@ def preview(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetime)
     rows = None
     if "anls_threshold" in changes:
         (board,) = boards_of(track)
-        rows = effect(
-            board.rows, rank_by_bytes((row.entry for row in board.rows), changes["anls_threshold"][1])
-        )
+        limits = track.limits() | {"anls_threshold": changes["anls_threshold"][1]}
+        rows = effect(board.rows, rank((row.entry for row in board.rows), track.kind, limits))
         sentences += board_sentences(rows)
     if "required_reviews" in changes:
         sentences.append(_review_sentence(track, changes["required_reviews"]))
@@ -113,7 +112,7 @@ def _review_sentence(track: Track, required: tuple[int, int]) -> str:
     gained = sum(now and not once for once, now in zip(before, after, strict=True))
     lost = sum(once and not now for once, now in zip(before, after, strict=True))
     if not gained and not lost:
-        return "No method's results change their status."
+        return "No method changes status."
     if gained:
         return f"{gained} method{pluralize(gained)} become{'s' if gained == 1 else ''} verified."
     return f"{lost} method{pluralize(lost)} {'is' if lost == 1 else 'are'} under review again."
@@ -125,15 +124,15 @@ def _budget_sentences(track: Track, old: list[float], new: list[float]) -> list[
     for budget in sorted(set(old) ^ set(new)):
         ranked, others = counts(track, budget)
         runs = f"{ranked + others} run{pluralize(ranked + others)}, {ranked} with a rank"
-        verb = "disappears; its results stay stored" if budget in old else "appears"
+        verb = "will be removed; its results are kept" if budget in old else "appears"
         found.append(f"The board at {budget_text(budget)} ({runs}) {verb}.")
     removed = Run.objects.filter(budget__in=set(old) - set(new), submission__track=track)
     if drafts := removed.filter(submission__state=SubmissionState.DRAFT).count():
         found.append(
-            f"{drafts} run{pluralize(drafts)} of drafts must be removed before those can be submitted."
+            f"{drafts} run{pluralize(drafts)} of drafts must be removed before the drafts can be submitted."
         )
     if pending := removed.filter(state__in=[RunState.QUEUED, RunState.RUNNING], scored_at=None).count():
-        found.append(f"{pending} run{pluralize(pending)} that are being evaluated will be on no board.")
+        found.append(f"{pending} run{pluralize(pending)} in evaluation won't appear on any board.")
     return found
 
 
@@ -181,9 +180,9 @@ def recent_times(track: Track, now: datetime) -> list[list[datetime]]:
 def opening_sentences(track: Track, before: str, after: str) -> list[str]:
     """Return what it means for the track's teams that it was closed for one reason and will be for another."""
     if before == after:
-        return ["Whether teams can submit now doesn't change."]
+        return ["This doesn't change whether teams can submit."]
     if not after:
-        return ["Teams can submit from now on."]
+        return ["Teams can submit again."]
     drafts = Submission.objects.filter(track=track, state=SubmissionState.DRAFT).count()
     return [
         f"Teams can't submit now: {after} {drafts} draft{pluralize(drafts)} can't be submitted until it opens."

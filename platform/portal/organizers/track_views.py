@@ -34,7 +34,7 @@ def track(request: UserRequest, slug: str) -> HttpResponseBase:
     seen, reason = request.POST.get("seen", ""), form.cleaned_data["reason"]
     if seen and change_track(stored, form.cleaned_data, reason, seen, actor=request.user):
         messages.success(
-            request, f"{stored}: the rules are changed, and the change is noted on the track's page."
+            request, f"{stored}: the rules have been changed. The change is listed on the track page."
         )
         return redirect("organizers:track", slug)
     changes = changes_between(stored, form.cleaned_data)
@@ -42,6 +42,6 @@ def track(request: UserRequest, slug: str) -> HttpResponseBase:
         messages.info(request, "Nothing would change.")
         return redirect("organizers:track", slug)
     if seen:
-        messages.warning(request, "Meanwhile the effect has changed. Please look at it again.")
+        messages.warning(request, "The effect has changed in the meantime; please review it again.")
     context["preview"] = preview(stored, changes, timezone.now())
     return render(request, "organizers/track.html", context)

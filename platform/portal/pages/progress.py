@@ -25,8 +25,8 @@ from portal.boards.ordering import (
 )
 from portal.boards.plot_marks import drawn_marks, table_rows
 from portal.boards.plots import Chart, PlottedMethod, budgets_chart, bytes_chart, plotted, progress_chart
-from portal.challenge.models import Ranking, Track
-from portal.evaluation.display.results import threshold_text
+from portal.challenge.models import Track
+from portal.challenge.rankings import threshold_text
 from portal.submissions.models import Submission
 from portal.submissions.selectors import submission_addresses
 from portal.ui.budgets import budget_text
@@ -168,7 +168,7 @@ def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:
     """Return the best score on the same test set, from the same base weights, where ε plays no part."""
     same = (track.test_set, track.reference)
     open_tracks = [
-        one for one in tracks if one.ranking == Ranking.BYTES and (one.test_set, one.reference) == same
+        one for one in tracks if not one.kind.is_accounted and (one.test_set, one.reference) == same
     ]
     scores = [best_score(one) for one in open_tracks]
     best = max((score for score in scores if score is not None), default=None)

@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 
 from portal.accounts.requests import UserRequest
 from portal.accounts.selectors import is_reviewer
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import WITH_PROOFS
 from portal.submissions.models import Submission, SubmissionState
 
 View = Callable[..., HttpResponse]
@@ -29,7 +29,7 @@ def for_reviewers(view: View) -> View:
     def checked(request: UserRequest, *arguments: Any, **named: Any) -> HttpResponse:
         if request.user.lacks_second_factor:
             messages.warning(
-                request, "Reviewers log in with a second factor. Set one up, and the queue opens."
+                request, "Reviewers must log in with a second factor. Set one up to open the queue."
             )
             return redirect("mfa_index")
         if not is_reviewer(request.user):
@@ -44,6 +44,6 @@ def reviewed_submission(submission_id: UUID) -> Submission:
     return get_object_or_404(
         Submission.objects.select_related("team", "track").prefetch_related("runs", "reviews__reviewer"),
         pk=submission_id,
-        track__ranking=Ranking.ANLS,
+        track__ranking__in=WITH_PROOFS,
         state=SubmissionState.SUBMITTED,
     )

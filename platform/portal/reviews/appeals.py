@@ -8,7 +8,7 @@ from django.urls import reverse
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.evaluation.notifications import mail_people
-from portal.reviews.assignments import may_assign
+from portal.reviews.assignments import assigning_barred_because
 from portal.reviews.models import Appeal
 from portal.reviews.selectors import verdict_on
 from portal.reviews.threads import is_of_team
@@ -37,11 +37,11 @@ def appeal(submission: Submission, text: str, *, author: User) -> Appeal:
         raise PermissionDenied("Only the team appeals.")
     text = text.strip()
     if not text or len(text) > MAX_APPEAL:
-        raise ValidationError(f"Write a text of at most {MAX_APPEAL} characters.")
+        raise ValidationError(f"Write at most {MAX_APPEAL} characters.")
     with transaction.atomic():
         submission = Submission.objects.select_for_update().get(pk=submission.pk)
         if not may_appeal(submission, verdict_on(submission)):
-            raise ValidationError("A team may appeal once for each submission, after a rejection.")
+            raise ValidationError("A team can appeal once per submission, after a rejection.")
         found = Appeal.objects.create(submission=submission, author=author, text=text)
         record(author, "appeal.made", found, submission=str(submission.pk), text=text)
         _mail_organizers(found)
@@ -52,11 +52,11 @@ def _mail_organizers(found: Appeal) -> None:
     submission = found.submission
     staff = User.objects.filter(is_staff=True, is_active=True)
     mail_people(
-        [one for one in staff if not may_assign(submission, one)],
+        [one for one in staff if not assigning_barred_because(submission, one)],
         f"Proof of {submission}: appeal",
         [
-            f"The team of {submission} appeals against the rejection of its privacy proof. A reviewer who has not "
-            "decided yet is needed; please assign one, or take it.",
+            f"The team of {submission} has appealed the rejection of its privacy proof. Please assign a "
+            "reviewer who hasn't decided yet, or take the review.",
             settings.SITE_URL + reverse("reviews:assign", args=[submission.pk]),
         ],
     )

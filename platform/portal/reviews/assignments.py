@@ -14,7 +14,7 @@ from portal.evaluation.notifications import mail_people
 from portal.reviews.deadlines import MAX_TIME, is_in_reach
 from portal.reviews.models import ProofReview
 from portal.reviews.selectors import conflict_of_interest, reviewers
-from portal.reviews.services import may_review
+from portal.reviews.services import review_barred_because
 from portal.submissions.models import Submission, SubmissionState
 
 ORGANIZE = "challenge.organize"
@@ -25,10 +25,10 @@ def may_organize(user: User) -> bool:
     return user.is_staff and user.has_perm(ORGANIZE)
 
 
-def may_assign(submission: Submission, user: User) -> str:
+def assigning_barred_because(submission: Submission, user: User) -> str:
     """Return why `user` may not assign reviewers to the submission's proof; empty if they may."""
     if not may_organize(user):
-        return "Reviewers are assigned by organizers."
+        return "Only organizers can assign reviewers."
     return conflict_of_interest(submission, user)
 
 
@@ -36,7 +36,7 @@ def eligible_reviewers(submission: Submission) -> list[User]:
     """Return those who may review the proof and have not decided on it."""
     decided = {review.reviewer_id for review in submission.reviews.all() if review.is_decided}
     found = reviewers().filter(is_active=True).exclude(pk__in=decided).order_by("name", "email")
-    return [one for one in found if not may_review(submission, one)]
+    return [one for one in found if not review_barred_because(submission, one)]
 
 
 def assign(submission: Submission, reviewer: User, due: date, *, actor: User) -> ProofReview:
@@ -46,22 +46,22 @@ def assign(submission: Submission, reviewer: User, due: date, *, actor: User) ->
         PermissionDenied: The actor may not assign reviewers.
         ValidationError: The reviewer may not review it or has decided, or the day is out of reach.
     """
-    if actor != reviewer and (rejection := may_assign(submission, actor)):
+    if actor != reviewer and (rejection := assigning_barred_because(submission, actor)):
         raise PermissionDenied(rejection)
-    if rejection := may_review(submission, reviewer):
+    if rejection := review_barred_because(submission, reviewer):
         # For organizers: the reason would tell about somebody else.
         raise (
             PermissionDenied(rejection) if actor == reviewer else ValidationError("Choose another reviewer.")
         )
     if submission.state != SubmissionState.SUBMITTED:
-        raise ValidationError("Only submitted proofs are reviewed.")
+        raise ValidationError("Only submitted proofs can be reviewed.")
     if not is_in_reach(due):
-        raise ValidationError({"due": f"Choose a day from tomorrow on, within {MAX_TIME.days} days."})
+        raise ValidationError({"due": f"Choose a date within the next {MAX_TIME.days} days."})
     with transaction.atomic():
         review, _ = ProofReview.objects.get_or_create(submission=submission, reviewer=reviewer)
         review = ProofReview.objects.select_for_update().get(pk=review.pk)
         if review.is_decided:
-            raise ValidationError("This reviewer has decided already.")
+            raise ValidationError("This reviewer has already decided.")
         review.assigned_at, review.due = timezone.now(), due
         review.save(update_fields=["assigned_at", "due"])
         record(

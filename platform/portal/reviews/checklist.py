@@ -36,100 +36,108 @@ CHECKLIST = [
     Item(
         "unit",
         Group.CLAIM,
-        "Is the protected unit one provider, with all of its documents and questions, added or removed?",
-        "A guarantee for single documents says little about a provider that is in the data a thousand times.",
+        "Is the privacy unit one provider, added or removed with all of its documents and questions?",
+        "A guarantee for individual documents says little about a provider with a thousand documents in the "
+        "data.",
     ),
     Item(
         "adversary",
         Group.CLAIM,
-        "Does the proof say who sees what: the intermediate global models, single updates, only the last model?",
-        "Noise that is added after aggregation protects nobody from a server that sees single updates, unless"
-        " aggregation is really secure.",
+        "Does the proof state who sees what: intermediate global models, individual updates, or only the "
+        "final model?",
+        "Noise added after aggregation doesn't protect against a server that sees individual updates, "
+        "unless aggregation is secure.",
     ),
     Item(
         "releases",
         Group.CLAIM,
-        "Is everything listed that leaves the training and depends on the data?",
+        "Does the proof list everything that depends on the data and leaves the training?",
         "Counts, loss curves, normalizers, a vocabulary or the choice of the best round are releases too.",
     ),
     Item(
         "sensitivity",
         Group.MECHANISM,
-        "Is the whole update of one provider clipped to one global L2 norm, with NaN and infinity dealt with?",
-        "Clipping layer by layer, or leaving out buffers or adapters, makes the real sensitivity larger.",
+        "Is the whole update of one provider clipped to one global L2 norm, with NaN and infinity handled?",
+        "Clipping layer by layer, or omitting buffers or adapters, increases the true sensitivity.",
     ),
     Item(
         "isolation",
         Group.MECHANISM,
         "Does a provider's update depend on its own data, released values and fresh randomness only?",
-        "Optimizer or control state shared between providers carries one's data into another's update.",
+        "Optimizer or control state shared between providers leaks one provider's data into another's update.",
     ),
     Item(
         "noise",
         Group.MECHANISM,
-        "Are the noise's distribution and standard deviation stated, independent in every coordinate and round?",
-        "A variance mistaken for a deviation, a seed known to others or noise in half precision breaks the guarantee.",
+        "Are the noise's distribution and standard deviation stated, independent in every coordinate and "
+        "round?",
+        "Confusing variance with standard deviation, a known seed, or noise in half precision breaks the "
+        "guarantee.",
     ),
     Item(
         "adaptivity",
         Group.MECHANISM,
-        "Do clip norm, learning rate and other adaptive choices use released values only, or pay for themselves?",
-        "A parameter chosen from private values is a release that nobody accounted for.",
+        "Do clip norm, learning rate and other adaptive choices use only released values, or is their cost "
+        "accounted for?",
+        "A parameter chosen from private values is an unaccounted release.",
     ),
     Item(
         "new_mechanisms",
         Group.MECHANISM,
-        "Is every step that is not in the baseline (compression, sparsification, dual variables, …) proved to be"
+        "Is every step that is not in the baseline (compression, sparsification, dual variables, …) proved "
+        "to be"
         " post-processing, or accounted for?",
-        "Whether a step comes before or after clipping and noise decides which of the two it is.",
+        "Steps after the noise are post-processing; steps before it must be accounted for.",
     ),
     Item(
         "sampling",
         Group.SAMPLING,
-        "Does the sampling that is accounted for match the one that was run?",
-        "Independent coins, fixed-size draws and two-stage sampling amplify differently; fixed size is not Poisson.",
+        "Does the accounted sampling match the sampling that was run?",
+        "Poisson, fixed-size and two-stage sampling amplify differently; fixed-size sampling is not Poisson "
+        "sampling.",
     ),
     Item(
         "empty_rounds",
         Group.SAMPLING,
-        "Are rounds in which nobody was sampled noised and counted, and is the normalizer a constant?",
-        "Dividing by the number of sampled providers, or skipping empty rounds, reveals who took part.",
+        "Are empty rounds noised and counted, and is the normalizer constant?",
+        "Dividing by the number of sampled providers or skipping empty rounds reveals who participated.",
     ),
     Item(
         "composition",
         Group.COMPOSITION,
-        "Does the composition cover every round, failed and repeated ones included, with its own parameters?",
-        "Each look at the data costs, whether or not its result was used.",
+        "Does the composition cover every round with its parameters, including failed and repeated rounds?",
+        "Every access to the data costs privacy, whether or not the result was used.",
     ),
     Item(
         "conversion",
         Group.COMPOSITION,
-        "Is δ the track's, and is the way from the accountant to (ε, δ) named?",
-        "Numbers at different δ, or by another conversion, can't be compared.",
+        "Does δ match the track, and is the conversion from the accountant to (ε, δ) stated?",
+        "Values at a different δ or from another conversion can't be compared.",
     ),
     Item(
         "recomputed",
         Group.COMPOSITION,
         "Does the recomputed ε on this page agree with what the proof claims?",
-        "The evaluator recomputes ε from the record; a proof about other parameters proves another run.",
+        "The evaluator recomputes ε from the record. A proof with other parameters is about a different run.",
     ),
     Item(
         "tuning",
         Group.COMPOSITION,
-        "Is it declared which data hyper-parameters and the final model were chosen on, and its cost counted?",
-        "Choosing the best of many private runs by private validation data spends budget.",
+        "Does the proof state which data was used to choose hyperparameters and the final model, and "
+        "account for the cost?",
+        "Choosing the best of many private runs on private validation data consumes budget.",
     ),
     Item(
         "multiple_releases",
         Group.COMPOSITION,
-        "Where several budgets are submitted, is it clear whether their runs share private state, and what they"
-        " cost together?",
-        "Each checkpoint that is published about the same providers adds to what they lose.",
+        "If several budgets are submitted, is it clear whether the runs share private state and what they "
+        "cost jointly?",
+        "Every published checkpoint trained on the same providers adds to their privacy loss.",
     ),
     Item(
         "code",
         Group.CODE,
-        "Does the proof name the place in the code of each of its steps, and does the code do that?",
-        "A right proof of another program verifies nothing.",
+        "Does the proof point to the code for each step, and does the code do what the proof says?",
+        "A correct proof of a different program verifies nothing.",
     ),
 ]

@@ -16,7 +16,7 @@ from portal.evaluation.display.results import EPSILON_COLUMNS
 from portal.evaluation.display.status import statuses
 from portal.limits import Limit
 from portal.reviews.access import View, for_reviewers, reviewed_submission
-from portal.reviews.assignments import assign, eligible_reviewers, may_assign, may_organize
+from portal.reviews.assignments import assign, assigning_barred_because, eligible_reviewers, may_organize
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.deadlines import default_due
 from portal.reviews.decisions import decisions_for_reviewer
@@ -25,7 +25,7 @@ from portal.reviews.evidence import evidence_on
 from portal.reviews.forms import AssignmentForm, MessageForm, ReviewForm, initial_of
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import open_appeals, verdict_on
-from portal.reviews.services import decide, may_review, save_draft
+from portal.reviews.services import decide, review_barred_because, save_draft
 from portal.reviews.threads import post_message, threads_for_reviewer
 from portal.submissions.models import Submission
 
@@ -38,7 +38,7 @@ def for_this_review(view: View) -> View:
     @wraps(view)
     def checked(request: UserRequest, submission_id: UUID) -> HttpResponse:
         submission = reviewed_submission(submission_id)
-        if rejection := may_review(submission, request.user):
+        if rejection := review_barred_because(submission, request.user):
             return render(request, "reviews/conflict.html", {"rejection": rejection}, status=403)
         return view(request, submission)
 
@@ -107,7 +107,7 @@ def draft(request: UserRequest, submission: Submission) -> HttpResponse:
     if problem:
         messages.error(request, f"Your draft isn't saved: {problem}")
         return _desk(request, submission, own, form)
-    messages.success(request, "Your draft is saved. Nobody else sees it.")
+    messages.success(request, "Your draft is saved. Only you can see it.")
     return redirect("reviews:desk", submission.pk)
 
 
@@ -122,7 +122,7 @@ def message(request: UserRequest, submission: Submission) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         else:
-            messages.success(request, "The team can read your message now.")
+            messages.success(request, "Your message has been sent to the team.")
             return redirect("reviews:desk", submission.pk)
     own = _own(submission, request)
     return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))), form)
@@ -136,7 +136,7 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
     if not may_organize(request.user):
         raise PermissionDenied
     submission = reviewed_submission(submission_id)
-    if rejection := may_assign(submission, request.user):
+    if rejection := assigning_barred_because(submission, request.user):
         raise PermissionDenied(rejection)
     eligible = eligible_reviewers(submission)
     form = AssignmentForm(eligible, request.POST or None, initial={"due": default_due()})
@@ -163,7 +163,9 @@ def take(request: UserRequest, submission: Submission) -> HttpResponse:
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     else:
-        messages.success(request, f"The review is yours. Please decide by {review.due:%d %b %Y}.")
+        messages.success(
+            request, f"This review is now assigned to you. Please decide by {review.due:%d %b %Y}."
+        )
     return redirect("reviews:desk", submission.pk)
 
 
@@ -208,7 +210,7 @@ def _desk(
         "verdict": verdict_on(submission) if has_decided else None,
         "decisions": decisions_for_reviewer(submission, request.user),
         "appeal": open_appeals().filter(submission=submission).first(),
-        "may_assign": not may_assign(submission, request.user),
+        "may_assign": not assigning_barred_because(submission, request.user),
         "message_form": message_form or MessageForm(),
         **_state(own),
     }

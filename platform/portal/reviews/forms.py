@@ -52,18 +52,18 @@ class ReviewForm(forms.Form):
         required=False,
         max_length=MAX_REASON,
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="Needed to reject and to ask for changes. When you reject, it is also public on the leaderboard.",
+        help_text="Required to reject or to request changes. A rejection's reason is also public on the leaderboard.",
     )
     changes_due = forms.DateField(
         label="Revised proof until",
         required=False,
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
-        help_text="Needed to ask for changes.",
+        help_text="Required to request changes.",
     )
     no_conflict = forms.BooleanField(
         label="I have no conflict of interest",
         required=False,
-        help_text="I don't work with the authors, compete with them here, or have another stake in the result.",
+        help_text="I don't work with the authors, don't compete with them here, and have no other stake in the result.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -49,9 +49,7 @@ class ProofReview(models.Model):
     checklist = models.JSONField(default=dict, blank=True)
     notes = models.JSONField(default=dict, blank=True)
     decision = models.CharField(max_length=20, choices=Decision.choices, default=Decision.PENDING)
-    reason = models.TextField(
-        blank=True, help_text="Shown to the team, and on the leaderboard when rejected."
-    )
+    reason = models.TextField(blank=True, help_text="Shown to the team and, if rejected, on the leaderboard.")
     changes_due = models.DateField(null=True, blank=True)
     declares_no_conflict = models.BooleanField(default=False)
     draft = models.JSONField(null=True, blank=True)

@@ -35,7 +35,10 @@ def _remind(reviewer: User, now: datetime) -> bool:
         return False
     more = [f"… and {len(lines) - MAX_LISTED} more."] if len(lines) > MAX_LISTED else []
     count = f"{len(waiting)} proof{'s' if len(waiting) > 1 else ''}"
-    text = f"Proofs that wait for your review: {len(waiting)}. New, due, or waiting for over {REVIEW_TIME.days} days:"
+    text = (
+        f"Proofs waiting for your review: {len(waiting)}. New, due, or waiting for more than "
+        f"{REVIEW_TIME.days} days:"
+    )
     page = settings.SITE_URL + reverse("reviews:queue")
     mail_people([reviewer], f"{count} to review", [text, *lines[:MAX_LISTED], *more, page])
     return True

@@ -10,10 +10,11 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.accounts.selectors import is_reviewer
-from portal.challenge.models import Ranking, Track
+from portal.challenge.models import Track
+from portal.challenge.rankings import WITH_PROOFS
 from portal.reviews import tallies
 from portal.reviews.models import Appeal, Decision, ProofReview
-from portal.reviews.verdict import ResultStatus, Tally, Verdict, status_of, verdict, verdict_of
+from portal.reviews.verdict import ResultStatus, Tally, Verdict, verdict, verdict_of
 from portal.submissions.models import Artifact, Run, RunToken, Submission, SubmissionState
 from portal.submissions.selectors import competed_tracks, private_submissions
 from portal.teams.selectors import teams_ever_of
@@ -23,10 +24,8 @@ PENDING = {"decision": Decision.PENDING}
 
 def verdict_on(submission: Submission) -> Verdict:
     """Return the status of the submission's results. No query if reviews are prefetched and the track is loaded."""
-    if not submission.track.is_private:
-        return Verdict(ResultStatus.SCORED)
     decisions = [(Decision(review.decision), review.reason) for review in submission.reviews.all()]
-    return verdict(decisions, submission.track.required_reviews)
+    return verdict(decisions, submission.track.reviews_needed)
 
 
 def verdicts_on(track: Track, tallies: Mapping[UUID, Tally]) -> dict[UUID, Verdict]:
@@ -34,13 +33,11 @@ def verdicts_on(track: Track, tallies: Mapping[UUID, Tally]) -> dict[UUID, Verdi
 
     The reasons of rejected ones take a query.
     """
-    if not track.is_private:
-        return dict.fromkeys(tallies, Verdict(ResultStatus.SCORED))
-    required = track.required_reviews
+    required = track.reviews_needed
     reasons: dict[UUID, list[str]] = {
         submission: []
         for submission, tally in tallies.items()
-        if status_of(tally, required) is ResultStatus.REJECTED
+        if verdict_of(tally, required).status is ResultStatus.REJECTED
     }
     for submission, reason in _rejections(reasons) if reasons else ():
         reasons[submission].append(reason)
@@ -72,7 +69,7 @@ def conflict_of_interest(submission: Submission, user: User) -> str:
     if submission.created_by_id == user.pk or _issued_tokens(user).filter(team=submission.team_id).exists():
         return "You took part in this submission."
     if competed_tracks(user).filter(pk=submission.track_id).exists():
-        return "A team of yours competes in this track."
+        return "Your team competes in this track."
     return ""
 
 
@@ -85,7 +82,7 @@ def reviewers() -> QuerySet[User]:
 
 def reviewable_submissions(reviewer: User) -> QuerySet[Submission]:
     """Return what was published in a track with proofs and `reviewer` has no conflict of interest about."""
-    return judgeable_submissions(reviewer).filter(track__ranking=Ranking.ANLS, published_at__isnull=False)
+    return judgeable_submissions(reviewer).filter(track__ranking__in=WITH_PROOFS, published_at__isnull=False)
 
 
 def judgeable_submissions(user: User) -> QuerySet[Submission]:

@@ -29,12 +29,12 @@ DECIDED = {
 }
 
 
-def may_review(submission: Submission, user: User) -> str:
+def review_barred_because(submission: Submission, user: User) -> str:
     """Return why `user` may not review the submission's proof; empty if they may."""
     if not is_reviewer(user):
-        return "Proofs are reviewed by organizers with the permission to do so."
+        return "Only organizers with permission to review can review proofs."
     if submission.submitted_at and submission.published_at is None:
-        return "Its team hasn't published it; reviews begin then."
+        return "The team hasn't published this submission yet; reviews start once it is public."
     return conflict_of_interest(submission, user)
 
 
@@ -64,7 +64,7 @@ def decide(
         PermissionDenied: The actor isn't a reviewer, or has a conflict of interest.
         ValidationError: By field, what is missing; or the team has uploaded a newer version of the proof.
     """
-    if rejection := may_review(submission, actor):
+    if rejection := review_barred_because(submission, actor):
         raise PermissionDenied(rejection)
     given = _draft(checklist, notes or {}, reason, changes_due, declares_no_conflict=declares_no_conflict)
     with transaction.atomic():
@@ -100,7 +100,7 @@ def _draft(
     declares_no_conflict: bool,
 ) -> Draft:
     if not set(checklist) | set(notes) <= {item.key for item in CHECKLIST}:
-        raise ValidationError("An answer doesn't belong to the checklist.")
+        raise ValidationError("An answer doesn't match the checklist.")
     try:
         return Draft.model_validate(
             {
@@ -130,7 +130,7 @@ def save_draft(submission: Submission, draft: Draft, *, actor: User) -> ProofRev
     Raises:
         PermissionDenied: The actor isn't a reviewer, or has a conflict of interest.
     """
-    if rejection := may_review(submission, actor):
+    if rejection := review_barred_because(submission, actor):
         raise PermissionDenied(rejection)
     with transaction.atomic():
         # No audit entry: nothing has changed for anybody else.
@@ -161,7 +161,7 @@ def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
         )
     boards_changed(submission.track_id)
     page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
-    text = f"Version {artifact.version} of the privacy proof of {submission} was uploaded. Please decide on it again."
+    text = f"Version {artifact.version} of the privacy proof of {submission} is ready for another review."
     mail_people(
         [review.reviewer for review in decided if review.reviewer.is_active],
         f"Proof of {submission}: revised",
@@ -186,20 +186,22 @@ def _take_back(review: ProofReview) -> None:
 
 def _require_complete(submission: Submission, decision: Decision, given: Draft, *, is_new: bool) -> None:
     if submission.state != SubmissionState.SUBMITTED:
-        raise ValidationError(f"This submission is {submission.state}; only submitted ones are reviewed.")
+        raise ValidationError(f"This submission is {submission.state}; only submitted ones can be reviewed.")
     if decision == Decision.PENDING:
-        raise ValidationError("Accept, ask for changes, or reject.")
+        raise ValidationError("Accept, request changes or reject.")
     missing: dict[str, str] = {}
     if not given.declares_no_conflict:
-        missing["no_conflict"] = "Who has a conflict of interest leaves the proof to another reviewer."
+        missing["no_conflict"] = "If you have a conflict of interest, leave this review to another reviewer."
     if not given.reason and (decision != Decision.ACCEPTED or not is_new):
-        missing["reason"] = "Give the reason: the team needs to know what to fix or what changed."
+        missing["reason"] = "Give a reason so that the team knows what to fix or what changed."
     if decision == Decision.CHANGES_REQUESTED and not is_in_reach(given.changes_due):
-        missing["changes_due"] = f"Give the team a day from tomorrow on, within {MAX_TIME.days} days."
+        missing["changes_due"] = f"Choose a date within the next {MAX_TIME.days} days."
     if decision == Decision.ACCEPTED:
         unanswered = {item.key for item in CHECKLIST} - set(given.answers)
         missing |= dict.fromkeys(sorted(unanswered), "An answer is needed to accept the proof.")
-    missing |= dict.fromkeys(given.unexplained, "A “no” needs a note: the team reads there what is missing.")
+    missing |= dict.fromkeys(
+        given.unexplained, "Add a note to every “no” so that the team knows what is missing."
+    )
     if missing:
         raise ValidationError(missing)
 
@@ -210,8 +212,8 @@ def _newest_version(submission: Submission, read: int | None) -> int | None:
     newest = proof.version if proof else None
     if read is not None and read != newest:
         raise ValidationError(
-            "The team has uploaded a revised proof since you opened this page. It is shown now: please read it, and "
-            "decide again."
+            "The team has uploaded a revised proof since you opened this page. Please read the new version "
+            "below and decide again."
         )
     return newest
 
@@ -224,8 +226,8 @@ def _notify_team(review: ProofReview) -> None:
         f"A reviewer {label} the privacy proof of {submission}.",
         review.reason,
         f"Please upload a revised proof by {review.changes_due:%d %b %Y}." if review.changes_due else "",
-        f"The result is now {verdict.status.label}: {verdict.reason}.",
-        "What the reviewer noted on single questions, and a place to answer:",
+        f"Status: {verdict.status.label}. Reason: {verdict.reason}.",
+        "Read the reviewer's notes and reply:",
         settings.SITE_URL + reverse("reviews:team", args=[submission.pk]),
     ]
     subject = Decision(review.decision).label

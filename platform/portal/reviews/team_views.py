@@ -41,7 +41,7 @@ def team_message(request: UserRequest, submission_id: UUID) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         else:
-            messages.success(request, "The reviewers can read your message now.")
+            messages.success(request, "Your message has been sent to the reviewers.")
             return redirect("reviews:team", submission.pk)
     return _page(request, submission, message_form=form)
 
@@ -58,7 +58,7 @@ def team_appeal(request: UserRequest, submission_id: UUID) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         else:
-            messages.success(request, "Your appeal is made. Another reviewer reads the proof.")
+            messages.success(request, "Your appeal has been filed. Another reviewer will read the proof.")
             return redirect("reviews:team", submission.pk)
     return _page(request, submission, appeal_form=form)
 

@@ -17,7 +17,7 @@ from portal.evaluation.notifications import mail_people, mail_team
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import ProofReview, ReviewMessage
 from portal.reviews.selectors import has_decided, reviewer_numbers
-from portal.reviews.services import may_review
+from portal.reviews.services import review_barred_because
 from portal.submissions.models import Submission, SubmissionState
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
@@ -90,20 +90,20 @@ def post_message(submission: Submission, item: str, text: str, *, author: User) 
         ValidationError: The text is empty or too long, the item unknown, or the team has written too much today.
     """
     by_team = is_of_team(submission, author)
-    if not by_team and (rejection := may_review(submission, author)):
+    if not by_team and (rejection := review_barred_because(submission, author)):
         raise PermissionDenied(rejection)
     text = text.strip()
     if submission.state != SubmissionState.SUBMITTED:
-        raise ValidationError("Only submitted proofs are discussed.")
+        raise ValidationError("Only submitted proofs can be discussed.")
     if not text or len(text) > MAX_MESSAGE:
-        raise ValidationError(f"Write a text of at most {MAX_MESSAGE} characters.")
+        raise ValidationError(f"Write at most {MAX_MESSAGE} characters.")
     if item and item not in QUESTIONS:
         raise ValidationError("Choose a question of the checklist.")
     with transaction.atomic():
         # Messages of one team are counted one after the other.
         Team.objects.select_for_update().get(pk=submission.team_id)
         if by_team and _written_today(submission.team_id) >= MESSAGES_PER_DAY:
-            raise ValidationError(f"A team writes at most {MESSAGES_PER_DAY} messages in 24 hours.")
+            raise ValidationError(f"Teams can write at most {MESSAGES_PER_DAY} messages in 24 hours.")
         if not by_team:
             # From now on the reviewer has a number.
             ProofReview.objects.get_or_create(submission=submission, reviewer=author)
@@ -151,7 +151,7 @@ def _mail(message: ReviewMessage) -> None:
     submission = message.submission
     title = QUESTIONS.get(message.item, GENERAL)
     minutes = MAIL_INTERVAL // timedelta(minutes=1)
-    more = f"For {minutes} minutes no other mail comes about this thread."
+    more = f"For {minutes} minutes you won't get further e-mails about this thread."
     if message.by_team:
         page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
         lines = [f"The team wrote about the proof of {submission}. {title}", message.text, more, page]
@@ -166,4 +166,4 @@ def _mail(message: ReviewMessage) -> None:
 def _reviewers(submission: Submission) -> list[User]:
     """Return whoever has begun to review the proof and may still do so."""
     reviews = submission.reviews.select_related("reviewer")
-    return [review.reviewer for review in reviews if not may_review(submission, review.reviewer)]
+    return [review.reviewer for review in reviews if not review_barred_because(submission, review.reviewer)]

@@ -1,10 +1,13 @@
 """The verdict that the reviews of a proof add up to."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from portal.reviews.models import Decision
+from portal.reviews.models import COUNTED_IN, Decision
+from portal.reviews.tallies import rejected, verified
+from portal.submissions.models import REJECTED
+from portal.ui.conditions import holds
 
 
 class ResultStatus(StrEnum):
@@ -31,16 +34,16 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Tally:
-    """How many reviewers have made each decision; the same counts are made in SQL by `portal.reviews.tallies`."""
+    """How many reviewers have made each decision, by the names of a submission's columns."""
 
-    accepted: int = 0
-    rejected: int = 0
-    changes: int = 0
+    acceptances: int = 0
+    rejections: int = 0
+    change_requests: int = 0
 
     @property
-    def objections(self) -> int:
-        """How many reviewers have not accepted what they decided on."""
-        return self.rejected + self.changes
+    def decisions(self) -> int:
+        """How many reviewers have decided."""
+        return self.acceptances + self.rejections + self.change_requests
 
 
 @dataclass(frozen=True)
@@ -60,49 +63,58 @@ class Verdict:
     asks_changes: bool = False
     is_split: bool = False
 
+    @property
+    def rejection(self) -> str:
+        """Why the rank is withheld; empty unless the proof is rejected."""
+        return rejection_of(self.status, self.reason)
 
-# In the order of a tally.
-_COUNTED = (Decision.ACCEPTED, Decision.REJECTED, Decision.CHANGES_REQUESTED)
+
+def rejection_of(status: ResultStatus, reason: str) -> str:
+    """Return why a result of this status, with this reason, has no rank; empty unless its proof is rejected."""
+    return reason or "proof rejected" if status is ResultStatus.REJECTED else ""
 
 
 def status_of(tally: Tally, required: int) -> ResultStatus:
-    """Return the status that the decisions add up to; `portal.reviews.tallies` has the same rules in SQL.
+    """Return the status that the decisions add up to, where `required` acceptances verify a result.
 
     One rejection withholds the rank while nobody has decided otherwise. Where reviewers disagree, two rejections do,
-    unless more reviewers accept. `required` acceptances verify the result if they outnumber everything else.
+    unless more reviewers accept. Acceptances verify the result if they outnumber everything else.
     """
-    if tally.rejected and not tally.accepted and not tally.changes:
+    counts = asdict(tally)
+    counts["proof_rejected"] = holds(REJECTED, counts)
+    if holds(rejected(), counts):
         return ResultStatus.REJECTED
-    if tally.rejected >= max(2, tally.accepted):
-        return ResultStatus.REJECTED
-    if tally.accepted >= required and (tally.accepted > tally.objections or not tally.objections):
-        return ResultStatus.VERIFIED
-    return ResultStatus.PROVISIONAL
+    return ResultStatus.VERIFIED if holds(verified(required), counts) else ResultStatus.PROVISIONAL
 
 
-def verdict(decisions: Iterable[tuple[Decision, str]], required: int) -> Verdict:
-    """Return the verdict on a proof, from each reviewer's decision with its reason; see `status_of`."""
+def verdict(decisions: Iterable[tuple[Decision, str]], required: int | None) -> Verdict:
+    """Return the verdict on a proof, from each reviewer's decision with its reason; see `verdict_of`."""
     decided = list(decisions)
-    tally = Tally(*(sum(found == one for found, _ in decided) for one in _COUNTED))
+    tally = Tally(**{COUNTED_IN[one]: sum(found == one for found, _ in decided) for one in COUNTED_IN})
     return verdict_of(
         tally, required, [reason for decision, reason in decided if decision == Decision.REJECTED]
     )
 
 
-def verdict_of(tally: Tally, required: int, rejections: Iterable[str] = ()) -> Verdict:
-    """Return the verdict on a proof, from the counted decisions and the reasons of the rejections among them."""
+def verdict_of(tally: Tally, required: int | None, rejections: Iterable[str] = ()) -> Verdict:
+    """Return the verdict on a proof, from the counted decisions and the reasons of the rejections among them.
+
+    `required` is None where no proof is needed.
+    """
+    if required is None:
+        return Verdict(ResultStatus.SCORED)
     status = status_of(tally, required)
     is_open = status is ResultStatus.PROVISIONAL
-    asks_changes = is_open and tally.changes > 0
-    is_split = is_open and not asks_changes and tally.rejected > 0
+    asks_changes = is_open and tally.change_requests > 0
+    is_split = is_open and not asks_changes and tally.rejections > 0
     if status is ResultStatus.REJECTED:
         reason = "proof rejected: " + "; ".join(reason.rstrip(" .") for reason in rejections)
     elif status is ResultStatus.VERIFIED:
-        reason = f"proof accepted by {tally.accepted} reviewers"
+        reason = f"proof accepted by {tally.acceptances} reviewers"
     elif asks_changes:
         reason = "changes to the proof requested"
     elif is_split:
-        reason = f"reviewers disagree, {'a third' if tally.accepted + tally.objections == 2 else 'another one'} decides"
+        reason = f"reviewers disagree; {'a third' if tally.decisions == 2 else 'another one'} decides"
     else:
-        reason = f"proof accepted by {tally.accepted} of {required} reviewers"
-    return Verdict(status, reason, tally.accepted, required, asks_changes, is_split)
+        reason = f"proof accepted by {tally.acceptances} of {required} reviewers"
+    return Verdict(status, reason, tally.acceptances, required, asks_changes, is_split)

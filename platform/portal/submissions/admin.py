@@ -102,7 +102,7 @@ class SubmissionAdmin(admin.ModelAdmin[Submission]):
         """Mark the selected submissions as the organizers' baselines."""
         self._mark(request, queryset, is_baseline=True)
 
-    @admin.action(description="Don't mark as baseline any more", permissions=["change"])
+    @admin.action(description="Remove the baseline mark", permissions=["change"])
     def unmark_as_baseline(self, request: HttpRequest, queryset: QuerySet[Submission]) -> None:
         """Remove the mark of a baseline from the selected submissions."""
         self._mark(request, queryset, is_baseline=False)

@@ -5,24 +5,25 @@ from uuid import UUID
 
 from evaluator.messages.jobs import ArtifactKind
 from portal.submissions.models import Artifact, PendingArtifact, Run, Submission
-from portal.submissions.required import SUFFIXES, max_bytes, submission_artifacts
+from portal.submissions.required import SUFFIXES, max_bytes
 from portal.uploads.models import Upload, UploadState
 
 EXPLANATIONS = {
-    ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. In shards, it is joined "
-    "here: choose its index and all shards together.",
+    ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. Sharded "
+    "checkpoints: select the index and all shards; they are merged in your browser.",
     ArtifactKind.COMMUNICATION_LOG: "Every message of the training: round, sender, receiver, bytes.",
-    ArtifactKind.TRAINING_RECORD: "What each round did, from which ε is computed again. From its upload on, its run "
-    "token belongs to this record alone.",
-    ArtifactKind.TRAINING_ANNEX: "For the organizers only: what the record is checked against. It is made after the "
-    "record's upload.",
-    ArtifactKind.SETTINGS: "Optional, for a higher trust level: settings.yaml of the run folder. Only your team and "
-    "the organizers read it.",
-    ArtifactKind.METHOD_FILE: "Optional, for a higher trust level: the Python file that the settings name, if the "
-    "method is your own. The organizers run it in a sandbox; nobody else reads it.",
-    ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: what `pfl replay open` writes of a replayable "
-    "run, with the annex's challenge. For the organizers only: whoever has it can subtract the noise of this round.",
-    ArtifactKind.PRIVACY_PROOF: "Why the method is differentially private. Reviewers read it.",
+    ArtifactKind.TRAINING_RECORD: "The training rounds, from which ε is recomputed. Uploading it ties its "
+    "run token to this record.",
+    ArtifactKind.TRAINING_ANNEX: "Evidence to check the record, for organizers only. Create it after "
+    "uploading the record.",
+    ArtifactKind.SETTINGS: "Optional, for a higher trust level: settings.yaml from the run folder. Visible "
+    "to your team and the organizers only.",
+    ArtifactKind.METHOD_FILE: "Optional, for a higher trust level: the Python file of your own method. The "
+    "organizers run it in a sandbox; no one else can see it.",
+    ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: the output of `pfl replay open` for a "
+    "replayable run and the annex's challenge. For organizers only: it allows "
+    "the noise of this round to be subtracted.",
+    ArtifactKind.PRIVACY_PROOF: "Why the method is differentially private. Read by the reviewers.",
 }
 
 
@@ -106,14 +107,14 @@ def files_of(submission: Submission) -> tuple[list[RunFiles], list[DraftFile]]:
         )
 
     runs = {run.budget: run for run in submission.runs.all()}
-    optional = track.optional_artifacts()
-    kinds = [*track.run_artifacts(), *optional]
+    optional = track.kind.optional_artifacts
+    kinds = [*track.kind.run_artifacts, *optional]
     boards = [
         RunFiles(budget, run, [draft_file(kind, run) for kind in kinds] if run else [])
         for budget in track.run_budgets()
         for run in [runs.get(budget)]
     ]
-    return boards, [draft_file(kind, None) for kind in submission_artifacts(track)]
+    return boards, [draft_file(kind, None) for kind in track.kind.submission_artifacts]
 
 
 def proof_of(submission: Submission) -> DraftFile:

@@ -8,9 +8,9 @@ from portal.challenge.models import Track
 from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
 from portal.submissions.publication import visibility_problems
 from portal.submissions.quota import next_slot
-from portal.submissions.required import submission_artifacts
 from portal.submissions.selectors import counted_times
 from portal.teams.models import Team
+from portal.ui.budgets import at_budget, plain
 from portal.uploads.models import UploadState
 
 # The checkpoint of a rejected or failed run may be submitted again.
@@ -32,17 +32,23 @@ def no_such_budget(track: Track, budget: float | None) -> ProblemError:
     """Return the error for a budget that the track has no board for."""
     return ProblemError.of(
         ErrorCode.SUBMISSION_BUDGET,
-        expected=" or ".join(
-            "no budget" if known is None else f"ε = {known:g}" for known in track.run_budgets()
-        ),
-        found="no budget" if budget is None else f"ε = {budget:g}",
+        expected=" or ".join(map(_budget, track.run_budgets())),
+        found=_budget(budget),
     )
+
+
+def _budget(budget: float | None) -> str:
+    return at_budget(budget, "ε = {}", plain) or "no budget"
 
 
 def _closed(track: Track, now: datetime) -> list[Problem]:
     reason = track.closed_because(now)
     return (
-        [Problem.of(ErrorCode.TRACK_CLOSED, message=f"The track accepts no submissions now. {reason}")]
+        [
+            Problem.of(
+                ErrorCode.TRACK_CLOSED, message=f"The track is not accepting submissions right now. {reason}"
+            )
+        ]
         if reason
         else []
     )
@@ -64,8 +70,8 @@ def _missing(submission: Submission) -> list[Problem]:
         ).problems
     stored = submission.artifacts.filter(upload__state=UploadState.COMPLETED)
     present = set(stored.values_list("run", "kind"))
-    roles: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in submission_artifacts(track)]
-    roles += [(run, kind) for run in runs for kind in track.run_artifacts()]
+    roles: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in track.kind.submission_artifacts]
+    roles += [(run, kind) for run in runs for kind in track.kind.run_artifacts]
     missing = [
         Problem.of(
             ErrorCode.ARTIFACT_MISSING,
@@ -83,7 +89,7 @@ def _missing(submission: Submission) -> list[Problem]:
 
 def _add_a_run(track: Track) -> str:
     """Return what to do about a submission without a run."""
-    budgets = [f"{budget:g}" for budget in track.run_budgets() if budget is not None]
+    budgets = list(filter(None, track.board_names()))
     choices = " or ".join([", ".join(budgets[:-1]), budgets[-1]] if len(budgets) > 1 else budgets)
     return f"Add at least one run (ε = {choices})." if choices else "Add a run."
 

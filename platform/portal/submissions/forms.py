@@ -34,7 +34,7 @@ class WithdrawalForm(forms.Form):
     reason = forms.CharField(
         max_length=300,
         required=False,
-        help_text="Public for good, on the page that says that it was withdrawn.",
+        help_text="Shown permanently on the page of the withdrawn submission.",
     )
 
 
@@ -72,7 +72,7 @@ class NewSubmissionForm(DraftForm):
     """The same, and the track that it is for."""
 
     track = forms.ModelChoiceField(
-        Track.objects.all(), help_text="To enter both tracks, submit the method to each."
+        Track.objects.all(), help_text="To enter several tracks, submit the method to each."
     )
 
     class Meta(DraftForm.Meta):

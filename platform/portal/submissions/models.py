@@ -17,6 +17,7 @@ from evaluator.messages.results import RunResults
 from portal.challenge.models import Phase, Track
 from portal.submissions.results_field import FLAGGED, ResultsField
 from portal.teams.models import Team
+from portal.ui.budgets import at_budget, plain
 from portal.ui.names import NameField
 from portal.uploads.models import Upload
 
@@ -88,14 +89,14 @@ class Submission(models.Model):
     keep_private = models.BooleanField(
         "keep it private",
         default=False,
-        help_text="Only your team and the organizers see it until you publish it. Reviewers begin then.",
+        help_text="Only your team and the organizers can see it until you publish it. Reviews start then.",
     )
     published_at = models.DateTimeField(null=True, blank=True, help_text="Empty while it isn't public.")
     anonymous = models.BooleanField(
         "stay anonymous",
         default=False,
-        help_text="It is listed with its title under a random name, without team, description and links. Organizers "
-        "and reviewers see your team, because a conflict of interest must be known.",
+        help_text="Listed by title under a random name, without team, description and links. Organizers and "
+        "reviewers can see your team so that they can spot conflicts of interest.",
     )
     alias = models.CharField(max_length=40, blank=True, help_text="Its author's name while it is anonymous.")
     refunded_at = models.DateTimeField(null=True, blank=True, help_text="When the quota slot was given back.")
@@ -103,7 +104,7 @@ class Submission(models.Model):
     publishes_proof = models.BooleanField(
         "publish the privacy proof",
         default=False,
-        help_text="The team agrees that everyone can read the proof and the checklist while the result is verified.",
+        help_text="The team agrees to make the proof and the checklist public while the result is verified.",
     )
     edited_at = models.DateTimeField(
         null=True, blank=True, help_text="When its description or links were last changed after submission."
@@ -111,7 +112,7 @@ class Submission(models.Model):
     acceptances = models.PositiveSmallIntegerField(default=0, editable=False)
     rejections = models.PositiveSmallIntegerField(default=0, editable=False)
     change_requests = models.PositiveSmallIntegerField(default=0, editable=False)
-    # Whether they withhold the rank: the rule of `portal.reviews.verdict.status_of`, by which every board is selected.
+    # Whether they withhold the rank, by which every board is selected.
     proof_rejected = models.GeneratedField(
         expression=models.ExpressionWrapper(REJECTED, models.BooleanField()),
         output_field=models.BooleanField(),
@@ -297,7 +298,7 @@ class Run(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.submission} at ε = {self.budget:g}" if self.budget else str(self.submission)
+        return f"{self.submission}{at_budget(self.budget, ' at ε = {}', plain)}"
 
     @property
     def attempt_results(self) -> RunResults:
@@ -312,7 +313,7 @@ class Run(models.Model):
     @property
     def label(self) -> str:
         """The run's name within its submission."""
-        return f"Run at ε = {self.budget:g}" if self.budget else "Run"
+        return f"Run{at_budget(self.budget, ' at ε = {}', plain)}"
 
 
 class RunToken(models.Model):

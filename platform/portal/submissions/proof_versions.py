@@ -37,17 +37,17 @@ def reject_revision(submission: Submission, sha256: str, now: datetime | None = 
     if any(version.upload.sha256 == sha256 for version in versions):
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
-            message="This is a version of the proof that was submitted already.",
+            message="This version of the proof was already submitted.",
             next_step="Choose the revised file.",
         )
     lately = [version for version in versions[1:] if version.created_at > now - WINDOW]
     if len(versions) >= MAX_VERSIONS or len(lately) >= REVISIONS_PER_DAY:
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
-            message="The proof was revised too often.",
+            message="Too many revisions of the proof.",
             expected=f"{REVISIONS_PER_DAY} revisions in 24 hours and {MAX_VERSIONS} versions at most",
             found=f"{len(lately)} revisions in 24 hours, {len(versions)} versions",
-            next_step="Wait for the reviewers, or revise the proof once more tomorrow.",
+            next_step="Wait for the reviewers, or upload another revision tomorrow.",
         )
 
 

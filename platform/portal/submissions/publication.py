@@ -69,7 +69,7 @@ def publish(submission: Submission, actor: User, now: datetime | None = None) ->
     if not may_publish(current, now):
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
-            message="The submission can't be published now.",
+            message="The submission can't be published right now.",
             expected="a private submission, in a phase that shows results or has ended",
             found="a public one" if current.published_at else f"one that is {current.state}",
         )
@@ -142,16 +142,14 @@ def to_be_named(now: datetime) -> QuerySet[Submission]:
 def _notify_of_results(submission: Submission) -> None:
     """Notify the team that a phase no longer keeps its results back: once, however many submissions it made."""
     phase = _phase_in_words(submission)
-    text = (
-        f"{phase} no longer keeps results back: submissions of yours that you don't keep private are public."
-    )
+    text = f"{phase} now shows its results: your submissions are public unless you keep them private."
     _notify(submission, f"Results are public: {phase}", text, key=f"results public {submission.phase_id}")
 
 
 def _notify_of_name(submission: Submission) -> None:
     """Notify the team that the end of a phase names it: once, however many submissions it made."""
     phase = _phase_in_words(submission)
-    text = f"{phase} has ended, and names the teams of anonymous submissions: boards show your team's name with yours."
+    text = f"{phase} has ended. Anonymous submissions now show their teams, including yours."
     _notify(submission, f"Teams are named: {phase}", text, key=f"teams named {submission.phase_id}")
 
 

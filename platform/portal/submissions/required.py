@@ -33,11 +33,6 @@ def max_bytes(track: Track, kind: ArtifactKind) -> int:
     return track.max_checkpoint_bytes if kind is ArtifactKind.CHECKPOINT else MAX_BYTES[kind]
 
 
-def submission_artifacts(track: Track) -> list[ArtifactKind]:
-    """Return the kinds of artifacts that belong to the submission as a whole."""
-    return [ArtifactKind.PRIVACY_PROOF] if track.is_private else []
-
-
 def validate_artifact(
     track: Track, kind: str, *, of_run: bool, filename: str, size_bytes: int
 ) -> ArtifactKind:
@@ -46,8 +41,8 @@ def validate_artifact(
     Raises `ProblemError`: `E_ARTIFACT_KIND` when the track doesn't take it there or the file's name doesn't end
     as that kind's do, `E_ARTIFACT_SIZE` when it is too large.
     """
-    of_a_run = [*track.run_artifacts(), *track.optional_artifacts()]
-    allowed = of_a_run if of_run else submission_artifacts(track)
+    of_a_run = [*track.kind.run_artifacts, *track.kind.optional_artifacts]
+    allowed = of_a_run if of_run else track.kind.submission_artifacts
     if kind not in allowed:
         raise ProblemError.of(
             ErrorCode.ARTIFACT_KIND,
@@ -62,7 +57,7 @@ def validate_artifact(
             message=f"This file type isn't accepted as a {known.replace('_', ' ')}.",
             where=filename,
             expected=" or ".join(SUFFIXES[known]),
-            next_step="Choose the right file; archives and pickles are never opened.",
+            next_step="Select the right file. Archives and pickles are never opened.",
         )
     if size_bytes > max_bytes(track, known):
         raise ProblemError.of(

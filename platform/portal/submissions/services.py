@@ -82,7 +82,7 @@ def create_submission(
         anonymous=anonymous,
     )
     record(user, "submission.created", submission, track=track.slug)
-    if not track.is_private:
+    if not track.kind.has_budgets:
         Run.objects.create(submission=submission)
     return submission
 

@@ -30,7 +30,7 @@ def issue_token(team: Team, track: Track, user: User) -> RunToken:
 
     Raises `ProblemError` (`E_RUN_TOKEN`) in a track where ε plays no part, or when the team has too many unused ones.
     """
-    if not track.is_private:
+    if not track.kind.is_accounted:
         raise ProblemError.of(
             ErrorCode.RUN_TOKEN,
             message="The track issues no run tokens.",
@@ -74,7 +74,7 @@ def find_token(run: Run, text: str | None) -> RunToken:
     if (token.record_sha256, token.challenge) != (_record_sha256(run), run.challenge):
         raise _rejected("a token for this training alone", "one that another training record came with")
     if token.run not in (None, run) and not _is_over(token.run):
-        raise _rejected("a token that no other run has", f"one that a run of “{token.run.submission}” has")
+        raise _rejected("an unused token", f"one that a run of “{token.run.submission}” has")
     return token
 
 

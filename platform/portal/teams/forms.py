@@ -37,5 +37,5 @@ class KeyForm(forms.Form):
         help_text="64 hexadecimal digits: <code>pfl key show</code> prints them.",
     )
     name = forms.CharField(
-        required=False, max_length=80, help_text="Such as the machine that it is stored on."
+        required=False, max_length=80, help_text="For example, the machine where the key is stored."
     )

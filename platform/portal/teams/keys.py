@@ -26,7 +26,7 @@ def register_key(team: Team, public_key: str, *, name: str, by: User) -> TeamKey
         with transaction.atomic():
             return _register(team, public_key, name, by)
     except IntegrityError:
-        raise _rejected("Another team has registered this key.") from None
+        raise _rejected("This key belongs to another team.") from None
 
 
 @transaction.atomic
@@ -39,7 +39,7 @@ def revoke_key(key: TeamKey, *, by: User) -> None:
         notify_members(
             team,
             f"A signing key of {team} was revoked",
-            f"{by} revoked the key {key.fingerprint}. The site accepts nothing new that it signs.",
+            f"{by} revoked the key {key.fingerprint}. New records signed with this key are rejected.",
             but=by,
         )
 
@@ -59,16 +59,16 @@ def _register(team: Team, public_key: str, name: str, by: User) -> TeamKey:
     keys = {key.public_key: key for key in team.keys.all()}
     if known := keys.get(public_key):
         if known.revoked_at:
-            raise _rejected("Your team has revoked this key.")
+            raise _rejected("Your team revoked this key.")
         return known
     if team.keys.count() >= MAX_KEYS:
-        raise _rejected(f"Your team has registered {MAX_KEYS} keys, and no team may have more.")
+        raise _rejected(f"Your team has reached the limit of {MAX_KEYS} keys.")
     key = TeamKey.objects.create(team=team, public_key=public_key, name=name, added_by=by)
     record(by, "team_key.added", key, team=team.pk, public_key=public_key)
     notify_members(
         team,
         f"A signing key was added to {team}",
-        f"{by} registered the key {key.fingerprint}. Records that it signs count as your team's.",
+        f"{by} registered the key {key.fingerprint}. Records signed with this key count as your team's.",
         but=by,
     )
     return key

@@ -28,7 +28,7 @@ class Team(models.Model):
     any more, so that its name is free again.
     """
 
-    name = NameField(max_length=80, help_text="As it should appear on the leaderboards.")
+    name = NameField(max_length=80, help_text="Shown on the leaderboards.")
     name_skeleton = models.CharField(max_length=400, unique=True, null=True, editable=False)  # noqa: DJ001
     slug = models.SlugField(max_length=80, unique=True, help_text="Its part of the site's addresses.")
     affiliation = NameField(max_length=160, blank=True, help_text="Such as your university or company.")
@@ -64,7 +64,7 @@ class Team(models.Model):
         """Set the skeleton of the name. Raises `ValidationError` when another team's name looks like it."""
         self.name_skeleton = skeleton(self.name)
         if Team.objects.filter(name_skeleton=self.name_skeleton).exclude(pk=self.pk).exists():
-            raise ValidationError({"name": "Another team has this name, or one that looks like it."})
+            raise ValidationError({"name": "This name is taken or too similar to another team's."})
 
 
 class Role(models.TextChoices):
@@ -165,7 +165,7 @@ class TeamKey(models.Model):
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="keys")
     public_key = models.CharField(max_length=64, help_text="64 hexadecimal digits.")
-    name = NameField(max_length=80, blank=True, help_text="Such as the machine that it is stored on.")
+    name = NameField(max_length=80, blank=True, help_text="For example, the machine where the key is stored.")
     added_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
     revoked_at = models.DateTimeField(null=True, blank=True)

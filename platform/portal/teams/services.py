@@ -91,8 +91,8 @@ def invite(team: Team, email: str, *, by: User) -> Invitation:
     if team.memberships.filter(user__email=email).exists():
         raise ProblemError.of(
             ErrorCode.TEAM_INVITATION,
-            message=f"{email} is in your team already.",
-            next_step="Nothing is left to do.",
+            message=f"{email} is already in your team.",
+            next_step="No action needed.",
         )
     # Revoked ones count too, or the site could be made to flood anybody's mailbox.
     if (
@@ -144,19 +144,17 @@ def accept_invitation(invitation: Invitation, user: User) -> Membership:
     invitation = Invitation.objects.select_for_update().get(pk=invitation.pk)
     now = timezone.now()
     if invitation.accepted_at or invitation.revoked_at or invitation.expires_at <= now:
-        raise ProblemError.of(
-            ErrorCode.TEAM_INVITATION, message="This invitation can't be accepted any more."
-        )
+        raise ProblemError.of(ErrorCode.TEAM_INVITATION, message="This invitation can no longer be accepted.")
     if not owns_verified_address(user, invitation.email):
         raise ProblemError.of(
-            ErrorCode.TEAM_INVITATION, message="This invitation was sent to another address than yours."
+            ErrorCode.TEAM_INVITATION, message="This invitation was sent to a different address."
         )
     invitation.accepted_at = now
     invitation.save(update_fields=["accepted_at"])
     membership = Membership.objects.create(team=team, user=user)
     record(user, "team.joined", team)
     notify_members(
-        team, f"{user} joined {team}", f"{user} accepted an invitation and is in your team now.", but=user
+        team, f"{user} joined {team}", f"{user} accepted an invitation and joined your team.", but=user
     )
     return membership
 
@@ -174,11 +172,11 @@ def leave(user: User) -> Team:
         raise ProblemError.of(
             ErrorCode.TEAM_MEMBER,
             message="You are the team's only owner.",
-            next_step="Hand the team over to another member first.",
+            next_step="Make another member the owner first.",
         )
     membership.delete()
     record(user, "team.left", team)
-    notify_members(team, f"{user} left {team}", f"{user} is not in your team any more.", but=user)
+    notify_members(team, f"{user} left {team}", f"{user} left your team.", but=user)
     if not others.exists():
         _release(team, user)
     return team
@@ -230,7 +228,7 @@ def hand_over(team: Team, membership_id: int, *, by: User) -> User:
     heir = _member(team, membership_id)
     if heir.user_id == by.pk:
         raise ProblemError.of(
-            ErrorCode.TEAM_MEMBER, message="You own the team already.", next_step="Choose another member."
+            ErrorCode.TEAM_MEMBER, message="You already own the team.", next_step="Choose another member."
         )
     team.memberships.filter(user=by).update(role=Role.MEMBER)
     team.memberships.filter(pk=heir.pk).update(role=Role.OWNER)
@@ -258,15 +256,15 @@ def _lock_teamless(user: User) -> None:
     if Membership.objects.filter(user=user).exists():
         raise ProblemError.of(
             ErrorCode.TEAM_MEMBER,
-            message="You are in a team already.",
-            next_step="Leave it before you create or join another one.",
+            message="You are already in a team.",
+            next_step="Leave it before creating or joining another team.",
         )
 
 
 def _lock_team_of(user: User) -> Team:
     team = Team.objects.select_for_update().filter(memberships__user=user).first()
     if team is None:
-        raise ProblemError.of(ErrorCode.TEAM_MEMBER, message="You are not in a team.")
+        raise ProblemError.of(ErrorCode.TEAM_MEMBER, message="You're not in a team.")
     return team
 
 
@@ -280,7 +278,7 @@ def _lock_team_of_owner(user: User, team: Team) -> Team:
 def _member(team: Team, membership_id: int) -> Membership:
     membership = team.memberships.select_related("user").filter(pk=membership_id).first()
     if membership is None:
-        raise ProblemError.of(ErrorCode.TEAM_MEMBER, message="This person is not in your team any more.")
+        raise ProblemError.of(ErrorCode.TEAM_MEMBER, message="This person is not in your team.")
     return membership
 
 

@@ -61,7 +61,7 @@ def _team_page(
 def create(request: UserRequest) -> HttpResponse:
     """Create a team, which the user then owns."""
     if team_of(request.user):
-        messages.info(request, "You are in a team already.")
+        messages.info(request, "You are already in a team.")
         return redirect("teams:mine")
     form = TeamForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -85,7 +85,7 @@ def edit(request: UserRequest) -> HttpResponse:
     form = TeamDetailsForm(request.POST or None, instance=membership.team)
     if request.method == "POST" and form.is_valid():
         services.update_team(membership.team, by=request.user, **form.cleaned_data)
-        messages.success(request, "The team's details are saved.")
+        messages.success(request, "The team's details have been saved.")
         return redirect("teams:mine")
     return render(request, "teams/edit.html", {"form": form, "team": membership.team})
 
@@ -104,7 +104,7 @@ def invite(request: UserRequest) -> HttpResponse:
     except ProblemError as error:
         messages.error(request, _advice(error))
     else:
-        messages.success(request, f"We have sent an invitation to {email}.")
+        messages.success(request, f"We've sent an invitation to {email}.")
     return redirect("teams:mine")
 
 
@@ -135,7 +135,7 @@ def add_key(request: UserRequest) -> HttpResponse:
         except ProblemError as error:
             form.add_error("public_key", _advice(error))
         else:
-            messages.success(request, f"The key {key.fingerprint} may sign your team's training records.")
+            messages.success(request, f"The key {key.fingerprint} can now sign your team's training records.")
             return redirect("teams:mine")
     return _team_page(request, membership, key_form=form)
 
@@ -165,7 +165,7 @@ def remove(request: UserRequest, membership_id: int) -> HttpResponse:
     except ProblemError as error:
         messages.error(request, _advice(error))
     else:
-        messages.success(request, f"{person} is not in the team any more.")
+        messages.success(request, f"{person} is no longer in the team.")
     return redirect("teams:mine")
 
 
@@ -179,7 +179,7 @@ def hand_over(request: UserRequest, membership_id: int) -> HttpResponse:
     except ProblemError as error:
         messages.error(request, _advice(error))
     else:
-        messages.success(request, f"{person} owns the team now.")
+        messages.success(request, f"{person} now owns the team.")
     return redirect("teams:mine")
 
 

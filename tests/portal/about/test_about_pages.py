@@ -68,7 +68,7 @@ class TestPrivacyNotice:
             "222 days after the last file",
             "333 days after the track closed",
             "44 days after they were written",
-            "66 days after they were given up",
+            "are kept for 66 days",
             "55 hours",
             "200 newer ones",
         ):
@@ -80,7 +80,7 @@ class TestPrivacyNotice:
         page = client.get("/about/privacy/").text
         assert "0 days" not in page
         assert page.count("<td>no limit</td>") == 3
-        assert "those that can't be, no limit" in page
+        assert "are kept without a limit" in page
 
     def test_it_names_other_sites_only_where_people_can_sign_in_with_them(
         self, client: Client, settings: Settings

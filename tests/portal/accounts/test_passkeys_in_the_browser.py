@@ -98,7 +98,7 @@ def log_in(page: Page, user: User) -> None:
 
 
 def confirm(page: Page) -> None:
-    expect(page.get_by_role("heading", name="Confirm that it is you")).to_be_visible()
+    expect(page.get_by_role("heading", name="Confirm it's you")).to_be_visible()
     look(page, "reauthenticate")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Confirm").click()

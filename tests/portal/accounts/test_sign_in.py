@@ -164,10 +164,10 @@ class TestSigningUp:
         server.emails = [{"email": "ada@example.org", "primary": True, "verified": is_verified}]
         sign_in(client, server)
         page = client.post(f"{LINKED}signup/", self.FORM, follow=True).content.decode()
-        assert "Check your mail" in page, "as for a new address"
+        assert "Check your e-mail" in page, "as for a new address"
         assert not is_logged_in(client)
         assert not SocialAccount.objects.exists()
-        assert mail.outbox[-1].subject == "[PFL-DocVQA] You have an account already"
+        assert mail.outbox[-1].subject == "[PFL-DocVQA] You already have an account"
         assert User.objects.get().check_password(PASSWORD)
 
     def test_a_weak_password_is_rejected(self, client: Client, server: OAuthServer) -> None:

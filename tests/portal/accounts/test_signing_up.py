@@ -42,7 +42,7 @@ def log_in(client: Client, email: str, password: str = PASSWORD) -> bool:
 
 def test_signing_up_ends_at_the_verification_page(client: Client) -> None:
     page = sign_up(client)
-    assert "Check your mail" in page
+    assert "Check your e-mail" in page
     user = User.objects.get()
     assert (user.email, user.name) == ("ada@example.org", "Ada Lovelace")
     assert mail.outbox[0].to == ["ada@example.org"]
@@ -76,9 +76,9 @@ def test_signing_up_twice_notifies_the_owner_and_nobody_else(client: Client) -> 
     cache.clear()
     second = sign_up(Client())
     assert User.objects.count() == 1
-    assert "Check your mail" in first
-    assert "Check your mail" in second
-    assert mail.outbox[-1].subject == "[PFL-DocVQA] You have an account already"
+    assert "Check your e-mail" in first
+    assert "Check your e-mail" in second
+    assert mail.outbox[-1].subject == "[PFL-DocVQA] You already have an account"
 
 
 def test_a_site_without_a_mail_server_says_where_its_mails_are(client: Client, settings: Settings) -> None:
@@ -125,14 +125,14 @@ def test_a_forgotten_password_is_replaced_by_the_link_in_the_mail(client: Client
     done = client.post(
         page.redirect_chain[-1][0], {"password1": "new-hill-43-y", "password2": "new-hill-43-y"}, follow=True
     )
-    assert "Your password is changed" in done.content.decode()
+    assert "Your password has been changed" in done.content.decode()
     assert log_in(Client(), "ada@example.org", "new-hill-43-y")
     assert not log_in(Client(), "ada@example.org", PASSWORD)
 
 
 def test_resetting_an_unknown_address_looks_the_same(client: Client) -> None:
     response = client.post(reverse("account_reset_password"), {"email": "nobody@example.org"}, follow=True)
-    assert "Check your mail" in response.content.decode()
+    assert "Check your e-mail" in response.content.decode()
     assert mail.outbox[-1].subject == "[PFL-DocVQA] No account with this address"
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from evaluator.messages.api import RunState, SubmissionState, TrackInfo, UploadStatus
-from portal.challenge.models import Ranking
+from evaluator.messages.api import RunState, SubmissionState, UploadStatus
 from portal.submissions import models as submissions
 from portal.uploads.models import UploadState
 
@@ -14,7 +13,6 @@ from portal.uploads.models import UploadState
         (list(RunState), submissions.RunState.values),
         (list(SubmissionState), submissions.SubmissionState.values),
         (UploadStatus.model_fields["state"].annotation.__args__, UploadState.values),
-        (TrackInfo.model_fields["ranking"].annotation.__args__, Ranking.values),
     ],
 )
 def test_the_api_knows_every_state_of_the_site(of_the_api, of_the_site):

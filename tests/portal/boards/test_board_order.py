@@ -9,12 +9,13 @@ from django.utils import timezone
 
 from evaluator.messages.jobs import Check, CheckStatus
 from portal.boards.boards import boards_of, heads_of, stored_boards
+from portal.boards.ordering import rank_if_published
 from portal.boards.ranking import Row
 from portal.boards.selection import Baselines, Selection, Sort
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, RANKINGS
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.verdict import ResultStatus
-from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user
 
 pytestmark = pytest.mark.django_db
@@ -49,8 +50,9 @@ def track(request):
             anls=random_.choice(SCORES),
             bytes_total=random_.choice(BYTES),
             epsilon=random_.choice(EPSILONS),
+            disqualified_because=random_.choice([""] * 9 + ["a reason"]),
         )
-        for reviewer in reviewers:
+        for reviewer in reviewers if track.kind.needs_proof else []:
             decision = random_.choice([*Decision, None])
             if decision is not None:
                 ProofReview.objects.create(
@@ -63,10 +65,10 @@ def track(request):
     return track
 
 
-both_rankings = pytest.mark.parametrize("track", list(Ranking), indirect=True)
+every_kind = pytest.mark.parametrize("track", RANKINGS.values(), ids=list(RANKINGS), indirect=True)
 
 
-@both_rankings
+@every_kind
 def test_the_rows_are_those_of_the_rules(track):
     (rules,), (stored,) = boards_of(track), stored_boards(track)
     assert sum(stored.counts()) == len(stored) == len(rules.rows)
@@ -75,7 +77,18 @@ def test_the_rows_are_those_of_the_rules(track):
     assert 0 < len(ranks) < len(rules.rows)
 
 
-@both_rankings
+@every_kind
+def test_a_private_run_is_told_the_rank_that_it_gets_once_it_is_public(track):
+    (board,) = boards_of(track)
+    for row in board.rows:
+        submission = Submission.objects.filter(runs=row.entry.run)
+        published = submission.get().published_at
+        submission.update(published_at=None)
+        assert rank_if_published(Run.objects.get(pk=row.entry.run)) == row.rank
+        submission.update(published_at=published)
+
+
+@every_kind
 @pytest.mark.parametrize("length", [1, 7, 50])
 def test_pages_are_slices_of_the_whole_board(track, length):
     (rules,), (stored,) = boards_of(track), stored_boards(track)
@@ -83,7 +96,7 @@ def test_pages_are_slices_of_the_whole_board(track, length):
         assert stored[start : start + length] == rules.rows[start : start + length]
 
 
-@both_rankings
+@every_kind
 def test_heads_and_the_rows_of_a_team_have_the_ranks_among_all(track):
     (rules,), (stored,) = boards_of(track), stored_boards(track)
     assert heads_of([stored], 5) == [rules.rows[:5]]
@@ -93,7 +106,7 @@ def test_heads_and_the_rows_of_a_team_have_the_ranks_among_all(track):
         assert stored.ranked(selection, 0, 99) + stored.unranked(selection, 0, 99) == own
 
 
-@both_rankings
+@every_kind
 def test_filters_leave_the_ranks_as_they_are(track):
     (rules,), (stored,) = boards_of(track), stored_boards(track)
     ranked = [row for row in rules.rows if row.rank]
@@ -114,7 +127,7 @@ def test_filters_leave_the_ranks_as_they_are(track):
         assert stored.counts(selection)[0] == len(ranks)
 
 
-@both_rankings
+@every_kind
 def test_the_best_of_each_team_is_its_first_row(track):
     (rules,), (stored,) = boards_of(track), stored_boards(track)
     first = {row.entry.team: row.rank for row in reversed(rules.rows) if row.rank}
@@ -123,7 +136,7 @@ def test_the_best_of_each_team_is_its_first_row(track):
     assert stored.counts(Selection(best=True))[0] == len(best) == len(first)
 
 
-@pytest.mark.parametrize("track", [Ranking.ANLS], indirect=True)
+@pytest.mark.parametrize("track", [BEST_ANLS_AT_BUDGET], indirect=True)
 @pytest.mark.parametrize(
     ("sort", "key"),
     [
@@ -142,7 +155,7 @@ def test_another_order_keeps_every_row_and_its_rank(track, sort, key):
 
 
 def test_flagged_checks_are_counted_without_loading_the_checks():
-    track = make_track(Ranking.ANLS, budgets=[BUDGET])
+    track = make_track(BEST_ANLS_AT_BUDGET, budgets=[BUDGET])
     for flagged in range(3):
         statuses = [CheckStatus.FLAGGED] * flagged + [CheckStatus.PASSED, CheckStatus.NO_POWER]
         checks = [

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from portal.audit.versions import boards_changed
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from portal.evaluation.models import Examination
 from portal.pages import track as track_page
 from portal.submissions.models import RunState, SubmissionState
@@ -33,7 +33,7 @@ LONG_AGO = timezone.now() - timedelta(days=30)
 
 @pytest.fixture
 def track():
-    track = make_track(Ranking.BYTES, slug="communication", name="Communication", anls_threshold=0.5)
+    track = make_track(FEWEST_BYTES, slug="communication", name="Communication", anls_threshold=0.5)
     for number in range(5):
         add_run(track, number)
     return track
@@ -41,7 +41,7 @@ def track():
 
 @pytest.fixture
 def private_track():
-    track = make_track(Ranking.ANLS, slug="privacy", name="Privacy", budgets=[1, 4])
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="privacy", name="Privacy", budgets=[1, 4])
     for number in range(3):
         add_run(track, number, budget=4.0, epsilon=3.0, anls=0.9 - number / 10)
     return track
@@ -153,7 +153,7 @@ class TestPages:
         ],
     )
     def test_days_of_submission_are_a_filter_that_keeps_the_ranks(self, client, query, methods):
-        track = make_track(Ranking.BYTES, slug="dated", anls_threshold=0.5)
+        track = make_track(FEWEST_BYTES, slug="dated", anls_threshold=0.5)
         for number, at in enumerate(["2026-03-01T23:59Z", "2026-03-02T23:59Z", "2026-03-03T00:00Z"]):
             run = add_run(track, number)
             type(run.submission).objects.filter(pk=run.submission_id).update(submitted_at=at)

@@ -12,7 +12,7 @@ from huggingface_hub import parse_eval_result_entries
 from jsonschema_rs import Draft202012Validator
 
 from portal.audit.versions import boards_changed
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import (
     change_results,
@@ -29,7 +29,7 @@ ATOM = "{http://www.w3.org/2005/Atom}"
 
 @pytest.fixture
 def track():
-    return make_track(Ranking.ANLS, slug="privacy", name="Privacy", budgets=[1, 4], required_reviews=1)
+    return make_track(BEST_ANLS_AT_BUDGET, slug="privacy", name="Privacy", budgets=[1, 4], required_reviews=1)
 
 
 @pytest.fixture

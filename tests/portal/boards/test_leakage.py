@@ -6,7 +6,7 @@ import pytest
 
 from evaluator.accounting.bounds import MembershipBounds, TruePositiveRate
 from evaluator.messages.leakage import Leakage
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import make_run, make_submission, make_track
 
@@ -23,7 +23,7 @@ def add(track, title, **fields):
 
 @pytest.fixture
 def track():
-    track = make_track(Ranking.BYTES, slug="bytes", anls_threshold=0.5, leakage_set="red-team")
+    track = make_track(FEWEST_BYTES, slug="bytes", anls_threshold=0.5, leakage_set="red-team")
     add(track, "Leaky", bytes_total=1000, anls=0.9, leakage=FOUND)
     add(track, "Tight", bytes_total=2000, anls=0.9, leakage=NOTHING)
     add(track, "New", bytes_total=3000, anls=0.9)
@@ -61,7 +61,7 @@ def test_files_carry_it(client, track):
 
 
 def test_a_private_method_shows_what_was_measured_below_what_its_epsilon_allows(client):
-    track = make_track(Ranking.ANLS, slug="private", leakage_set="red-team")
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="private", leakage_set="red-team")
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
     for budget, epsilon, most, leakage in ((1, 0.9, 0.6, NOTHING), (8, 7.9, 0.95, FOUND)):
         bounds = MembershipBounds(
@@ -92,5 +92,5 @@ def test_a_private_method_shows_what_was_measured_below_what_its_epsilon_allows(
 
 
 def test_a_method_that_was_not_measured_has_no_section(client):
-    run = add(make_track(Ranking.BYTES, leakage_set="red-team"), "New", anls=0.9, bytes_total=1)
+    run = add(make_track(FEWEST_BYTES, leakage_set="red-team"), "New", anls=0.9, bytes_total=1)
     assert 'id="leaks"' not in client.get(run.submission.get_absolute_url()).content.decode()

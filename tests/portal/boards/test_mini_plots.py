@@ -7,7 +7,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from portal.challenge.models import Ranking, Track
+from portal.challenge.models import Track
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import make_run, make_submission, make_track
 
@@ -37,7 +38,7 @@ def label(svg: str) -> str:
 
 
 def test_a_card_by_bytes_has_a_dot_for_each_run_and_the_threshold(client: Client) -> None:
-    track = make_track(Ranking.BYTES, slug="bytes", anls_threshold=0.8)
+    track = make_track(FEWEST_BYTES, slug="bytes", anls_threshold=0.8)
     for size in range(1, 31):
         add(track, bytes_total=1000 * size, anls=0.9)
     for address in ("/", "/leaderboard/"):
@@ -50,7 +51,7 @@ def test_a_card_by_bytes_has_a_dot_for_each_run_and_the_threshold(client: Client
 
 
 def test_runs_below_the_threshold_and_without_bytes_are_drawn_too(client: Client) -> None:
-    track = make_track(Ranking.BYTES, slug="bytes", anls_threshold=0.8)
+    track = make_track(FEWEST_BYTES, slug="bytes", anls_threshold=0.8)
     add(track, bytes_total=5000, anls=0.85)
     add(track, bytes_total=0, anls=0.12345678)
     (figure,) = figures(client.get("/").text)
@@ -61,7 +62,7 @@ def test_runs_below_the_threshold_and_without_bytes_are_drawn_too(client: Client
 
 
 def test_a_card_of_a_private_track_has_the_best_score_of_each_budget(client: Client) -> None:
-    track = make_track(Ranking.ANLS, slug="private", budgets=[1, 4, 8])
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4, 8])
     add(track, budget=1.0, epsilon=0.9, anls=0.41239)
     add(track, budget=1.0, epsilon=0.9, anls=0.3)
     add(track, budget=8.0, epsilon=7.9, anls=0.6)
@@ -72,7 +73,7 @@ def test_a_card_of_a_private_track_has_the_best_score_of_each_budget(client: Cli
 
 
 def test_tabs_show_the_first_scores_of_each_budget_on_one_axis(client: Client) -> None:
-    track = make_track(Ranking.ANLS, slug="private", budgets=[1, 4, 8])
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4, 8])
     for day, score in enumerate((0.2, 0.1, 0.51239, 0.3)):
         add(track, day, budget=4.0, epsilon=3.9, anls=score)
     add(track, 5, budget=4.0, epsilon=4.1, anls=0.9)
@@ -91,7 +92,7 @@ def test_tabs_show_the_first_scores_of_each_budget_on_one_axis(client: Client) -
 
 
 def test_where_nothing_has_a_score_nothing_is_drawn(client: Client) -> None:
-    make_track(Ranking.BYTES, slug="bytes")
-    make_track(Ranking.ANLS, slug="private", budgets=[1, 4])
+    make_track(FEWEST_BYTES, slug="bytes")
+    make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4])
     assert not figures(client.get("/").text)
     assert "mini-tab" not in client.get("/leaderboard/private/").text

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from portal.audit.versions import boards_changed
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import make_run, make_submission, make_track, make_user
@@ -36,7 +36,7 @@ def hollow(html):
 
 @pytest.fixture
 def track():
-    track = make_track(Ranking.BYTES, slug="bytes", anls_threshold=0.8)
+    track = make_track(FEWEST_BYTES, slug="bytes", anls_threshold=0.8)
     add(track, "Small", day=2, bytes_total=1000, anls=0.81)
     add(track, "Good", day=1, bytes_total=10_000, anls=0.9)
     add(track, "Worse", day=0, bytes_total=20_000, anls=0.85)
@@ -89,7 +89,7 @@ def test_a_run_that_sent_nothing_is_at_the_left_end_apart_from_the_others(client
 
 
 def test_where_all_sent_nothing_there_is_a_plot_all_the_same(client):
-    alone = make_track(Ranking.BYTES, slug="silent", anls_threshold=0.8)
+    alone = make_track(FEWEST_BYTES, slug="silent", anls_threshold=0.8)
     add(alone, "Untrained", bytes_total=0, anls=0.85)
     assert ">0 bytes</text>" in client.get("/leaderboard/silent/").text
     assert ">0 bytes</text>" in client.get("/leaderboard/silent/progress/").text
@@ -113,7 +113,7 @@ def test_of_equal_scores_the_front_has_the_one_with_fewer_bytes(client, track):
 
 
 def test_the_score_without_privacy_is_that_of_the_track_with_the_same_test_set(client, track):
-    private = make_track(Ranking.ANLS, slug="private", budgets=[1, 4])
+    private = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4])
     add(private, "One", budget=1.0, epsilon=0.9, anls=0.4)
     add(private, "Two", budget=4.0, epsilon=3.9, anls=0.6)
     html = client.get("/leaderboard/private/").text
@@ -131,7 +131,7 @@ def test_the_score_without_privacy_is_that_of_the_track_with_the_same_test_set(c
 
 
 def test_marks_are_filled_when_verified_and_hollow_under_review(client):
-    track = make_track(Ranking.ANLS, slug="private", budgets=[1, 4], required_reviews=2)
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4], required_reviews=2)
     add(track, "Open", budget=1.0, epsilon=0.9, anls=0.4)
     checked = add(track, "Checked", budget=1.0, epsilon=0.9, anls=0.3).submission
     html = client.get("/leaderboard/private/").text
@@ -154,8 +154,8 @@ def test_marks_are_filled_when_verified_and_hollow_under_review(client):
 
 
 def test_nothing_is_plotted_where_there_is_nothing(client):
-    make_track(Ranking.BYTES, slug="empty")
-    make_track(Ranking.ANLS, slug="private")
+    make_track(FEWEST_BYTES, slug="empty")
+    make_track(BEST_ANLS_AT_BUDGET, slug="private")
     for address in ("/leaderboard/empty/", "/leaderboard/private/", "/leaderboard/empty/progress/"):
         assert "<figure" not in client.get(address).text
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 from portal.boards.history import ranks_before, record_ranks
 from portal.boards.models import RankRecord
 from portal.celery import RANKS_TASK, app
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import withdraw
 from tests.portal.factories import change_results, make_run, make_submission, make_track, owner_of
@@ -21,7 +21,7 @@ WEEK = timedelta(days=7)
 
 @pytest.fixture
 def track():
-    return make_track(Ranking.BYTES, slug="bytes", anls_threshold=0.5)
+    return make_track(FEWEST_BYTES, slug="bytes", anls_threshold=0.5)
 
 
 def add(track, title, **fields):
@@ -66,7 +66,7 @@ class TestRecording:
         assert record_ranks(TODAY) == 0
 
     def test_each_budget_has_ranks_of_its_own(self):
-        track = make_track(Ranking.ANLS, budgets=[1, 4])
+        track = make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4])
         submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
         runs = [make_run(submission, state=RunState.SCORED, budget=b, epsilon=0.5) for b in (1.0, 4.0)]
         assert record_ranks(TODAY) == 2

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.messages.results import RunResults
-from portal.boards.ranking import Entry, Row, rank_by_anls, rank_by_bytes
+from portal.boards.ranking import Entry, Row, rank
+from portal.challenge.rankings import BEST_ANLS, BEST_ANLS_AT_BUDGET, FEWEST_BYTES, RANKINGS
 from portal.reviews.verdict import ResultStatus
 from portal.ui.rounding import rounded_down, rounded_up
 
@@ -31,6 +32,14 @@ def entry(number: int = 0, **fields: Any) -> Entry:
     return Entry(**{**defaults, **fields})
 
 
+def rank_by_bytes(entries: list[Entry], threshold: float) -> list[Row]:
+    return rank(entries, FEWEST_BYTES, {"anls_threshold": threshold})
+
+
+def rank_by_anls(entries: list[Entry], budget: float) -> list[Row]:
+    return rank(entries, BEST_ANLS_AT_BUDGET, {"budget": budget})
+
+
 def ranks(rows: list[Row]) -> list[tuple[int, int | None]]:
     return [(row.entry.run.int, row.rank) for row in rows]
 
@@ -48,9 +57,8 @@ entries = st.lists(
     ),
     unique_by=lambda made: made.run,
 )
-both_rules = st.sampled_from(
-    [lambda made: rank_by_bytes(made, THRESHOLD), lambda made: rank_by_anls(made, BUDGET)]
-)
+LIMITS = {"anls_threshold": THRESHOLD, "budget": BUDGET}
+kinds = st.sampled_from(list(RANKINGS.values()))
 
 
 class TestBytes:
@@ -98,23 +106,36 @@ class TestAnls:
         assert rank_by_anls([entry(status=ResultStatus.PROVISIONAL)], 4)[0].rank == 1
 
 
+def test_fewer_bytes_break_ties_of_scores_and_higher_scores_ties_of_bytes():
+    tied = [entry(1, anls=0.9, bytes_total=20), entry(2, anls=0.9, bytes_total=10)]
+    assert ranks(rank_by_anls(tied, 4)) == ranks(rank(tied, BEST_ANLS, {})) == [(2, 1), (1, 2)]
+    tied = [entry(1, anls=0.85, bytes_total=10), entry(2, anls=0.9, bytes_total=10)]
+    assert ranks(rank_by_bytes(tied, 0.8)) == [(2, 1), (1, 2)]
+
+
+def test_without_a_constraint_every_score_ranks():
+    rows = rank([entry(1, anls=0.0, epsilon=None), entry(2, anls=1e-4), entry(3, anls=None)], BEST_ANLS, {})
+    assert ranks(rows) == [(2, 1), (1, 2), (3, None)]
+    assert rows[2].reason == "ANLS is missing"
+
+
 def test_of_equal_results_the_earlier_comes_first():
     later, earlier = entry(1, submitted_at=NOON), entry(2, submitted_at=NOON - timedelta(seconds=1))
     assert ranks(rank_by_bytes([later, earlier], 0.8)) == [(2, 1), (1, 2)]
     assert ranks(rank_by_anls([later, earlier], 4)) == [(2, 1), (1, 2)]
 
 
-@given(entries, both_rules, st.randoms())
-def test_the_order_in_which_entries_come_makes_no_difference(made, rank, random):
+@given(entries, kinds, st.randoms())
+def test_the_order_in_which_entries_come_makes_no_difference(made, kind, random):
     shuffled = list(made)
     random.shuffle(shuffled)
     # The text of a NaN compares equal to itself, the value doesn't.
-    assert list(map(repr, rank(shuffled))) == list(map(repr, rank(made)))
+    assert list(map(repr, rank(shuffled, kind, LIMITS))) == list(map(repr, rank(made, kind, LIMITS)))
 
 
-@given(entries, both_rules)
-def test_every_entry_becomes_one_row_and_ranks_count_from_one_above_the_unranked(made, rank):
-    rows = rank(made)
+@given(entries, kinds)
+def test_every_entry_becomes_one_row_and_ranks_count_from_one_above_the_unranked(made, kind):
+    rows = rank(made, kind, LIMITS)
     ranked = [row for row in rows if row.rank is not None]
     assert sorted(row.entry.run for row in rows) == sorted(one.run for one in made)
     assert [row.rank for row in rows] == [*range(1, len(ranked) + 1), *[None] * (len(rows) - len(ranked))]
@@ -145,17 +166,17 @@ def test_ranked_by_anls_means_within_budget_and_in_order(made):
     assert not any(one.status is ResultStatus.REJECTED for one in ranked)
 
 
-@given(entries.filter(bool), st.floats(0, 0.5), both_rules)
-def test_a_better_score_never_costs_a_rank(made, gain, rank):
-    before = {row.entry.run: row.rank for row in rank(made)}
+@given(entries.filter(bool), st.floats(0, 0.5), kinds)
+def test_a_better_score_never_costs_a_rank(made, gain, kind):
+    before = {row.entry.run: row.rank for row in rank(made, kind, LIMITS)}
     first = made[0]
     if before[first.run] is None:
         return
     results = first.results
     gains = {"anls": results.anls + gain, "bytes_total": max(0, (results.bytes_total or 0) - 1)}
     better = replace(first, results=results.model_copy(update=gains))
-    after = {row.entry.run: row.rank for row in rank([better, *made[1:]])}
-    assert after[first.run] <= before[first.run]
+    after = {row.entry.run: row.rank or 0 for row in rank([better, *made[1:]], kind, LIMITS)}
+    assert 1 <= after[first.run] <= (before[first.run] or 0)
 
 
 @given(st.floats(min_value=1e-9, max_value=1e12))

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from django.core.management import CommandError, call_command
 
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import make_phase, make_run, make_submission, make_track
 
@@ -24,12 +24,12 @@ def add(track, title, budget=None, **fields):
 
 @pytest.fixture
 def snapshot(tmp_path):
-    bytes_track = make_track(Ranking.BYTES, slug="bytes", anls_threshold=0.8242, data_sha256="5ec7" * 16)
+    bytes_track = make_track(FEWEST_BYTES, slug="bytes", anls_threshold=0.8242, data_sha256="5ec7" * 16)
     add(bytes_track, "Small", bytes_total=10, anls=0.82421234, anls_low=0.8111222, anls_high=0.83)
     add(bytes_track, "Big", bytes_total=30)
     add(bytes_track, "Weak", bytes_total=5, anls=0.82419)
     add(bytes_track, "Forged", bytes_total=4, anls=0.8, disqualified_because="The log is forged.")
-    private = make_track(Ranking.ANLS, slug="private", budgets=[4])
+    private = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[4])
     add(private, "Good", 4.0, epsilon=3.9, anls=0.61234)
     add(private, "Later", 4.0, epsilon=3.9, anls=0.61239)
     add(private, "Over", 4.0, epsilon=4.1)

@@ -6,7 +6,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from portal.audit.models import AuditEntry
-from portal.challenge.models import Phase, Ranking, Track
+from portal.challenge.models import Phase, Track
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from tests.portal.factories import make_submission
 
 pytestmark = pytest.mark.django_db
@@ -32,9 +33,9 @@ def entry(**fields: object) -> dict[str, object]:
 def test_the_tracks_of_the_competition_follow_its_rules() -> None:
     load()
     first, second = Track.objects.all()
-    assert (first.slug, first.name, first.ranking) == ("track-1", "Communication-efficient FL", Ranking.BYTES)
+    assert (first.slug, first.name, first.kind) == ("track-1", "Communication-efficient FL", FEWEST_BYTES)
     assert (first.anls_threshold, first.reference, first.test_set) == (0.8242, "vt5-base", "pfl-docvqa")
-    assert (second.slug, second.ranking) == ("track-2", Ranking.ANLS)
+    assert (second.slug, second.kind) == ("track-2", BEST_ANLS_AT_BUDGET)
     assert (second.name, second.budgets, second.delta) == (
         "Provider-level differential privacy",
         [1, 4, 8],

@@ -5,27 +5,30 @@ from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 from evaluator.messages.jobs import ArtifactKind
-from portal.challenge.models import Ranking, Track, validate_patterns
+from portal.challenge.models import Track, validate_patterns
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 
 
 def test_a_bytes_track_has_one_run_without_a_budget() -> None:
-    track = Track(ranking=Ranking.BYTES, reference="vt5-tiny", test_set="demo")
+    track = Track(ranking=FEWEST_BYTES.key, reference="vt5-tiny", test_set="demo")
     assert track.run_budgets() == [None]
-    assert ArtifactKind.TRAINING_RECORD not in track.run_artifacts()
+    assert ArtifactKind.TRAINING_RECORD not in track.kind.run_artifacts
     assert track.rules(None).privacy is None
 
 
 def test_a_private_track_has_a_run_for_each_budget_and_asks_for_records() -> None:
-    track = Track(ranking=Ranking.ANLS, reference="vt5-tiny", test_set="demo", budgets=[1, 4], delta=1e-6)
+    track = Track(
+        ranking=BEST_ANLS_AT_BUDGET.key, reference="vt5-tiny", test_set="demo", budgets=[1, 4], delta=1e-6
+    )
     assert track.run_budgets() == [1.0, 4.0]
-    assert {ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX} <= set(track.run_artifacts())
+    assert {ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX} <= set(track.kind.run_artifacts)
     privacy = track.rules(4.0).privacy
     assert privacy is not None
     assert (privacy.epsilon, privacy.delta) == (4.0, 1e-6)
 
 
 def test_the_two_stage_rule_and_pld_decide_unless_the_track_says_otherwise() -> None:
-    track = Track(ranking=Ranking.ANLS, reference="vt5-tiny", test_set="demo")
+    track = Track(ranking=BEST_ANLS_AT_BUDGET.key, reference="vt5-tiny", test_set="demo")
     privacy = track.rules(4.0).privacy
     assert privacy is not None
     assert (privacy.sampling_rule, privacy.accountant) == (SamplingRule.TWO_STAGE, Accountant.PLD)
@@ -38,7 +41,7 @@ def test_the_two_stage_rule_and_pld_decide_unless_the_track_says_otherwise() -> 
 
 
 def test_every_tensor_may_change_unless_the_track_says_otherwise() -> None:
-    track = Track(reference="vt5-tiny", test_set="demo")
+    track = Track(ranking=FEWEST_BYTES.key, reference="vt5-tiny", test_set="demo")
     assert track.rules(None).trainable == []
     track.trainable = "  *.bias \n\n\tlanguage_backbone.*\r\n"
     assert track.rules(None).trainable == ["*.bias", "language_backbone.*"]

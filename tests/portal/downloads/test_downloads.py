@@ -55,14 +55,14 @@ def test_where_the_kit_is_stated_with_or_without_its_wheel(
 ) -> None:
     settings.SOURCE_URL = ""
     page = client.get("/data/").text
-    assert "This site offers no wheel" in page
+    assert "from the source repository" in page
     assert "in a clone of the repository" in page
     wheel = tmp_path / "pfl_docvqa_benchmark-1.0-py3-none-any.whl"
     wheel.write_bytes(b"wheel")
     call_command("add_download", wheel, "--kind", "kit", "--title", "Starter kit", "--license", "Apache-2.0")
     download = Download.objects.get(kind="kit")
     page = client.get("/data/").text
-    assert "This site offers no wheel" not in page
+    assert "from the source repository" not in page
     assert f"{settings.SITE_URL}{download.get_absolute_url()}&quot;" in page
 
 

@@ -41,7 +41,7 @@ def test_a_notification_is_on_the_site_and_in_a_mail(ada: User) -> None:
     (sent,) = mail.outbox
     assert (sent.to, sent.subject) == (["ada@example.org"], "[PFL-DocVQA] FedAvg is scored")
     assert sent.body.startswith(
-        f"ANLS 0.9.\n\n{settings.SITE_URL}/submissions/\n\n-- \nWhy this mail: Results of your team."
+        f"ANLS 0.9.\n\n{settings.SITE_URL}/submissions/\n\n-- \nYou receive this because “Results of your team” is on."
     )
 
 
@@ -50,7 +50,7 @@ def test_a_mail_has_the_headers_by_which_mail_programs_end_it(ada: User) -> None
     headers = mail.outbox[0].extra_headers
     (address,) = re.findall(r"^<(http\S+)>$", headers["List-Unsubscribe"])
     assert headers["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
-    assert f"No more mails of this kind: {address}\n" in mail.outbox[0].body
+    assert f"Unsubscribe: {address}\n" in mail.outbox[0].body
 
 
 def test_the_link_ends_mails_of_its_kind_without_a_session_as_often_as_it_is_posted(ada: User) -> None:
@@ -60,7 +60,7 @@ def test_the_link_ends_mails_of_its_kind_without_a_session_as_often_as_it_is_pos
     for _ in range(2):
         response = program.post(address, {"List-Unsubscribe": "One-Click"})
         assert response.status_code == 200
-        assert "No more mails of this kind" in response.content.decode()
+        assert "unsubscribed" in response.content.decode()
     write(ada)
     write(ada, kind=Kind.PROOFS)
     assert [sent.subject for sent in mail.outbox] == ["[PFL-DocVQA] FedAvg is scored"] * 2
@@ -72,7 +72,7 @@ def test_the_link_ends_mails_of_its_kind_without_a_session_as_often_as_it_is_pos
 
 def test_looking_at_the_link_changes_nothing_and_asks(ada: User) -> None:
     page = Client().get(link(ada))
-    assert "Stop these mails?" in page.content.decode()
+    assert "Unsubscribe?" in page.content.decode()
     assert "ada@example.org" not in page.content.decode()
     assert page["Cache-Control"].endswith("no-store, private") or "no-store" in page["Cache-Control"]
     assert not MailTurnedOff.objects.exists()

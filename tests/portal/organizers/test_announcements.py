@@ -46,7 +46,7 @@ def test_a_confirmed_announcement_is_mailed_to_each_and_audited(client: Client, 
 def test_an_announcement_that_would_reach_others_by_now_is_shown_again(client: Client, organizer) -> None:
     make_team(make_person())
     page = client.post(PAGE, {**MAIL, "seen": "7"}).content.decode()
-    assert "Meanwhile the number of recipients has changed." in page
+    assert "The number of recipients has changed in the meantime" in page
     assert mail.outbox == []
 
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, Outcome, Step
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
 from portal.mail.models import OutgoingMail
 from portal.submissions.models import RunState, SubmissionState
@@ -133,7 +133,7 @@ def test_workers_show_their_heartbeat_and_what_they_run(client: Client, organize
 def test_overdue_proofs_and_flagged_checks_are_listed_except_where_one_competes(
     client: Client, organizer
 ) -> None:
-    track = make_track(Ranking.ANLS)
+    track = make_track(BEST_ANLS_AT_BUDGET)
     long_ago = timezone.now() - timedelta(days=20)
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED, submitted_at=long_ago)
     flagged = Check(id="C1", status=CheckStatus.FLAGGED)

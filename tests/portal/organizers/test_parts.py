@@ -99,7 +99,7 @@ def test_without_confirmation_or_with_another_effect_by_now_nothing_is_revealed(
     assert "Nothing was revealed." in unconfirmed
     assert 'value="As announced."' in unconfirmed
     add_run(track, "Late", 4, 0.8, 0.3)
-    assert "the effect has changed" in confirm(client, text).text
+    assert "The effect has changed" in confirm(client, text).text
     assert models.TestSet.objects.get().revealed_at is None
 
 
@@ -120,7 +120,7 @@ def test_whoever_competes_sees_no_private_score_of_the_track(client: Client, org
     # The mean of all differences, and whose rank changes, would give them away.
     assert "with the mean, and" in text
     assert "loses its rank" not in text
-    assert "isn’t shown to you" in text
+    assert "Rank changes are hidden" in text
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_phase_is_added_noted_publicly_and_audited(client: Client, organizer, 
     )
     page = confirmed(client, "/organize/tracks/track/phases/add/", data)
     assert "Phase “Final” added." in page
-    assert "Whether teams can submit now doesn&#x27;t change." in page
+    assert "This doesn&#x27;t change whether teams can submit." in page
     assert [phase.name for phase in track.phases.all()] == ["Submissions", "Final"]
     shown = client.get("/tracks/track/").text
     assert "Phase “Final” added." in shown
@@ -126,7 +126,7 @@ def test_rules_that_become_stricter_say_which_drafts_they_stop(client: Client, o
     page = client.post(address(phase), data).text
     assert "1 draft can’t be submitted as private in this phase." in page
     assert "1 draft can’t be submitted anonymously in this phase." in page
-    assert "What is public stays public" in page
+    assert "Public submissions stay public" in page
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_rules_that_become_stricter_say_which_drafts_they_stop(client: Client, o
     [
         ({"ends_at": "2030-02-01 00:00"}, "overlap"),
         ({"starts_at": "2030-02-01 00:00", "ends_at": "2030-01-01 00:00"}, "ends before it starts"),
-        ({"name": "Later"}, "The track has a phase of this name."),
+        ({"name": "Later"}, "The track already has a phase with this name."),
         ({"submissions_per_day": 0}, "greater than or equal to 1"),
         ({"results": "never"}, "Select a valid choice"),
     ],

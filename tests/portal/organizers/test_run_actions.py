@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from portal.audit.models import AuditEntry
 from portal.boards.boards import boards_of, stored_boards
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import mark_baseline
 from portal.teams.models import PastMembership
@@ -32,7 +32,7 @@ def run():
     )
 
 
-@pytest.mark.parametrize(("ranking", "budget"), [(Ranking.BYTES, None), (Ranking.ANLS, 1.0)])
+@pytest.mark.parametrize(("ranking", "budget"), [(FEWEST_BYTES, None), (BEST_ANLS_AT_BUDGET, 1.0)])
 def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
     client: Client, organizer, ranking, budget
 ) -> None:
@@ -72,7 +72,7 @@ def test_a_run_is_evaluated_again(client: Client, organizer, run) -> None:
     run.refresh_from_db()
     assert run.state == RunState.QUEUED
     again = client.post(f"/organize/runs/{run.pk}/evaluate/", {"confirmed": "yes"}, follow=True)
-    assert "Its evaluation is not over." in again.content.decode()
+    assert "The evaluation is still in progress." in again.content.decode()
 
 
 def test_a_slot_is_given_back_once(client: Client, organizer, run) -> None:
@@ -84,7 +84,7 @@ def test_a_slot_is_given_back_once(client: Client, organizer, run) -> None:
 @pytest.mark.parametrize("action", ["evaluate", "refund"])
 def test_what_cannot_be_undone_needs_a_confirmation(client: Client, organizer, run, action) -> None:
     page = client.post(f"/organize/runs/{run.pk}/{action}/", follow=True).content.decode()
-    assert "Nothing is changed" in page
+    assert "Nothing was changed" in page
     run.refresh_from_db()
     assert (run.state, run.submission.refunded_at) == (RunState.SCORED, None)
 

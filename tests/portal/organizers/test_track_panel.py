@@ -6,7 +6,8 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.audit.models import AuditEntry
-from portal.challenge.models import Ranking, RuleChange
+from portal.challenge.models import RuleChange
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.organizers.track_changes import quota_sentence
 from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState, SubmissionState
@@ -78,7 +79,7 @@ def test_a_change_whose_effect_is_another_by_now_is_shown_again(client: Client, 
 
 @pytest.fixture
 def private_track():
-    track = make_track(Ranking.ANLS, budgets=[1, 4], required_reviews=2)
+    track = make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4], required_reviews=2)
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
     make_run(submission, state=RunState.SCORED, budget=4.0, epsilon=3.9)
     ProofReview.objects.create(
@@ -99,14 +100,14 @@ def test_fewer_reviews_say_what_becomes_verified(client: Client, organizer, priv
     private_track.refresh_from_db()
     assert private_track.required_reviews == 1
     note = RuleChange.objects.get().text
-    assert note == "Accepting reviewers that make a result verified: 2 → 1."
+    assert note == "Accepting reviewers required for a verified result: 2 → 1."
 
 
 def test_another_list_of_budgets_says_which_boards_come_and_go(client: Client, organizer, private_track):
     address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"budgets": "[1, 2]"}
     page = client.post(address, data).content.decode()
     assert "The board at ε\xa0=\xa02 (0 runs, 0 with a rank) appears." in page
-    assert "The board at ε\xa0=\xa04 (1 run, 1 with a rank) disappears; its results stay stored." in page
+    assert "The board at ε\xa0=\xa04 (1 run, 1 with a rank) will be removed; its results are kept." in page
     assert "1 run of drafts must be removed" in page
     confirmed(client, address, data)
     private_track.refresh_from_db()
@@ -138,7 +139,7 @@ def test_a_smaller_quota_says_how_many_teams_have_no_slot_left() -> None:
 
 
 def test_a_track_with_budgets_has_no_threshold_to_change(client: Client, organizer) -> None:
-    track = make_track(Ranking.ANLS)
+    track = make_track(BEST_ANLS_AT_BUDGET)
     assert "anls_threshold" not in client.get(f"/organize/tracks/{track.slug}/").content.decode()
 
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from portal.boards.uncertainty import difference
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.pages.comparison import bytes_in_words
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import make_run, make_submission, make_track
@@ -41,7 +41,7 @@ def test_bytes_are_compared_by_their_ratio(first, second, words):
 
 @pytest.fixture
 def track(db):
-    return make_track(Ranking.ANLS, slug="privacy", budgets=[1, 4])
+    return make_track(BEST_ANLS_AT_BUDGET, slug="privacy", budgets=[1, 4])
 
 
 def add(track, title, budget, submission=None, **results):
@@ -92,7 +92,7 @@ def test_what_is_on_no_board_of_the_track_is_not_found(client, track):
     withdrawn = add(track, "Gone", 1.0)
     withdrawn.state = SubmissionState.WITHDRAWN
     withdrawn.save()
-    foreign = add(make_track(Ranking.ANLS, budgets=[1.0]), "Foreign", 1.0)
+    foreign = add(make_track(BEST_ANLS_AT_BUDGET, budgets=[1.0]), "Foreign", 1.0)
     for other in (draft.pk, withdrawn.pk, foreign.pk, uuid4(), "nonsense"):
         assert client.get(ADDRESS, {"method": [one.pk, other]}).status_code == 404
     assert client.get("/leaderboard/missing/compare/").status_code == 404

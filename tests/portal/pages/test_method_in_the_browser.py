@@ -5,7 +5,7 @@ from django.contrib.staticfiles import finders
 from django.test import Client
 from playwright.sync_api import Route, expect
 
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import make_run, make_submission, make_track
 from tests.services.chromium import Chromium
@@ -24,7 +24,7 @@ def answer_static_files(route: Route) -> None:
 
 
 def test_a_link_to_the_evidence_of_a_run_unfolds_it(client: Client) -> None:
-    track = make_track(Ranking.ANLS, slug="private", budgets=[1, 4])
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4])
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
     one, four = (
         make_run(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import change_results, make_run, make_submission, make_track
 
@@ -16,7 +16,7 @@ TYPES = [
 
 @pytest.fixture
 def submission():
-    track = make_track(Ranking.ANLS, slug="privacy", budgets=[1, 4])
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="privacy", budgets=[1, 4])
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
     make_run(submission, state=RunState.SCORED, budget=1.0, epsilon=0.9, question_types=TYPES[:1])
     make_run(submission, state=RunState.SCORED, budget=4.0, epsilon=3.9, question_types=TYPES)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from evaluator.accounting.accountant import Accountant
 from portal.audit.versions import boards_changed
 from portal.boards.boards import boards_of
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from portal.downloads.models import Download, Kind
 from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState, SubmissionState
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def bytes_track():
-    return make_track(Ranking.BYTES, slug="communication", name="Communication", anls_threshold=0.8)
+    return make_track(FEWEST_BYTES, slug="communication", name="Communication", anls_threshold=0.8)
 
 
 @pytest.fixture
 def private_track():
-    return make_track(Ranking.ANLS, slug="privacy", name="Privacy", budgets=[1, 4], required_reviews=1)
+    return make_track(BEST_ANLS_AT_BUDGET, slug="privacy", name="Privacy", budgets=[1, 4], required_reviews=1)
 
 
 def add_run(track, title="Method", *, budget=None, team=None, **fields):

@@ -91,7 +91,7 @@ def test_who_has_a_conflict_or_has_decided_is_not_offered(submission, reviewer, 
         with pytest.raises(ValidationError, match="another reviewer"):
             assign(submission, other, day(), actor=organizer)
     accept(submission, reviewer)
-    with pytest.raises(ValidationError, match="decided already"):
+    with pytest.raises(ValidationError, match="already decided"):
         assign(submission, reviewer, day(), actor=organizer)
 
 
@@ -112,4 +112,14 @@ def test_only_organizers_without_a_conflict_assign_others(client, submission, re
     Membership.objects.create(team=submission.team, user=organizer)
     client.force_login(organizer)
     assert client.get(address(submission)).status_code == 403
+    assert not ProofReview.objects.exists()
+
+
+def test_a_reviewer_with_a_conflict_takes_no_proof_and_reads_why(client, submission, reviewer):
+    Membership.objects.create(team=submission.team, user=reviewer)
+    with pytest.raises(PermissionDenied, match="member of the submitting team"):
+        assign(submission, reviewer, day(), actor=reviewer)
+    client.force_login(reviewer)
+    page = client.post(reverse("reviews:take", args=[submission.pk]))
+    assert (page.status_code, "member of the submitting team" in page.text) == (403, True)
     assert not ProofReview.objects.exists()

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import awaiting_review, conflict_of_interest, readable_proofs
@@ -39,7 +39,7 @@ def reviewer() -> User:
 
 @pytest.fixture
 def submission() -> Submission:
-    submission = make_submission(track=make_track(Ranking.ANLS), state=SubmissionState.SUBMITTED)
+    submission = make_submission(track=make_track(BEST_ANLS_AT_BUDGET), state=SubmissionState.SUBMITTED)
     make_run(submission, budget=1.0, state=RunState.SCORED)
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"proof", "proof.md")
     return submission
@@ -120,7 +120,7 @@ def test_baselines_and_drafts_do_not_compete(submission: Submission, reviewer: U
 
 
 def test_competing_in_another_track_is_no_conflict(submission: Submission, reviewer: User) -> None:
-    make_submission(make_team(reviewer), make_track(Ranking.ANLS), state=SubmissionState.SUBMITTED)
+    make_submission(make_team(reviewer), make_track(BEST_ANLS_AT_BUDGET), state=SubmissionState.SUBMITTED)
     assert list(awaiting_review(reviewer)) == [submission]
 
 
@@ -131,6 +131,6 @@ def test_the_review_page_shows_the_reason_and_nothing_of_the_proof(
     client.force_login(reviewer)
     page = client.get(reverse("reviews:desk", args=[submission.pk]))
     assert page.status_code == 403
-    assert "A team of yours competes in this track." in page.text
+    assert "Your team competes in this track." in page.text
     assert "proof.md" not in page.text
     assert client.get(reverse("reviews:proof", args=[submission.pk])).status_code == 404

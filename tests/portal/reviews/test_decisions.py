@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from evaluator.messages.jobs import ArtifactKind
 from portal.audit.models import AuditEntry
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.reviews import services
 from portal.reviews.checklist import CHECKLIST, Answer
 from portal.reviews.drafts import Draft, draft_of
@@ -48,7 +48,7 @@ def make_reviewer(**fields):
 
 def scored_submission(**fields):
     submission = make_submission(
-        track=make_track(Ranking.ANLS), **{"state": SubmissionState.SUBMITTED, **fields}
+        track=make_track(BEST_ANLS_AT_BUDGET), **{"state": SubmissionState.SUBMITTED, **fields}
     )
     make_run(submission, budget=1.0, state=RunState.SCORED)
     return submission
@@ -228,7 +228,7 @@ def test_pending_is_no_decision(submission, reviewer):
 
 @pytest.mark.parametrize("state", [SubmissionState.DRAFT, SubmissionState.WITHDRAWN])
 def test_only_submitted_proofs_are_decided_on(reviewer, state):
-    submission = make_submission(track=make_track(Ranking.ANLS), state=state)
+    submission = make_submission(track=make_track(BEST_ANLS_AT_BUDGET), state=state)
     with pytest.raises(ValidationError):
         accept(submission, reviewer)
 
@@ -258,7 +258,7 @@ def test_the_team_is_notified(submission, reviewer, django_capture_on_commit_cal
     (message,) = mail.outbox
     assert message.to == [submission.created_by.email]
     assert "No composition over rounds." in message.body
-    assert "The result is now proof rejected" in message.body
+    assert "Status: proof rejected" in message.body
     assert settings.SITE_URL + reverse("reviews:team", args=[submission.pk]) in message.body
     assert reviewer.email not in message.body
 
@@ -278,7 +278,7 @@ class TestAwaiting:
 
     def test_it_leaves_out_what_has_no_score_or_needs_no_proof_or_was_withdrawn(self, reviewer):
         make_run(
-            make_submission(track=make_track(Ranking.ANLS), state=SubmissionState.SUBMITTED),
+            make_submission(track=make_track(BEST_ANLS_AT_BUDGET), state=SubmissionState.SUBMITTED),
             budget=1.0,
             state=RunState.QUEUED,
         )

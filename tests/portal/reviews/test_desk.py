@@ -238,7 +238,7 @@ def test_the_tick_is_needed_and_stored(client, submission, reviewer):
 
 def test_the_top_of_the_page_lists_what_is_missing_with_links(client, submission, reviewer):
     page = client.post(address(submission), {**ACCEPT, "noise": "", "no_conflict": ""}).text
-    top = page[page.index("Nothing was decided") : page.index("“Yes” always speaks")]
+    top = page[page.index("Your decision was not saved") : page.index("“Yes” always counts")]
     assert '<a href="#item-noise">Are the noise' in top
     assert '<a href="#id_no_conflict">I have no conflict of interest</a>' in top
     assert top.count("<a ") == 2
@@ -258,7 +258,7 @@ def test_a_passed_check_is_offered_and_never_ticked(client, submission, reviewer
     passed = [{"id": "C19", "status": "passed"}, {"id": "C5", "status": "passed"}]
     change_results(submission.runs.get(), checks=[*passed, {"id": "C6", "status": "flagged"}])
     page = client.get(address(submission))
-    assert "Evidence for “yes”, by C19." in page.text
+    assert "C19 supports “yes”" in page.text
     offers = {one.key: one.offer for _, questions in page.context["groups"] for one in questions}
     assert (offers["unit"], offers["sampling"], offers["code"]) == ("C19", "", "")
     assert " checked" not in page.text

@@ -62,7 +62,7 @@ def test_the_page_has_the_evidence_at_its_question(client, accounted):
     client.force_login(make_reviewer())
     page = client.get(reverse("reviews:desk", args=[submission.pk])).text
     sampling = page.index("C6 providers of the clients: 18 providers")
-    assert page.index("Does the sampling that is accounted for") < sampling < page.index('name="sampling"')
+    assert page.index("Does the accounted sampling match") < sampling < page.index('name="sampling"')
     assert "3 rounds: gaussian, effective noise multiplier 4" in page
     assert "1 issued, 0 used by a run" in page
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from evaluator.errors import ErrorCode, Problem
 from evaluator.messages.jobs import ArtifactKind
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.proofs.models import Drawing
 from portal.submissions.proof_versions import add_version
 from portal.uploads.stores import current_store
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db
 
 
 def submission_with(content, filename, **fields):
-    submission = make_submission(track=make_track(Ranking.ANLS), **fields)
+    submission = make_submission(track=make_track(BEST_ANLS_AT_BUDGET), **fields)
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF, content, filename)
     return submission
 

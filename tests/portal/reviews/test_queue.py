@@ -63,7 +63,7 @@ def test_a_long_part_says_how_much_is_not_listed(client, reviewer, monkeypatch):
     monkeypatch.setattr("portal.reviews.queue.PART_LENGTH", 2)
     for _ in range(3):
         scored_submission()
-    assert "1 more are not listed here" in client.get(QUEUE).text
+    assert "1 more not shown" in client.get(QUEUE).text
 
 
 def test_the_queue_takes_as_many_queries_for_many_as_for_one(client, reviewer, django_assert_max_num_queries):

@@ -88,7 +88,7 @@ def test_three_reviewers_settle_a_proof(desk, submission):
     page.get_by_label("What the team reads").fill("The noise is too small.")
     page.get_by_label("I have no conflict of interest").check()
     button(page, "Reject").click()
-    expect(page.get_by_text("A “no” needs a note")).to_be_visible()
+    expect(page.get_by_text("Add a note to every “no”")).to_be_visible()
     page.locator("#item-noise").get_by_label("Note").fill("Half precision.")
     decide(page, "Reject")
 

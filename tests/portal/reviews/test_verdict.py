@@ -22,14 +22,14 @@ ALL = [ACCEPTED, CHANGES, REJECTED, PENDING]
         ([ACCEPTED, PENDING], 2, ResultStatus.PROVISIONAL, "proof accepted by 1 of 2 reviewers"),
         ([ACCEPTED, ACCEPTED], 2, ResultStatus.VERIFIED, "proof accepted by 2 reviewers"),
         ([REJECTED, PENDING], 1, ResultStatus.REJECTED, "proof rejected: no composition"),
-        ([ACCEPTED, REJECTED], 1, ResultStatus.PROVISIONAL, "reviewers disagree, a third decides"),
-        ([ACCEPTED, REJECTED, PENDING], 2, ResultStatus.PROVISIONAL, "reviewers disagree, a third decides"),
+        ([ACCEPTED, REJECTED], 1, ResultStatus.PROVISIONAL, "reviewers disagree; a third decides"),
+        ([ACCEPTED, REJECTED, PENDING], 2, ResultStatus.PROVISIONAL, "reviewers disagree; a third decides"),
         ([ACCEPTED, ACCEPTED, REJECTED], 2, ResultStatus.VERIFIED, "proof accepted by 2 reviewers"),
         (
             [ACCEPTED, ACCEPTED, REJECTED],
             3,
             ResultStatus.PROVISIONAL,
-            "reviewers disagree, another one decides",
+            "reviewers disagree; another one decides",
         ),
         (
             [ACCEPTED, REJECTED, REJECTED],

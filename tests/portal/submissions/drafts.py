@@ -1,7 +1,7 @@
 """Drafts that are ready to be submitted, for the tests to change."""
 
 from evaluator.messages.jobs import ArtifactKind
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.submissions.required import SUFFIXES
 from tests.portal.factories import (
     make_artifact,
@@ -18,7 +18,7 @@ def fill(run, leave_out=()):
     if run.submission.track.is_private:
         run.challenge = make_challenge()
         run.save()
-    for kind in run.submission.track.run_artifacts():
+    for kind in run.submission.track.kind.run_artifacts:
         if kind not in leave_out:
             make_artifact(run, kind, f"content {next(numbers)}".encode(), kind + SUFFIXES[kind][0])
     return run
@@ -37,4 +37,4 @@ def make_complete_draft(team=None, track=None, **fields):
 
 
 def make_private_track(**fields):
-    return make_track(Ranking.ANLS, **fields)
+    return make_track(BEST_ANLS_AT_BUDGET, **fields)

@@ -55,7 +55,7 @@ def test_an_upload_survives_a_lost_connection_and_a_reload(open_page, checkpoint
     page.unroute(PARTS)
     puts.clear()
     page.on("request", lambda request: request.method == "PUT" and puts.append(request.url))
-    expect(draft_file(page, "checkpoint").get_by_text("isn't finished")).to_be_visible()
+    expect(draft_file(page, "checkpoint").get_by_text("is incomplete")).to_be_visible()
     choose(page, "checkpoint", checkpoint)
     expect(draft_file(page, "checkpoint").get_by_text("model.safetensors is uploaded.")).to_be_visible(
         timeout=60_000

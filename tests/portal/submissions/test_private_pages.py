@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.selectors import private_submissions, private_through, sees_private
 from portal.teams.models import Membership
@@ -30,7 +30,7 @@ SECRET = "secret-file-name"
 
 @pytest.fixture
 def run() -> Run:
-    submission = make_submission(track=make_track(Ranking.ANLS), state=SubmissionState.SUBMITTED)
+    submission = make_submission(track=make_track(BEST_ANLS_AT_BUDGET), state=SubmissionState.SUBMITTED)
     run = make_run(submission, budget=1.0, state=RunState.RUNNING)
     make_artifact(run, ArtifactKind.CHECKPOINT, b"w", f"{SECRET}.safetensors")
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF, SECRET.encode(), f"{SECRET}.md")

@@ -213,8 +213,8 @@ class TestPages:
         client.force_login(owner_of(submission.team))
         page = client.get(submission.get_absolute_url()).text
         assert "would be #2" in page
-        assert "Only your team and the organizers see this page" in page
-        assert f"“{submission.alias}” in place of the team" in page
+        assert "Only your team and the organizers can see this page" in page
+        assert f"“{submission.alias}” instead of the team" in page
         assert "Cite this result" not in page
         client.force_login(make_organizer())
         page = client.get(submission.get_absolute_url()).text

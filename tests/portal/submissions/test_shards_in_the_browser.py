@@ -103,7 +103,7 @@ def test_an_upload_of_shards_resumes_after_a_reload(open_page, index, complaints
     page.unroute(PARTS)
     puts.clear()
     page.on("request", lambda request: request.method == "PUT" and puts.append(request.url))
-    expect(draft_file(page, "checkpoint").get_by_text("isn't finished")).to_be_visible()
+    expect(draft_file(page, "checkpoint").get_by_text("is incomplete")).to_be_visible()
     choose(page, "checkpoint", all_files(index)[::-1])  # in another order
     expect(draft_file(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
     assert len(puts) == total - 2  # only what was missing

@@ -112,8 +112,8 @@ class TestDraftPage:
         make_artifact(run, ArtifactKind.CHECKPOINT, b"x" * 512)
         for html in (page(member, "detail", run.submission.pk), page(member, "list")):
             text = html.replace("\xa0", " ")
-            assert "take 512 bytes of 2.0 KB" in text
-            assert "removed 90 days after the last one was added" in text
+            assert "use 512 bytes of 2.0 KB" in text
+            assert "deleted 90 days after the last upload" in text
 
     def test_it_announces_a_replacement_that_was_interrupted(self, member, team):
         run = make_run(make_submission(team))
@@ -123,7 +123,7 @@ class TestDraftPage:
         html = page(member, "detail", run.submission.pk)
         assert "old.safetensors" in html
         assert "<strong>new.safetensors</strong>" in html
-        assert "which is to replace this file, isn't finished" in html
+        assert "which replaces this file, is incomplete" in html
 
     def test_it_shows_the_quota(self, member, team):
         track = make_track(submissions_per_day=1)
@@ -132,7 +132,7 @@ class TestDraftPage:
         make_submission(team, track, state=SubmissionState.SUBMITTED)
         html = page(member, "detail", draft.pk)
         assert "1 of 1 submissions used" in html
-        assert html.count("The next is possible at") == 1
+        assert html.count("You can submit again at") == 1
 
     @pytest.mark.parametrize("tried", [{}, {"not-submitted": ""}])
     def test_it_says_once_that_the_quota_is_used_up_or_the_track_is_paused(self, member, team, tried):
@@ -141,7 +141,7 @@ class TestDraftPage:
         make_submission(team, track, state=SubmissionState.SUBMITTED)
         html = page(member, "detail", draft.pk, **tried)
         assert html.count("The organizers have paused it.") == 1
-        said = ("The next is possible at", "The team and its members have used their submissions")
+        said = ("You can submit again at", "The team and its members have used their submissions")
         assert sum(html.count(text) for text in said) == 1
 
     def test_it_escapes_what_people_wrote(self, member, team):
@@ -192,7 +192,7 @@ class TestDraftPage:
     def test_a_track_that_accepts_nothing_says_so_before_the_work(self, member, team, address):
         draft = make_submission(team, make_track(paused=True))
         html = page(member, address, *([draft.pk] if address == "detail" else []))
-        assert "accepts no submissions now. The organizers have paused it." in html
+        assert "is not accepting submissions right now. The organizers have paused it." in html
 
     def test_runs_are_added_and_removed(self, member, team):
         submission = make_submission(team, make_private_track())

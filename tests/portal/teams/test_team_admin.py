@@ -69,5 +69,5 @@ def test_the_command_names_what_is_in_the_way() -> None:
     with pytest.raises(CommandError, match=r"nobody@example\.org"):
         run("create_team", "Engines", "--owner", "nobody@example.org")
     run("create_team", "Engines", "--owner", "ada@example.org")
-    with pytest.raises(CommandError, match="in a team already"):
+    with pytest.raises(CommandError, match="already in a team"):
         run("create_team", "Second", "--owner", "ada@example.org")

@@ -81,7 +81,7 @@ class TestAdding:
 
     def test_a_key_of_another_team_is_rejected(self, client: Client, team: Team, member: User) -> None:
         other = make_key(make_team())
-        assert "Another team has registered this key." in add(client, other.public_key)
+        assert "This key belongs to another team." in add(client, other.public_key)
         assert not team.keys.exists()
 
     def test_a_revoked_key_never_comes_back_to_its_team(
@@ -89,7 +89,7 @@ class TestAdding:
     ) -> None:
         key = make_key(team)
         keys.revoke_key(key, by=key.added_by)
-        assert "Your team has revoked this key." in add(client, key.public_key)
+        assert "Your team revoked this key." in add(client, key.public_key)
         assert not current_keys(team).exists()
 
     def test_another_team_may_have_it_then(self, client: Client, team: Team, member: User) -> None:

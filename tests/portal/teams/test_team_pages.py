@@ -52,13 +52,13 @@ def test_a_team_is_created_in_the_browser(client: Client, owner: User) -> None:
 
 def test_a_second_team_is_rejected(client: Client, team: Team) -> None:
     page = text(client.post(reverse("teams:create"), {"name": "Second"}, follow=True))
-    assert "You are in a team already." in page
+    assert "You are already in a team." in page
     assert Team.objects.count() == 1
 
 
 def test_a_name_that_differs_in_case_only_is_explained(client: Client, owner: User) -> None:
     make_team(name="Engines")
-    assert "Another team has this name, or one that looks like it." in text(
+    assert "This name is taken or too similar to another team&#x27;s." in text(
         client.post(reverse("teams:create"), {"name": "engines"})
     )
 
@@ -91,7 +91,7 @@ def test_the_whole_way_of_an_invitation(
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
         page = text(client.post(reverse("teams:invite"), {"email": "ada@example.org"}, follow=True))
-    assert "We have sent an invitation to ada@example.org." in page
+    assert "We&#x27;ve sent an invitation to ada@example.org." in page
     found = re.search(r"/team/join/[\w-]+/", str(mail.outbox[0].body))
     assert found is not None
 
@@ -133,8 +133,8 @@ def test_a_member_of_another_team_must_leave_it_first(team: Team, owner: User) -
     present = make_team(ada)
     guest = Client()
     guest.force_login(ada)
-    assert f"You are in the team {present}." in text(guest.get(link))
-    assert "in a team already" in text(guest.post(link, follow=True))
+    assert f"You're already in the team {present}." in text(guest.get(link))
+    assert "already in a team" in text(guest.post(link, follow=True))
 
 
 def test_a_wrong_address_is_explained(client: Client, team: Team) -> None:
@@ -152,7 +152,7 @@ def test_an_invitation_is_revoked_with_a_button(client: Client, team: Team, owne
 def test_a_member_is_removed_with_a_button(client: Client, team: Team) -> None:
     member = add_member(team)
     page = text(client.post(reverse("teams:remove", args=[member.pk]), follow=True))
-    assert f"{member.user} is not in the team any more." in page
+    assert f"{member.user} is no longer in the team." in page
 
 
 def test_the_team_is_handed_over_with_a_button(client: Client, team: Team, owner: User) -> None:
@@ -163,7 +163,7 @@ def test_the_team_is_handed_over_with_a_button(client: Client, team: Team, owner
 
 def test_the_only_owner_learns_why_leaving_is_not_possible(client: Client, team: Team) -> None:
     add_member(team)
-    assert "Hand the team over" in text(client.post(reverse("teams:leave"), follow=True))
+    assert "Make another member the owner" in text(client.post(reverse("teams:leave"), follow=True))
 
 
 def test_a_team_of_one_is_left(client: Client, team: Team, owner: User) -> None:

@@ -180,7 +180,7 @@ def test_a_fault_shows_the_error_page_of_the_site(
     monkeypatch.setattr("portal.accounts.views.active_tokens", broken)
     response = client.get("/account/tokens/")
     assert response.status_code == 500
-    assert b"Something broke on our side" in response.content
+    assert b"Something went wrong" in response.content
     assert b"secret detail" not in response.content
 
 

@@ -1,10 +1,8 @@
 """A run's results in words: ε by each rule and accountant, the trust level, the checks."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
@@ -12,9 +10,8 @@ from evaluator.messages.jobs import Check, CheckStatus, Epsilon, TrustLevel
 from evaluator.messages.leakage import Leakage
 from evaluator.messages.results import RunResults
 from evaluator.records.check_texts import CHECKS, CheckText
-from evaluator.scoring.metrics import cut
+from portal.challenge.rankings import Shortfall
 from portal.submissions.models import Run
-from portal.ui.rounding import epsilon_text
 
 TRUST = {
     TrustLevel.RECOMPUTED: "Every number was recomputed from the submitted files. "
@@ -103,12 +100,17 @@ EPSILON_COLUMNS = (
 
 @dataclass(frozen=True)
 class EpsilonRow:
-    """ε by one sampling rule and accountant; `decides` says whether it is compared with the budget."""
+    """ε by one sampling rule and accountant.
+
+    Attributes:
+        decides: Whether it is compared with the budget; `is_within` says what comes of that.
+    """
 
     rule: str
     accountant: str
     epsilon: float | None
     decides: bool
+    is_within: bool
 
 
 @dataclass(frozen=True)
@@ -135,61 +137,33 @@ def column_epsilons(results: RunResults) -> list[Epsilon | None]:
 def epsilon_rows(results: RunResults) -> list[EpsilonRow]:
     """Return the recomputed ε of every column, the deciding one first; none before the accounting."""
     rows = [
-        EpsilonRow(RULE_NAMES[row.sampling_rule], row.accountant.upper(), row.epsilon, row.decides)
+        EpsilonRow(
+            RULE_NAMES[row.sampling_rule],
+            row.accountant.upper(),
+            row.epsilon,
+            row.decides,
+            row.within_budget,
+        )
         for row in column_epsilons(results)
         if row is not None
     ]
     return sorted(rows, key=lambda row: not row.decides)
 
 
-def margin(run: Run) -> float | None:
-    """Return what is left of the budget, below 0 where ε exceeds it; None before the accounting."""
-    epsilon = run.results.epsilon
-    return None if run.budget is None or epsilon is None else run.budget - epsilon
-
-
-@dataclass(frozen=True)
-class Shortfall:
-    """Why a run has no rank: as a sentence, and in a few signs for a table."""
-
-    sentence: str
-    short: str
-
-    def __str__(self) -> str:
-        return self.sentence
-
-
-def shortfall(results: RunResults, budget: float | None, threshold: float) -> Shortfall | None:
-    """Return what keeps a run with these results from a rank; None if nothing does.
+def shortfall(run: Run, *, results: RunResults | None = None, rejected: str = "") -> Shortfall | None:
+    """Return what keeps a scored run from a rank; None if nothing does.
 
     Args:
-        budget: That of the board; None for the one by bytes.
-        threshold: The ANLS that a rank by bytes takes. Since it has no more decimals than the scores, it makes no
-            difference that those are cut.
+        results: Those that the run is about to get; its own by default.
+        rejected: The reviewers' reason; empty unless they reject its proof.
     """
-    anls, value = results.anls, results.bytes_total if budget is None else results.epsilon
-    if not _is_number(anls):
-        return Shortfall("ANLS is missing", "no ANLS")
-    if not _is_number(value):
-        missing = "the number of bytes is missing", "no byte count"
-        return Shortfall(*missing) if budget is None else Shortfall("ε is missing", "no ε")
-    if budget is None and anls < threshold:
-        limit = threshold_text(threshold)
-        return Shortfall(f"ANLS {cut(anls)} is below the threshold {limit}", f"ANLS {cut(anls)} < {limit}")
-    if budget is not None and value > budget:
-        found = epsilon_text(value)
-        return Shortfall(f"recomputed ε = {found} exceeds the budget {budget:g}", f"ε {found} > {budget:g}")
-    return None
-
-
-def threshold_text(threshold: float) -> str:
-    """Return a threshold of scores, which has at most four decimals."""
-    return f"{threshold:.4f}"
-
-
-def disqualification(reason: str) -> Shortfall | None:
-    """Return what keeps a run from a rank that the organizers disqualified for this reason; None without one."""
-    return Shortfall(f"the organizers disqualified it: {reason}", "disqualified") if reason else None
+    track = run.submission.track
+    return track.kind.shortfall(
+        results or run.results,
+        track.limits(run.budget),
+        disqualified=run.disqualified_because,
+        rejected=rejected,
+    )
 
 
 def leakage_text(leakage: Leakage | None) -> str:
@@ -230,10 +204,6 @@ def _is_public(budget: float | None, check: Check) -> bool:
     if budget is None or check.id in PUBLIC_FINDINGS:
         return True
     return check.id in PUBLIC_POWER and check.status in (CheckStatus.PASSED, CheckStatus.NO_POWER)
-
-
-def _is_number(value: float | None) -> TypeGuard[float]:
-    return value is not None and math.isfinite(value)
 
 
 def _deciding_rule(results: RunResults) -> SamplingRule | None:

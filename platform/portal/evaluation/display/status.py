@@ -14,6 +14,7 @@ from evaluator.messages.api import FINAL_STATES
 from evaluator.messages.jobs import Epsilon, Outcome, Step, TrackRules
 from evaluator.worker.time_left import in_words
 from portal.calculator.presets import address_of
+from portal.challenge.rankings import Shortfall
 from portal.evaluation import clock
 from portal.evaluation.display import results
 from portal.evaluation.display.changed_tensors import ChangedTensors
@@ -111,17 +112,9 @@ class RunStatus:
         return results.column_epsilons(self.run.results)
 
     @property
-    def margin(self) -> float | None:
-        """What is left of the budget; None before the accounting."""
-        return results.margin(self.run)
-
-    @property
-    def shortfall(self) -> results.Shortfall | None:
+    def shortfall(self) -> Shortfall | None:
         """What keeps the scored run from a rank; None if nothing does, and before it is scored."""
-        if self.run.scored_at is None:
-            return None
-        rule = results.shortfall(self.run.results, self.run.budget, self.run.submission.track.anls_threshold)
-        return results.disqualification(self.run.disqualified_because) or rule
+        return None if self.run.scored_at is None else results.shortfall(self.run)
 
     @property
     def trust_meaning(self) -> str:
@@ -159,7 +152,7 @@ class RunStatus:
     def calculator_address(self) -> str:
         """The calculator with the recorded settings, which aren't public; empty where it can't express them."""
         accounting = next((step.result for step in self.evidence if step.step is Step.ACCOUNTING), {})
-        if self.run.budget is None or not accounting.get("events"):
+        if not accounting.get("events"):
             return ""
         try:
             events = merged(EVENTS.validate_python(accounting["events"]))
@@ -168,7 +161,7 @@ class RunStatus:
             return ""
         if len(events) != 1:
             return ""
-        return address_of(events[0], budget=self.run.budget, delta=accounting["delta"])
+        return address_of(events[0], budget=self.run.rules["privacy"]["epsilon"], delta=accounting["delta"])
 
     @property
     def finished_steps(self) -> list[StepStatus]:

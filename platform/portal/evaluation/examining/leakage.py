@@ -23,12 +23,11 @@ from portal.submissions.models import Run, RunState, SubmissionState
 
 def qualifies(run: Run, results: RunResults) -> bool:
     """Return whether the leakage of a run with these results is measured."""
-    submission = run.submission
+    submission, track = run.submission, run.submission.track
     return (
-        bool(submission.track.leakage_set)
+        bool(track.leakage_set)
         and submission.state == SubmissionState.SUBMITTED
-        and not run.disqualified_because
-        and shortfall(results, run.budget, submission.track.anls_threshold) is None
+        and shortfall(run, results=results) is None
     )
 
 

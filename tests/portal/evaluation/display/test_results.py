@@ -63,7 +63,7 @@ def page(run, user=None):
 
 
 class TestEpsilon:
-    def test_the_page_shows_every_epsilon_and_the_margin_of_the_one_that_decides(self, run):
+    def test_the_page_shows_every_epsilon_and_whether_the_one_that_decides_is_within(self, run):
         html = page(run)
         assert all(number in html for number in ("3.9001", "3.1", "4.2"))
         assert "within budget" in html
@@ -71,7 +71,8 @@ class TestEpsilon:
         assert "PLD, evaluator 1, grid 1e-4" in html
 
     def test_an_epsilon_over_the_budget_is_called_so(self, run):
-        change_results(run, epsilon=4.1)
+        beyond = [one.model_copy(update={"within_budget": False}) for one in run.results.epsilons]
+        change_results(run, epsilon=4.1, epsilons=beyond)
         assert "exceeds it" in page(run)
 
     def test_the_joint_epsilon_is_shown_with_the_number_of_trainings(self, run):
@@ -114,26 +115,27 @@ class TestMembership:
     }
 
     def test_what_an_attack_can_learn_is_said_in_words(self, run):
-        assert "right more often" not in page(run)
+        assert "Blind guessing" not in page(run)
         change_results(run, membership=self.BOUNDS)
         html = page(run)
-        assert "nobody is right more often than <strong>67.9\xa0%</strong>" in html
+        assert "is right at most <strong>67.9\xa0%</strong> of the time" in html
         assert (
-            "Who wrongly names 1\xa0% of those who were not in it finds at most 8.1\xa0% of those who were"
+            "At a false-positive rate of 1\xa0%, at most 8.1\xa0% of training providers can be identified"
             in html
         )
         assert "μ = 0.98" in html
 
     def test_where_nothing_is_protected_it_says_so(self, run):
         change_results(run, membership=self.BOUNDS | {"balanced_accuracy": 1.0, "gaussian_mu": None})
-        assert "Nothing keeps anybody from finding out" in page(run)
+        assert "There is no limit on how reliably an attacker can tell" in page(run)
 
 
 class TestRank:
     def test_what_keeps_a_run_from_a_rank_is_on_its_page(self, run):
         assert "not ranked" not in page(run)
         assert "<strong>#1</strong> at ε\xa0=\xa04" in page(run)
-        change_results(run, epsilon=4.1)
+        beyond = [one.model_copy(update={"within_budget": False}) for one in run.results.epsilons]
+        change_results(run, epsilon=4.1, epsilons=beyond)
         assert "not ranked, since recomputed ε\xa0=\xa04.1000 exceeds the budget 4." in page(run)
         assert "ε 4.1000 &gt; 4" in page(run)
 
@@ -170,7 +172,7 @@ class TestVerdict:
         self.review(run, "accepted")
         self.review(run, "rejected", "No composition.")
         html = page(run)
-        assert "<strong>Under review: reviewers disagree, a third decides.</strong>" in html
+        assert "<strong>Under review: reviewers disagree; a third decides.</strong>" in html
         assert "No composition." not in html
         assert "rank-chip" in html
 

@@ -12,7 +12,7 @@ from evaluator.mechanisms.events import Gaussian
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.messages.jobs import ArtifactKind, CheckStatus, Outcome, Step, TrustLevel
 from portal.audit.models import AuditEntry
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation.display.results import column_epsilons
 from portal.evaluation.intake import intake
 from portal.evaluation.models import EvaluationState, StepReport
@@ -45,7 +45,7 @@ def team():
 
 @pytest.fixture
 def track():
-    return make_track(Ranking.ANLS)
+    return make_track(BEST_ANLS_AT_BUDGET)
 
 
 def queued_run(team, track):
@@ -120,7 +120,7 @@ class TestToken:
 
     def test_no_token_of_others_will_do(self, team, track):
         foreign = make_token(make_team(), track)
-        elsewhere = make_token(team, make_track(Ranking.ANLS))
+        elsewhere = make_token(team, make_track(BEST_ANLS_AT_BUDGET))
         for token in (None, "", "invented-by-ourselves", foreign.token, elsewhere.token):
             run = account(queued_run(team, track), run_token=token)
             assert (run.state, problems(run)) == (RunState.REJECTED, ["E_RECORD_TOKEN"])
@@ -248,7 +248,7 @@ class TestJointEpsilon:
         first = account(queued_run(team, track), events=half)
         withdraw(first.submission, first.submission.created_by)
         account(queued_run(make_team(), track), events=half)
-        account(queued_run(team, make_track(Ranking.ANLS)), events=half)
+        account(queued_run(team, make_track(BEST_ANLS_AT_BUDGET)), events=half)
         second = account(queued_run(team, track), b"another record", events=half)
         assert second.results.joint_runs == 2
         assert second.results.joint_epsilon == pytest.approx(4.3772, abs=0.01)

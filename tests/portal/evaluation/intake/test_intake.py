@@ -22,7 +22,7 @@ from evaluator.messages.jobs import (
 )
 from evaluator.messages.results import RunResults
 from portal.audit.models import AuditEntry
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation import tasks
 from portal.evaluation.display.results import column_epsilons
 from portal.evaluation.intake import intake, outcomes, truncation
@@ -95,7 +95,7 @@ class TestProgress:
 class TestPassing:
     def test_all_steps_lead_to_a_scored_run(self, broker, committed):
         run = make_run(
-            make_submission(track=make_track(Ranking.ANLS), state="submitted"),
+            make_submission(track=make_track(BEST_ANLS_AT_BUDGET), state="submitted"),
             state=RunState.QUEUED,
             budget=4.0,
         )

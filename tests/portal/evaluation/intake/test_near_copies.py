@@ -26,7 +26,7 @@ from tests.portal.factories import (
 
 pytestmark = pytest.mark.django_db
 
-HEADING = "Nearly the same weights"
+HEADING = "Nearly identical weights"
 
 
 def sample_of(seed: int, noise: float = 0.0, key_id: str = "0" * 16) -> WeightSample:

@@ -12,7 +12,7 @@ from evaluator.messages.jobs import (
     Outcome,
     Step,
 )
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation.intake import intake, truncation
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
 from portal.evaluation.queue import dispatch
@@ -93,7 +93,7 @@ class TestRejection:
         assert submission.refunded_for == "rejected"
 
     def test_the_slot_stays_used_while_another_run_may_be_scored(self):
-        submission = make_submission(track=make_track(Ranking.ANLS), state="submitted")
+        submission = make_submission(track=make_track(BEST_ANLS_AT_BUDGET), state="submitted")
         runs = [make_run(submission, budget=budget, state=RunState.QUEUED) for budget in (1.0, 4.0)]
         for run in runs:
             evaluation = dispatch.start(run)

@@ -3,7 +3,7 @@
 import pytest
 
 from evaluator.messages.jobs import Outcome, Step
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation import models
 from portal.evaluation.intake import intake
 from portal.evaluation.models import EvaluationState, StepReport
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def private_evaluation():
-    submission = make_submission(track=make_track(Ranking.ANLS), state="submitted")
+    submission = make_submission(track=make_track(BEST_ANLS_AT_BUDGET), state="submitted")
     return dispatch.start(make_run(submission, state=RunState.QUEUED, budget=4.0))
 
 

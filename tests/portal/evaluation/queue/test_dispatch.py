@@ -19,7 +19,7 @@ from evaluator.messages.jobs import (
     Step,
 )
 from evaluator.worker.broker import broker_settings
-from portal.challenge.models import Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation import tasks
 from portal.evaluation.intake import intake
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, Worker
@@ -46,7 +46,7 @@ def with_artifacts(run):
 
 
 def test_submitting_sends_the_first_step_of_every_run_to_the_workers(broker, committed):
-    submission = make_submission(track=make_track(Ranking.ANLS))
+    submission = make_submission(track=make_track(BEST_ANLS_AT_BUDGET))
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
     for budget in (1.0, 4.0):
         run = make_run(submission, budget=budget)

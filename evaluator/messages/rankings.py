@@ -1,0 +1,112 @@
+"""How the runs of a track rank, as data: the site orders its boards by these rules, and sends them to programs."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from evaluator.messages.base import Message
+
+# The limit that each board has for itself: its ε. All others are fields of the track.
+BUDGET = "budget"
+
+
+@dataclass(frozen=True)
+class Unmet:
+    """The first condition that a run doesn't meet.
+
+    Attributes:
+        result: The name of the result.
+        value: None where the result is missing; then there is no limit either.
+        limit: The name of the limit, and its value.
+        is_least: Whether the result is below the limit, and not above.
+    """
+
+    result: str
+    value: float | None = None
+    limit: str = ""
+    bound: float = 0.0
+    is_least: bool = False
+
+
+class RankingRule(Message):
+    """Which results order the runs, and which conditions a rank takes. Results are named as in `RunResults`.
+
+    Every result that is named has to be there: one that is missing, infinite or not a number never ranks.
+
+    Attributes:
+        key: How tracks and messages name the rule.
+        order: The result that decides first, then those that break ties; the smallest value comes first, or the
+            largest where a minus precedes the name. The earlier submission comes first where all are equal.
+        at_least: By result, the name of the limit that it must reach.
+        at_most: By result, the name of the limit that it must not exceed.
+        is_accounted: Whether ε is recomputed from a training record, which every run then needs.
+    """
+
+    key: str
+    order: tuple[str, ...]
+    at_least: dict[str, str] = {}
+    at_most: dict[str, str] = {}
+    is_accounted: bool = False
+
+    @property
+    def terms(self) -> list[tuple[str, bool]]:
+        """The results of `order`, each with whether its largest value comes first."""
+        return [(term.lstrip("-"), term.startswith("-")) for term in self.order]
+
+    @property
+    def limits(self) -> list[tuple[str, str, bool]]:
+        """Every condition: the result, its limit, and whether that is the least allowed value."""
+        least = [(result, limit, True) for result, limit in self.at_least.items()]
+        return least + [(result, limit, False) for result, limit in self.at_most.items()]
+
+    @property
+    def needs(self) -> list[str]:
+        """The results without which a run has no rank."""
+        return sorted({name for name, _ in self.terms} | self.at_least.keys() | self.at_most.keys())
+
+    def unmet(self, results: Any, limits: Mapping[str, float]) -> Unmet | None:
+        """Return what keeps a run from a rank; None if nothing does.
+
+        Args:
+            results: Its `RunResults`, with scores as they are shown.
+            limits: The values of all limits, by name.
+        """
+        return next(self._unmet(results, limits), None)
+
+    def key_of(self, results: Any) -> tuple[float, ...]:
+        """Return what to sort a run by that meets every condition; the smallest comes first."""
+        return tuple(_signed(getattr(results, name), is_falling) for name, is_falling in self.terms)
+
+    def distance(self, results: Any) -> tuple[float, ...]:
+        """Return what to sort a run by that meets not every condition; the smallest missed a rank by least."""
+        return tuple(_signed(getattr(results, name), is_least) for name, _, is_least in self.limits)
+
+    def _unmet(self, results: Any, limits: Mapping[str, float]) -> Iterator[Unmet]:
+        for name in self.needs:
+            if not _is_number(getattr(results, name)):
+                yield Unmet(name)
+        for name, limit, is_least in self.limits:
+            value, bound = getattr(results, name), limits[limit]
+            if value < bound if is_least else value > bound:
+                yield Unmet(name, value, limit, bound, is_least)
+
+
+def _signed(value: float | None, is_falling: bool) -> float:
+    """Return a number by which the best value comes first, and a missing one last."""
+    if value is None or not isfinite(value):
+        return float("inf")
+    # A whole number stays one: floating-point numbers can't tell large byte counts apart.
+    return -value if is_falling else value
+
+
+def _is_number(value: float | None) -> bool:
+    return value is not None and isfinite(value)
+
+
+FEWEST_BYTES = RankingRule(key="bytes", order=("bytes_total", "-anls"), at_least={"anls": "anls_threshold"})
+BEST_ANLS_AT_BUDGET = RankingRule(
+    key="anls", order=("-anls", "bytes_total"), at_most={"epsilon": BUDGET}, is_accounted=True
+)
+BEST_ANLS = RankingRule(key="score", order=("-anls", "bytes_total"))
+RULES = {rule.key: rule for rule in (FEWEST_BYTES, BEST_ANLS_AT_BUDGET, BEST_ANLS)}

@@ -1,0 +1,237 @@
+"""The kinds of tracks: what runs are ranked by, and everything that follows from it.
+
+A kind is a value. Boards, pages, exports and the API read its fields, so that a new one is a rule in
+`evaluator.messages.rankings` and an instance here; see "Add a kind of track" in CONTRIBUTING.md.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evaluator.messages import rankings as rules
+from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.rankings import BUDGET, RankingRule, Unmet
+from evaluator.scoring.metrics import cut
+from portal.ui.rounding import epsilon_text
+from portal.ui.templatetags.ui import readable_bytes
+
+
+@dataclass(frozen=True)
+class Result:
+    """The words for a result that ranks runs.
+
+    Attributes:
+        title: Of columns and axes.
+        noun: In a sentence before a value, and in a few signs before a value.
+        missing: The sentence where there is no value, and that in a few signs.
+        text: A value as pages show it.
+        best: What comes first where the result orders a board, and where it breaks ties.
+    """
+
+    title: str
+    noun: tuple[str, str]
+    missing: tuple[str, str]
+    text: Callable[[Any], str]
+    best: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The words for a limit: its name, and a value as pages show it."""
+
+    noun: str
+    text: Callable[[float], str]
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """Why a run has no rank: as a sentence, and in a few signs for a table."""
+
+    sentence: str
+    short: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def threshold_text(threshold: float) -> str:
+    """Return a threshold of scores, which has at most four decimals."""
+    return f"{threshold:.4f}"
+
+
+RESULTS = {
+    "anls": Result(
+        title="ANLS",
+        noun=("ANLS", "ANLS"),
+        missing=("ANLS is missing", "no ANLS"),
+        text=cut,
+        best=("highest ANLS", "higher ANLS"),
+    ),
+    "bytes_total": Result(
+        title="Communication",
+        noun=("communication of", "bytes"),
+        missing=("the number of bytes is missing", "no byte count"),
+        text=readable_bytes,
+        best=("fewest bytes of communication", "fewer bytes of communication"),
+    ),
+    "epsilon": Result(
+        title="ε",
+        noun=("recomputed ε =", "ε"),
+        missing=("ε is missing", "no ε"),
+        text=epsilon_text,
+    ),
+}
+LIMITS = {
+    "anls_threshold": Limit("threshold", threshold_text),
+    BUDGET: Limit("budget", "{:g}".format),
+}
+
+
+# There is one instance of each kind, so identity is equality.
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """A kind of track.
+
+    Attributes:
+        rule: What orders runs, and what a rank takes.
+        label: The kind in a few words.
+        run_artifacts: The files that every run needs.
+        optional_artifacts: The files that a run may have, which nobody needs for a score.
+        submission_artifacts: The files of the submission as a whole.
+        fields: The rules of a track that apply to this kind and not to every one, as fields of `Track`.
+        legend: How to read its boards, in sentences.
+    """
+
+    rule: RankingRule
+    label: str
+    run_artifacts: tuple[ArtifactKind, ...] = (ArtifactKind.CHECKPOINT, ArtifactKind.COMMUNICATION_LOG)
+    optional_artifacts: tuple[ArtifactKind, ...] = (ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE)
+    submission_artifacts: tuple[ArtifactKind, ...] = ()
+    fields: tuple[str, ...] = ()
+    legend: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The word that the database stores."""
+        return self.rule.key
+
+    @property
+    def has_budgets(self) -> bool:
+        """Whether there is a board for each privacy budget."""
+        return BUDGET in self.rule.at_most.values()
+
+    @property
+    def is_accounted(self) -> bool:
+        """Whether ε is recomputed from training records."""
+        return self.rule.is_accounted
+
+    @property
+    def needs_proof(self) -> bool:
+        """Whether submissions have a privacy proof, which reviewers decide on."""
+        return ArtifactKind.PRIVACY_PROOF in self.submission_artifacts
+
+    @property
+    def first(self) -> str:
+        """The name of the result that decides first."""
+        return self.rule.terms[0][0]
+
+    @property
+    def thresholds(self) -> list[str]:
+        """The fields of a track with the limits of its kind."""
+        return [limit for _, limit, _ in self.rule.limits if limit != BUDGET]
+
+    def shortfall(
+        self, results: Any, limits: Mapping[str, float], *, disqualified: str = "", rejected: str = ""
+    ) -> Shortfall | None:
+        """Return what keeps a run from a rank; None if nothing does.
+
+        Args:
+            disqualified: The organizers' reason; empty unless they disqualified it.
+            rejected: The reviewers' reason; empty unless they reject its proof.
+        """
+        if disqualified:
+            return Shortfall(f"the organizers disqualified it: {disqualified}", "disqualified")
+        if rejected:
+            return Shortfall(rejected, "proof rejected")
+        unmet = self.rule.unmet(results, limits)
+        return None if unmet is None else _in_words(unmet)
+
+    def sentence(self, limits: Mapping[str, float]) -> str:
+        """Return what ranks, such as "Highest ANLS first."; a limit that has no value is named."""
+        best, _ = RESULTS[self.first].best
+        conditions = " and ".join(_condition(*limit, limits) for limit in self.rule.limits)
+        return f"{best[0].upper()}{best[1:]} first{conditions and f', among runs with {conditions}'}."
+
+    @property
+    def ties(self) -> str:
+        """What decides between equal results, as a sentence."""
+        ties = [RESULTS[name].best[1] for name, _ in self.rule.terms[1:]]
+        return f"Ties are broken by {', then by '.join([*ties, 'earlier submission'])}."
+
+
+def _condition(result: str, limit: str, is_least: bool, limits: Mapping[str, float]) -> str:
+    noun, words = RESULTS[result].noun[0], LIMITS[limit]
+    if limit not in limits:
+        return f"{noun.removesuffix(' =')} within the {words.noun}"
+    return f"{noun.removesuffix(' =')} of at {'least' if is_least else 'most'} {words.text(limits[limit])}"
+
+
+def _in_words(unmet: Unmet) -> Shortfall:
+    result = RESULTS[unmet.result]
+    if unmet.value is None:
+        return Shortfall(*result.missing)
+    limit = LIMITS[unmet.limit]
+    found, bound = result.text(unmet.value), limit.text(unmet.bound)
+    compared, sign = ("is below", "<") if unmet.is_least else ("exceeds", ">")
+    sentence, short = result.noun
+    return Shortfall(
+        f"{sentence} {found} {compared} the {limit.noun} {bound}", f"{short} {found} {sign} {bound}"
+    )
+
+
+_RANGES = (
+    "Below a rank are the ranks that the run could have: another run certainly ranks before or after it only where "
+    "their intervals don't overlap. That is cautious, since all runs answer the same questions."
+)
+
+FEWEST_BYTES = Ranking(
+    rules.FEWEST_BYTES,
+    "fewest bytes at an ANLS threshold",
+    fields=("anls_threshold",),
+    legend=(
+        "Bytes are counted exactly, so ranks are certain; where the interval reaches below the threshold, whether the "
+        "run would qualify on other providers is not.",
+    ),
+)
+BEST_ANLS_AT_BUDGET = Ranking(
+    rules.BEST_ANLS_AT_BUDGET,
+    "best ANLS at each privacy budget",
+    run_artifacts=(*FEWEST_BYTES.run_artifacts, ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX),
+    optional_artifacts=(*FEWEST_BYTES.optional_artifacts, ArtifactKind.ROUND_OPENING),
+    submission_artifacts=(ArtifactKind.PRIVACY_PROOF,),
+    fields=(
+        "budgets",
+        "delta",
+        "sampling_rule",
+        "accountant",
+        "adjacency",
+        "providers_per_client",
+        "data_sha256",
+        "required_reviews",
+    ),
+    legend=(
+        _RANGES,
+        "The dots in the tabs are the ANLS of the first runs at each ε, on one axis for all; the largest is the best.",
+        "ε is recomputed from the training record, and rounded up. More columns show ε by every rule and accountant; "
+        "the one in bold is used for ranking.",
+    ),
+)
+BEST_ANLS = Ranking(rules.BEST_ANLS, "best ANLS", legend=(_RANGES,))
+RANKINGS = {kind.key: kind for kind in (FEWEST_BYTES, BEST_ANLS_AT_BUDGET, BEST_ANLS)}
+WITH_PROOFS = [key for key, kind in RANKINGS.items() if kind.needs_proof]
+OF_ONE_KIND = frozenset(field for kind in RANKINGS.values() for field in kind.fields)
+
+
+def choices() -> list[tuple[str, str]]:
+    """Return the kinds as a form offers them. Migrations name this function, so that a new kind needs none."""
+    return [(key, kind.label) for key, kind in RANKINGS.items()]

@@ -1,0 +1,45 @@
+"""A condition says the same in memory as in the database."""
+
+from itertools import product
+
+import pytest
+from django.db.models import F, Q
+
+from portal.submissions.models import REJECTED, Submission, SubmissionState
+from portal.ui.conditions import holds
+from tests.portal.factories import make_submission, make_team, make_track
+
+COUNTS = ("acceptances", "rejections", "change_requests")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Q(acceptances=1),
+        ~Q(acceptances=1),
+        Q(acceptances__gt=F("rejections") + F("change_requests")),
+        Q(acceptances__lt=2) & ~(Q(rejections__gte=1) | Q(change_requests__lte=F("acceptances"))),
+        REJECTED,
+        Q(),
+    ],
+    ids=str,
+)
+def test_a_condition_holds_in_memory_for_the_rows_that_the_database_finds(condition: Q) -> None:
+    team, track = make_team(), make_track()
+    for counts in product(range(3), repeat=3):
+        make_submission(
+            team, track, state=SubmissionState.SUBMITTED, **dict(zip(COUNTS, counts, strict=True))
+        )
+    found = set(Submission.objects.filter(condition).values_list(*COUNTS))
+    expected = {
+        counts
+        for counts in product(range(3), repeat=3)
+        if holds(condition, dict(zip(COUNTS, counts, strict=True)))
+    }
+    assert found == expected
+
+
+def test_a_lookup_that_is_no_comparison_is_not_guessed() -> None:
+    with pytest.raises(KeyError):
+        holds(Q(acceptances__in=[1]), {"acceptances": 1})
