@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evaluator.accounting import published
+from tests.studies import published_settings as published
 from evaluator.errors import codes as error_codes
 from evaluator.records import check_texts as checks
 from starter_kit.commands.privacy import app
