@@ -31,7 +31,7 @@ from portal.challenge.rankings import threshold_text
 from portal.evaluation.display.results import TRUST
 from portal.evaluation.intake.parts import scored_test_set
 from portal.evaluation.models import Examination
-from portal.pages.progress import track_plots
+from portal.pages.progress import track_plot
 from portal.submissions.selectors import public_runs, quota_of
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
@@ -72,12 +72,11 @@ class ShownBoard:
 
 @dataclass(frozen=True)
 class Tab:
-    """One of a track's boards: its name, its address, whether it is shown, and a small plot of its first scores."""
+    """One of a track's boards: its name, its address, and whether it is shown."""
 
     name: str
     address: str
     is_current: bool
-    plot: SafeString
 
 
 @dataclass(frozen=True)
@@ -141,12 +140,11 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
     def respond() -> HttpResponse:
         team = team_of(request.user) if request.user.is_authenticated else None
         boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today)
-        plots = track_plots(shown, tracks, versions)
         context = {
             "track": shown,
             "asked": asked,
-            "tabs": _tabs(shown, asked, plots.tabs),
-            "plot": plots.plot,
+            "tabs": _tabs(shown, asked),
+            "plot": track_plot(shown, tracks, versions),
             "boards": with_own_marked(boards, team),
             "threshold": threshold_text(shown.anls_threshold),
             "trust_levels": [(level.label, meaning) for level, meaning in TRUST.items()],
@@ -189,7 +187,7 @@ def with_own_marked(html: str, team: Team | None) -> SafeString:
     return mark_safe(html)  # noqa: S308  (a template made it)
 
 
-def _tabs(track: Track, asked: BoardQuery, plots: Mapping[str, SafeString]) -> list[Tab]:
+def _tabs(track: Track, asked: BoardQuery) -> list[Tab]:
     """Return the tabs of the track's boards."""
     if not track.is_private:
         return []
@@ -198,7 +196,6 @@ def _tabs(track: Track, asked: BoardQuery, plots: Mapping[str, SafeString]) -> l
             name=ALL_BUDGETS if budget == ALL else budget_text(float(budget)),
             address="?" + replace(asked, budget=budget, only_unranked=False).query,
             is_current=budget == asked.budget,
-            plot=plots.get(budget, SafeString("")),
         )
         for budget in [ALL, *(f"{budget:g}" for budget in track.budgets)]
     ]
