@@ -17,7 +17,7 @@ from portal.boards.selection import EVERYTHING, Selection
 from portal.boards.uncertainty import JOINT_LEVEL, difference
 from portal.challenge.models import Track
 from portal.pages.question_types import TypeRow, type_rows
-from portal.ui.budgets import budget_text
+from portal.ui.budgets import at_budget
 
 # Of each board; any other is picked on its board or its own page.
 OFFERED = 50
@@ -49,7 +49,7 @@ class Pair:
     @property
     def types_caption(self) -> str:
         """What a table of these is."""
-        return "ANLS by question type" + ("" if self.budget is None else f" at {budget_text(self.budget)}")
+        return f"ANLS by question type{at_budget(self.budget)}"
 
     @property
     def bytes(self) -> str:

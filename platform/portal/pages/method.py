@@ -17,7 +17,7 @@ from portal.audit.models import AuditEntry
 from portal.boards.leakage_plot import leakage_plot
 from portal.boards.ordering import rank_if_published, ranks_of
 from portal.boards.rank_plot import rank_plots
-from portal.challenge.rankings import Shortfall, threshold_text
+from portal.challenge.rankings import Shortfall
 from portal.evaluation.display.results import shortfall
 from portal.evaluation.display.status import RunStatus
 from portal.evaluation.intake.parts import scored_test_set
@@ -34,7 +34,7 @@ from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.publication import may_publish
 from portal.submissions.selectors import withdrawn_submissions
 from portal.submissions.views import draft_page, may_withdraw, own_membership, shown_submission
-from portal.ui.budgets import budget_text
+from portal.ui.budgets import at_budget, board_query
 
 # A description of up to so many characters stands above the results.
 SHORT_CHARACTERS = 700
@@ -56,8 +56,13 @@ class MethodRun:
     @property
     def board(self) -> str:
         """The query of the address of its board."""
-        budget = self.status.run.budget
-        return "" if budget is None else f"?epsilon={budget:g}"
+        return board_query(self.status.run.budget)
+
+    @property
+    def place(self) -> str:
+        """Where it has its rank, in words."""
+        run = self.status.run
+        return at_budget(run.budget) or f" in {run.submission.track}"
 
 
 @require_safe
@@ -92,11 +97,10 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "decided_at": decided_at(submission),
         "runs": runs,
         "types": type_rows([one.status.run.results for one in runs]),
-        "heads": [budget_text(run.budget) if (run := one.status.run).budget else "ANLS" for one in runs],
+        "heads": [at_budget(one.status.run.budget, "{}") or "ANLS" for one in runs],
         "has_leakage": any(one.status.run.results.leakage for one in runs),
         "leakage_plot": mark_safe(leakage_plot([one.status.run for one in runs])),  # noqa: S308  (a template made it)
         "joint_exceeds": any(_joint_exceeds(one.status.run) for one in runs),
-        "threshold": threshold_text(submission.track.anls_threshold),
         "scored_on": scored_test_set(submission.track),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
         "plot": plot_with_mark(submission) if _is_listed(submission) and runs else "",

@@ -19,6 +19,7 @@ from portal.boards.selection import Selection
 from portal.challenge.models import Track
 from portal.teams.models import Team
 from portal.teams.selectors import members
+from portal.ui.budgets import at_budget, plain
 
 # Of each board; the board itself has all of a team's rows.
 LENGTH = 20
@@ -28,9 +29,20 @@ LENGTH = 20
 class TeamBoard:
     """The rows of a team on one board of a track."""
 
+    team: Team
     track: Track
     budget: float | None
     rows: Sequence[Row]
+
+    @property
+    def name(self) -> str:
+        """The track and the budget."""
+        return f"{self.track}{at_budget(self.budget, ', {}')}"
+
+    @property
+    def query(self) -> str:
+        """The query of the address of the board with all of the team's rows."""
+        return f"?team={self.team.slug}{at_budget(self.budget, '&epsilon={}', plain)}"
 
     @property
     def lines(self) -> list[SafeString]:
@@ -66,5 +78,5 @@ def _boards(team: Team, tracks: Sequence[Track]) -> list[TeamBoard]:
     for track in tracks:
         boards = stored_boards(track)
         for board, rows in zip(boards, selected_rows(own, boards, LENGTH), strict=True):
-            found += [TeamBoard(track, board.budget, rows)] if rows else []
+            found += [TeamBoard(team, track, board.budget, rows)] if rows else []
     return found

@@ -27,7 +27,6 @@ from portal.boards.rows import board_row, overview_row
 from portal.boards.selection import SORT_LABELS, Baselines, Selection, Sort
 from portal.boards.uncertainty import RankRanges
 from portal.challenge.models import Track
-from portal.challenge.rankings import threshold_text
 from portal.evaluation.display.results import TRUST
 from portal.evaluation.intake.parts import scored_test_set
 from portal.evaluation.models import Examination
@@ -99,9 +98,9 @@ class BoardQuery:
 
         Raises `Http404` for a board or phase that the track doesn't have.
         """
-        budgets = [f"{budget:g}" for budget in track.run_budgets() if budget is not None]
-        budget = query.get("epsilon", ALL if budgets else "")
-        if budget not in ([*budgets, ALL] if budgets else [""]):
+        boards = boards_in_addresses(track)
+        budget = query.get("epsilon", boards[0])
+        if budget not in boards:
             raise Http404("no board at this ε")
         selection = Selection.of(query)
         # Only what exists is kept in the cache.
@@ -114,6 +113,11 @@ class BoardQuery:
         return self.budget == ALL
 
     @property
+    def title(self) -> str:
+        """What the board is called on the page."""
+        return {ALL: "All privacy budgets", "": "Ranking"}.get(self.budget) or budget_text(float(self.budget))
+
+    @property
     def query(self) -> str:
         """The address's query, without the page."""
         parts = {
@@ -123,6 +127,11 @@ class BoardQuery:
         }
         shown = urlencode({name: value for name, value in parts.items() if value})
         return "&".join(filter(None, [shown, self.selection.query]))
+
+
+def boards_in_addresses(track: Track) -> list[str]:
+    """Return the boards by their names in addresses, the one first that is shown where none is named."""
+    return [ALL, *track.board_names()] if track.kind.has_budgets else track.board_names()
 
 
 @require_safe
@@ -146,7 +155,6 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "tabs": _tabs(shown, asked),
             "plot": track_plot(shown, tracks, versions),
             "boards": with_own_marked(boards, team),
-            "threshold": threshold_text(shown.anls_threshold),
             "trust_levels": [(level.label, meaning) for level, meaning in TRUST.items()],
             "own_team": team,
             "deadline": deadline,
@@ -177,7 +185,7 @@ def _deadline(track: Track, moment: datetime) -> str:
 
 
 def _has_sort(track: Track, sort: Sort) -> bool:
-    return track.is_private or sort is not Sort.EPSILON
+    return sort is not Sort.EPSILON or track.kind.is_accounted
 
 
 def with_own_marked(html: str, team: Team | None) -> SafeString:
@@ -189,15 +197,15 @@ def with_own_marked(html: str, team: Team | None) -> SafeString:
 
 def _tabs(track: Track, asked: BoardQuery) -> list[Tab]:
     """Return the tabs of the track's boards."""
-    if not track.is_private:
-        return []
+    boards = boards_in_addresses(track)
     return [
         Tab(
             name=ALL_BUDGETS if budget == ALL else budget_text(float(budget)),
             address="?" + replace(asked, budget=budget, only_unranked=False).query,
             is_current=budget == asked.budget,
         )
-        for budget in [ALL, *(f"{budget:g}" for budget in track.budgets)]
+        for budget in boards
+        if len(boards) > 1
     ]
 
 
@@ -243,7 +251,7 @@ def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count
 
 def _with_ranges(board: StoredBoard, rows: Sequence[Row]) -> list[Row]:
     """Return the rows, on a board that is ranked by score with the ranks that each could have."""
-    if board.budget is None or not rows:
+    if board.track.kind.first != "anls" or not rows:
         return list(rows)
     ends = [(row.entry.results.anls_low, row.entry.results.anls_high) for row in rows]
     low = min(0.0 if low is None else low for low, _ in ends)

@@ -17,6 +17,7 @@ from evaluator.messages.results import RunResults
 from portal.challenge.models import Phase, Track
 from portal.submissions.results_field import FLAGGED, ResultsField
 from portal.teams.models import Team
+from portal.ui.budgets import at_budget, plain
 from portal.ui.names import NameField
 from portal.uploads.models import Upload
 
@@ -297,7 +298,7 @@ class Run(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.submission} at ε = {self.budget:g}" if self.budget else str(self.submission)
+        return f"{self.submission}{at_budget(self.budget, ' at ε = {}', plain)}"
 
     @property
     def attempt_results(self) -> RunResults:
@@ -312,7 +313,7 @@ class Run(models.Model):
     @property
     def label(self) -> str:
         """The run's name within its submission."""
-        return f"Run at ε = {self.budget:g}" if self.budget else "Run"
+        return f"Run{at_budget(self.budget, ' at ε = {}', plain)}"
 
 
 class RunToken(models.Model):
