@@ -221,7 +221,6 @@ BEST_ANLS_AT_BUDGET = Ranking(
     ),
     legend=(
         _RANGES,
-        "The dots in the tabs are the ANLS of the first runs at each ε, on one axis for all; the largest is the best.",
         "ε is recomputed from the training record, and rounded up. More columns show ε by every rule and accountant; "
         "the one in bold is used for ranking.",
     ),
