@@ -29,11 +29,12 @@ from starter_kit.console import exit_on_problem, log
 from starter_kit.federation.rounds import Client
 from starter_kit.reporting.files import replace_file
 from starter_kit.runs.answering import answer_challenge
+from starter_kit.runs.executed_code import code_sha256
 from starter_kit.settings.config_files import config_names
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.pocket_data import make_base, make_data
 from tests.starter_kit.training_runs import accounting, trained
-from tests.studies.conformance.covered_code import code_hash, method_files, settings_text
+from tests.studies.conformance.covered_code import method_files, settings_text
 from tests.studies.conformance.table import alarms_of, table
 from tests.studies.conformance.tallies import Tally, Trial, count, current, started
 
@@ -121,7 +122,7 @@ def _changes(setting: str) -> list[str]:
 def codes(names: Sequence[str]) -> dict[str, str]:
     """The hash of the code that a count of each setting is of."""
     return {
-        name: code_hash(
+        name: code_sha256(
             [*COVERED, *method_files(_config(name))], settings_text(_config(name), _changes(name))
         )
         for name in names

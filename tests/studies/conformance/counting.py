@@ -10,8 +10,9 @@ from starter_kit.conformance.examination import examine
 from starter_kit.conformance.processes import examine_apart
 from starter_kit.conformance.results import Group, Inputs, Result
 from starter_kit.console import log
+from starter_kit.runs.executed_code import code_sha256
 from starter_kit.settings.method_list import kit_configs
-from tests.studies.conformance.covered_code import code_hash, method_files, settings_text
+from tests.studies.conformance.covered_code import method_files, settings_text
 from tests.studies.conformance.tallies import Tally, Trial
 from tests.studies.mutants.catalog import CATALOG, SETTINGS, Mutant
 
@@ -75,7 +76,7 @@ def found_in(result: Result) -> list[str]:
 
 def mutant_code() -> str:
     """Return the hash of the code that a count of mutants is of."""
-    return code_hash([*COVERED, MUTANTS, *method_files(str(SETTINGS))], settings_text(str(SETTINGS)))
+    return code_sha256([*COVERED, MUTANTS, *method_files(str(SETTINGS))], settings_text(str(SETTINGS)))
 
 
 def count_mutants(known: Sequence[Found]) -> Iterator[Found]:
@@ -102,7 +103,7 @@ def try_config(name: str) -> Trial:
 
 def honest_codes(names: Iterable[str]) -> dict[str, str]:
     """Return the hash of the code that a count of each of these configs is of."""
-    return {name: code_hash([*COVERED, *method_files(name)], settings_text(name)) for name in names}
+    return {name: code_sha256([*COVERED, *method_files(name)], settings_text(name)) for name in names}
 
 
 def private_configs() -> list[str]:

@@ -23,7 +23,7 @@ class Tally(BaseModel):
     """The trials of one thing by the same code.
 
     Attributes:
-        code: The hash of the code that made them (`covered_code.code_hash`).
+        code: The hash of the code that made them (`starter_kit.runs.executed_code`).
         trials: How many there were.
         alarms: In how many of them anything was found.
         found: What was found, and in how many trials.
