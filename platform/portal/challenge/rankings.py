@@ -26,6 +26,7 @@ class Result:
         missing: The sentence where there is no value, and that in a few signs.
         text: A value as pages show it.
         best: What comes first where the result orders a board, and where it breaks ties.
+        figure: What a value of this result by itself is called.
     """
 
     title: str
@@ -33,6 +34,7 @@ class Result:
     missing: tuple[str, str]
     text: Callable[[Any], str]
     best: tuple[str, str] = ("", "")
+    figure: str = "{}"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ RESULTS = {
         missing=("ANLS is missing", "no ANLS"),
         text=cut,
         best=("highest ANLS", "higher ANLS"),
+        figure="ANLS {}",
     ),
     "bytes_total": Result(
         title="Communication",
@@ -156,11 +159,21 @@ class Ranking:
         unmet = self.rule.unmet(results, limits)
         return None if unmet is None else _in_words(unmet)
 
+    @property
+    def best(self) -> str:
+        """What comes first, such as "Highest ANLS"."""
+        words, _ = RESULTS[self.first].best
+        return words[0].upper() + words[1:]
+
+    def figure(self, results: Any) -> str:
+        """Return the result that decides first, in words."""
+        words = RESULTS[self.first]
+        return words.figure.format(words.text(getattr(results, self.first)))
+
     def sentence(self, limits: Mapping[str, float]) -> str:
         """Return what ranks, such as "Highest ANLS first."; a limit that has no value is named."""
-        best, _ = RESULTS[self.first].best
         conditions = " and ".join(_condition(*limit, limits) for limit in self.rule.limits)
-        return f"{best[0].upper()}{best[1:]} first{conditions and f', among runs with {conditions}'}."
+        return f"{self.best} first{conditions and f', among runs with {conditions}'}."
 
     @property
     def ties(self) -> str:
