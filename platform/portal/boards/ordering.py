@@ -4,7 +4,7 @@ A page needs a few of thousands of runs, so the database finds them by the colum
 as why it has no rank, comes from the rules themselves.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -29,6 +29,7 @@ from django.db.models import (
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Greatest, Lower, RowNumber
 
+from evaluator.messages.rankings import Limits
 from portal.boards.selection import EVERYTHING, Baselines, Selection, Sort
 from portal.challenge.models import Track
 from portal.challenge.rankings import Ranking
@@ -37,8 +38,8 @@ from portal.submissions.models import Run
 from portal.submissions.selectors import public_runs
 from portal.teams.models import Team
 
-# The limits of a board: by name, as values that a cache can keep.
-Limits = tuple[tuple[str, float], ...]
+# The limits of a board as values that a cache can keep.
+KeptLimits = tuple[tuple[str, float | None], ...]
 # The id decides where even the times are equal.
 BY_AGE = ("submission__submitted_at", "pk")
 KEPT_QUERIES = 128
@@ -232,7 +233,7 @@ def _unranked(track: Track, budget: float | None) -> QuerySet[Run]:
     return _unranked_runs(*_board(track, budget)).all()
 
 
-def _board(track: Track, budget: float | None) -> tuple[int, float | None, Ranking, Limits]:
+def _board(track: Track, budget: float | None) -> tuple[int, float | None, Ranking, KeptLimits]:
     """Return all that the queries of a board depend on."""
     return track.pk, budget, track.kind, tuple(track.limits(budget).items())
 
@@ -249,12 +250,12 @@ def _listed(track_id: int, budget: float | None, kind: Ranking) -> QuerySet[Run]
 
 
 @lru_cache(maxsize=KEPT_QUERIES)
-def _ranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: Limits) -> QuerySet[Run]:
+def _ranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: KeptLimits) -> QuerySet[Run]:
     return _listed(track_id, budget, kind).filter(_qualifies(kind, dict(limits))).order_by(*_order(kind))
 
 
 @lru_cache(maxsize=KEPT_QUERIES)
-def _unranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: Limits) -> QuerySet[Run]:
+def _unranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: KeptLimits) -> QuerySet[Run]:
     runs = _listed(track_id, budget, kind).annotate(has_rank=_holds(_qualifies(kind, dict(limits))))
     missed = [
         F(name).desc(nulls_last=True) if is_least else F(name).asc(nulls_last=True)
@@ -269,7 +270,7 @@ def _with_results(runs: QuerySet[Run], kind: Ranking) -> QuerySet[Run]:
     return runs.annotate(**{name: Cast(KeyTextTransform(name, "results"), FloatField()) for name in missing})
 
 
-def _qualifies(kind: Ranking, limits: Mapping[str, float]) -> Q:
+def _qualifies(kind: Ranking, limits: Limits) -> Q:
     """Return the condition for a rank, as `Ranking.shortfall` decides it."""
     needed = Q(**{f"{name}__isnull": False for name in kind.rule.needs})
     met = {

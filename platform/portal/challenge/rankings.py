@@ -4,13 +4,13 @@ A kind is a value. Boards, pages, exports and the API read its fields, so that a
 `evaluator.messages.rankings` and an instance here; see "Add a kind of track" in CONTRIBUTING.md.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from evaluator.messages import rankings as rules
 from evaluator.messages.jobs import ArtifactKind
-from evaluator.messages.rankings import BUDGET, RankingRule, Unmet
+from evaluator.messages.rankings import BUDGET, Limits, RankingRule, Unmet
 from evaluator.scoring.metrics import cut
 from portal.ui.rounding import epsilon_text
 from portal.ui.templatetags.ui import readable_bytes
@@ -102,6 +102,7 @@ class Ranking:
         optional_artifacts: The files that a run may have, which nobody needs for a score.
         submission_artifacts: The files of the submission as a whole.
         fields: The rules of a track that apply to this kind and not to every one, as fields of `Track`.
+        note: What follows the sentence about the ranking; it may name `reviews` and `delta`.
         legend: How to read its boards, in sentences.
     """
 
@@ -111,6 +112,7 @@ class Ranking:
     optional_artifacts: tuple[ArtifactKind, ...] = (ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE)
     submission_artifacts: tuple[ArtifactKind, ...] = ()
     fields: tuple[str, ...] = ()
+    note: str = ""
     legend: tuple[str, ...] = ()
 
     @property
@@ -144,7 +146,7 @@ class Ranking:
         return [limit for _, limit, _ in self.rule.limits if limit != BUDGET]
 
     def shortfall(
-        self, results: Any, limits: Mapping[str, float], *, disqualified: str = "", rejected: str = ""
+        self, results: Any, limits: Limits, *, disqualified: str = "", rejected: str = ""
     ) -> Shortfall | None:
         """Return what keeps a run from a rank; None if nothing does.
 
@@ -170,7 +172,7 @@ class Ranking:
         words = RESULTS[self.first]
         return words.figure.format(words.text(getattr(results, self.first)))
 
-    def sentence(self, limits: Mapping[str, float]) -> str:
+    def sentence(self, limits: Limits) -> str:
         """Return what ranks, such as "Highest ANLS first."; a limit that has no value is named."""
         conditions = " and ".join(_condition(*limit, limits) for limit in self.rule.limits)
         return f"{self.best} first{conditions and f', among runs with {conditions}'}."
@@ -182,11 +184,12 @@ class Ranking:
         return f"Ties are broken by {', then by '.join([*ties, 'earlier submission'])}."
 
 
-def _condition(result: str, limit: str, is_least: bool, limits: Mapping[str, float]) -> str:
+def _condition(result: str, limit: str, is_least: bool, limits: Limits) -> str:
     noun, words = RESULTS[result].noun[0], LIMITS[limit]
-    if limit not in limits:
+    bound = limits[limit]
+    if bound is None:
         return f"{noun.removesuffix(' =')} within the {words.noun}"
-    return f"{noun.removesuffix(' =')} of at {'least' if is_least else 'most'} {words.text(limits[limit])}"
+    return f"{noun.removesuffix(' =')} of at {'least' if is_least else 'most'} {words.text(bound)}"
 
 
 def _in_words(unmet: Unmet) -> Shortfall:
@@ -232,6 +235,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "data_sha256",
         "required_reviews",
     ),
+    note="ε is computed at δ = {delta}. Results are under review until {reviews} reviewers have accepted the proof.",
     legend=(
         _RANGES,
         "The dots in the tabs are the ANLS of the first runs at each ε, on one axis for all; the largest is the best.",

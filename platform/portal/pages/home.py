@@ -107,7 +107,9 @@ def _leaders(track: Track, version: str) -> SafeString:
             for board, head in zip(boards, heads, strict=True)
         ]
         plot = (
-            budgets_plot(_best(leaders)) if track.kind.has_budgets else bytes_plot(heads[0], track.anls_threshold)
+            budgets_plot(_best(track, leaders))
+            if track.kind.has_budgets
+            else bytes_plot(heads[0], track.anls_threshold)
         )
         context = {"track": track, "leaders": leaders, "plot": plot}
         return render_to_string("pages/leaders.html", context)
@@ -115,12 +117,11 @@ def _leaders(track: Track, version: str) -> SafeString:
     return mark_safe(cached(version, f"leaders {track.pk}", draw))  # noqa: S308  (a template made it)
 
 
-def _best(leaders: Sequence[Leader]) -> list[tuple[float, float | None]]:
+def _best(track: Track, leaders: Sequence[Leader]) -> list[tuple[float, float | None]]:
     """Return the best score at each budget."""
     return [
-        (leader.board.budget, leader.row.entry.results.anls if leader.row else None)
-        for leader in leaders
-        if leader.board.budget is not None
+        (float(budget), leader.row.entry.results.anls if leader.row else None)
+        for budget, leader in zip(track.budgets, leaders, strict=True)
     ]
 
 
