@@ -165,10 +165,9 @@ POINT = (
 
 
 def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
-    """Return `POINT` of the first runs with a rank, each with whether its result is verified."""
-    is_verified = verified(track.reviews_needed, "submission__")
-    runs = _ranked(track, budget).annotate(is_verified=_holds(is_verified))
-    return list(runs.values_list(*POINT, "is_verified")[:length])
+    """Return `POINT` of the first runs with a rank, the result that ranks each, and whether that is verified."""
+    is_verified = _holds(verified(track.reviews_needed, "submission__"))
+    return list(_ranked(track, budget).values_list(*POINT, F(track.kind.first), is_verified)[:length])
 
 
 def front_and_nearest_points(
@@ -181,7 +180,7 @@ def front_and_nearest_points(
     runs = _ranked(track, None).annotate(before=before).filter(front)
     on_front = list(_keys(runs.order_by(*by_bytes), 0, of_front))
     unranked = list(_keys(_unranked(track, None), 0, nearest))
-    found = _points_of([*on_front, *unranked])
+    found = _points_of([*on_front, *unranked], track.kind)
     return [found[key] for key in on_front if key in found], [found[key] for key in unranked if key in found]
 
 
@@ -192,18 +191,20 @@ def record_points(track: Track, budget: float | None, length: int) -> list[tuple
     before = Window(best, order_by=BY_AGE, frame=RowRange(None, -1))
     better = Q(**{f"{name}__{'gt' if is_falling else 'lt'}": F("before")})
     runs = _ranked(track, budget).annotate(before=before).filter(Q(before__isnull=True) | better)
-    return _points(runs.order_by(*BY_AGE).reverse(), length)[::-1]
+    return _points(runs.order_by(*BY_AGE).reverse(), length, track.kind)[::-1]
 
 
-def _points(runs: QuerySet[Run], length: int) -> list[tuple[Any, ...]]:
+def _points(runs: QuerySet[Run], length: int, kind: Ranking) -> list[tuple[Any, ...]]:
     """Return `POINT` of the first of these runs, for which the database reads the rows of no others."""
     keys = list(_keys(runs, 0, length))
-    found = _points_of(keys)
+    found = _points_of(keys, kind)
     return [found[key] for key in keys if key in found]
 
 
-def _points_of(keys: Collection[UUID]) -> dict[UUID, tuple[Any, ...]]:
-    rows = Run.objects.filter(pk__in=list(keys)).order_by().values_list("pk", *POINT)
+def _points_of(keys: Collection[UUID], kind: Ranking) -> dict[UUID, tuple[Any, ...]]:
+    """Return `POINT` of these runs and the result that ranks each."""
+    runs = _with_results(Run.objects.filter(pk__in=list(keys)), kind)
+    rows = runs.order_by().values_list("pk", *POINT, F(kind.first))
     return {key: tuple(point) for key, *point in rows}
 
 

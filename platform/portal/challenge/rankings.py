@@ -27,6 +27,7 @@ class Result:
         text: A value as pages show it.
         best: What comes first where the result orders a board, and where it breaks ties.
         figure: What a value of this result by itself is called.
+        in_bytes: Whether values are numbers of bytes, which span several orders of magnitude.
     """
 
     title: str
@@ -35,6 +36,7 @@ class Result:
     text: Callable[[Any], str]
     best: tuple[str, str] = ("", "")
     figure: str = "{}"
+    in_bytes: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ RESULTS = {
         missing=("the number of bytes is missing", "no byte count"),
         text=readable_bytes,
         best=("fewest bytes of communication", "fewer bytes of communication"),
+        in_bytes=True,
     ),
     "epsilon": Result(
         title="ε",
@@ -164,13 +167,17 @@ class Ranking:
     @property
     def best(self) -> str:
         """What comes first, such as "Highest ANLS"."""
-        words, _ = RESULTS[self.first].best
+        words, _ = self.words.best
         return words[0].upper() + words[1:]
 
-    def figure(self, results: Any) -> str:
-        """Return the result that decides first, in words."""
-        words = RESULTS[self.first]
-        return words.figure.format(words.text(getattr(results, self.first)))
+    @property
+    def words(self) -> Result:
+        """The words for the result that decides first."""
+        return RESULTS[self.first]
+
+    def figure(self, value: float) -> str:
+        """Return a value of the result that decides first, in words."""
+        return self.words.figure.format(self.words.text(value))
 
     def sentence(self, limits: Limits) -> str:
         """Return what ranks, such as "Highest ANLS first."; a limit that has no value is named."""
@@ -238,7 +245,6 @@ BEST_ANLS_AT_BUDGET = Ranking(
     note="ε is computed at δ = {delta}. Results are under review until {reviews} reviewers have accepted the proof.",
     legend=(
         _RANGES,
-        "The dots in the tabs are the ANLS of the first runs at each ε, on one axis for all; the largest is the best.",
         "ε is recomputed from the training record, and rounded up. More columns show ε by every rule and accountant; "
         "the one in bold is used for ranking.",
     ),

@@ -16,7 +16,6 @@ from portal.accounts.models import User
 from portal.audit.versions import boards_versions
 from portal.boards.boards import StoredBoard, heads_of, stored_boards
 from portal.boards.caching import cached, page_unless_unchanged
-from portal.boards.mini_plots import budgets_plot, bytes_plot
 from portal.boards.ranking import Row
 from portal.challenge.models import Track
 from portal.downloads.kit import install_command
@@ -27,8 +26,6 @@ from portal.teams.selectors import team_of
 from portal.ui.budgets import at_budget
 
 NEWS = 3
-# Runs in the small plot of bytes.
-PLOTTED = 12
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,8 @@ class Leader:
     @property
     def figure(self) -> str:
         """The number to beat."""
-        return self.board.track.kind.figure(self.row.entry.results) if self.row else ""
+        kind = self.board.track.kind
+        return kind.figure(getattr(self.row.entry.results, kind.first)) if self.row else ""
 
 
 @require_safe
@@ -101,28 +99,14 @@ def _leaders(track: Track, version: str) -> SafeString:
 
     def draw() -> str:
         boards = stored_boards(track)
-        heads = heads_of(boards, PLOTTED)
+        heads = heads_of(boards, 1)
         leaders = [
             Leader(board, head[0] if head and head[0].rank else None)
             for board, head in zip(boards, heads, strict=True)
         ]
-        plot = (
-            budgets_plot(_best(track, leaders))
-            if track.kind.has_budgets
-            else bytes_plot(heads[0], track.anls_threshold)
-        )
-        context = {"track": track, "leaders": leaders, "plot": plot}
-        return render_to_string("pages/leaders.html", context)
+        return render_to_string("pages/leaders.html", {"track": track, "leaders": leaders})
 
     return mark_safe(cached(version, f"leaders {track.pk}", draw))  # noqa: S308  (a template made it)
-
-
-def _best(track: Track, leaders: Sequence[Leader]) -> list[tuple[float, float | None]]:
-    """Return the best score at each budget."""
-    return [
-        (float(budget), leader.row.entry.results.anls if leader.row else None)
-        for budget, leader in zip(track.budgets, leaders, strict=True)
-    ]
 
 
 def _own_team(request: HttpRequest) -> Team | None:

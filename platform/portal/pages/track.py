@@ -30,7 +30,7 @@ from portal.challenge.models import Track
 from portal.evaluation.display.results import TRUST
 from portal.evaluation.intake.parts import scored_test_set
 from portal.evaluation.models import Examination
-from portal.pages.progress import track_plots
+from portal.pages.progress import track_plot
 from portal.submissions.selectors import public_runs, quota_of
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
@@ -71,12 +71,11 @@ class ShownBoard:
 
 @dataclass(frozen=True)
 class Tab:
-    """One of a track's boards: its name, its address, whether it is shown, and a small plot of its first scores."""
+    """One of a track's boards: its name, its address, and whether it is shown."""
 
     name: str
     address: str
     is_current: bool
-    plot: SafeString
 
 
 @dataclass(frozen=True)
@@ -150,12 +149,11 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
     def respond() -> HttpResponse:
         team = team_of(request.user) if request.user.is_authenticated else None
         boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today)
-        plots = track_plots(shown, tracks, versions)
         context = {
             "track": shown,
             "asked": asked,
-            "tabs": _tabs(shown, asked, plots.tabs),
-            "plot": plots.plot,
+            "tabs": _tabs(shown, asked),
+            "plot": track_plot(shown, tracks, versions),
             "boards": with_own_marked(boards, team),
             "trust_levels": [(level.label, meaning) for level, meaning in TRUST.items()],
             "own_team": team,
@@ -197,7 +195,7 @@ def with_own_marked(html: str, team: Team | None) -> SafeString:
     return mark_safe(html)  # noqa: S308  (a template made it)
 
 
-def _tabs(track: Track, asked: BoardQuery, plots: Mapping[str, SafeString]) -> list[Tab]:
+def _tabs(track: Track, asked: BoardQuery) -> list[Tab]:
     """Return the tabs of the track's boards."""
     boards = boards_in_addresses(track)
     return [
@@ -205,7 +203,6 @@ def _tabs(track: Track, asked: BoardQuery, plots: Mapping[str, SafeString]) -> l
             name=ALL_BUDGETS if budget == ALL else budget_text(float(budget)),
             address="?" + replace(asked, budget=budget, only_unranked=False).query,
             is_current=budget == asked.budget,
-            plot=plots.get(budget, SafeString("")),
         )
         for budget in boards
         if len(boards) > 1

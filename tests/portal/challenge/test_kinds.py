@@ -71,7 +71,7 @@ def test_the_pages_of_a_track_say_how_it_ranks(client: Client, kind: Ranking) ->
     page = client.get(track.get_absolute_url()).text
     assert track.kind.ties in page
     assert f"pfl check save/run --track {kind.key}" in page
-    for address in ("/", "/leaderboards/", "/tracks/"):
+    for address in ("/", reverse("leaderboard:index"), "/tracks/"):
         assert track.name in client.get(address).text
     assert "Narrow" in client.get("/").text
     progress = client.get(reverse("leaderboard:progress", args=["track"])).text
@@ -102,7 +102,7 @@ def test_the_api_sends_the_rule_to_programs(client: Client, kind: Ranking) -> No
 
 def test_a_draft_without_a_constraint_has_one_run_with_a_checkpoint_and_a_log() -> None:
     user = make_user()
-    submission = create_submission(make_team(user), make_track(BEST_ANLS), user, title="One")
+    submission = create_submission(make_team(user), user, make_track(BEST_ANLS), title="One")
     assert [run.budget for run in submission.runs.all()] == [None]
     assert submission.track.rules(None).privacy is None
 

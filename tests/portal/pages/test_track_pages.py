@@ -226,8 +226,8 @@ class TestHome:
     ):
         for number in range(6):
             add_run(bytes_track, bytes_total=number + 1)
-        # The tracks, their versions, the news, the kit's files, the first runs with a rank and without, their rows.
-        with django_assert_num_queries(8):
+        # The tracks, their versions, the news, the kit's files, the first run with a rank, its row.
+        with django_assert_num_queries(7):
             client.get(reverse("home"))
 
     def test_the_list_of_leaderboards_has_their_leaders(self, client, bytes_track):
