@@ -19,12 +19,12 @@ from django.views.decorators.http import require_safe
 from portal.audit.versions import boards_versions
 from portal.boards.boards import MethodRow, StoredBoard, leading_methods, stored_boards
 from portal.boards.caching import cached, page_unless_unchanged
-from portal.boards.columns import Columns
+from portal.boards.cells import overview_row
+from portal.boards.columns import Table, board_table, sorts_of
 from portal.boards.history import ranks_before
 from portal.boards.ordering import overlapping_scores
 from portal.boards.ranking import Row
-from portal.boards.rows import board_row, overview_row
-from portal.boards.selection import SORT_LABELS, Baselines, Selection, Sort
+from portal.boards.selection import SORT_LABELS, Baselines, Selection
 from portal.boards.uncertainty import RankRanges
 from portal.challenge.models import Track
 from portal.evaluation.display.results import TRUST
@@ -58,7 +58,7 @@ class ShownBoard:
 
     budget: float | None
     rows: Sequence[Row]
-    columns: Columns
+    table: Table
     page: Page[int]
     unranked: Sequence[Row] = ()
     unranked_count: int = 0
@@ -66,7 +66,7 @@ class ShownBoard:
     @property
     def lines(self) -> list[SafeString]:
         """The rows of the table."""
-        return [board_row(row, self.columns) for row in self.rows]
+        return [self.table.row(row) for row in self.rows]
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
     def respond() -> HttpResponse:
         team = team_of(request.user) if request.user.is_authenticated else None
         boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today)
+        offered = sorts_of(shown)
         context = {
             "track": shown,
             "asked": asked,
@@ -160,7 +161,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "deadline": deadline,
             "quota": quota_of(team, shown, moment) if team else None,
             "phases": shown.phases.all(),
-            "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if _has_sort(shown, sort)],
+            "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if sort in offered],
             "baseline_choices": [
                 (Baselines.ALL.value, "shown"),
                 (Baselines.NONE.value, "hidden"),
@@ -182,10 +183,6 @@ def _deadline(track: Track, moment: datetime) -> str:
     if phase.ends_at is None:
         return f"{name} for submissions, without a deadline."
     return markup("{} for submissions until {}.", name, at(phase.ends_at))
-
-
-def _has_sort(track: Track, sort: Sort) -> bool:
-    return sort is not Sort.EPSILON or track.kind.is_accounted
 
 
 def with_own_marked(html: str, team: Team | None) -> SafeString:
@@ -231,21 +228,15 @@ def _kept(asked: BoardQuery, version: str, name: str, draw: Callable[[], str]) -
 
 def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count: int, today: date) -> str:
     track, selection = board.track, asked.selection
-    columns = Columns(
-        track.is_private,
-        more=asked.more,
-        leakage=bool(track.leakage_set),
-        trust=_trust_differs(track),
-        picks=True,
-    )
+    table = board_table(track, more=asked.more, picks=True, trust=_trust_differs(track))
     start = (page.number - 1) * PAGE_LENGTH
     if asked.only_unranked:
         rows = board.unranked(selection, start, start + PAGE_LENGTH)
-        return _drawn(track, asked, ShownBoard(board.budget, rows, columns, page))
+        return _drawn(track, asked, ShownBoard(board.budget, rows, table, page))
     nearest = NEAREST if page.number == 1 and unranked_count else 0
     rows, unranked = board.with_nearest(selection, start, start + PAGE_LENGTH, nearest)
     rows = _with_ranks_before(track, _with_ranges(board, rows), today)
-    shown = ShownBoard(board.budget, rows, columns, page, unranked, unranked_count)
+    shown = ShownBoard(board.budget, rows, table, page, unranked, unranked_count)
     return _drawn(track, asked, shown)
 
 

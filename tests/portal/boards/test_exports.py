@@ -82,7 +82,7 @@ def test_a_team_page_lists_its_results_with_their_ranks(client, run):
     make_run(better, state=RunState.SCORED, budget=4.0, epsilon=3.9, anls=0.5)
     html = client.get(run.submission.team.get_absolute_url()).text
     assert "A &amp; B" in html
-    assert "<strong>2</strong>" in html
+    assert 'board-top">2<' in html
     assert better.title not in html
     assert "No scored run yet" in client.get(make_team().get_absolute_url()).text
 

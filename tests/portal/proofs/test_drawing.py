@@ -16,10 +16,17 @@ from portal.proofs import pdf_pages
 from portal.proofs.drawing import draw_next
 from portal.proofs.models import Drawing, DrawingState, Page, page_key
 from portal.proofs.pages import draw_again, draw_later, draw_submitted
-from portal.submissions.proof_versions import add_version
 from portal.uploads import services as uploads
 from portal.uploads.stores import current_store
-from tests.portal.factories import make_artifact, make_run, make_submission, make_track, make_upload, owner_of
+from tests.portal.factories import (
+    make_artifact,
+    make_run,
+    make_submission,
+    make_track,
+    make_upload,
+    owner_of,
+    revise_proof,
+)
 from tests.portal.proofs import pdfs
 
 pytestmark = pytest.mark.django_db
@@ -88,7 +95,7 @@ class TestWhichAreDrawn:
         submission = make_submission(track=make_track("anls"), state="submitted")
         make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"text", "proof.md")
         upload = make_upload(submission.team, pdfs.make_pdf("new"), "proof.pdf")
-        add_version(submission, upload, owner_of(submission.team))
+        revise_proof(submission, upload, owner_of(submission.team))
         assert Drawing.objects.get().upload == upload
 
     def test_the_clock_calls_for_it(self):
