@@ -214,9 +214,9 @@ def best_score(track: Track) -> float | None:
     return best
 
 
-def best_baseline(track: Track) -> tuple[str, int] | None:
-    """Return the title and the bytes of the first baseline with a rank in a track without budgets."""
-    baselines = _ranked(track, None).filter(submission__is_baseline=True)
+def best_baseline(track: Track, budget: float | None) -> tuple[str, int] | None:
+    """Return the title and the bytes of the first baseline with a rank on a board."""
+    baselines = _ranked(track, budget).filter(submission__is_baseline=True)
     return baselines.values_list("submission__title", "bytes_total").first()
 
 

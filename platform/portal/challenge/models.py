@@ -219,11 +219,6 @@ class Track(models.Model):
         return rankings.RANKINGS[self.ranking]
 
     @property
-    def is_private(self) -> bool:
-        """Whether runs are accounted and their proofs reviewed."""
-        return self.kind.is_accounted
-
-    @property
     def sentence(self) -> str:
         """What ranks, in sentences."""
         note = self.kind.note.format(reviews=self.required_reviews, delta=power_of_ten(self.delta))

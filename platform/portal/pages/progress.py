@@ -76,7 +76,7 @@ class Headline:
     @property
     def saving(self) -> str:
         """How much less it took than the best baseline; empty where nothing is saved."""
-        return _saving(self.track, self.points)
+        return _saving(self.track, self.budget, self.points)
 
 
 def track_plot(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> SafeString:
@@ -128,9 +128,9 @@ def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
     return _drawn(chart) + render_to_string("pages/headline.html", {"track": track, "boards": boards})
 
 
-def _saving(track: Track, points: Sequence[Point]) -> str:
+def _saving(track: Track, budget: float | None, points: Sequence[Point]) -> str:
     """Return how many times fewer bytes the best run took than the best baseline; empty where nothing is saved."""
-    baseline = best_baseline(track) if track.kind.words.in_bytes else None
+    baseline = best_baseline(track, budget)
     least = points[0][4] if points else 0
     if baseline is None or not 0 < least < baseline[1]:
         return ""

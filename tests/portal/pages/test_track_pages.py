@@ -180,12 +180,12 @@ class TestTrackPage:
             review(run, Decision.ACCEPTED)
         # The tracks, their versions, the first of two boards, their runs, and the rows. Of the plot: the first of two
         # boards, which the tabs show too. And whether the test set is split.
-        with django_assert_num_queries(10):
+        with django_assert_num_queries(11):
             page_of(client, private_track)
         # The tracks, their versions, their phases, the counts, the levels, the first rows with a rank and without, the
         # rows, the intervals beside theirs, whether ranks of last week are known, and whether the test set is split.
         # The plot and the tabs are cached.
-        with django_assert_num_queries(10):
+        with django_assert_num_queries(11):
             client.get("/leaderboard/privacy/?epsilon=1")
         rejected = add_run(private_track, "Rejected", budget=1.0, epsilon=0.9)
         review(rejected, Decision.REJECTED, "no composition")
