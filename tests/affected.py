@@ -113,7 +113,7 @@ def changed_files(base: str, root: Path = ROOT) -> list[str]:
 
 
 def main(arguments: list[str]) -> None:
-    tests = affected(changed_files(*(arguments or ["HEAD"])))
+    tests = affected(changed_files(arguments[0] if arguments else "HEAD"))
     if len(tests) > MAX_MODULES:
         left_out = len(tests) - MAX_MODULES
         print(
