@@ -84,6 +84,9 @@ class RunSettings(BaseModel, ABC):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    # The number of vectors as long as the model that the method stores at each client between rounds.
+    client_vectors: ClassVar[int] = 0
+
     method: str
     experiment: str = Field(pattern=r"^[\w.-]{1,100}$")
     seed: int = Field(default=42, ge=0, lt=2**53)
