@@ -24,9 +24,9 @@ import torch
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.engines.devices import use_device
-from starter_kit.engines.state_bytes import pack_state, unpack_state
 from starter_kit.federation.client_state import ClientState, Kept, kept_here
 from starter_kit.federation.rounds import Engine, Reply, Request
+from starter_kit.federation.state_bytes import pack_state, unpack_state
 from starter_kit.own_files import run_own_file
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup

@@ -9,7 +9,7 @@ from time import monotonic
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.round_keys import RunKeys, keys_root
 from starter_kit.console import log
-from starter_kit.engines.local import LocalEngine
+from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.rounds import Engine, Round, Server
 from starter_kit.runs.kept_models import KeptModels
 from starter_kit.runs.opening import Complete, Unfinished, open_run, writing_run
