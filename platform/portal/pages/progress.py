@@ -1,6 +1,7 @@
 """The plots of a track, rendered once for each version of its boards, and the page of its progress over time."""
 
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_safe
 from evaluator.scoring.metrics import cut
 from portal.audit.versions import boards_versions
 from portal.boards.caching import cached, page_unless_unchanged
+from portal.boards.history import histories
 from portal.boards.ordering import (
     best_baseline,
     best_score,
@@ -20,13 +22,18 @@ from portal.boards.ordering import (
     front_and_nearest_points,
     record_points,
 )
-from portal.boards.plot_marks import drawn_marks, table_rows
-from portal.boards.plots import Chart, PlottedMethod, budgets_chart, bytes_chart, plotted, progress_chart
+from portal.boards.plots import (
+    PlottedMethod,
+    budgets_plot,
+    bytes_plot,
+    plotted,
+    progress_plot,
+    rank_plot,
+)
 from portal.challenge.models import Track
-from portal.challenge.rankings import threshold_text
-from portal.submissions.models import Submission
+from portal.submissions.models import Run, Submission
 from portal.submissions.selectors import submission_addresses
-from portal.ui.budgets import budget_text
+from portal.ui.plots import Plot, draw
 
 # A row of `portal.boards.ordering.POINT`.
 Point = Sequence[Any]
@@ -37,14 +44,17 @@ NEAREST = 10
 MOST_OF_THE_FRONT = 20
 METHODS = 8
 MOST_RECORDS = 30
+# Of the changes of a run's rank the last ones.
+MOST_CHANGES = 60
+BYTES = "bytes_total"
 # From here on, tenths of a factor say nothing more.
 MANY_TIMES = 100
 
 
 def track_plot(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> SafeString:
     """Return the plot at the head of a track's page; empty without results."""
-    # That of a private track has the best score of the track without privacy.
-    version = str(versions) if track.is_private else versions[track.pk]
+    # That of a track with budgets has the best score of the track without privacy.
+    version = str(versions) if track.kind.has_budgets else versions[track.pk]
     drawn = cached(version, f"plot {track.pk}", lambda: _plot_with_headline(track, tracks))
     return mark_safe(drawn)  # noqa: S308  (templates made it)
 
@@ -67,29 +77,26 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
     version = boards_versions([track.pk])[track.pk]
 
     def respond() -> HttpResponse:
-        drawn = cached(version, f"progress {track.pk}", lambda: "".join(map(_drawn, _progress(track))))
+        drawn = cached(version, f"progress {track.pk}", lambda: draw(*_progress(track)))
         context = {"track": track, "plots": mark_safe(drawn)}  # noqa: S308  (a template made it)
         return render(request, "pages/progress.html", context)
 
     return page_unless_unchanged(request, version, respond)
 
 
-def _drawn(chart: Chart | None) -> str:
-    if chart is None:
-        return ""
-    context = {"plot": chart, "marks": drawn_marks(chart), "rows": table_rows(chart)}
-    return render_to_string("boards/plot.html", context)
+def rank_plots(runs: Sequence[Run], today: date) -> SafeString:
+    """Return the plots of those runs whose rank has changed since it was first recorded; empty where none has."""
+    recorded = histories([run.pk for run in runs])
+    changed = [run for run in runs if len(recorded[run.pk]) > 1]
+    return draw(*(rank_plot(run, recorded[run.pk][-MOST_CHANGES:], today) for run in changed))
 
 
 def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
     """Return the plot with the best result of every board beside it."""
-    if track.is_private:
-        first = [(budget, first_points(track, budget, METHODS)) for budget in track.run_budgets()]
-        chart = _of_budgets(track, tracks, first)
-    else:
-        points = first_points(track, None, FIRST)
-        first, chart = [(None, points)], _of_bytes(track, points)
-    if chart is None:
+    length = METHODS if track.kind.has_budgets else FIRST
+    first = [(budget, first_points(track, budget, length)) for budget in track.run_budgets()]
+    plot = _of_budgets(track, tracks, first) if track.kind.has_budgets else _of_bytes(track, first[0][1])
+    if plot is None:
         return ""
     best = [
         (budget, next(iter(plotted(rows[:1], _addresses(rows), "front")), None)) for budget, rows in first
@@ -97,9 +104,10 @@ def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
     context = {
         "track": track,
         "boards": best,
-        "saving": "" if track.is_private else _saving(track, first[0][1]),
+        "by_bytes": track.kind.first == BYTES,
+        "saving": _saving(track, first[0][1]) if track.kind.first == BYTES else "",
     }
-    return _drawn(chart) + render_to_string("pages/headline.html", context)
+    return draw(plot) + render_to_string("pages/headline.html", context)
 
 
 def _saving(track: Track, points: Sequence[Point]) -> str:
@@ -113,7 +121,7 @@ def _saving(track: Track, points: Sequence[Point]) -> str:
     return f"{shown} times fewer bytes than the baseline {baseline[0]}"
 
 
-def _of_bytes(track: Track, first: Sequence[Point]) -> Chart | None:
+def _of_bytes(track: Track, first: Sequence[Point]) -> Plot | None:
     front, nearest = front_and_nearest_points(track, MOST_OF_THE_FRONT, NEAREST)
     known = {row[0] for row in front}
     others = [*first, *nearest]
@@ -122,12 +130,13 @@ def _of_bytes(track: Track, first: Sequence[Point]) -> Chart | None:
         *plotted(front, address, "front"),
         *plotted((row for row in others if row[0] not in known), address, "other"),
     ]
-    return bytes_chart(runs, track.anls_threshold, threshold_text(track.anls_threshold)) if runs else None
+    threshold = track.anls_threshold if "anls_threshold" in track.kind.thresholds else None
+    return bytes_plot(runs, threshold) if runs else None
 
 
 def _of_budgets(
     track: Track, tracks: Sequence[Track], first: Sequence[tuple[float | None, Sequence[Point]]]
-) -> Chart | None:
+) -> Plot | None:
     scores: dict[UUID, list[float | None]] = {}
     known: dict[UUID, tuple[str, bool]] = {}
     for number, (_, rows) in enumerate(first):
@@ -143,7 +152,7 @@ def _of_budgets(
     ]
     best = [float(cut(rows[0][5])) if rows else None for _, rows in first]
     budgets = [budget for budget, _ in first if budget is not None]
-    return budgets_chart(methods, best, budgets, _without_privacy(track, tracks))
+    return budgets_plot(methods, best, budgets, _without_privacy(track, tracks))
 
 
 def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:
@@ -157,15 +166,10 @@ def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:
     return None if best is None else float(cut(best))
 
 
-def _progress(track: Track) -> list[Chart]:
-    charts = []
-    for budget in track.run_budgets():
-        rows = record_points(track, budget, MOST_RECORDS)
-        runs = plotted(rows, _addresses(rows), "front")
-        title = "Fewest bytes so far" if budget is None else f"Best ANLS so far at {budget_text(budget)}"
-        name = "progress" if budget is None else f"progress-{budget:g}".replace(".", "-")
-        charts += [progress_chart(name, title, runs, by_bytes=budget is None)] if runs else []
-    return charts
+def _progress(track: Track) -> list[Plot]:
+    points = [(budget, record_points(track, budget, MOST_RECORDS)) for budget in track.run_budgets()]
+    runs = [(budget, plotted(rows, _addresses(rows), "front")) for budget, rows in points]
+    return [progress_plot(track, budget, better) for budget, better in runs if better]
 
 
 def _addresses(rows: Sequence[Point]) -> Callable[[UUID], str]:
