@@ -39,13 +39,18 @@ LOWEST = 0.4
 
 @dataclass(frozen=True)
 class PlottedRun:
-    """What a plot shows of a run. `kind` is the style of its mark: front, other or baseline."""
+    """What a plot shows of a run. `kind` is the style of its mark: front, other or baseline.
+
+    Attributes:
+        value: The result by which its board is ranked.
+    """
 
     method: str
     url: str
     at: datetime
     bytes_total: int
     anls: float
+    value: float
     kind: str = "other"
 
     @property
@@ -55,7 +60,7 @@ class PlottedRun:
 
 
 def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kind: str) -> list[PlottedRun]:
-    """Return the runs of a query of `portal.boards.ordering.POINT`."""
+    """Return the runs that `portal.boards.ordering` found: `POINT`, and the result by which the board is ranked."""
     return [
         PlottedRun(
             title,
@@ -63,9 +68,10 @@ def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kin
             at,
             sent,
             float(cut(anls)),
+            value,
             "baseline" if is_baseline and kind == "other" else kind,
         )
-        for key, title, is_baseline, at, sent, anls, *_ in rows
+        for key, title, is_baseline, at, sent, anls, value, *_ in rows
         if sent is not None and anls is not None
     ]
 
@@ -165,22 +171,19 @@ def budgets_plot(
 
 def progress_plot(track: Track, budget: float | None, runs: Sequence[PlottedRun]) -> Plot:
     """Return the plot of the best result so far over time; `runs` are those that were better than all earlier ones."""
-    by_bytes = track.kind.first == "bytes_total"
     times = [run.at.timestamp() for run in runs]
     low, high = min(times), max(max(times), min(times) + 24 * 3600)
     zone = runs[0].at.tzinfo
-    values = [run.bytes_total if by_bytes else run.anls for run in runs]
+    words, values = track.kind.words, [run.value for run in runs]
     return Plot(
         name="progress" + at_budget(budget, "-{}", plain).replace(".", "-"),
-        title=f"{'Fewest bytes' if by_bytes else 'Best ANLS'} so far{at_budget(budget)}",
+        title=f"{track.kind.best} so far{at_budget(budget)}",
         x=stretch(
             "submitted",
             [low + (high - low) * number / (TIME_TICKS - 1) for number in range(TIME_TICKS)],
             lambda at: _day(datetime.fromtimestamp(at, zone)),
         ),
-        y=logarithmic("fewest bytes, logarithmic", values, _bytes_text)
-        if by_bytes
-        else linear("best ANLS", values),
+        y=logarithmic(words.title, values, _bytes_text) if words.in_bytes else linear(words.title, values),
         lines=[Line("front", list(zip(times, values, strict=True)), is_stepped=True)],
         marks=[
             Mark((at, value), "front", run.label, run.url, _short(run.method))

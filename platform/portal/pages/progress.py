@@ -1,6 +1,7 @@
 """The plots of a track, rendered once for each version of its boards, and the page of its progress over time."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 from uuid import UUID
@@ -24,6 +25,7 @@ from portal.boards.ordering import (
 )
 from portal.boards.plots import (
     PlottedMethod,
+    PlottedRun,
     budgets_plot,
     bytes_plot,
     plotted,
@@ -33,6 +35,7 @@ from portal.boards.plots import (
 from portal.challenge.models import Track
 from portal.submissions.models import Run, Submission
 from portal.submissions.selectors import submission_addresses
+from portal.ui.budgets import at_budget
 from portal.ui.plots import Plot, draw
 
 # A row of `portal.boards.ordering.POINT`.
@@ -46,16 +49,43 @@ METHODS = 8
 MOST_RECORDS = 30
 # Of the changes of a run's rank the last ones.
 MOST_CHANGES = 60
-BYTES = "bytes_total"
 # From here on, tenths of a factor say nothing more.
 MANY_TIMES = 100
 
 
+@dataclass(frozen=True)
+class Headline:
+    """The first runs of a board, of which the best is written beside the plot."""
+
+    track: Track
+    budget: float | None
+    points: Sequence[Point]
+
+    @property
+    def name(self) -> str:
+        """The board's budget, or that it is the only one."""
+        return at_budget(self.budget, "{}") or "Best so far"
+
+    @property
+    def best(self) -> PlottedRun | None:
+        """The first run; None without any."""
+        return next(iter(plotted(self.points[:1], _addresses(self.points), "front")), None)
+
+    @property
+    def figure(self) -> str:
+        """What the first run has reached."""
+        return self.track.kind.figure(self.best.value) if self.best else ""
+
+    @property
+    def saving(self) -> str:
+        """How much less it took than the best baseline; empty where nothing is saved."""
+        return _saving(self.track, self.budget, self.points)
+
+
 def track_plot(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> SafeString:
     """Return the plot at the head of a track's page; empty without results."""
-    # That of a track with budgets has the best score of the track without privacy.
-    version = str(versions) if track.kind.has_budgets else versions[track.pk]
-    drawn = cached(version, f"plot {track.pk}", lambda: _plot_with_headline(track, tracks))
+    # It may have the best score of a track without privacy.
+    drawn = cached(str(versions), f"plot {track.pk}", lambda: _plot_with_headline(track, tracks))
     return mark_safe(drawn)  # noqa: S308  (templates made it)
 
 
@@ -93,26 +123,17 @@ def rank_plots(runs: Sequence[Run], today: date) -> SafeString:
 
 def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
     """Return the plot with the best result of every board beside it."""
-    length = METHODS if track.kind.has_budgets else FIRST
-    first = [(budget, first_points(track, budget, length)) for budget in track.run_budgets()]
-    plot = _of_budgets(track, tracks, first) if track.kind.has_budgets else _of_bytes(track, first[0][1])
+    boards = [Headline(track, budget, first_points(track, budget, FIRST)) for budget in track.run_budgets()]
+    plot_of = _of_budgets if track.kind.has_budgets else _of_bytes
+    plot = plot_of(track, tracks, [board.points for board in boards])
     if plot is None:
         return ""
-    best = [
-        (budget, next(iter(plotted(rows[:1], _addresses(rows), "front")), None)) for budget, rows in first
-    ]
-    context = {
-        "track": track,
-        "boards": best,
-        "by_bytes": track.kind.first == BYTES,
-        "saving": _saving(track, first[0][1]) if track.kind.first == BYTES else "",
-    }
-    return draw(plot) + render_to_string("pages/headline.html", context)
+    return draw(plot) + render_to_string("pages/headline.html", {"track": track, "boards": boards})
 
 
-def _saving(track: Track, points: Sequence[Point]) -> str:
+def _saving(track: Track, budget: float | None, points: Sequence[Point]) -> str:
     """Return how many times fewer bytes the best run took than the best baseline; empty where nothing is saved."""
-    baseline = best_baseline(track)
+    baseline = best_baseline(track, budget)
     least = points[0][4] if points else 0
     if baseline is None or not 0 < least < baseline[1]:
         return ""
@@ -121,10 +142,10 @@ def _saving(track: Track, points: Sequence[Point]) -> str:
     return f"{shown} times fewer bytes than the baseline {baseline[0]}"
 
 
-def _of_bytes(track: Track, first: Sequence[Point]) -> Plot | None:
+def _of_bytes(track: Track, _: Sequence[Track], boards: Sequence[Sequence[Point]]) -> Plot | None:
     front, nearest = front_and_nearest_points(track, MOST_OF_THE_FRONT, NEAREST)
     known = {row[0] for row in front}
-    others = [*first, *nearest]
+    others = [*boards[0], *nearest]
     address = _addresses([*front, *others])
     runs = [
         *plotted(front, address, "front"),
@@ -134,13 +155,12 @@ def _of_bytes(track: Track, first: Sequence[Point]) -> Plot | None:
     return bytes_plot(runs, threshold) if runs else None
 
 
-def _of_budgets(
-    track: Track, tracks: Sequence[Track], first: Sequence[tuple[float | None, Sequence[Point]]]
-) -> Plot | None:
+def _of_budgets(track: Track, tracks: Sequence[Track], boards: Sequence[Sequence[Point]]) -> Plot | None:
+    first = [points[:METHODS] for points in boards]
     scores: dict[UUID, list[float | None]] = {}
     known: dict[UUID, tuple[str, bool]] = {}
-    for number, (_, rows) in enumerate(first):
-        for submission, title, _, _, _, anls, is_verified in rows:
+    for number, rows in enumerate(first):
+        for submission, title, _, _, _, anls, _, is_verified in rows:
             known[submission] = title, is_verified
             scores.setdefault(submission, [None] * len(first))[number] = float(cut(anls))
     if not scores:
@@ -150,9 +170,8 @@ def _of_budgets(
         PlottedMethod(title, address[key], scores[key], is_verified)
         for key, (title, is_verified) in known.items()
     ]
-    best = [float(cut(rows[0][5])) if rows else None for _, rows in first]
-    budgets = [budget for budget, _ in first if budget is not None]
-    return budgets_plot(methods, best, budgets, _without_privacy(track, tracks))
+    best = [float(cut(rows[0][5])) if rows else None for rows in first]
+    return budgets_plot(methods, best, list(map(float, track.budgets)), _without_privacy(track, tracks))
 
 
 def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:
