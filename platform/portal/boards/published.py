@@ -15,8 +15,8 @@ from portal.boards.boards import StoredBoard, stored_boards
 from portal.boards.ranking import Row
 from portal.challenge.models import Track
 from portal.evaluation.display.results import EPSILON_COLUMNS, leakage_text, public_results
-from portal.evaluation.intake.parts import scored_part
 from portal.evaluation.models import ScoredPart
+from portal.evaluation.test_sets.parts import scored_part
 from portal.ui.spreadsheets import without_formula
 
 

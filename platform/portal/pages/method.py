@@ -20,7 +20,7 @@ from portal.boards.rank_plot import rank_plots
 from portal.challenge.rankings import Shortfall
 from portal.evaluation.display.results import shortfall
 from portal.evaluation.display.status import RunStatus
-from portal.evaluation.intake.parts import scored_test_set
+from portal.evaluation.test_sets.parts import scored_test_set
 from portal.evaluation.views import status_context
 from portal.pages.citing import bibtex, cited_people
 from portal.pages.progress import plot_with_mark
