@@ -12,9 +12,8 @@ from django.views.decorators.http import require_safe
 from portal.audit.versions import boards_versions
 from portal.boards.boards import selected_rows, stored_boards
 from portal.boards.caching import cached
-from portal.boards.columns import Columns
+from portal.boards.columns import Table, board_table
 from portal.boards.ranking import Row
-from portal.boards.rows import board_row
 from portal.boards.selection import Selection
 from portal.challenge.models import Track
 from portal.teams.models import Team
@@ -47,7 +46,12 @@ class TeamBoard:
     @property
     def lines(self) -> list[SafeString]:
         """The rows of the table."""
-        return [board_row(row, Columns(self.track.is_private)) for row in self.rows]
+        return [self.table.row(row) for row in self.rows]
+
+    @property
+    def table(self) -> Table:
+        """The columns of the board."""
+        return board_table(self.track)
 
     @property
     def is_cut(self) -> bool:

@@ -19,22 +19,22 @@ from django.views.decorators.http import require_safe
 from portal.audit.versions import boards_versions
 from portal.boards.boards import MethodRow, StoredBoard, leading_methods, stored_boards
 from portal.boards.caching import cached, page_unless_unchanged
-from portal.boards.columns import Columns
+from portal.boards.cells import overview_row
+from portal.boards.columns import Table, board_table, sorts_of
 from portal.boards.history import ranks_before
 from portal.boards.ordering import overlapping_scores
 from portal.boards.ranking import Row
-from portal.boards.rows import board_row, overview_row
-from portal.boards.selection import SORT_LABELS, Baselines, Selection, Sort
+from portal.boards.selection import SORT_LABELS, Baselines, Selection
 from portal.boards.uncertainty import RankRanges
 from portal.challenge.models import Track
 from portal.evaluation.display.results import TRUST
 from portal.evaluation.models import Examination
 from portal.evaluation.test_sets.parts import scored_test_set
-from portal.pages.progress import track_plots
+from portal.pages.progress import track_plot
 from portal.submissions.selectors import public_runs, quota_of
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
-from portal.ui.budgets import budget_text
+from portal.ui.budgets import at_budget, budget_text
 from portal.ui.markup import markup
 from portal.ui.templatetags.ui import at
 
@@ -52,13 +52,14 @@ class ShownBoard:
     """A part of a board: a page of the rows with a rank, or the nearest of those without one.
 
     Attributes:
+        caption: What the table of runs with a rank is.
         page: The page that the rows are, of those with a rank, or of those without one.
         unranked: Those without a rank that are folded below the others; of them there are `unranked_count`.
     """
 
-    budget: float | None
+    caption: str
     rows: Sequence[Row]
-    columns: Columns
+    table: Table
     page: Page[int]
     unranked: Sequence[Row] = ()
     unranked_count: int = 0
@@ -66,17 +67,16 @@ class ShownBoard:
     @property
     def lines(self) -> list[SafeString]:
         """The rows of the table."""
-        return [board_row(row, self.columns) for row in self.rows]
+        return [self.table.row(row) for row in self.rows]
 
 
 @dataclass(frozen=True)
 class Tab:
-    """One of a track's boards: its name, its address, whether it is shown, and a small plot of its first scores."""
+    """One of a track's boards: its name, its address, and whether it is shown."""
 
     name: str
     address: str
     is_current: bool
-    plot: SafeString
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,17 @@ class BoardQuery:
         return self.budget == ALL
 
     @property
+    def board(self) -> dict[str, str]:
+        """The parts of the query that name the board and its columns."""
+        parts = {"epsilon": self.budget, "more": "1" if self.more else ""}
+        return {name: value for name, value in parts.items() if value}
+
+    @property
+    def unfiltered(self) -> str:
+        """The address's query without filters and order."""
+        return urlencode(self.board)
+
+    @property
     def title(self) -> str:
         """What the board is called on the page."""
         return {ALL: "All privacy budgets", "": "Ranking"}.get(self.budget) or budget_text(float(self.budget))
@@ -121,12 +132,8 @@ class BoardQuery:
     @property
     def query(self) -> str:
         """The address's query, without the page."""
-        parts = {
-            "epsilon": self.budget,
-            "more": "1" if self.more else "",
-            "rank": "none" if self.only_unranked else "",
-        }
-        shown = urlencode({name: value for name, value in parts.items() if value})
+        rank = {"rank": "none"} if self.only_unranked else {}
+        shown = urlencode(self.board | rank)
         return "&".join(filter(None, [shown, self.selection.query]))
 
 
@@ -150,19 +157,19 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
     def respond() -> HttpResponse:
         team = team_of(request.user) if request.user.is_authenticated else None
         boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today)
-        plots = track_plots(shown, tracks, versions)
+        offered = sorts_of(shown)
         context = {
             "track": shown,
             "asked": asked,
-            "tabs": _tabs(shown, asked, plots.tabs),
-            "plot": plots.plot,
+            "tabs": _tabs(shown, asked),
+            "plot": track_plot(shown, tracks, versions),
             "boards": with_own_marked(boards, team),
             "trust_levels": [(level.label, meaning) for level, meaning in TRUST.items()],
             "own_team": team,
             "deadline": deadline,
             "quota": quota_of(team, shown, moment) if team else None,
             "phases": shown.phases.all(),
-            "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if _has_sort(shown, sort)],
+            "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if sort in offered],
             "baseline_choices": [
                 (Baselines.ALL.value, "shown"),
                 (Baselines.NONE.value, "hidden"),
@@ -186,10 +193,6 @@ def _deadline(track: Track, moment: datetime) -> str:
     return markup("{} for submissions until {}.", name, at(phase.ends_at))
 
 
-def _has_sort(track: Track, sort: Sort) -> bool:
-    return sort is not Sort.EPSILON or track.kind.is_accounted
-
-
 def with_own_marked(html: str, team: Team | None) -> SafeString:
     """Return rendered boards with the rows of the team marked; the cached ones are the same for everybody."""
     if team is not None:
@@ -197,7 +200,7 @@ def with_own_marked(html: str, team: Team | None) -> SafeString:
     return mark_safe(html)  # noqa: S308  (a template made it)
 
 
-def _tabs(track: Track, asked: BoardQuery, plots: Mapping[str, SafeString]) -> list[Tab]:
+def _tabs(track: Track, asked: BoardQuery) -> list[Tab]:
     """Return the tabs of the track's boards."""
     boards = boards_in_addresses(track)
     return [
@@ -205,7 +208,6 @@ def _tabs(track: Track, asked: BoardQuery, plots: Mapping[str, SafeString]) -> l
             name=ALL_BUDGETS if budget == ALL else budget_text(float(budget)),
             address="?" + replace(asked, budget=budget, only_unranked=False).query,
             is_current=budget == asked.budget,
-            plot=plots.get(budget, SafeString("")),
         )
         for budget in boards
         if len(boards) > 1
@@ -216,7 +218,7 @@ def _boards(track: Track, asked: BoardQuery, page: str | None, version: str, tod
     """Return the part of the boards that is asked for, rendered; with the ranks of a week before `today`."""
     if asked.is_overview:
         return _kept(asked, version, f"overview {track.pk} {asked.query}", lambda: _overview(track, asked))
-    board = next(one for one in stored_boards(track) if asked.budget in ("", f"{one.budget or 0:g}"))
+    board = dict(zip(track.board_names(), stored_boards(track), strict=True))[asked.budget]
     name = f"board {track.pk} {asked.query}"
     counted = _kept(asked, version, f"{name} counts", lambda: "{} {}".format(*board.counts(asked.selection)))
     ranked, unranked = map(int, counted.split())
@@ -234,21 +236,16 @@ def _kept(asked: BoardQuery, version: str, name: str, draw: Callable[[], str]) -
 
 def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count: int, today: date) -> str:
     track, selection = board.track, asked.selection
-    columns = Columns(
-        track.is_private,
-        more=asked.more,
-        leakage=bool(track.leakage_set),
-        trust=_trust_differs(track),
-        picks=True,
-    )
+    table = board_table(track, more=asked.more, picks=True, trust=_trust_differs(track))
     start = (page.number - 1) * PAGE_LENGTH
     if asked.only_unranked:
         rows = board.unranked(selection, start, start + PAGE_LENGTH)
-        return _drawn(track, asked, ShownBoard(board.budget, rows, columns, page))
+        return _drawn(track, asked, ShownBoard("", rows, table, page))
     nearest = NEAREST if page.number == 1 and unranked_count else 0
     rows, unranked = board.with_nearest(selection, start, start + PAGE_LENGTH, nearest)
     rows = _with_ranks_before(track, _with_ranges(board, rows), today)
-    shown = ShownBoard(board.budget, rows, columns, page, unranked, unranked_count)
+    caption = f"Ranked by {track.kind.words.title}{at_budget(board.budget)}"
+    shown = ShownBoard(caption, rows, table, page, unranked, unranked_count)
     return _drawn(track, asked, shown)
 
 
