@@ -22,7 +22,7 @@ from portal.challenge.models import Track
 from portal.challenge.rankings import Shortfall
 from portal.evaluation.display.results import shortfall, without_traces_of_team
 from portal.evaluation.display.status import RunStatus
-from portal.evaluation.intake.parts import scored_test_set
+from portal.evaluation.test_sets.parts import scored_test_set
 from portal.evaluation.views import status_context
 from portal.pages.citing import bibtex, cited_people
 from portal.pages.progress import plot_with_mark, rank_plots
