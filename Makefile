@@ -35,7 +35,7 @@ $(VENV)/.demo: $(BIN)/uv pyproject.toml constraints.txt
 
 $(VENV)/.test: $(BIN)/uv pyproject.toml constraints.txt
 	@echo "Installing everything, with the test tools, into $(VENV) ..."
-	@$(INSTALL) -e '.[site,worker,kit,flower,leakage,mlflow,parquet,wandb,sentry,otel,dev]'
+	@$(INSTALL) -e '.[site,worker,kit,flower,leakage,parquet,wandb,sentry,otel,dev]'
 	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/$(if $(SERVICES),.test,.demo)  ## train, submit, evaluate and print both leaderboards (DATA=<folder> for real receipts, SERVICES=1 on PostgreSQL, RabbitMQ and S3)

@@ -15,7 +15,7 @@ taken.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -40,6 +40,8 @@ class Settings(fedavg.Settings):
         server_learning_rate: η, the factor on the mean update.
         server_optimizer: Fixed, because the server's rule is part of the method.
     """
+
+    client_vectors: ClassVar[int] = 1
 
     server_learning_rate: float = Field(default=1.0, gt=0)
     server_optimizer: None = None

@@ -5,6 +5,7 @@ from evaluator.errors import ProblemError
 from starter_kit.randomness import Stream
 from starter_kit.scaffolding.toy import Toy
 from starter_kit.settings.configuration import load_settings
+from tests.starter_kit.plugins.examples import example
 
 RATE = 0.01
 SETTINGS = [f"local.learning_rate={RATE}", "local.batch_size=4", "local.epochs=2", "server_learning_rate=0.5"]
@@ -12,7 +13,7 @@ SETTINGS = [f"local.learning_rate={RATE}", "local.batch_size=4", "local.epochs=2
 
 def test_two_rounds_are_what_the_equations_say() -> None:
     toy = Toy(clients=2, providers=3)
-    settings = load_settings("plugins/scaffold", SETTINGS)
+    settings = load_settings(example("scaffold"), SETTINGS)
     rounds = toy.run_settings(settings, 2)
     w, c, own = torch.zeros(8), torch.zeros(8), [torch.zeros(8)] * 2
     for number, finished in enumerate(rounds, start=1):
@@ -38,7 +39,7 @@ def test_two_rounds_are_what_the_equations_say() -> None:
 
 def test_a_share_of_the_clients_moves_the_servers_variate_by_that_share() -> None:
     toy = Toy(clients=4)
-    settings = load_settings("plugins/scaffold", [*SETTINGS, "clients_per_round=1"])
+    settings = load_settings(example("scaffold"), [*SETTINGS, "clients_per_round=1"])
     plan = settings.plan(toy.clients)
     server = toy.server(plan.method, beside=plan.beside)
     first = server.round(1, toy.weights)
@@ -48,4 +49,4 @@ def test_a_share_of_the_clients_moves_the_servers_variate_by_that_share() -> Non
 @pytest.mark.parametrize("change", ["local.optimizer=adamw", "local.momentum=0.5", "local.hook=fedprox"])
 def test_what_its_equations_do_not_cover_is_rejected(change: str) -> None:
     with pytest.raises(ProblemError, match="SCAFFOLD"):
-        load_settings("plugins/scaffold", [change])
+        load_settings(example("scaffold"), [change])

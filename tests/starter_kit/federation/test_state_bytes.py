@@ -1,7 +1,7 @@
 import torch
 
-from starter_kit.engines.state_bytes import pack_state, unpack_state
 from starter_kit.federation.client_state import Kept
+from starter_kit.federation.state_bytes import pack_state, unpack_state
 
 
 def test_a_state_is_the_same_after_it_travelled() -> None:

@@ -4,9 +4,11 @@ from torch import Tensor
 
 from evaluator.errors import ProblemError
 from starter_kit.federation.rounds import Message
-from starter_kit.methods.lora_product import ProductMean, mean_product
 from starter_kit.settings.configuration import load_settings
+from tests.starter_kit.plugins.examples import example, example_file
 
+LORA_PRODUCT = example_file("lora_product")
+ProductMean, mean_product = LORA_PRODUCT.ProductMean, LORA_PRODUCT.mean_product
 GENERATOR = torch.Generator().manual_seed(11)
 SHAPES = {
     "one.lora_A.weight": torch.Size([2, 5]),
@@ -61,4 +63,4 @@ def test_other_tensors_are_averaged_beside_the_adapters() -> None:
 
 def test_without_adapters_it_is_rejected() -> None:
     with pytest.raises(ProblemError, match="adapters"):
-        load_settings("plugins/lora-product", ["lora=null"])
+        load_settings(example("lora-product"), ["lora=null"])
