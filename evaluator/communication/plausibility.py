@@ -134,7 +134,9 @@ def _regular(totals: CommunicationTotals, traffic: Traffic, clients: int) -> Che
     if traffic.usual is None:
         return Check(id="P2", status=CheckStatus.NOT_APPLICABLE, found="no exchange went both ways")
     down, up = traffic.usual
-    expected = f"{down} down and {up} up in each exchange, and no more empty rounds than sampling leaves"
+    expected = (
+        f"{down} down and {up} up in each exchange, and no more empty rounds than sampling would produce"
+    )
     gaps = totals.rounds - traffic.rounds
     found = f"{traffic.unusual.count} exchanges with other numbers, {gaps} of {totals.rounds} rounds empty"
     if traffic.unusual.count:

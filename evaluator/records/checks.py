@@ -69,7 +69,7 @@ def _round_differences(record: TrainingRecord) -> Iterator[Difference]:
     for resume in record.resumes:
         broken = "in that round" if resume.begun else "before it"
         yield Difference(
-            "a run in one piece", f"interrupted {broken}", f"resumed at round {resume.round}", rejects=False
+            "an uninterrupted run", f"interrupted {broken}", f"resumed at round {resume.round}", rejects=False
         )
     run = record.run
     planned = {
@@ -92,7 +92,7 @@ def models(record: TrainingRecord, *, first: str | None, last: str | None) -> Ch
     """
     if first is None or last is None:
         return not_applicable(
-            "C3", "the trainable tensors aren't in the base weights and checkpoint: see C21"
+            "C3", "the trainable tensors are in neither the base weights nor the checkpoint; see C21"
         )
     ends = {
         "line 1, weights_root": (first, record.run.weights_root),
@@ -140,7 +140,7 @@ def _byte_differences(record: TrainingRecord, traffic: Mapping[int, RoundTraffic
             if found != getattr(logged, name):
                 yield Difference(f"the log's {getattr(logged, name)}", found, where)
     if beyond := traffic.keys() - {line.round for line in record.rounds}:
-        yield Difference("no other rounds in the log", f"round {min(beyond)}", "communication log")
+        yield Difference("no additional rounds in the log", f"round {min(beyond)}", "communication log")
     for name in ("bytes_down", "bytes_up"):
         total = sum(getattr(line, name) for line in record.rounds)
         if (found := getattr(record.end, name)) != total:
@@ -186,12 +186,10 @@ def challenge(record: TrainingRecord, annex: Annex, drawn: str | None) -> Check:
     if annex.challenge == record.own_challenge:
         return no_power(
             "C23",
-            "a dry run: the opened blocks follow from the record's own hash; when the record is uploaded, the site "
-            "draws other ones",
+            "a dry run: the opened blocks follow from the record's own hash; after the upload, the site draws other "
+            "blocks",
         )
-    return not_applicable(
-        "C23", "the annex answers a challenge, and only the site knows whether it drew that one"
-    )
+    return not_applicable("C23", "the annex answers a challenge; only the site can confirm it")
 
 
 def training_data(annex: Annex, sha256: str) -> Check:
@@ -200,8 +198,8 @@ def training_data(annex: Annex, sha256: str) -> Check:
     The hashes are not reported: whoever can guess the data could compare.
     """
     if not sha256:
-        return not_applicable("C24", "not compared: the track's rules name no data manifest")
-    expected = "the data manifest that the organizers set"
+        return not_applicable("C24", "not compared: the track has no data manifest")
+    expected = "the data manifest set by the organizers"
     other = Difference(expected, "another one", "annex, data_sha256")
     return judge("C24", [other] if annex.data_sha256 != sha256 else [], otherwise=expected)
 
@@ -229,7 +227,7 @@ def other_uses(run: RunLine) -> Check:
         "tuning.private_runs": run.tuning.private_runs,
     }
     differences = [
-        Difference("none: ε doesn't cover it", found, f"line 1, {name}", rejects=False)
+        Difference("none: ε doesn't cover such uses", found, f"line 1, {name}", rejects=False)
         for name, found in uses.items()
         if found
     ]

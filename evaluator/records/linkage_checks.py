@@ -50,7 +50,7 @@ def linkage(record: TrainingRecord, annex: Annex, ends: Ends) -> Check:
     """Check C21."""
     drawn = drawn_openings(annex.challenge, len(record.rounds), record.run.numel)
     if annex.openings.keys() != set(drawn) or _wrong(annex.openings, record, "update_root"):
-        return not_applicable("C21", "the noised sums in the annex aren't those that its challenge asks for")
+        return not_applicable("C21", "the noised sums in the annex aren't those selected by the challenge")
     blocks = sorted({block for _, block in drawn})
     return judge(
         "C21",
@@ -65,7 +65,7 @@ def _differences(
 ) -> Iterator[Difference]:
     run = record.run
     if annex.weights.keys() != annex.openings.keys():
-        yield Difference("the blocks of the weights that the challenge asks for", "others", "annex")
+        yield Difference("the weight blocks selected by the challenge", "others", "annex")
         return
     if where := _wrong(annex.weights, record, "weights_root"):
         yield Difference("values with the record's weights_root", "others", where)
@@ -127,7 +127,7 @@ def _unbound(run: RunLine, first: WeightVector | None, last: WeightVector | None
     """Yield why the rounds are tied to the base weights or the checkpoint by nothing, which may be honest."""
     if run.server.rule == "other":
         yield Difference(
-            "a rule that can be replayed: without one nothing shows that the sums led to the model",
+            "an update rule that can be replayed; otherwise nothing shows that the sums led to the model",
             run.server.rule,
             "line 1, server",
             rejects=False,
@@ -135,7 +135,7 @@ def _unbound(run: RunLine, first: WeightVector | None, last: WeightVector | None
     if first is None or last is None:
         yield Difference(
             "tensors of the base weights, and adapters that line 1 says how to merge",
-            "others, so that nothing shows that the rounds led to the checkpoint",
+            "other tensors, so nothing shows that the rounds led to the checkpoint",
             "line 1, trainable",
             rejects=False,
         )

@@ -52,17 +52,17 @@ def _size_check(opened: Sequence[OpenedRound], sizes: Sequence[RoundSize]) -> Ch
         return judge(
             "C8",
             differences,
-            otherwise=f"{what}; noise below {_percent(least)} of the declared would have been detected",
+            otherwise=f"{what}; would have detected noise below {_percent(least)} of the declared level",
         )
     return no_power(
         "C8",
-        f"{what}; the updates of the expected providers may be as long as half of the noise that is missing, or more",
+        f"{what}; the expected providers' updates could hide half of the noise or more",
     )
 
 
 def _repetition_check(opened: Sequence[OpenedRound], sizes: Sequence[RoundSize]) -> Check:
     if len(opened) < 2:
-        return not_applicable("C9", "there are no two rounds with noise")
+        return not_applicable("C9", "fewer than two rounds have noise")
     found = noise_tests.repetition(opened)
     # Rounding moves the shape of what is left.
     if not opened[0].rounded:
@@ -72,36 +72,34 @@ def _repetition_check(opened: Sequence[OpenedRound], sizes: Sequence[RoundSize])
         return judge(
             "C9",
             differences,
-            otherwise=f"{what}; {_percent(part, up=True)} of a round's noise, used again or taken back in a later one, "
-            "would have been detected",
+            otherwise=f"{what}; would have detected {_percent(part, up=True)} of a round's noise being reused or "
+            "canceled in a later round",
         )
     return no_power(
         "C9",
-        f"{what}; the updates of the expected providers may hide that a round takes back an earlier one's noise",
+        f"{what}; the expected providers' updates could hide that a round cancels earlier noise",
     )
 
 
 def _shape_check(opened: Sequence[OpenedRound], sizes: Sequence[RoundSize]) -> Check:
     what = _opened(sizes)
     if opened[0].rounded:
-        return no_power(
-            "C22", f"{what}; the codec rounded the noise after it was drawn, and so changed its shape"
-        )
+        return no_power("C22", f"{what}; the codec rounded the noise, which changed its distribution")
     differences, share = _differences(noise_tests.shape(opened)), bare_share_detected(sizes)
     if differences or share <= HALF:
         return judge(
             "C22",
             differences,
-            otherwise=f"{what}; noise that is missing in {_one_in(share)} would have been detected",
+            otherwise=f"{what}; would have detected missing noise in {_one_in(share)}",
         )
     without_signal = bare_share_detected([_silent(one) for one in sizes])
     detected = (
-        f"noise that is missing in {_one_in(without_signal)} would have been detected only where updates are alike"
+        f"would have detected missing noise in {_one_in(without_signal)} only if updates are alike"
         if without_signal <= 1
         else "too few coordinates"
     )
     return no_power(
-        "C22", f"{what}; {detected}, and those of the expected providers may be spread as the noise is"
+        "C22", f"{what}; {detected}, and the expected providers' updates could be distributed like the noise"
     )
 
 
@@ -111,7 +109,7 @@ def _wrong_openings(record: TrainingRecord, annex: Annex) -> list[Difference]:
     if annex.openings.keys() != set(drawn):
         right = len(annex.openings.keys() & set(drawn))
         found = f"{right} of them and {len(annex.openings) - right} others"
-        return [Difference(f"the {len(drawn)} openings that the challenge asks for", found, "annex")]
+        return [Difference(f"the {len(drawn)} openings selected by the challenge", found, "annex")]
     return [
         Difference("values with the record's update_root", "others", f"annex, round {number}, block {block}")
         for number, block in drawn

@@ -17,7 +17,7 @@ IMPOSSIBLE = 1e-12
 
 def clients(record: TrainingRecord) -> Check:
     """Check C5, the clients of each round; it is exact where their number is fixed."""
-    return judge("C5", _client_differences(record), otherwise="as the sampling makes them")
+    return judge("C5", _client_differences(record), otherwise="plausible numbers for the declared sampling")
 
 
 def providers(record: TrainingRecord, annex: Annex, known: Sequence[int] = ()) -> Check:
@@ -30,7 +30,7 @@ def providers(record: TrainingRecord, annex: Annex, known: Sequence[int] = ()) -
     if not any(annex.sampled):
         return not_applicable("C6", "no client took part in any round")
     differences = [*_known_differences(annex, known), *_provider_differences(record, annex)]
-    return judge("C6", differences, otherwise="as the sampling makes them")
+    return judge("C6", differences, otherwise="plausible numbers for the declared sampling")
 
 
 def _client_differences(record: TrainingRecord) -> Iterator[Difference]:
@@ -73,7 +73,7 @@ def _provider_differences(record: TrainingRecord, annex: Annex) -> Iterator[Diff
             yield Difference("at most all of a client's providers", "more", where)
     for client, providers in annex.providers_per_client.items():
         if not all(line.sampling.covers(providers) for line in record.rounds):
-            expected = "at least as many providers as the sampling counts on"
+            expected = "at least as many providers as the sampling assumes"
             yield Difference(expected, "fewer", f"annex, client {client}")
         counts = [
             (sampled[client], line.sampling)
@@ -91,7 +91,7 @@ def _client_provider_differences(
     """Yield what is odd about one client's number of sampled providers in each round in which it took part."""
     laws = [(count, sampling.providers(providers)) for count, sampling in counts]
     if any(isinstance(law, Exactly) and count != law.count for count, law in laws):
-        yield Difference("the number of providers that the sampling fixes, in every round", "another", where)
+        yield Difference("the fixed sample size, in every round", "another", where)
     coins = [(count, law.rate) for count, law in laws if isinstance(law, Binomial)]
     yield from _improbable(coins, providers, "numbers of providers", where, tests=tests)
 

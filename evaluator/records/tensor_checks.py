@@ -29,7 +29,7 @@ def tensors(
     """
     if changes and not released:
         unchanged = Difference(
-            "the base weights, as no round released anything", f"{len(changes)} changed tensors"
+            "the base weights, because no round released anything", f"{len(changes)} changed tensors"
         )
         return judge("C10", [unchanged], otherwise="")
     return judge(
@@ -50,7 +50,7 @@ def _differences(
     merged = [change for change in changes if change.name not in declared]
     for change in merged:
         if change.shape not in adapters and _rank(change) > (most := _largest_rank(adapters, change.shape)):
-            expected = f"a change of rank {most} at most, as by adapters" if most else "its base weights"
+            expected = f"a change of rank at most {most}, as adapters produce" if most else "its base weights"
             yield Difference(expected, _described(change), f"tensor {change.name}")
     sent = sum(math.prod(shape) for shape in adapters)
     needed = sum(min(change.numel, _rank(change) * sum(change.shape)) for change in merged)

@@ -47,7 +47,7 @@ class ExplainedCheck:
             "found": self.check.found if self.check else "",
             "where": self.check.where if self.check else "",
             "why not": self.reason,
-            "can't detect": text.limit,
+            "not covered": text.limit,
         }
         return "\n".join(
             [

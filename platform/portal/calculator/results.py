@@ -85,7 +85,7 @@ class Result:
         found = self.answer.trade_off
         guessed = [(rate, rate) for rate, _ in found]
         lines = [
-            Line("two-stage", found, "the best attack, two-stage rule"),
+            Line("two-stage", found, "best attack, two-stage rule"),
             Line("level", guessed, "guessing"),
         ]
         return _plot("trade-off", "false positive rate", "true positive rate", lines)

@@ -25,17 +25,17 @@ def test_the_list_names_every_track(client: Client) -> None:
     html = client.get(reverse("challenge:list")).content.decode()
     for track in (first, second):
         assert track.get_absolute_url() in html
-    assert "The organizers have paused it." in html
+    assert "Paused by the organizers." in html
 
 
 def test_an_empty_list_says_so(client: Client) -> None:
-    assert b"No track has been published yet." in client.get(reverse("challenge:list")).content
+    assert b"No tracks yet." in client.get(reverse("challenge:list")).content
 
 
 def test_a_bytes_track_shows_its_threshold_and_quota(client: Client) -> None:
     html = page(client, make_track(anls_threshold=0.8242, submissions_per_day=3))
     assert "ANLS of 0.8242 or more" in html
-    assert "3 submissions of a team in 24 hours" in html
+    assert "3 submissions per team per 24 hours" in html
     assert "Training record" not in html
 
 

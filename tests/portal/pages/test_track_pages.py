@@ -159,7 +159,7 @@ class TestTrackPage:
         assert "badge-baseline" in page_of(client, bytes_track)
 
     def test_an_empty_board_says_how_to_fill_it(self, client, bytes_track):
-        assert "No run has been scored here yet" in page_of(client, bytes_track)
+        assert "No evaluated runs yet" in page_of(client, bytes_track)
 
     def test_names_are_text(self, client, bytes_track):
         add_run(bytes_track, "<script>alert(1)</script>", team=make_team(name="<img src=x>"))
@@ -221,7 +221,7 @@ class TestHome:
         )
 
     def test_without_tracks_it_says_so(self, client):
-        assert "No track is open yet" in client.get(reverse("home")).text
+        assert "No tracks yet" in client.get(reverse("home")).text
 
     def test_it_takes_a_fixed_number_of_queries_per_track(
         self, client, bytes_track, django_assert_num_queries
@@ -343,7 +343,7 @@ class TestCommand:
         private = next(line for line in lines if " P " in line)
         assert re.search(r"0\.95\* +0\.9 +– +PLD +L0", private)
         assert "Privacy, ε = 4" in lines
-        assert lines[-2:] == ["No run has been scored.", ""]
+        assert lines[-2:] == ["No evaluated runs yet.", ""]
 
     def test_it_prints_one_track(self, bytes_track, private_track):
         assert "Privacy" not in self.printed("communication")

@@ -67,7 +67,7 @@ def test_the_bucket_removes_abandoned_uploads_a_day_after_the_site(site, seaweed
 
 def test_a_server_that_does_what_the_site_relies_on_passes_the_check(site, seaweedfs, capsys):
     call_command("configure_store", "--check")
-    assert "The server does what the site relies on." in capsys.readouterr().out
+    assert "The server meets all of the site's requirements." in capsys.readouterr().out
     left = seaweedfs.client.list_objects_v2(Bucket=site.name, Prefix=site.prefix)
     assert left["KeyCount"] == 0
 
@@ -81,7 +81,7 @@ def test_a_server_that_does_not_verify_parts_fails_the_check(site, monkeypatch):
         return real_put(url, data=content, headers=signed.setdefault(url, headers), timeout=timeout)
 
     monkeypatch.setattr("portal.uploads.bucket_rules.requests.put", put_what_was_signed)
-    with pytest.raises(CommandError, match="stores a part whose SHA-256 isn't the signed one"):
+    with pytest.raises(CommandError, match="stores a part that doesn't match its signed SHA-256"):
         call_command("configure_store", "--check")
 
 

@@ -14,14 +14,14 @@ from portal.challenge.rankings import Shortfall
 from portal.submissions.models import Run
 
 TRUST = {
-    TrustLevel.RECOMPUTED: "Every number was recomputed from the submitted files. "
-    "Nobody has confirmed that the training ran as these files describe.",
-    TrustLevel.CONFORMING: "The attached method, run on synthetic data in a sandbox, kept what its ε is computed "
-    "from. That this code made the checkpoint has not been verified.",
-    TrustLevel.REPLAYED: "One round, drawn after the record was uploaded, was trained again by the organizers on their "
-    "data, and was what the record says. The other rounds have not been verified.",
-    TrustLevel.RERUN: "The organizers trained the attached files again, and the scores agree as far as chance "
-    "explains. That the method keeps its privacy claims is another level.",
+    TrustLevel.RECOMPUTED: "Every number was recomputed from the submitted files. It has not been verified that the "
+    "training ran as these files describe.",
+    TrustLevel.CONFORMING: "The attached method, run on synthetic data in a sandbox, behaved as its ε assumes. It has "
+    "not been verified that this code produced the checkpoint.",
+    TrustLevel.REPLAYED: "After the record was uploaded, the organizers picked one round at random, trained it again "
+    "on their data, and got the recorded result. The other rounds have not been verified.",
+    TrustLevel.RERUN: "The organizers trained again with the attached files, and the scores agree within random "
+    "variation. This says nothing about the privacy claim.",
 }
 WORST_FIRST = [
     CheckStatus.FAILED,
@@ -83,14 +83,15 @@ EPSILON_COLUMNS = (
     EpsilonColumn(
         key="product",
         title="ε product",
-        meaning="The same with client rate times provider rate as every provider's own, as published",
+        meaning="The same, with each provider's sampling rate taken as client rate times provider rate, as in the "
+        "published competition",
         accountant=Accountant.PLD,
         rule=SamplingRule.PRODUCT,
     ),
     EpsilonColumn(
         key="rdp",
         title="ε (RDP)",
-        meaning="By Rényi differential privacy, under the sampling rule that decides",
+        meaning="With Rényi differential privacy, under the sampling rule used for ranking",
         accountant=Accountant.RDP,
         rule=None,
         wide=True,

@@ -57,7 +57,7 @@ def reject_unscored(run: Run) -> None:
     if run.state != RunState.SCORED or run.submission.state != SubmissionState.SUBMITTED:
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
-            message="Only a scored run of a submission that wasn't withdrawn is examined.",
+            message="Only evaluated runs of submissions that haven't been withdrawn can be examined.",
             where=str(run),
             expected=RunState.SCORED,
             found=f"{run.state}, {run.submission.state}",

@@ -77,9 +77,9 @@ class TestEpsilon:
 
     def test_the_joint_epsilon_is_shown_with_the_number_of_trainings(self, run):
         assert "6.5" in page(run)
-        assert "composition of the team's 2 training runs" in page(run)
+        assert "total for the team's 2 training runs" in page(run)
         change_results(run, joint_epsilon=None)
-        assert "check C15 says why" in page(run)
+        assert "see check C15 for the reason" in page(run)
 
     @pytest.mark.parametrize(
         ("rule", "accountant", "expected"),
@@ -154,9 +154,9 @@ class TestVerdict:
         run.submission.reviews.create(reviewer=reviewer, decision=decision, reason=reason, decided_at=at)
 
     def test_the_page_begins_with_what_the_reviewers_have_decided(self, run):
-        assert "accepted by 0 of 2 reviewers so far" in page(run)
+        assert "0 of 2 reviewers have accepted the privacy proof so far" in page(run)
         self.review(run, "accepted")
-        assert "accepted by 1 of 2 reviewers so far" in page(run)
+        assert "1 of 2 reviewers have accepted the privacy proof so far" in page(run)
         self.review(run, "accepted")
         assert "<strong>Verified.</strong>" in page(run)
         self.review(run, "rejected", "No composition.")
@@ -230,13 +230,13 @@ class TestChecks:
 
     def test_everyone_reads_what_a_noise_check_would_have_detected_but_not_what_it_flagged(self, run):
         checks = [
-            {"id": "C8", "status": "passed", "found": "noise below 98 % would have been detected"},
+            {"id": "C8", "status": "passed", "found": "would have detected noise below 98 %"},
             {"id": "C9", "status": "no_power", "found": "the updates may hide it"},
             {"id": "C22", "status": "flagged", "found": "0.4711", "expected": "at most 0.01"},
         ]
         change_results(run, checks=checks)
         html = page(run)
-        assert "noise below 98 % would have been detected" in html
+        assert "would have detected noise below 98 %" in html
         assert "the updates may hide it" in html
         assert '<span class="badge badge-no_power">no power</span>' in html
         assert "1 flagged, 1 no power, 1 passed" in html
