@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.messages.api import FINAL_STATES
 from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.states import FINAL_STATES
 from portal.standalone.stack import Stack
 from starter_kit.site.client import SiteClient
 from starter_kit.submitting import PlannedRun, SubmissionPlan, send
