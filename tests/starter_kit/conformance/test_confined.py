@@ -20,7 +20,7 @@ class Settings(fl_provider_dp.Settings):
 """
 # Without noise, and every test, verdict and result that the process can reach is replaced.
 PATCHES = """
-from evaluator import examinations
+from evaluator.messages import examinations
 from starter_kit.conformance import contributions, examination, noise, results, statistics
 from starter_kit.conformance.mutants.catalog import MUTANTS
 passed = lambda *a, **k: examinations.ConformanceTest(id="x", measures="x", verdict="passed")
