@@ -19,7 +19,7 @@ from portal.evaluation import clock
 from portal.evaluation.display import results
 from portal.evaluation.display.changed_tensors import ChangedTensors
 from portal.evaluation.examining.examinations import ShownExamination, shown
-from portal.evaluation.intake.trainings import EVENTS
+from portal.evaluation.intake.accounting import EVENTS
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepQueue, StepReport
 from portal.evaluation.queue import places
 from portal.submissions.models import Run, RunState

@@ -5,10 +5,10 @@ import pytest
 from evaluator.messages.jobs import ScoringDetail, Step
 from portal.challenge.models import Track
 from portal.evaluation import models
-from portal.evaluation.display.question_types import MIN_QUESTIONS, question_types
-from portal.evaluation.intake import intake
-from portal.evaluation.intake.parts import reveal
+from portal.evaluation.intake.receiving import receive_report
 from portal.evaluation.queue import dispatch
+from portal.evaluation.test_sets.parts import reveal
+from portal.evaluation.test_sets.question_types import MIN_QUESTIONS, question_types
 from portal.submissions.models import Run, RunState
 from tests.portal.evaluation.messages import (
     SPLIT,
@@ -51,9 +51,9 @@ def test_what_is_rare_or_no_type_or_in_another_part_is_not_shown(hidden):
 
 def report_score(evaluation, **fields) -> Run:
     for step in (Step.VALIDATE, Step.COMMUNICATION):
-        intake.receive_report(make_report(evaluation, step))
+        receive_report(make_report(evaluation, step))
     evaluation.refresh_from_db()
-    intake.receive_report(make_report(evaluation, Step.SCORING, **fields))
+    receive_report(make_report(evaluation, Step.SCORING, **fields))
     return fresh(evaluation.run)
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from evaluator.messages.jobs import Progress, Step, StepReport
+from evaluator.messages.jobs import Progress, Step, WorkerReport
 from evaluator.messages.signed import SignedMessage, is_signed_with
 
 
@@ -27,7 +27,7 @@ def sample_key(reference: str) -> str:
     return salted_hmac("portal.evaluation.weight_sample", reference, algorithm="sha256").hexdigest()
 
 
-def is_authentic(signed: SignedMessage, content: Progress | StepReport) -> bool:
+def is_authentic(signed: SignedMessage, content: Progress | WorkerReport) -> bool:
     """Return whether the holder of the very job that `content` is about has signed it."""
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     about = (content.evaluation, content.attempt, content.step)

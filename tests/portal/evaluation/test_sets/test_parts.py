@@ -13,10 +13,10 @@ from portal.audit.models import AuditEntry
 from portal.audit.versions import boards_versions
 from portal.challenge.models import RuleChange
 from portal.evaluation import models
-from portal.evaluation.intake import intake
 from portal.evaluation.intake.outcomes import requeue
-from portal.evaluation.intake.parts import private_scores, reveal
+from portal.evaluation.intake.receiving import receive_report
 from portal.evaluation.queue import dispatch
+from portal.evaluation.test_sets.parts import private_scores, reveal
 from portal.notifications.kinds import Kind
 from portal.notifications.models import Notification
 from portal.notifications.preferences import turn_off
@@ -40,9 +40,9 @@ def close(track):
 
 def report_scores(evaluation, public, private, **fields):
     for step in (Step.VALIDATE, Step.COMMUNICATION):
-        intake.receive_report(make_report(evaluation, step))
+        receive_report(make_report(evaluation, step))
     evaluation.refresh_from_db()
-    intake.receive_report(
+    receive_report(
         make_report(evaluation, Step.SCORING, **on_both_parts(evaluation, public, private, **fields))
     )
     return fresh(evaluation.run)
@@ -165,10 +165,10 @@ def test_a_result_that_is_not_that_on_the_public_part_is_a_fault(track) -> None:
     run = make_run(make_submission(track=track, state="submitted"), state=RunState.QUEUED)
     evaluation = dispatch.start(run)
     for step in (Step.VALIDATE, Step.COMMUNICATION):
-        intake.receive_report(make_report(evaluation, step))
+        receive_report(make_report(evaluation, step))
     fields = on_both_parts(evaluation, 0.8, 0.6)
     whole = fields["result"].model_copy(update={"anls": 0.7})
-    intake.receive_report(make_report(evaluation, Step.SCORING, **{**fields, "result": whole}))
+    receive_report(make_report(evaluation, Step.SCORING, **{**fields, "result": whole}))
     assert "isn't that on the public part" in models.StepReport.objects.get(step=Step.SCORING).operator_trace
 
 

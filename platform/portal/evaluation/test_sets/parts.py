@@ -13,15 +13,15 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from evaluator.messages.jobs import GroupScore, ScoringDetail, Step, TrackRules
+from evaluator.messages.jobs import GroupScore, ScoringDetail, Step
 from evaluator.messages.results import QuestionTypeScore, RunResults
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.challenge.models import RuleChange, Track
-from portal.evaluation.display.question_types import question_types
 from portal.evaluation.models import EvaluationState, ScoredPart, StepReport, TestSet
 from portal.evaluation.notifications import notify_of_reveal
+from portal.evaluation.test_sets.question_types import question_types
 from portal.submissions.models import Run
 
 # What the tracks' pages note when the private part is revealed.
@@ -99,14 +99,12 @@ def revealed(results: RunResults, private: GroupScore, types: Sequence[QuestionT
     )
 
 
-def official(run: Run, results: RunResults, detail: ScoringDetail | None) -> RunResults:
+def stored_scores(results: RunResults, detail: ScoringDetail | None, *, is_revealed: bool) -> RunResults:
     """Return the results of a scoring as they are stored: on the private part where that is revealed."""
     if detail is None:
         return results.model_copy(update={**NO_PUBLIC_SCORES, "question_types": []})
     private = detail.part("private")
-    # Nobody reads it meanwhile: whoever reveals it waits for the lock of the run, which the caller holds.
-    rules = TrackRules.model_validate(run.rules)
-    if private and TestSet.objects.filter(name=rules.test_set, revealed_at__isnull=False).exists():
+    if private and is_revealed:
         return revealed(results, private, question_types(detail, "private"))
     types = question_types(detail, "public" if private else "")
     return results.model_copy(update={**NO_PUBLIC_SCORES, "question_types": types})
