@@ -18,7 +18,7 @@ TEST_PROCESSES ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo services test pytest lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage clean
+.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -35,11 +35,11 @@ $(VENV)/.demo: $(BIN)/uv pyproject.toml constraints.txt
 
 $(VENV)/.test: $(BIN)/uv pyproject.toml constraints.txt
 	@echo "Installing everything, with the test tools, into $(VENV) ..."
-	@$(INSTALL) -e '.[site,worker,kit,flower,leakage,mlflow,parquet,wandb,sentry,otel,dev]'
+	@$(INSTALL) -e '.[site,worker,kit,flower,leakage,parquet,wandb,sentry,otel,dev]'
 	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/$(if $(SERVICES),.test,.demo)  ## train, submit, evaluate and print both leaderboards (DATA=<folder> for real receipts, SERVICES=1 on PostgreSQL, RabbitMQ and S3)
-	@$(if $(SERVICES),$(BIN)/python -m tests.install && $(BIN)/python -m tests.services --) $(BIN)/python -m portal.standalone.demo $(if $(SERVICES),--services) $(if $(DATA),--data "$(DATA)")
+	@$(if $(SERVICES),$(BIN)/python -m tests.install && $(BIN)/python -m tests.services --) $(BIN)/python -m tests.demo.demo $(if $(SERVICES),--services) $(if $(DATA),--data "$(DATA)")
 
 services: $(VENV)/.test  ## start PostgreSQL, Redis, RabbitMQ and an S3 server on this machine until Ctrl-C, and print how to use them
 	@$(BIN)/python -m tests.install
@@ -51,6 +51,10 @@ test: $(VENV)/.test  ## install what the tests need, and run them beside the lin
 
 pytest: $(VENV)/.test  ## the tests alone
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder -q
+
+check: $(VENV)/.test  ## lint, and run the tests that `git diff` affects (SINCE=main: all changes since that branch left it)
+	@$(MAKE) --no-print-directory lint
+	@tests=$$($(BIN)/python -m tests.affected $(if $(SINCE),$$(git merge-base $(SINCE) HEAD))); test -z "$$tests" || $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -q -m 'not e2e and not benchmark and not faults' $$tests || [ $$? -eq 5 ]
 
 lint: $(VENV)/.test  ## ruff, mypy --strict and the import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -65,14 +69,14 @@ faults: $(VENV)/.test  ## kill, stop and fill what a site depends on, count what
 	@$(BIN)/python -m pytest tests/faults -m faults -q --reliability docs/reliability.md
 
 reproduce: $(VENV)/.demo  ## train the papers' rows on a small task, those without outcomes (AGAIN=1: all); write docs/reproduction.md and docs/ablations.md
-	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.reproduction docs/reproduction.md $(if $(AGAIN),--again)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.reproduction.ablations docs/ablations.md $(if $(AGAIN),--again)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.reproduction docs/reproduction.md $(if $(AGAIN),--again)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.reproduction.ablations docs/ablations.md $(if $(AGAIN),--again)
 
 leakage: $(VENV)/.test  ## attack the baselines of `make reproduce`, whose runs it uses or trains, and write docs/leakage.md
-	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.reproduction.leakage docs/leakage.md
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.reproduction.leakage docs/leakage.md
 
 audit: $(VENV)/.demo  ## simulate audits with canaries, of honest and of faulty runs, and write docs/auditing.md
-	@OMP_NUM_THREADS=1 $(BIN)/python -m evaluator.auditing docs/auditing.md
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.auditing docs/auditing.md
 
 base-weights: $(VENV)/.demo  ## pre-train the tiny VT5 again, in place of the weights that ship with the kit (four minutes)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.weights.tiny_vt5
@@ -81,13 +85,13 @@ docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -c 'from evaluator.errors.codes import catalog; print(catalog(), end="")' > docs/errors.md
 	@$(BIN)/python manage.py leaderboard --columns > docs/columns.md
 	@$(BIN)/python -c 'from evaluator.records.check_texts import catalog; print(catalog(), end="")' > docs/checks.md
-	@$(BIN)/python -c 'from evaluator.accounting.published import table; print(table(), end="")' > docs/published-settings.md
-	@$(BIN)/python -m starter_kit.conformance.counts docs/conformance.md --page-only
-	@$(BIN)/python -m tests.genuine_runs docs/genuine-runs.md --page-only
+	@$(BIN)/python -c 'from tests.studies.published_settings import table; print(table(), end="")' > docs/published-settings.md
+	@$(BIN)/python -m tests.studies.conformance docs/conformance.md --page-only
+	@$(BIN)/python -m tests.studies.genuine_runs docs/genuine-runs.md --page-only
 	@$(BIN)/python -c 'from starter_kit.settings.reference import page; print(page(), end="")' > docs/settings.md
 
 notebooks: $(VENV)/.test  ## run the kit's notebooks, and write their pages with what they print and draw
-	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.notebooks docs/notebooks
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.notebooks docs/notebooks
 
 constraints: $(BIN)/uv  ## renew the pins
 	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml --upgrade $(TORCH) -o constraints.txt.new
