@@ -39,11 +39,11 @@ def _lines(track: Track, board: Board) -> Iterator[str]:
     if not board.rows:
         yield "No run has been scored."
         return
+    if any(one.decides for row in board.rows for one in row.entry.results.epsilons):
+        yield f"{DECIDES} decides; all are at δ = {track.delta:g}, recomputed and rounded up"
     columns = columns_of(track, Shown.TEXT)
     table = [[column.title for column in columns]]
     table += [[column.plain(row) for column in columns] for row in board.rows]
-    if any(DECIDES in cell for cells in table for cell in cells):
-        yield f"{DECIDES} decides; all are at δ = {track.delta:g}, recomputed and rounded up"
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     notes = ["", *(f"  no rank: {row.reason}" if row.reason else "" for row in board.rows)]
     for cells, note in zip(table, notes, strict=True):
