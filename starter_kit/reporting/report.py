@@ -257,16 +257,14 @@ def _rounds_table(metrics: Sequence[RoundMetrics]) -> str:
     heads = "".join(
         f'<th scope="col">{head}</th>' for head in ["round", *(COLUMNS[name][0] for name in shown)]
     )
-    rows = "\n".join(
-        f'<tr><th scope="row">{line.round}</th>{"".join(_cell(line, name) for name in shown)}</tr>'
-        for line in metrics
-    )
+    rows = "\n".join(_row(line, shown) for line in metrics)
     return f'<table class="numbers"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
 
 
-def _cell(line: RoundMetrics, name: str) -> str:
-    value = getattr(line, name)
-    return f"<td>{'–' if value is None else _clean(COLUMNS[name][1](value))}</td>"
+def _row(line: RoundMetrics, shown: Sequence[str]) -> str:
+    values = [(getattr(line, name), COLUMNS[name][1]) for name in shown]
+    cells = [f"<td>{'–' if value is None else _clean(text(value))}</td>" for value, text in values]
+    return "\n".join([f'<tr><th scope="row">{line.round}</th>', *cells, "</tr>"])
 
 
 def _section(name: str, title: str, *content: str) -> str:
