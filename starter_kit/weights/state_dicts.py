@@ -1,8 +1,8 @@
 """State dicts as training frameworks save them, rewritten as float32 safetensors under the base weights' names.
 
 Runs as a process of its own, `python -m starter_kit.weights.state_dicts`, started by `starter_kit.weights.converting`:
-it opens files that may be hostile. It reads a `Job` from standard input and writes what that names, a `ConversionReport` in any
-case.
+it opens files that may be hostile. It reads a `Job` from standard input and writes the files that the job
+names, a `ConversionReport` in any case.
 """
 
 import sys

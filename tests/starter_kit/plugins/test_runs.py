@@ -367,7 +367,8 @@ def test_a_method_that_sends_more_beside_its_updates_has_no_record(base: Path, d
         "from dataclasses import replace\nfrom starter_kit.federation.auxiliary import AuxiliaryVectors\n"
         "from starter_kit.methods import fl_provider_dp\n"
         "class Settings(fl_provider_dp.Settings):\n"
-        "    def plan(self, clients):\n        return replace(super().plan(clients), auxiliary=AuxiliaryVectors(numbers=1))\n"
+        "    def plan(self, clients):\n"
+        "        return replace(super().plan(clients), auxiliary=AuxiliaryVectors(numbers=1))\n"
     )
     settings = load_settings("fl-provider-dp", [f"method={own.parent / 'beside.py'}"])
     with pytest.raises(ProblemError) as caught:
