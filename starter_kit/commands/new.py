@@ -17,7 +17,11 @@ METHOD = "--method"
 @app.command()
 def new(
     name: Annotated[
-        str, typer.Argument(help="Name of the method or plug-in, such as my_method; a hyphen becomes an underscore.", show_default=False)
+        str,
+        typer.Argument(
+            help="Name of the method or plug-in, such as my_method; a hyphen becomes an underscore.",
+            show_default=False,
+        ),
     ],
     private: Annotated[
         bool, typer.Option("--private", help="Start with provider-level privacy, and with its proof.")
