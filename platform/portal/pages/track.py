@@ -28,9 +28,9 @@ from portal.boards.selection import SORT_LABELS, Baselines, Selection, Sort
 from portal.boards.uncertainty import RankRanges
 from portal.challenge.models import Track
 from portal.challenge.rankings import threshold_text
-from portal.evaluation.display.results import TRUST
+from portal.evaluation.examining.levels import MEANINGS
 from portal.evaluation.intake.parts import scored_test_set
-from portal.evaluation.models import Examination
+from portal.evaluation.models import Examination, ExaminationState
 from portal.pages.progress import track_plots
 from portal.submissions.selectors import public_runs, quota_of
 from portal.teams.models import Team
@@ -149,7 +149,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "plot": plots.plot,
             "boards": with_own_marked(boards, team),
             "threshold": threshold_text(shown.anls_threshold),
-            "trust_levels": [(level.label, meaning) for level, meaning in TRUST.items()],
+            "trust_levels": [(level.label, meaning) for level, meaning in MEANINGS.items()],
             "own_team": team,
             "deadline": deadline,
             "quota": quota_of(team, shown, moment) if team else None,
@@ -295,5 +295,5 @@ def _overview(track: Track, asked: BoardQuery) -> str:
 def _trust_differs(track: Track) -> bool:
     """Return whether a run of the track may have more than the level that every run has."""
     return Examination.objects.filter(
-        run__in=public_runs().filter(submission__track=track), passed=True
+        run__in=public_runs().filter(submission__track=track), state=ExaminationState.PASSED
     ).exists()

@@ -94,7 +94,7 @@ WRITERS = {
     "evaluation/queue/breaker.py:_pause",
     "evaluation/queue/breaker.py:note_health",
     "evaluation/queue/breaker.py:resume",
-    "evaluation/examining/examinations.py:conclude",
+    "evaluation/examining/requests.py:conclude",
     "evaluation/examining/leakage.py:accept",
     "evaluation/intake/parts.py:reveal",
     "evaluation/intake/intake.py:_save_results",  # of a run that isn't scored yet, or what no board shows
