@@ -84,22 +84,8 @@ class RunResults(BaseModel):
         """The number of checks that the reviewers are asked to look at."""
         return sum(check.status is CheckStatus.FLAGGED for check in self.checks)
 
-    def values(self) -> dict[str, float | str | None]:
-        """Return every result that is a single value, by its name."""
-        return {name: _cell(value) for name, value in self if not isinstance(value, list | BaseModel)}
-
     def including(self, result: StepResult) -> Self:
         """Return these results with those of a step that has passed; its checks follow the earlier ones."""
         shared = type(self).model_fields.keys() & type(result).model_fields.keys()
         found = {name: getattr(result, name) for name in shared}
         return self.model_copy(update={**found, "checks": [*self.checks, *found.get("checks", [])]})
-
-
-def _cell(value: float | str | datetime | None) -> float | str | None:
-    match value:
-        case TrustLevel():
-            return value.value
-        case datetime():
-            return value.isoformat()
-        case _:
-            return value

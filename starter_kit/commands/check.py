@@ -10,13 +10,12 @@ from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, RunDirectory, require_number
 from starter_kit.console import EXIT_REJECTED, exit_on_problem, print_lines, print_problems, progress
 from starter_kit.reporting.rounding import rounded_up
-from starter_kit.settings.track_rules import BUDGETS, DELTA, MAX_ROUNDS, RULE
+from starter_kit.settings.track_rules import BUDGETS, DELTA, KNOWN, MAX_ROUNDS, RULE
 
 if TYPE_CHECKING:
     from evaluator.messages.jobs import StepResult, TrackRules
+    from evaluator.messages.rankings import RankingRule
     from starter_kit.evaluation.steps import StepOutcome
-
-TRACKS = ("track-1", "track-2")
 
 app = new_app()
 
@@ -25,7 +24,7 @@ app = new_app()
 def check(
     run: RunDirectory,
     base: BaseFolder,
-    track: Annotated[str, typer.Option(help="The track by whose rules the run is checked.")] = "track-1",
+    track: Annotated[str, typer.Option(help="The track, or the kind of one, whose rules apply.")] = "track-1",
     budget: Annotated[
         float | None,
         typer.Option(help="ε of the board; by default the smallest that covers the record's claim."),
@@ -52,12 +51,12 @@ def check(
 
     folder = RunFolder(run)
     with exit_on_problem():
-        _require_known(track)
+        rule = _rule_of(track)
         require_number("--budget", budget)
         require_number("--delta", delta, below=1)
         require_run(folder)
         privacy = None
-        if track == "track-2":
+        if rule.is_accounted:
             require_record(folder)
             epsilon = budget_of(folder.record(max_rounds=max_rounds), BUDGETS) if budget is None else budget
             privacy = PrivacyRules(epsilon=epsilon, delta=delta, sampling_rule=sampling_rule)
@@ -83,15 +82,16 @@ def check(
         raise typer.Exit(EXIT_REJECTED)
 
 
-def _require_known(track: str) -> None:
-    if track not in TRACKS:
+def _rule_of(track: str) -> "RankingRule":
+    if track not in KNOWN:
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where="--track",
-            expected=" or ".join(TRACKS),
+            expected=" or ".join(KNOWN),
             found=track,
-            next_step="Choose the closest track and override its rules with options.",
+            next_step="Choose the closest track, or its kind, and override its rules with options.",
         )
+    return KNOWN[track]
 
 
 def _print_outcome(outcome: "StepOutcome", rules: "TrackRules") -> None:

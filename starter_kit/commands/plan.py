@@ -127,7 +127,7 @@ def _ranks(privacy: "Privacy | None", budgets: tuple[int, ...]) -> list[tuple[st
     from starter_kit.reporting.rounding import epsilon_text
 
     if privacy is None:
-        return [("rank", "track 1, if its ANLS reaches the track's threshold")]
+        return [("rank", _rank_without_privacy())]
     rows = [("ε", f"{epsilon_text(privacy.epsilon)} for one {privacy.unit}, δ = {privacy.delta:g}")]
     if privacy.product is not None:
         rows.append(("ε if sampled clients counted", f"{epsilon_text(privacy.product)}, which no board uses"))
@@ -144,6 +144,21 @@ def _ranks(privacy: "Privacy | None", budgets: tuple[int, ...]) -> list[tuple[st
         *rows,
         ("rank", "none in track 2, which rejects the record" if rejected else f"track 2, ε = {budget:g}"),
     ]
+
+
+def _rank_without_privacy() -> str:
+    """In which tracks a run without a training record has a rank, and on which condition."""
+    from starter_kit.settings.track_rules import TRACKS
+
+    conditions = {
+        name.replace("-", " "): [result.upper() for result in rule.at_least]
+        for name, rule in TRACKS.items()
+        if not rule.is_accounted
+    }
+    return "; ".join(
+        f"{name}, if its {' and its '.join(results)} reaches the track's threshold" if results else name
+        for name, results in conditions.items()
+    )
 
 
 def _duration(seconds: float) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from allauth.mfa.totp.internal.auth import TOTP
 from django.conf import settings
 from django.contrib.auth.models import Permission
+from django.db import transaction
 from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
@@ -16,7 +17,16 @@ from evaluator.messages.results import RunResults
 from portal.accounts.models import User
 from portal.challenge.models import Phase, Track
 from portal.challenge.rankings import FEWEST_BYTES, Ranking
-from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
+from portal.submissions.models import (
+    Artifact,
+    ArtifactState,
+    Run,
+    RunState,
+    RunToken,
+    Submission,
+    SubmissionState,
+)
+from portal.submissions.proof_versions import add_version
 from portal.teams.look_alikes import skeleton
 from portal.teams.models import Membership, Role, Team, TeamKey
 from portal.uploads.models import Upload, UploadState
@@ -200,7 +210,17 @@ def make_artifact(
     submission = of if isinstance(of, Submission) else of.submission
     run = of if isinstance(of, Run) else None
     upload = make_upload(submission.team, content, filename or f"{kind}.bin")
-    return Artifact.objects.create(submission=submission, run=run, kind=kind, upload=upload)
+    return Artifact.objects.create(
+        submission=submission, run=run, kind=kind, upload=upload, state=ArtifactState.ATTACHED
+    )
+
+
+@transaction.atomic
+def revise_proof(submission: Submission, upload: Upload, actor: User) -> Artifact:
+    """The newest version of the submission's proof, with this file."""
+    revised = Artifact.pending.create(submission=submission, kind=ArtifactKind.PRIVACY_PROOF, upload=upload)
+    add_version(revised, actor)
+    return revised
 
 
 def owner_of(team: Team) -> User:

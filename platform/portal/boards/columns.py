@@ -1,29 +1,443 @@
-"""Which columns a board has."""
+"""The columns of the boards: one table, which every view and every export reads.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+A column is one row of `COLUMNS`. Boards and their cards on phones, the method page, the comparison, the text command,
+CSV, JSON with its schema, and docs/columns.md follow from it.
+"""
 
-from portal.evaluation.display.results import EPSILON_COLUMNS, EpsilonColumn
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Flag, auto
+from html import escape
+from typing import Any
+
+from django.conf import settings
+from django.utils.safestring import SafeString
+
+from evaluator.messages.jobs import TrustLevel
+from evaluator.scoring.metrics import cut
+from portal.boards import cells
+from portal.boards.comparing import bytes_in_words, score_difference
+from portal.boards.ranking import Row
+from portal.boards.selection import Sort
+from portal.challenge.models import Track
+from portal.evaluation.display.results import EPSILON_COLUMNS, EpsilonColumn, leakage_text
+from portal.ui.rounding import rounded_up
+from portal.ui.templatetags.bounds import epsilon
+from portal.ui.templatetags.ui import MISSING, bytes_tag, readable_bytes, score
+
+# Marks the ε that is compared with the budget, in text.
+DECIDES = "*"
+
+
+class Shown(Flag):
+    """Where a column is shown; CSV and JSON have it for every track, the others where it applies."""
+
+    BOARD = auto()
+    MORE = auto()
+    METHOD = auto()
+    COMPARISON = auto()
+    TEXT = auto()
+    DATA = auto()
+
+
+EVERYWHERE = Shown.BOARD | Shown.METHOD | Shown.COMPARISON | Shown.TEXT | Shown.DATA
+
+
+def _always(_: Track) -> bool:
+    return True
+
+
+def _accounted(track: Track) -> bool:
+    return track.kind.is_accounted
+
+
+def _nothing(_: Row) -> SafeString:
+    return SafeString("")
 
 
 @dataclass(frozen=True)
-class Columns:
-    """The columns of a board beside those that every board has.
+class Column:
+    """A column: its value in data, and what people read of it.
 
     Attributes:
-        is_private: Whether it has the ε by which runs qualify; bytes rank where it hasn't.
-        picks: Whether each row has a box by which it is picked for a comparison.
-        leakage: Whether it has the leakage, which is measured where the track names data for it.
-        trust: Whether it has the level of verification, which is shown where the runs of a track differ in it.
+        key: Its name in data, the same in CSV and JSON.
+        title: Its head.
+        meaning: What the value is, for the documentation and the schema.
+        value: A row's value in data: a number, a text or None.
+        shown: Where it is shown.
+        type: The value's type in the schema.
+        is_result: Whether the value is a field of `RunResults`, which JSON has as one object.
+        text: A row's value in plain text; `MISSING` where it is empty.
+        cell: The content of a row's cell in HTML; by default the text.
+        applies: Whether a track has it, where it isn't data.
+        css: The classes of the cell.
+        has_label: Whether the cell names its column on phones, where rows are cards.
+        heads_row: Whether the cell is the head of its row.
+        link: Where the head leads to.
+        sort: The order of a board by this column; None if there is none.
+        difference: What a comparison says of two rows; empty where there is nothing to say.
     """
 
-    is_private: bool
-    more: bool = False
-    leakage: bool = False
-    trust: bool = False
-    picks: bool = False
+    key: str
+    title: str
+    meaning: str
+    value: Callable[[Row], Any]
+    shown: Shown
+    type: Any = str
+    is_result: bool = False
+    text: Callable[[Row], str] | None = None
+    cell: Callable[[Row], str] | None = None
+    applies: Callable[[Track], bool] = _always
+    css: str = ""
+    has_label: bool = True
+    heads_row: bool = False
+    link: str = ""
+    sort: Sort | None = None
+    difference: Callable[[Row, Row], str] = lambda *_: ""
 
     @property
-    def epsilons(self) -> Sequence[EpsilonColumn]:
-        """Those with an ε that doesn't rank the runs."""
-        return EPSILON_COLUMNS if self.more else ()
+    def head(self) -> SafeString:
+        """The head as HTML."""
+        title = f'<a href="{self.link}">{escape(self.title)}</a>' if self.link else escape(self.title)
+        return SafeString(f'<th scope="col" class="{self.css}">{title}</th>')
+
+    def plain(self, row: Row) -> str:
+        """Return a row's value in plain text."""
+        if self.text is not None:
+            return self.text(row) or MISSING
+        value = self.value(row)
+        return MISSING if value in (None, "") else str(value)
+
+    def content(self, row: Row) -> SafeString:
+        """Return what a row's cell contains."""
+        found = self.plain(row) if self.cell is None else self.cell(row)
+        return found if isinstance(found, SafeString) else SafeString(escape(found))
+
+    def element(self, row: Row, extra: str = "") -> SafeString:
+        """Return a row's cell, with `extra` classes."""
+        label = f' data-label="{escape(self.title)}"' if self.has_label else ""
+        css = f"{self.css} {extra}".strip()
+        if self.heads_row:
+            return SafeString(f'<th scope="row" class="{css}"{label}>{self.content(row)}</th>')
+        return SafeString(f'<td class="{css}"{label}>{self.content(row)}</td>')
+
+
+def _result(key: str, title: str, meaning: str, **more: Any) -> Column:
+    """Return the column of a field of `RunResults`."""
+
+    def value(row: Row) -> Any:
+        found = getattr(row.entry.results, key)
+        return found.value if isinstance(found, TrustLevel) else found
+
+    return Column(key, title, meaning, value, is_result=True, **more)
+
+
+def _score(key: str, title: str, meaning: str, **more: Any) -> Column:
+    def text(row: Row) -> str:
+        found = getattr(row.entry.results, key)
+        return "" if found is None else cut(found)
+
+    return _result(key, title, meaning, text=text, css="num", **more)
+
+
+def _epsilon(key: str, title: str, meaning: str, **more: Any) -> Column:
+    def text(row: Row) -> str:
+        found = getattr(row.entry.results, key)
+        return "" if found is None else rounded_up(found)
+
+    def cell(row: Row) -> str:
+        return epsilon(getattr(row.entry.results, key))
+
+    return _result(key, title, meaning, text=text, cell=cell, css="num", applies=_accounted, **more)
+
+
+def _recomputed(column: EpsilonColumn) -> Column:
+    """Return the column of ε by one accountant under one sampling rule."""
+
+    def text(row: Row) -> str:
+        found = column.of(row.entry.results)
+        if found is None or found.epsilon is None:
+            return ""
+        return rounded_up(found.epsilon) + (DECIDES if found.decides else "")
+
+    def value(row: Row) -> float | None:
+        found = column.of(row.entry.results)
+        return None if found is None else found.epsilon
+
+    return Column(
+        f"epsilon_{column.key}",
+        column.title,
+        column.meaning + ".",
+        value,
+        Shown.MORE | Shown.TEXT | Shown.DATA,
+        is_result=True,
+        text=text,
+        cell=lambda row: cells.recomputed(column.of(row.entry.results)),
+        applies=_accounted,
+        css="num",
+    )
+
+
+METHOD = Column(
+    "method",
+    "Method",
+    "Title of the submission.",
+    lambda row: row.entry.method,
+    Shown.BOARD | Shown.TEXT | Shown.DATA,
+    text=lambda row: row.entry.method + (" (baseline)" if row.entry.is_baseline else ""),
+    cell=lambda row: cells.method(row.entry),
+    css="board-method",
+    has_label=False,
+    heads_row=True,
+    sort=Sort.METHOD,
+)
+STATUS = Column(
+    "status",
+    "Status",
+    "Status of the review; `scored` in tracks without a privacy proof.",
+    lambda row: row.entry.status,
+    Shown.BOARD | Shown.TEXT | Shown.DATA,
+    cell=cells.status,
+    css="board-status",
+    has_label=False,
+)
+
+# In the order in which tables show them; on a board, the result that ranks it comes first.
+COLUMNS: tuple[Column, ...] = (
+    Column(
+        "rank",
+        "Rank",
+        "Rank, or empty for a run without one.",
+        lambda row: row.rank,
+        Shown.BOARD | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
+        type=int | None,
+        cell=cells.rank,
+        css="num board-rank",
+        has_label=False,
+        sort=Sort.RANK,
+    ),
+    Column("reason", "Reason", "Why the run has no rank.", lambda row: row.reason, Shown.DATA),
+    METHOD,
+    Column(
+        "team",
+        "Team",
+        "Team, or the alias of an anonymous one.",
+        lambda row: row.entry.team,
+        Shown.TEXT | Shown.DATA,
+    ),
+    _score(
+        "anls",
+        "ANLS",
+        "Mean ANLS on the test set, truncated to four decimals.",
+        shown=EVERYWHERE,
+        cell=lambda row: cells.scored(row.entry),
+        sort=Sort.ANLS,
+        difference=lambda one, other: score_difference(one.entry.results, other.entry.results),
+    ),
+    _score(
+        "anls_low", "ANLS, low", "Lower end of the 95 % interval of `anls` over providers.", shown=Shown.DATA
+    ),
+    _score("anls_high", "ANLS, high", "Upper end of that interval.", shown=Shown.DATA),
+    _score(
+        "public_anls",
+        "Public ANLS",
+        "`anls` on the public part, once the private part ranks.",
+        shown=Shown.DATA,
+    ),
+    _epsilon(
+        "epsilon",
+        "ε",
+        "Recomputed ε, which is compared with the budget.",
+        shown=Shown.BOARD | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
+        sort=Sort.EPSILON,
+    ),
+    _epsilon(
+        "joint_epsilon",
+        "Joint ε",
+        "ε of all trainings of the team in the track together, at the time of the accounting.",
+        shown=Shown.METHOD | Shown.COMPARISON | Shown.DATA,
+    ),
+    _result("joint_runs", "Joint runs", "Number of trainings behind `joint_epsilon`.", shown=Shown.DATA),
+    _result(
+        "bytes_total",
+        "Communication",
+        "Bytes sent in both directions during the whole training.",
+        shown=EVERYWHERE,
+        text=lambda row: "" if (sent := row.entry.results.bytes_total) is None else readable_bytes(sent),
+        cell=lambda row: bytes_tag(row.entry.results.bytes_total),
+        css="num",
+        sort=Sort.BYTES,
+        difference=lambda one, other: bytes_in_words(
+            one.entry.results.bytes_total, other.entry.results.bytes_total
+        ),
+    ),
+    _result(
+        "bytes_needed", "Bytes needed", "Fewest bytes that could carry the changed weights.", shown=Shown.DATA
+    ),
+    _score(
+        "accuracy",
+        "Accuracy",
+        "Share of exactly right answers.",
+        shown=Shown.MORE | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
+        cell=lambda row: score(row.entry.results.accuracy),
+    ),
+    _score("public_accuracy", "Public accuracy", "`accuracy` on the public part.", shown=Shown.DATA),
+    *map(_recomputed, EPSILON_COLUMNS),
+    Column(
+        "accountant",
+        "Accountant",
+        "Accountant whose ε decides, with its version and precision.",
+        lambda row: row.entry.results.accountant,
+        Shown.MORE | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
+        is_result=True,
+        text=lambda row: row.entry.accountant_name,
+        applies=_accounted,
+    ),
+    Column(
+        "leakage",
+        "Leakage",
+        "AUC of an attack on the checkpoint; `n.s.` where it isn't significant.",
+        lambda row: leakage_text(row.entry.results.leakage),
+        EVERYWHERE,
+        is_result=True,
+        applies=lambda track: bool(track.leakage_set),
+        css="num",
+        link="#leakage",
+    ),
+    _result(
+        "trust_level",
+        "Verification",
+        "Level of verification, 0 to 3.",
+        shown=EVERYWHERE,
+        text=lambda row: "" if (level := row.entry.results.trust_level) is None else f"L{level.value}",
+        cell=lambda row: cells.verification(row.entry.results),
+    ),
+    _result("trust_by", "Verified by", "Who confirmed that level.", shown=Shown.DATA),
+    _result("trust_at", "Verified at", "When.", shown=Shown.DATA),
+    STATUS,
+    Column(
+        "flagged_checks",
+        "Flags",
+        "Number of flagged checks.",
+        lambda row: row.entry.flagged_checks,
+        Shown.TEXT | Shown.DATA,
+        type=int,
+    ),
+    Column(
+        "is_baseline",
+        "Baseline",
+        "Whether the organizers submitted it as a baseline.",
+        lambda row: row.entry.is_baseline,
+        Shown.DATA,
+        type=bool,
+    ),
+    Column(
+        "is_disqualified",
+        "Disqualified",
+        "Whether the organizers disqualified it.",
+        lambda row: bool(row.entry.disqualified_because),
+        Shown.DATA,
+        type=bool,
+    ),
+    Column("phase", "Phase", "Phase in which it was submitted.", lambda row: row.entry.phase, Shown.DATA),
+    Column(
+        "submitted_at",
+        "Submitted",
+        "Time of submission, UTC.",
+        lambda row: row.entry.submitted_at,
+        Shown.DATA,
+        type=datetime,
+        sort=Sort.NEWEST,
+    ),
+    Column("url", "Page", "Page of the method.", lambda row: settings.SITE_URL + row.entry.url, Shown.DATA),
+    Column(
+        "proof_url",
+        "Proof",
+        "Page with the privacy proof, if public.",
+        lambda row: settings.SITE_URL + row.entry.proof_url if row.entry.proof_url else None,
+        Shown.DATA,
+        type=str | None,
+    ),
+)
+
+
+PICKED_METHOD = replace(METHOD, cell=lambda row: cells.method(row.entry, has_pick=True))
+
+
+def columns_of(track: Track, where: Shown, without: Collection[str] = ()) -> list[Column]:
+    """Return the columns that a view of a track shows, the result that ranks before the other results."""
+    found = [
+        column
+        for column in COLUMNS
+        if column.shown & where
+        and column.key not in without
+        and (where & Shown.DATA or column.applies(track))
+    ]
+    if where & Shown.DATA:
+        return found
+    results = [column for column in found if column.is_result]
+    results.sort(key=lambda column: column.key != track.kind.first)
+    first = next((place for place, column in enumerate(found) if column.is_result), 0)
+    others = [column for column in found if not column.is_result]
+    return [*others[:first], *results, *others[first:]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of one view of a track, with their heads and rows as HTML."""
+
+    track: Track
+    columns: Sequence[Column]
+
+    @property
+    def heads(self) -> list[SafeString]:
+        """The heads of the columns."""
+        return [column.head for column in self.columns]
+
+    def row(self, row: Row) -> SafeString:
+        """Return a row of the table."""
+        first = self.track.kind.first
+        found = (
+            column.element(row, "board-decides" if column.key == first else "") for column in self.columns
+        )
+        return SafeString(f"<tr>{''.join(found)}</tr>\n")
+
+
+def board_table(track: Track, *, more: bool = False, picks: bool = False, trust: bool = False) -> Table:
+    """Return the table of a board.
+
+    Args:
+        more: Whether it has the columns that most visitors don't need.
+        picks: Whether each row has a box by which it is picked for a comparison.
+        trust: Whether it has the level of verification, which is shown where the runs of a track differ in it.
+    """
+    where = Shown.BOARD | Shown.MORE if more else Shown.BOARD
+    found = columns_of(track, where, () if trust else ("trust_level",))
+    return Table(track, [PICKED_METHOD if picks and column is METHOD else column for column in found])
+
+
+def sorts_of(track: Track) -> set[Sort]:
+    """Return the orders of a track's boards."""
+    return {column.sort for column in COLUMNS if column.sort is not None and column.applies(track)}
+
+
+def catalog() -> str:
+    """Return docs/columns.md."""
+    lines = [
+        "# Columns of the leaderboards",
+        "",
+        "Generated by `make docs` from `platform/portal/boards/columns.py`. The CSV file of a track begins with the",
+        "columns `track` and `budget` (ε of the board), and has one line per run. In JSON and in the API, the columns",
+        "marked as results are in the object `results`, which also has ε by every accountant and rule, the checks and",
+        "scores by question type.",
+        "",
+        "| column | result | meaning |",
+        "| --- | --- | --- |",
+        *(
+            f"| `{column.key}` | {'yes' if column.is_result else ''} | {column.meaning} |"
+            for column in COLUMNS
+            if Shown.DATA in column.shown
+        ),
+    ]
+    return "\n".join(lines) + "\n"

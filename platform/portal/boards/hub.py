@@ -16,6 +16,7 @@ from evaluator.scoring.metrics import cut
 from portal.reviews.selectors import verdict_on
 from portal.submissions.models import Run, Submission
 from portal.submissions.selectors import public_submissions
+from portal.ui.budgets import at_budget, plain
 
 
 @require_safe
@@ -30,7 +31,7 @@ def eval_results(_: HttpRequest, submission_id: UUID) -> HttpResponse:
 
 
 def _entry(submission: Submission, run: Run) -> dict[str, object]:
-    budget = f"-epsilon-{run.budget:g}" if run.budget else ""
+    budget = at_budget(run.budget, "-epsilon-{}", plain)
     epsilon = "" if run.results.epsilon is None else f", recomputed ε = {run.results.epsilon}"
     return {
         "dataset": {"id": settings.HUB_DATASET, "task_id": f"{submission.track.slug}{budget}"},

@@ -6,52 +6,32 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from django.conf import settings
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, create_model
 
 from evaluator.messages.results import RunResults
 from portal.boards.boards import StoredBoard, stored_boards
+from portal.boards.columns import COLUMNS, Shown, columns_of
 from portal.boards.ranking import Row
 from portal.challenge.models import Track
-from portal.evaluation.display.results import EPSILON_COLUMNS, leakage_text, public_results
+from portal.evaluation.display.results import public_results
 from portal.evaluation.intake.parts import scored_part
 from portal.evaluation.models import ScoredPart
 from portal.ui.spreadsheets import without_formula
 
+ROW = [column for column in COLUMNS if Shown.DATA in column.shown and not column.is_result]
+CSV_COLUMNS = ["track", "budget", *(column.key for column in COLUMNS if Shown.DATA in column.shown)]
 
-class PublishedRow(BaseModel):
-    """One run. `reason` says why `rank` is null; scores are cut to four decimals, and ranked as they are.
-
-    The `team` of an anonymous submission is its alias; `phase` is the one in which it was submitted.
-    `proof_url` is null unless its privacy proof is public.
-    """
-
-    rank: int | None
-    reason: str
-    status: str
-    is_baseline: bool
-    is_disqualified: bool
-    method: str
-    team: str
-    phase: str
-    results: RunResults
-    flagged_checks: int
-    submitted_at: datetime
-    url: str
-    proof_url: str | None
-
-
-# A result of several values has no cell of its own: of the ε there is one column each, of the checks the number of
-# flags, of the leakage its AUC.
-CSV_COLUMNS = [
-    "track",
-    "budget",
-    *(name for name in PublishedRow.model_fields if name != "results"),
-    *RunResults().values(),
-    *(f"epsilon_{column.key}" for column in EPSILON_COLUMNS),
-    "leakage",
-]
+if TYPE_CHECKING:
+    PublishedRow = BaseModel
+else:
+    PublishedRow = create_model(
+        "PublishedRow",
+        __doc__="One run. Scores are truncated to four decimals, and ranked as they are.",
+        **{column.key: (column.type, Field(description=column.meaning)) for column in ROW},
+        results=(RunResults, ...),
+    )
 
 
 class PublishedBoard(BaseModel):
@@ -87,22 +67,8 @@ def publish(track: Track, boards: Iterable[StoredBoard], part: slice) -> Publish
 
 
 def _publish(row: Row, budget: float | None) -> PublishedRow:
-    entry = row.entry
-    return PublishedRow(
-        rank=row.rank,
-        reason=row.reason,
-        status=entry.status,
-        is_baseline=entry.is_baseline,
-        is_disqualified=bool(entry.disqualified_because),
-        method=entry.method,
-        team=entry.team,
-        phase=entry.phase,
-        results=public_results(entry.results, budget),
-        flagged_checks=entry.flagged_checks,
-        submitted_at=entry.submitted_at,
-        url=settings.SITE_URL + entry.url,
-        proof_url=_proof_url(row),
-    )
+    values = {column.key: column.value(row) for column in ROW}
+    return PublishedRow(**values, results=public_results(row.entry.results, budget))
 
 
 def publish_all(track: Track, phase: str = "") -> PublishedTrack:
@@ -134,37 +100,19 @@ def as_csv(track: Track, phase: str = "") -> str:
     # Every cell is quoted: with another separator than ours, a part of an unquoted one becomes a cell of its own.
     writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     writer.writerow(CSV_COLUMNS)
+    shown = columns_of(track, Shown.DATA)
     for board in stored_boards(track):
         for row in _of_phase(board, phase):
-            values = {"track": track.slug, "budget": board.budget, **_values(row)}
-            writer.writerow([_cell(values[name]) for name in CSV_COLUMNS])
+            values = (column.value(row) for column in shown)
+            writer.writerow(map(_cell, [track.slug, board.budget, *values]))
     return file.getvalue()
 
 
-def _values(row: Row) -> dict[str, object]:
-    entry = row.entry
-    return {
-        "rank": row.rank,
-        "reason": row.reason,
-        "status": entry.status,
-        "is_baseline": entry.is_baseline,
-        "is_disqualified": bool(entry.disqualified_because),
-        "method": entry.method,
-        "team": entry.team,
-        "phase": entry.phase,
-        "flagged_checks": entry.flagged_checks,
-        "submitted_at": entry.submitted_at.isoformat(),
-        "url": settings.SITE_URL + entry.url,
-        "proof_url": _proof_url(row),
-        **entry.results.values(),
-        **{f"epsilon_{column.key}": found and found.epsilon for column, found in entry.epsilons},
-        "leakage": leakage_text(entry.results.leakage),
-    }
-
-
-def _proof_url(row: Row) -> str | None:
-    return settings.SITE_URL + row.entry.proof_url if row.entry.proof_url else None
-
-
 def _cell(value: object) -> object:
-    return without_formula(value) if isinstance(value, str) else value
+    match value:
+        case datetime():
+            return value.isoformat()
+        case str():
+            return without_formula(value)
+        case _:
+            return value

@@ -17,6 +17,7 @@ from evaluator.mechanisms.units import Adjacency
 from evaluator.messages.jobs import LeakageSet, PrivacyRules, TrackRules
 from evaluator.messages.rankings import BUDGET
 from portal.challenge import phases, rankings
+from portal.ui.budgets import at_budget, plain
 from portal.ui.names import NameField
 
 if TYPE_CHECKING:
@@ -222,6 +223,11 @@ class Track(models.Model):
         return self.kind.is_accounted
 
     @property
+    def sentence(self) -> str:
+        """What ranks, as a sentence."""
+        return self.kind.sentence(self.limits())
+
+    @property
     def reviews_needed(self) -> int | None:
         """How many reviewers verify a result by accepting its proof; None where no proof is needed."""
         return self.required_reviews if self.kind.needs_proof else None
@@ -262,6 +268,10 @@ class Track(models.Model):
     def run_budgets(self) -> list[float | None]:
         """Return the budget of every board, each of which a submission may have a run for; None for a board without."""
         return [float(budget) for budget in self.budgets] if self.kind.has_budgets else [None]
+
+    def board_names(self) -> list[str]:
+        """Return the name of every board in addresses: its budget, or nothing."""
+        return [at_budget(budget, "{}", plain) for budget in self.run_budgets()]
 
     def trainable_patterns(self) -> list[str]:
         """Return the patterns of the names of tensors that may differ from the base weights; none where all may."""

@@ -98,6 +98,8 @@ class Ranking:
         run_artifacts: The files that every run needs.
         optional_artifacts: The files that a run may have, which nobody needs for a score.
         submission_artifacts: The files of the submission as a whole.
+        fields: The rules of a track that apply to this kind and not to every one, as fields of `Track`.
+        legend: How to read its boards, in sentences.
     """
 
     rule: RankingRule
@@ -105,6 +107,8 @@ class Ranking:
     run_artifacts: tuple[ArtifactKind, ...] = (ArtifactKind.CHECKPOINT, ArtifactKind.COMMUNICATION_LOG)
     optional_artifacts: tuple[ArtifactKind, ...] = (ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE)
     submission_artifacts: tuple[ArtifactKind, ...] = ()
+    fields: tuple[str, ...] = ()
+    legend: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -167,8 +171,9 @@ class Ranking:
 
 def _condition(result: str, limit: str, is_least: bool, limits: Mapping[str, float]) -> str:
     noun, words = RESULTS[result].noun[0], LIMITS[limit]
-    bound = words.text(limits[limit]) if limit in limits else f"the {words.noun}"
-    return f"{noun.removesuffix(' =')} of at {'least' if is_least else 'most'} {bound}"
+    if limit not in limits:
+        return f"{noun.removesuffix(' =')} within the {words.noun}"
+    return f"{noun.removesuffix(' =')} of at {'least' if is_least else 'most'} {words.text(limits[limit])}"
 
 
 def _in_words(unmet: Unmet) -> Shortfall:
@@ -184,17 +189,46 @@ def _in_words(unmet: Unmet) -> Shortfall:
     )
 
 
-FEWEST_BYTES = Ranking(rules.FEWEST_BYTES, "fewest bytes at an ANLS threshold")
+_RANGES = (
+    "Below a rank are the ranks that the run could have: another run certainly ranks before or after it only where "
+    "their intervals don't overlap. That is cautious, since all runs answer the same questions."
+)
+
+FEWEST_BYTES = Ranking(
+    rules.FEWEST_BYTES,
+    "fewest bytes at an ANLS threshold",
+    fields=("anls_threshold",),
+    legend=(
+        "Bytes are counted exactly, so ranks are certain; where the interval reaches below the threshold, whether the "
+        "run would qualify on other providers is not.",
+    ),
+)
 BEST_ANLS_AT_BUDGET = Ranking(
     rules.BEST_ANLS_AT_BUDGET,
     "best ANLS at each privacy budget",
     run_artifacts=(*FEWEST_BYTES.run_artifacts, ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX),
     optional_artifacts=(*FEWEST_BYTES.optional_artifacts, ArtifactKind.ROUND_OPENING),
     submission_artifacts=(ArtifactKind.PRIVACY_PROOF,),
+    fields=(
+        "budgets",
+        "delta",
+        "sampling_rule",
+        "accountant",
+        "adjacency",
+        "providers_per_client",
+        "data_sha256",
+        "required_reviews",
+    ),
+    legend=(
+        _RANGES,
+        "ε is recomputed from the training record, and rounded up. More columns show ε by every rule and accountant; "
+        "the one in bold is used for ranking.",
+    ),
 )
-BEST_ANLS = Ranking(rules.BEST_ANLS, "best ANLS")
+BEST_ANLS = Ranking(rules.BEST_ANLS, "best ANLS", legend=(_RANGES,))
 RANKINGS = {kind.key: kind for kind in (FEWEST_BYTES, BEST_ANLS_AT_BUDGET, BEST_ANLS)}
 WITH_PROOFS = [key for key, kind in RANKINGS.items() if kind.needs_proof]
+OF_ONE_KIND = frozenset(field for kind in RANKINGS.values() for field in kind.fields)
 
 
 def choices() -> list[tuple[str, str]]:

@@ -17,10 +17,10 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it.token import Token
 
 from portal.docs import library
-from portal.ui import math
 from portal.ui.budgets import unbroken
 from portal.ui.front_matter import split_front_matter
 from portal.ui.markdown import MATH_TOKENS, parser
+from portal.ui.math import Formulas
 
 NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 # In the list of contents.
@@ -112,7 +112,7 @@ def _all_tokens(tokens: list[Token]) -> Iterator[Token]:
 def _adapt(token: Token, name: str) -> None:
     """Make a token fit for a page of the site."""
     if token.type in MATH_TOKENS:
-        token.content = math.mathml(token.content.strip(), display=MATH_TOKENS[token.type])
+        token.content = Formulas().mathml(token.content.strip(), display=MATH_TOKENS[token.type])
     if token.type == "text":
         token.content = unbroken(token.content)
     # The policy of the site's pages allows no style.

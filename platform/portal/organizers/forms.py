@@ -6,6 +6,7 @@ from django import forms
 
 from portal.challenge.models import Phase, Track
 from portal.challenge.phases import overlap
+from portal.challenge.rankings import OF_ONE_KIND
 from portal.evaluation.examining.levels import LEVELS
 from portal.organizers.announcements import NAMES, Announcement, Audience
 
@@ -38,9 +39,7 @@ class TrackForm(forms.ModelForm[Track]):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        # Tracks rank by budgets, with reviews, or by bytes, with a threshold.
-        others = ["anls_threshold"] if self.instance.is_private else ["required_reviews", "budgets"]
-        for name in others:
+        for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
             del self.fields[name]
 
 

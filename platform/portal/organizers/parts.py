@@ -16,7 +16,7 @@ from portal.evaluation.intake.parts import NOTE, open_because, private_scores, r
 from portal.evaluation.models import ScoredPart, TestSet
 from portal.organizers.track_changes import Preview, board_sentences
 from portal.submissions.results_field import with_shown_scores
-from portal.ui.budgets import budget_text
+from portal.ui.budgets import at_budget
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def both_parts(test_set: TestSet, now: datetime) -> BothParts:
     sentences: list[str] = []
     for track in tracks:
         for board in boards_of(track):
-            name = f"{track}, {budget_text(board.budget)}" if board.budget else f"{track}"
+            name = f"{track}{at_budget(board.budget, ', {}')}"
             public, private = _on_both(track, board, test_set)
             rows += _paired(name, public, private)
             sentences += _sentences(name, effect(public, private))

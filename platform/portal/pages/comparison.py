@@ -2,44 +2,36 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from portal.audit.versions import boards_versions
 from portal.boards.boards import leading_methods, selected_rows, stored_boards
 from portal.boards.caching import page_unless_unchanged
+from portal.boards.columns import Shown, columns_of
 from portal.boards.ranking import Entry, Row
 from portal.boards.selection import EVERYTHING, Selection
-from portal.boards.uncertainty import JOINT_LEVEL, difference
+from portal.boards.uncertainty import JOINT_LEVEL
 from portal.challenge.models import Track
 from portal.pages.question_types import TypeRow, type_rows
-from portal.ui.budgets import budget_text
+from portal.ui.budgets import at_budget
 
 # Of each board; any other is picked on its board or its own page.
 OFFERED = 50
-MINUS = "−"
 
 
 @dataclass(frozen=True)
 class Pair:
     """The runs of two methods on one board."""
 
+    track: Track
     budget: float | None
     first: Row
     second: Row
-
-    @property
-    def anls(self) -> "Difference | None":
-        """By how much the scores differ; None unless both are known."""
-        one, other = self.first.entry.results, self.second.entry.results
-        if one.anls is None or other.anls is None:
-            return None
-        interval = difference((one.anls_low, one.anls_high), (other.anls_low, other.anls_high))
-        return Difference(Decimal(repr(one.anls)) - Decimal(repr(other.anls)), *interval)
 
     @property
     def types(self) -> list[TypeRow]:
@@ -49,48 +41,20 @@ class Pair:
     @property
     def types_caption(self) -> str:
         """What a table of these is."""
-        return "ANLS by question type" + ("" if self.budget is None else f" at {budget_text(self.budget)}")
+        return f"ANLS by question type{at_budget(self.budget)}"
 
     @property
-    def bytes(self) -> str:
-        """How much more or less the first has sent; empty unless that can be said."""
-        return bytes_in_words(self.first.entry.results.bytes_total, self.second.entry.results.bytes_total)
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The first score less the second, and the interval of that from `low` to `high`."""
-
-    value: Decimal
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return signed(f"{self.value:+.4f}")
-
-    @property
-    def interval(self) -> str:
-        """Where the difference lies, in words."""
-        return f"{signed(f'{self.low:+.3f}')} to {signed(f'{self.high:+.3f}')}"
-
-    @property
-    def verdict(self) -> str:
-        """What the interval says."""
-        if self.low > 0:
-            return "higher"
-        return "lower" if self.high < 0 else "may be the same"
-
-
-def signed(number: str) -> str:
-    """Return a number with the sign that is as wide as a plus."""
-    return number.replace("-", MINUS)
-
-
-def bytes_in_words(first: int | None, second: int | None) -> str:
-    """Return how many times as many bytes the first is, in words; empty where one is missing or nothing."""
-    if not first or not second:
-        return ""
-    return "the same" if first == second else f"{first / second:.3g} times as many"
+    def lines(self) -> list[tuple[str, SafeString, SafeString, str]]:
+        """For each column its title, both values, and what there is to say of the two."""
+        return [
+            (
+                column.title,
+                column.content(self.first),
+                column.content(self.second),
+                column.difference(self.first, self.second),
+            )
+            for column in columns_of(self.track, Shown.COMPARISON)
+        ]
 
 
 @require_safe
@@ -128,7 +92,9 @@ def _compared(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
     return {
         "methods": methods,
         "heads": [f"{name}: {entry.method}" for name, entry in zip("AB", methods, strict=True)],
-        "pairs": [Pair(budget, *(found[submission] for submission in wanted)) for budget, found in both],
+        "pairs": [
+            Pair(track, budget, *(found[submission] for submission in wanted)) for budget, found in both
+        ],
         "alone": [(budget, row.entry.method) for budget, found in alone for row in found.values()],
         "level": f"{JOINT_LEVEL:.0%}",
     }

@@ -16,7 +16,6 @@ from portal.accounts.models import User
 from portal.audit.versions import boards_versions
 from portal.boards.boards import heads_of, stored_boards
 from portal.boards.caching import cached, page_unless_unchanged
-from portal.boards.mini_plots import budgets_plot, bytes_plot
 from portal.boards.ranking import Row
 from portal.challenge.models import Track
 from portal.downloads.kit import install_command
@@ -26,8 +25,6 @@ from portal.teams.models import Team
 from portal.teams.selectors import team_of
 
 NEWS = 3
-# Runs in the small plot of bytes.
-PLOTTED = 12
 
 
 @dataclass(frozen=True)
@@ -90,27 +87,14 @@ def _leaders(track: Track, version: str) -> SafeString:
 
     def draw() -> str:
         boards = stored_boards(track)
-        heads = heads_of(boards, 1 if track.is_private else PLOTTED)
+        heads = heads_of(boards, 1)
         leaders = [
             Leader(board.budget, head[0] if head and head[0].rank else None)
             for board, head in zip(boards, heads, strict=True)
         ]
-        plot = (
-            budgets_plot(_best(leaders)) if track.is_private else bytes_plot(heads[0], track.anls_threshold)
-        )
-        context = {"track": track, "leaders": leaders, "plot": plot}
-        return render_to_string("pages/leaders.html", context)
+        return render_to_string("pages/leaders.html", {"track": track, "leaders": leaders})
 
     return mark_safe(cached(version, f"leaders {track.pk}", draw))  # noqa: S308  (a template made it)
-
-
-def _best(leaders: Sequence[Leader]) -> list[tuple[float, float | None]]:
-    """Return the best score at each budget."""
-    return [
-        (leader.budget, leader.row.entry.results.anls if leader.row else None)
-        for leader in leaders
-        if leader.budget is not None
-    ]
 
 
 def _own_team(request: HttpRequest) -> Team | None:

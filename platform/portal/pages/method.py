@@ -9,16 +9,19 @@ from django.conf import settings
 from django.db.models import prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.safestring import mark_safe
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.timezone import localdate
 from django.views.decorators.http import require_safe
 
 from portal.audit.models import AuditEntry
+from portal.boards.columns import Column, Shown, columns_of
 from portal.boards.leakage_plot import leakage_plot
 from portal.boards.ordering import rank_if_published, ranks_of
 from portal.boards.rank_plot import rank_plots
-from portal.challenge.rankings import Shortfall, threshold_text
-from portal.evaluation.display.results import shortfall
+from portal.boards.ranking import Entry, Row
+from portal.challenge.models import Track
+from portal.challenge.rankings import Shortfall
+from portal.evaluation.display.results import shortfall, without_traces_of_team
 from portal.evaluation.display.status import RunStatus
 from portal.evaluation.intake.parts import scored_test_set
 from portal.evaluation.views import status_context
@@ -34,7 +37,7 @@ from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.publication import may_publish
 from portal.submissions.selectors import withdrawn_submissions
 from portal.submissions.views import draft_page, may_withdraw, own_membership, shown_submission
-from portal.ui.budgets import budget_text
+from portal.ui.budgets import at_budget, board_query
 
 # A description of up to so many characters stands above the results.
 SHORT_CHARACTERS = 700
@@ -45,19 +48,40 @@ class MethodRun:
     """A run of the method with its rank, or with the reason for having none.
 
     Attributes:
+        row: The run as the boards show it.
         would_rank: The rank that it would have if its team published it; None where it is public, and for others.
     """
 
     status: RunStatus
-    rank: int | None
+    row: Row
     reason: Shortfall | None
     would_rank: int | None = None
 
     @property
+    def rank(self) -> int | None:
+        """Its rank; None if it has none."""
+        return self.row.rank
+
+    @property
+    def cells(self) -> list[SafeString]:
+        """The run's results as cells of the table of results."""
+        return [column.element(self.row) for column in result_columns(self.status.run.submission.track)]
+
+    @property
     def board(self) -> str:
         """The query of the address of its board."""
-        budget = self.status.run.budget
-        return "" if budget is None else f"?epsilon={budget:g}"
+        return board_query(self.status.run.budget)
+
+    @property
+    def place(self) -> str:
+        """Where it has its rank, in words."""
+        run = self.status.run
+        return at_budget(run.budget) or f" in {run.submission.track}"
+
+
+def result_columns(track: Track) -> list[Column]:
+    """Return the columns of a table of a method's results."""
+    return columns_of(track, Shown.METHOD)
 
 
 @require_safe
@@ -73,17 +97,19 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     status = status_context(request, submission)
     prefetch_related_objects([submission], "reviews")
     verdict = verdict_on(submission)
+    shows_team = names_team(submission, is_insider=bool(status["is_insider"]))
     runs = _runs(
         submission,
         verdict,
         [one for one in _statuses(status) if one.run.scored_at],
         shows_would_rank=membership is not None and submission.is_private,
+        names_team=shows_team,
     )
     people = cited_people(submission)
     context = {
         "submission": submission,
         "is_own": membership is not None,
-        "names_team": names_team(submission, is_insider=bool(status["is_insider"])),
+        "names_team": shows_team,
         "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
         "may_withdraw": may_withdraw(submission, membership),
         "withdrawal": WithdrawalForm(),
@@ -92,11 +118,11 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "decided_at": decided_at(submission),
         "runs": runs,
         "types": type_rows([one.status.run.results for one in runs]),
-        "heads": [budget_text(run.budget) if (run := one.status.run).budget else "ANLS" for one in runs],
+        "heads": [at_budget(one.status.run.budget, "{}") or "ANLS" for one in runs],
         "has_leakage": any(one.status.run.results.leakage for one in runs),
+        "heads_of_results": [column.head for column in result_columns(submission.track)],
         "leakage_plot": mark_safe(leakage_plot([one.status.run for one in runs])),  # noqa: S308  (a template made it)
         "joint_exceeds": any(_joint_exceeds(one.status.run) for one in runs),
-        "threshold": threshold_text(submission.track.anls_threshold),
         "scored_on": scored_test_set(submission.track),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
         "plot": plot_with_mark(submission) if _is_listed(submission) and runs else "",
@@ -138,18 +164,38 @@ def decided_at(submission: Submission) -> datetime | None:
 
 
 def _runs(
-    submission: Submission, verdict: Verdict, statuses: Sequence[RunStatus], *, shows_would_rank: bool
+    submission: Submission,
+    verdict: Verdict,
+    statuses: Sequence[RunStatus],
+    *,
+    shows_would_rank: bool,
+    names_team: bool,
 ) -> list[MethodRun]:
     """Return the runs with their ranks; those of a private or withdrawn submission have none."""
     return [
         MethodRun(
             status,
-            _rank(submission, status.run) if _is_listed(submission) else None,
+            Row(
+                _entry(submission, verdict, status.run, names_team=names_team),
+                _rank(submission, status.run) if _is_listed(submission) else None,
+            ),
             _reason(verdict, status.run),
             rank_if_published(status.run) if shows_would_rank else None,
         )
         for status in statuses
     ]
+
+
+def _entry(submission: Submission, verdict: Verdict, run: Run, *, names_team: bool) -> Entry:
+    return Entry(
+        run=run.pk,
+        method=submission.title,
+        team="",
+        url=submission.get_absolute_url(),
+        submitted_at=submission.submitted_at or submission.created_at,
+        results=run.results if names_team else without_traces_of_team(run.results),
+        status=verdict.status,
+    )
 
 
 def _is_listed(submission: Submission) -> bool:

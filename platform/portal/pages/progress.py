@@ -1,8 +1,6 @@
 """The plots of a track, rendered once for each version of its boards, and the page of its progress over time."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +13,6 @@ from django.views.decorators.http import require_safe
 from evaluator.scoring.metrics import cut
 from portal.audit.versions import boards_versions
 from portal.boards.caching import cached, page_unless_unchanged
-from portal.boards.mini_plots import tab_plots
 from portal.boards.ordering import (
     best_baseline,
     best_score,
@@ -44,31 +41,18 @@ MOST_RECORDS = 30
 MANY_TIMES = 100
 
 
-@dataclass(frozen=True)
-class TrackPlots:
-    """The plot at the head of a track's page, and the small one in the tab of each budget; empty without results."""
-
-    plot: SafeString
-    tabs: Mapping[str, SafeString]
-
-
-def track_plots(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> TrackPlots:
-    """Return the plots of a track's page."""
+def track_plot(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> SafeString:
+    """Return the plot at the head of a track's page; empty without results."""
     # That of a private track has the best score of the track without privacy.
     version = str(versions) if track.is_private else versions[track.pk]
-    drawn = json.loads(
-        cached(version, f"plots {track.pk}", lambda: json.dumps(_plot_with_headline(track, tracks)))
-    )
-    # Templates and `markup` made them.
-    return TrackPlots(
-        SafeString(drawn["plot"]), {name: SafeString(tab) for name, tab in drawn["tabs"].items()}
-    )
+    drawn = cached(version, f"plot {track.pk}", lambda: _plot_with_headline(track, tracks))
+    return mark_safe(drawn)  # noqa: S308  (templates made it)
 
 
 def plot_with_mark(submission: Submission) -> SafeString:
     """Return the plot of the submission's track with its runs marked; empty where it has none in it."""
     tracks = list(Track.objects.all())
-    plot = track_plots(submission.track, tracks, boards_versions([track.pk for track in tracks])).plot
+    plot = track_plot(submission.track, tracks, boards_versions([track.pk for track in tracks]))
     link = f'<a href="{submission.get_absolute_url()}" aria-label'
     if link not in plot:
         return SafeString("")
@@ -97,8 +81,8 @@ def _drawn(chart: Chart | None) -> str:
     return render_to_string("boards/plot.html", context)
 
 
-def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> dict[str, Any]:
-    """Return the plot with the best result of every board beside it, and the tabs' plots of the same runs."""
+def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
+    """Return the plot with the best result of every board beside it."""
     if track.is_private:
         first = [(budget, first_points(track, budget, METHODS)) for budget in track.run_budgets()]
         chart = _of_budgets(track, tracks, first)
@@ -106,7 +90,7 @@ def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> dict[str, Any]
         points = first_points(track, None, FIRST)
         first, chart = [(None, points)], _of_bytes(track, points)
     if chart is None:
-        return {"plot": "", "tabs": {}}
+        return ""
     best = [
         (budget, next(iter(plotted(rows[:1], _addresses(rows), "front")), None)) for budget, rows in first
     ]
@@ -115,9 +99,7 @@ def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> dict[str, Any]
         "boards": best,
         "saving": "" if track.is_private else _saving(track, first[0][1]),
     }
-    plot = _drawn(chart) + render_to_string("pages/headline.html", context)
-    scores = {f"{budget:g}": [row[5] for row in rows] for budget, rows in first if budget is not None}
-    return {"plot": plot, "tabs": tab_plots(scores)}
+    return _drawn(chart) + render_to_string("pages/headline.html", context)
 
 
 def _saving(track: Track, points: Sequence[Point]) -> str:

@@ -12,13 +12,13 @@ from django.views.decorators.http import require_safe
 from portal.audit.versions import boards_versions
 from portal.boards.boards import selected_rows, stored_boards
 from portal.boards.caching import cached
-from portal.boards.columns import Columns
+from portal.boards.columns import Table, board_table
 from portal.boards.ranking import Row
-from portal.boards.rows import board_row
 from portal.boards.selection import Selection
 from portal.challenge.models import Track
 from portal.teams.models import Team
 from portal.teams.selectors import members
+from portal.ui.budgets import at_budget, plain
 
 # Of each board; the board itself has all of a team's rows.
 LENGTH = 20
@@ -28,14 +28,30 @@ LENGTH = 20
 class TeamBoard:
     """The rows of a team on one board of a track."""
 
+    team: Team
     track: Track
     budget: float | None
     rows: Sequence[Row]
 
     @property
+    def name(self) -> str:
+        """The track and the budget."""
+        return f"{self.track}{at_budget(self.budget, ', {}')}"
+
+    @property
+    def query(self) -> str:
+        """The query of the address of the board with all of the team's rows."""
+        return f"?team={self.team.slug}{at_budget(self.budget, '&epsilon={}', plain)}"
+
+    @property
     def lines(self) -> list[SafeString]:
         """The rows of the table."""
-        return [board_row(row, Columns(self.track.is_private)) for row in self.rows]
+        return [self.table.row(row) for row in self.rows]
+
+    @property
+    def table(self) -> Table:
+        """The columns of the board."""
+        return board_table(self.track)
 
     @property
     def is_cut(self) -> bool:
@@ -66,5 +82,5 @@ def _boards(team: Team, tracks: Sequence[Track]) -> list[TeamBoard]:
     for track in tracks:
         boards = stored_boards(track)
         for board, rows in zip(boards, selected_rows(own, boards, LENGTH), strict=True):
-            found += [TeamBoard(track, board.budget, rows)] if rows else []
+            found += [TeamBoard(team, track, board.budget, rows)] if rows else []
     return found

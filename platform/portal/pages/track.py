@@ -19,19 +19,18 @@ from django.views.decorators.http import require_safe
 from portal.audit.versions import boards_versions
 from portal.boards.boards import MethodRow, StoredBoard, leading_methods, stored_boards
 from portal.boards.caching import cached, page_unless_unchanged
-from portal.boards.columns import Columns
+from portal.boards.cells import overview_row
+from portal.boards.columns import Table, board_table, sorts_of
 from portal.boards.history import ranks_before
 from portal.boards.ordering import overlapping_scores
 from portal.boards.ranking import Row
-from portal.boards.rows import board_row, overview_row
-from portal.boards.selection import SORT_LABELS, Baselines, Selection, Sort
+from portal.boards.selection import SORT_LABELS, Baselines, Selection
 from portal.boards.uncertainty import RankRanges
 from portal.challenge.models import Track
-from portal.challenge.rankings import threshold_text
 from portal.evaluation.examining.levels import MEANINGS
 from portal.evaluation.intake.parts import scored_test_set
 from portal.evaluation.models import Examination, ExaminationState
-from portal.pages.progress import track_plots
+from portal.pages.progress import track_plot
 from portal.submissions.selectors import public_runs, quota_of
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
@@ -59,7 +58,7 @@ class ShownBoard:
 
     budget: float | None
     rows: Sequence[Row]
-    columns: Columns
+    table: Table
     page: Page[int]
     unranked: Sequence[Row] = ()
     unranked_count: int = 0
@@ -67,17 +66,16 @@ class ShownBoard:
     @property
     def lines(self) -> list[SafeString]:
         """The rows of the table."""
-        return [board_row(row, self.columns) for row in self.rows]
+        return [self.table.row(row) for row in self.rows]
 
 
 @dataclass(frozen=True)
 class Tab:
-    """One of a track's boards: its name, its address, whether it is shown, and a small plot of its first scores."""
+    """One of a track's boards: its name, its address, and whether it is shown."""
 
     name: str
     address: str
     is_current: bool
-    plot: SafeString
 
 
 @dataclass(frozen=True)
@@ -100,9 +98,9 @@ class BoardQuery:
 
         Raises `Http404` for a board or phase that the track doesn't have.
         """
-        budgets = [f"{budget:g}" for budget in track.run_budgets() if budget is not None]
-        budget = query.get("epsilon", ALL if budgets else "")
-        if budget not in ([*budgets, ALL] if budgets else [""]):
+        boards = boards_in_addresses(track)
+        budget = query.get("epsilon", boards[0])
+        if budget not in boards:
             raise Http404("no board at this ε")
         selection = Selection.of(query)
         # Only what exists is kept in the cache.
@@ -115,6 +113,11 @@ class BoardQuery:
         return self.budget == ALL
 
     @property
+    def title(self) -> str:
+        """What the board is called on the page."""
+        return {ALL: "All privacy budgets", "": "Ranking"}.get(self.budget) or budget_text(float(self.budget))
+
+    @property
     def query(self) -> str:
         """The address's query, without the page."""
         parts = {
@@ -124,6 +127,11 @@ class BoardQuery:
         }
         shown = urlencode({name: value for name, value in parts.items() if value})
         return "&".join(filter(None, [shown, self.selection.query]))
+
+
+def boards_in_addresses(track: Track) -> list[str]:
+    """Return the boards by their names in addresses, the one first that is shown where none is named."""
+    return [ALL, *track.board_names()] if track.kind.has_budgets else track.board_names()
 
 
 @require_safe
@@ -141,20 +149,19 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
     def respond() -> HttpResponse:
         team = team_of(request.user) if request.user.is_authenticated else None
         boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today)
-        plots = track_plots(shown, tracks, versions)
+        offered = sorts_of(shown)
         context = {
             "track": shown,
             "asked": asked,
-            "tabs": _tabs(shown, asked, plots.tabs),
-            "plot": plots.plot,
+            "tabs": _tabs(shown, asked),
+            "plot": track_plot(shown, tracks, versions),
             "boards": with_own_marked(boards, team),
-            "threshold": threshold_text(shown.anls_threshold),
             "trust_levels": [(level.label, meaning) for level, meaning in MEANINGS.items()],
             "own_team": team,
             "deadline": deadline,
             "quota": quota_of(team, shown, moment) if team else None,
             "phases": shown.phases.all(),
-            "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if _has_sort(shown, sort)],
+            "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if sort in offered],
             "baseline_choices": [
                 (Baselines.ALL.value, "shown"),
                 (Baselines.NONE.value, "hidden"),
@@ -178,10 +185,6 @@ def _deadline(track: Track, moment: datetime) -> str:
     return markup("{} for submissions until {}.", name, at(phase.ends_at))
 
 
-def _has_sort(track: Track, sort: Sort) -> bool:
-    return track.is_private or sort is not Sort.EPSILON
-
-
 def with_own_marked(html: str, team: Team | None) -> SafeString:
     """Return rendered boards with the rows of the team marked; the cached ones are the same for everybody."""
     if team is not None:
@@ -189,18 +192,17 @@ def with_own_marked(html: str, team: Team | None) -> SafeString:
     return mark_safe(html)  # noqa: S308  (a template made it)
 
 
-def _tabs(track: Track, asked: BoardQuery, plots: Mapping[str, SafeString]) -> list[Tab]:
+def _tabs(track: Track, asked: BoardQuery) -> list[Tab]:
     """Return the tabs of the track's boards."""
-    if not track.is_private:
-        return []
+    boards = boards_in_addresses(track)
     return [
         Tab(
             name=ALL_BUDGETS if budget == ALL else budget_text(float(budget)),
             address="?" + replace(asked, budget=budget, only_unranked=False).query,
             is_current=budget == asked.budget,
-            plot=plots.get(budget, SafeString("")),
         )
-        for budget in [ALL, *(f"{budget:g}" for budget in track.budgets)]
+        for budget in boards
+        if len(boards) > 1
     ]
 
 
@@ -226,27 +228,21 @@ def _kept(asked: BoardQuery, version: str, name: str, draw: Callable[[], str]) -
 
 def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count: int, today: date) -> str:
     track, selection = board.track, asked.selection
-    columns = Columns(
-        track.is_private,
-        more=asked.more,
-        leakage=bool(track.leakage_set),
-        trust=_trust_differs(track),
-        picks=True,
-    )
+    table = board_table(track, more=asked.more, picks=True, trust=_trust_differs(track))
     start = (page.number - 1) * PAGE_LENGTH
     if asked.only_unranked:
         rows = board.unranked(selection, start, start + PAGE_LENGTH)
-        return _drawn(track, asked, ShownBoard(board.budget, rows, columns, page))
+        return _drawn(track, asked, ShownBoard(board.budget, rows, table, page))
     nearest = NEAREST if page.number == 1 and unranked_count else 0
     rows, unranked = board.with_nearest(selection, start, start + PAGE_LENGTH, nearest)
     rows = _with_ranks_before(track, _with_ranges(board, rows), today)
-    shown = ShownBoard(board.budget, rows, columns, page, unranked, unranked_count)
+    shown = ShownBoard(board.budget, rows, table, page, unranked, unranked_count)
     return _drawn(track, asked, shown)
 
 
 def _with_ranges(board: StoredBoard, rows: Sequence[Row]) -> list[Row]:
     """Return the rows, on a board that is ranked by score with the ranks that each could have."""
-    if board.budget is None or not rows:
+    if board.track.kind.first != "anls" or not rows:
         return list(rows)
     ends = [(row.entry.results.anls_low, row.entry.results.anls_high) for row in rows]
     low = min(0.0 if low is None else low for low, _ in ends)

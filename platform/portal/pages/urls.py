@@ -1,6 +1,6 @@
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.boards import badges, exports, feeds, hub
+from portal.boards import exports, feeds, hub
 from portal.pages import citing, comparison
 from portal.pages import home as home_page
 from portal.pages import method as method_page
@@ -29,7 +29,6 @@ submissions: list[URLPattern] = [
     path("<uuid:submission_id>/proof/<int:number>.webp", proof_page.page, name="proof_page"),
     path("<uuid:submission_id>/cite.bib", citing.bibtex_file, name="bibtex"),
     path("<uuid:submission_id>/CITATION.cff", citing.citation_file, name="citation"),
-    path("<uuid:submission_id>/badge.svg", badges.badge, name="badge"),
     path("<uuid:submission_id>/eval_results.yaml", hub.eval_results, name="eval_results"),
 ]
 teams: list[URLPattern] = [path("teams/<slug:slug>/", team_page.team, name="detail")]

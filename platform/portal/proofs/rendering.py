@@ -120,8 +120,9 @@ def _markdown_file(text: str, filename: str) -> SafeString:
     """Return the text below its list of contents, its front matter, such as hashes of code, folded away above both."""
     front, rest = split_front_matter(text)
     _require_length(front, filename)
-    outline = Outline()
-    html = _markdown(rest, filename, Allowance(), outline)
+    allowance = Allowance()
+    outline = Outline(allowance.formulas)
+    html = _markdown(rest, filename, allowance, outline)
     return format_html("{}{}{}", as_table(front) if front else "", outline.as_html(), html)
 
 
@@ -136,8 +137,10 @@ def _decode(content: bytes, filename: str) -> str:
 
 def _notebook(content: bytes, filename: str) -> SafeString:
     notebook = _parsed(content, filename)
-    outline = Outline()
-    cells = list(_within_limit(_cells(notebook, filename, outline)))
+    # All cells together may be as long as one Markdown file.
+    allowance = Allowance()
+    outline = Outline(allowance.formulas)
+    cells = list(_within_limit(_cells(notebook, filename, allowance, outline)))
     return format_html("{}{}", outline.as_html(), mark_safe("".join(cells)))  # noqa: S308  (each part is safe)
 
 
@@ -154,9 +157,7 @@ def _parsed(content: bytes, filename: str) -> Notebook:
         ) from error
 
 
-def _cells(notebook: Notebook, filename: str, outline: Outline) -> Iterator[SafeString]:
-    # All cells together may be as long as one Markdown file.
-    allowance = Allowance()
+def _cells(notebook: Notebook, filename: str, allowance: Allowance, outline: Outline) -> Iterator[SafeString]:
     for number, cell in enumerate(notebook.cells, 1):
         where = f"{filename}, cell {number}"
         source = _joined(cell.source)

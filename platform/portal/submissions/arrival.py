@@ -21,7 +21,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records import annex, reading
 from portal.challenge.models import Track
-from portal.submissions.models import PendingArtifact
+from portal.submissions.models import Artifact
 from portal.teams.models import Team
 from portal.teams.selectors import current_keys
 from portal.uploads.models import Upload
@@ -41,7 +41,7 @@ PDF = b"%PDF-"
 class Arrival:
     """The beginning of a file that was uploaded for a draft; `head` is all of it if it is `size_bytes` long."""
 
-    role: PendingArtifact
+    artifact: Artifact
     head: bytes
     size_bytes: int
 
@@ -59,37 +59,37 @@ class Arrival:
     @property
     def track(self) -> Track:
         """The track of the draft."""
-        return self.role.submission.track
+        return self.artifact.submission.track
 
     @property
     def team(self) -> Team:
         """The team that the draft is of."""
-        return self.role.submission.team
+        return self.artifact.submission.team
 
 
 def arrival_of(upload: Upload) -> Arrival | None:
-    """Return the beginning of an uploaded file that isn't attached yet; None if it has no role any more.
+    """Return the beginning of an uploaded file that isn't attached yet; None if it has no place any more.
 
     Raises `ProblemError` (`E_UPLOAD_STATE`) when the file was removed meanwhile.
     """
-    role = (
-        PendingArtifact.objects.select_related("run", "submission__track", "submission__team")
+    artifact = (
+        Artifact.pending.select_related("run", "submission__track", "submission__team")
         .filter(upload=upload)
         .first()
     )
-    if role is None:
+    if artifact is None:
         return None
     try:
         with current_store().open(upload.store_key) as file:
-            head = _read(file, ArtifactKind(role.kind))
+            head = _read(file, ArtifactKind(artifact.kind))
     except FileNotFoundError as error:
         raise ProblemError.of(ErrorCode.UPLOAD_STATE) from error
-    return Arrival(role, head, upload.size_bytes)
+    return Arrival(artifact, head, upload.size_bytes)
 
 
 def check_arrival(arrival: Arrival) -> None:
     """Raise `ProblemError` with what is wrong with the file, as far as its beginning shows it."""
-    check = CHECKS.get(ArtifactKind(arrival.role.kind))
+    check = CHECKS.get(ArtifactKind(arrival.artifact.kind))
     if check is not None:
         check(arrival)
 
@@ -154,7 +154,7 @@ def reject_foreign_key(team: Team, public_key: str) -> None:
 
 
 def _check_proof(arrival: Arrival) -> None:
-    name = arrival.role.upload.filename
+    name = arrival.artifact.upload.filename
     if name.lower().endswith(".pdf") and not arrival.head.startswith(PDF):
         raise ProblemError.of(
             ErrorCode.ARTIFACT_KIND,

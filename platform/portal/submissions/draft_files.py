@@ -3,10 +3,15 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from evaluator.messages.jobs import ArtifactKind
-from portal.submissions.models import Artifact, PendingArtifact, Run, Submission
+from portal.submissions.models import Artifact, Run, Submission
 from portal.submissions.required import SUFFIXES, max_bytes
 from portal.uploads.models import Upload, UploadState
+
+# The key of a run, None for the submission as a whole, and the kind of file.
+Place = tuple[UUID | None, str]
 
 EXPLANATIONS = {
     ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. Sharded "
@@ -86,24 +91,16 @@ class RunFiles:
 def files_of(submission: Submission) -> tuple[list[RunFiles], list[DraftFile]]:
     """Return the files of every run that the submission may have, and those of the submission as a whole."""
     track = submission.track
-    stored = {
-        (artifact.run_id, artifact.kind): artifact.upload
-        for artifact in Artifact.objects.filter(
-            submission=submission, superseded_at__isnull=True, upload__state=UploadState.COMPLETED
-        ).select_related("upload")
-    }
-    unfinished = {
-        (pending.run_id, pending.kind): pending.upload
-        for pending in PendingArtifact.objects.filter(
-            submission=submission, upload__state=UploadState.OPEN
-        ).select_related("upload")
-    }
+    newest = submission.artifacts.filter(superseded_at__isnull=True)
+    stored = _uploads_by_place(newest.filter(upload__state=UploadState.COMPLETED))
+    pending = Artifact.pending.filter(submission=submission)
+    unfinished = _uploads_by_place(pending.filter(upload__state=UploadState.OPEN))
 
     def draft_file(kind: ArtifactKind, run: Run | None) -> DraftFile:
-        role: tuple[UUID | None, str] = (run.pk if run else None, kind)
+        place: Place = (run.pk if run else None, kind)
         is_required = kind not in optional
         return DraftFile(
-            kind, run, max_bytes(track, kind), stored.get(role), unfinished.get(role), is_required
+            kind, run, max_bytes(track, kind), stored.get(place), unfinished.get(place), is_required
         )
 
     runs = {run.budget: run for run in submission.runs.all()}
@@ -115,6 +112,12 @@ def files_of(submission: Submission) -> tuple[list[RunFiles], list[DraftFile]]:
         for run in [runs.get(budget)]
     ]
     return boards, [draft_file(kind, None) for kind in track.kind.submission_artifacts]
+
+
+def _uploads_by_place(artifacts: QuerySet[Artifact]) -> dict[Place, Upload]:
+    return {
+        (artifact.run_id, artifact.kind): artifact.upload for artifact in artifacts.select_related("upload")
+    }
 
 
 def proof_of(submission: Submission) -> DraftFile:

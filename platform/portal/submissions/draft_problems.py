@@ -10,6 +10,7 @@ from portal.submissions.publication import visibility_problems
 from portal.submissions.quota import next_slot
 from portal.submissions.selectors import counted_times
 from portal.teams.models import Team
+from portal.ui.budgets import at_budget, plain
 from portal.uploads.models import UploadState
 
 # The checkpoint of a rejected or failed run may be submitted again.
@@ -31,11 +32,13 @@ def no_such_budget(track: Track, budget: float | None) -> ProblemError:
     """Return the error for a budget that the track has no board for."""
     return ProblemError.of(
         ErrorCode.SUBMISSION_BUDGET,
-        expected=" or ".join(
-            "no budget" if known is None else f"ε = {known:g}" for known in track.run_budgets()
-        ),
-        found="no budget" if budget is None else f"ε = {budget:g}",
+        expected=" or ".join(map(_budget, track.run_budgets())),
+        found=_budget(budget),
     )
+
+
+def _budget(budget: float | None) -> str:
+    return at_budget(budget, "ε = {}", plain) or "no budget"
 
 
 def _closed(track: Track, now: datetime) -> list[Problem]:
@@ -86,7 +89,7 @@ def _missing(submission: Submission) -> list[Problem]:
 
 def _add_a_run(track: Track) -> str:
     """Return what to do about a submission without a run."""
-    budgets = [f"{budget:g}" for budget in track.run_budgets() if budget is not None]
+    budgets = list(filter(None, track.board_names()))
     choices = " or ".join([", ".join(budgets[:-1]), budgets[-1]] if len(budgets) > 1 else budgets)
     return f"Add at least one run (ε = {choices})." if choices else "Add a run."
 

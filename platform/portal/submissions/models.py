@@ -11,12 +11,14 @@ from django.db import models
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Lower
 from django.utils import timezone
+from typing_extensions import override
 
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.messages.results import RunResults
 from portal.challenge.models import Phase, Track
 from portal.submissions.results_field import FLAGGED, ResultsField
 from portal.teams.models import Team
+from portal.ui.budgets import at_budget, plain
 from portal.ui.names import NameField
 from portal.uploads.models import Upload
 
@@ -125,7 +127,6 @@ class Submission(models.Model):
     if TYPE_CHECKING:
         runs: RelatedManager["Run"]
         artifacts: RelatedManager["Artifact"]
-        pending_artifacts: RelatedManager["PendingArtifact"]
 
     class Meta:
         ordering = ["-created_at"]
@@ -191,7 +192,7 @@ class Submission(models.Model):
 
     def proof(self) -> "Artifact | None":
         """Return the newest version of the privacy proof, if it is uploaded."""
-        return self.artifacts.filter(kind=ArtifactKind.PRIVACY_PROOF, superseded_at__isnull=True).first()
+        return self.artifacts.filter(kind=ArtifactKind.PRIVACY_PROOF, state=ArtifactState.ATTACHED).first()
 
 
 def _result_column(name: str, kind: "models.Field[Any, Any]") -> "models.GeneratedField":
@@ -237,7 +238,6 @@ class Run(models.Model):
 
     if TYPE_CHECKING:
         artifacts: RelatedManager["Artifact"]
-        pending_artifacts: RelatedManager["PendingArtifact"]
 
     class Meta:
         ordering = ["budget"]
@@ -297,7 +297,7 @@ class Run(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.submission} at ε = {self.budget:g}" if self.budget else str(self.submission)
+        return f"{self.submission}{at_budget(self.budget, ' at ε = {}', plain)}"
 
     @property
     def attempt_results(self) -> RunResults:
@@ -312,7 +312,7 @@ class Run(models.Model):
     @property
     def label(self) -> str:
         """The run's name within its submission."""
-        return f"Run at ε = {self.budget:g}" if self.budget else "Run"
+        return f"Run{at_budget(self.budget, ' at ε = {}', plain)}"
 
 
 class RunToken(models.Model):
@@ -349,11 +349,37 @@ class RunToken(models.Model):
         return f"{self.token} of {self.team}"
 
 
-class Artifact(models.Model):
-    """A completed upload in its role. The privacy proof belongs to the submission, all else to a run.
+class ArtifactState(models.TextChoices):
+    """The state of a file in its place; `portal.submissions.states` says what may follow what."""
 
-    The file of one submission may be that of another one of the team, too, which was made from it. Of a proof that was
-    revised after submission every version is kept; those before the newest one are superseded.
+    PENDING = "pending", "pending"
+    ATTACHED = "attached", "attached"
+    SUPERSEDED = "superseded", "superseded"
+
+
+class FinishedArtifacts(models.Manager["Artifact"]):
+    """All artifacts but pending ones. Joins from other tables don't go through a manager."""
+
+    @override
+    def get_queryset(self) -> "models.QuerySet[Artifact]":
+        return super().get_queryset().exclude(state=ArtifactState.PENDING)
+
+
+class PendingArtifacts(models.Manager["Artifact"]):
+    """The artifacts whose files are on their way."""
+
+    @override
+    def get_queryset(self) -> "models.QuerySet[Artifact]":
+        return super().get_queryset().filter(state=ArtifactState.PENDING)
+
+
+class Artifact(models.Model):
+    """A file in its place. The privacy proof belongs to the submission, all else to a run.
+
+    It is pending until its upload is complete and its beginning was checked. `objects`, and with it `run.artifacts`,
+    has finished ones only; `pending` has the others. The upload of a pending artifact has no other artifact. A finished
+    file may be in other submissions of the team, too, which were made from this one. Of a proof that was revised after
+    submission every version is kept; those before the newest one are superseded.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -361,45 +387,46 @@ class Artifact(models.Model):
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="artifacts", null=True, blank=True)
     kind = models.CharField(max_length=20, choices=ARTIFACT_KINDS)
     upload = models.ForeignKey(Upload, on_delete=models.PROTECT, related_name="artifacts")
+    state = models.CharField(max_length=10, choices=ArtifactState.choices, default=ArtifactState.PENDING)
     version = models.PositiveSmallIntegerField(default=1)
-    created_at = models.DateTimeField(default=timezone.now)
+    created_at = models.DateTimeField(
+        default=timezone.now, help_text="When it was attached; while it is pending, when its upload began."
+    )
     superseded_at = models.DateTimeField(null=True, blank=True)
+
+    objects = FinishedArtifacts()
+    pending = PendingArtifacts()
 
     class Meta:
         ordering = ["kind", "version"]
         constraints = [
-            models.UniqueConstraint(fields=["run", "kind"], name="one_artifact_of_a_kind_for_a_run"),
+            models.UniqueConstraint(
+                fields=["run", "kind"],
+                condition=models.Q(state="attached"),
+                name="one_artifact_of_a_kind_for_a_run",
+            ),
             models.UniqueConstraint(
                 fields=["submission", "kind"],
-                condition=models.Q(run__isnull=True, superseded_at__isnull=True),
+                condition=models.Q(run__isnull=True, state="attached"),
                 name="one_newest_proof_of_a_submission",
             ),
             models.UniqueConstraint(
                 fields=["submission", "kind", "version"],
-                condition=models.Q(run__isnull=True),
+                condition=models.Q(run__isnull=True) & ~models.Q(state="pending"),
                 name="versions_of_a_proof_are_numbered",
             ),
+            models.UniqueConstraint(
+                fields=["upload"],
+                condition=models.Q(state="pending"),
+                name="one_pending_artifact_of_an_upload",
+            ),
             models.CheckConstraint(condition=PROOFS_WITHOUT_RUN, name="proofs_belong_to_submissions"),
+            models.CheckConstraint(
+                condition=models.Q(state="superseded", superseded_at__isnull=False)
+                | models.Q(state__in=["pending", "attached"], superseded_at__isnull=True),
+                name="superseded_artifacts_have_a_time",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.get_kind_display()} of {self.run or self.submission}"
-
-
-class PendingArtifact(models.Model):
-    """The role of the file of an unfinished upload. Becomes an `Artifact` when the upload is completed."""
-
-    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="pending_artifacts")
-    run = models.ForeignKey(
-        Run, on_delete=models.CASCADE, related_name="pending_artifacts", null=True, blank=True
-    )
-    kind = models.CharField(max_length=20, choices=ARTIFACT_KINDS)
-    upload = models.OneToOneField(Upload, on_delete=models.CASCADE, related_name="pending_artifact")
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(condition=PROOFS_WITHOUT_RUN, name="pending_proofs_belong_to_submissions")
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.get_kind_display()} of {self.run or self.submission}, on its way"

@@ -11,10 +11,10 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.audit.models import record
-from portal.submissions.models import Artifact, Submission, SubmissionState
+from portal.submissions.models import Artifact, ArtifactState, Submission, SubmissionState
 from portal.submissions.quota import WINDOW
 from portal.submissions.signals import proof_revised
-from portal.uploads.models import Upload
+from portal.submissions.states import move_artifact
 
 # Of one submission: each takes the time of all of its reviewers.
 MAX_VERSIONS = 10
@@ -27,7 +27,7 @@ def reject_revision(submission: Submission, sha256: str, now: datetime | None = 
     `E_SUBMISSION_STATE` when it isn't submitted, or its proof was revised too often.
     """
     now = now or timezone.now()
-    versions = list(_versions(submission))
+    versions = _versions(submission)
     if submission.state != SubmissionState.SUBMITTED or not versions:
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
@@ -51,29 +51,24 @@ def reject_revision(submission: Submission, sha256: str, now: datetime | None = 
         )
 
 
-def add_version(submission: Submission, upload: Upload, actor: User) -> Artifact:
-    """Make the uploaded file the newest version of the proof; the caller holds the submission's lock."""
-    versions = list(_versions(submission))
-    Artifact.objects.filter(pk=versions[-1].pk).update(superseded_at=timezone.now())
-    artifact = Artifact.objects.create(
-        submission=submission,
-        kind=ArtifactKind.PRIVACY_PROOF,
-        upload=upload,
-        version=versions[-1].version + 1,
-    )
+def add_version(revised: Artifact, actor: User) -> None:
+    """Make a pending proof the newest version; the caller holds the submission's lock."""
+    submission, now = revised.submission, timezone.now()
+    newest = _versions(submission)[-1]
+    move_artifact(newest, ArtifactState.SUPERSEDED, actor=actor, superseded_at=now)
+    move_artifact(revised, ArtifactState.ATTACHED, actor=actor, created_at=now, version=newest.version + 1)
     record(
         actor,
         "submission.proof_revised",
         submission,
-        version=artifact.version,
-        sha256=upload.sha256,
-        size_bytes=upload.size_bytes,
+        version=revised.version,
+        sha256=revised.upload.sha256,
+        size_bytes=revised.upload.size_bytes,
     )
     # Received by `portal.reviews.services.reopen`.
-    proof_revised.send(sender=Submission, artifact=artifact, actor=actor)
-    return artifact
+    proof_revised.send(sender=Submission, artifact=revised, actor=actor)
 
 
-def _versions(submission: Submission) -> "list[Artifact]":
+def _versions(submission: Submission) -> list[Artifact]:
     proofs = submission.artifacts.filter(kind=ArtifactKind.PRIVACY_PROOF)
     return list(proofs.select_related("upload").order_by("version"))

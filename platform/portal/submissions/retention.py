@@ -23,14 +23,13 @@ from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, QuerySet
-from django.db.models.functions import Coalesce, Greatest
 from django.utils import timezone
 
 from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.models import Phase, Track
 from portal.mail.retention import remove_mails
 from portal.notifications.retention import remove_notifications
-from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
 from portal.uploads import services as uploads
 from portal.uploads.models import UploadState
 from portal.uploads.stores import current_store
@@ -132,11 +131,11 @@ RULES: dict[str, Callable[[datetime, int], int]] = {
 
 
 def untouched_drafts(before: datetime) -> QuerySet[Submission]:
-    """Return the drafts that have files, none of which was added since `before`."""
-    added_at = Max("artifacts__created_at")
-    touched_at = Greatest(added_at, Coalesce(Max("pending_artifacts__upload__created_at"), added_at))
-    drafts = Submission.objects.filter(state=SubmissionState.DRAFT, artifacts__isnull=False)
-    return drafts.annotate(touched_at=touched_at).filter(touched_at__lt=before)
+    """Return the drafts that have files, where no file and no pending one was added since `before`."""
+    drafts = Submission.objects.filter(state=SubmissionState.DRAFT).annotate(
+        touched_at=Max("artifacts__created_at")
+    )
+    return drafts.filter(Exists(Artifact.objects.filter(submission=OuterRef("pk"))), touched_at__lt=before)
 
 
 def _before(now: datetime, days: int) -> datetime:

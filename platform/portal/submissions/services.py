@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -18,7 +19,7 @@ from portal.submissions.challenges import draw_challenge, reject_other_answer
 from portal.submissions.draft_problems import no_such_budget, problems_of
 from portal.submissions.models import (
     Artifact,
-    PendingArtifact,
+    ArtifactState,
     Refund,
     Run,
     RunState,
@@ -31,7 +32,7 @@ from portal.submissions.quota import returns_slot
 from portal.submissions.required import validate_artifact
 from portal.submissions.selectors import returned_times
 from portal.submissions.signals import runs_queued
-from portal.submissions.states import move_run, move_submission
+from portal.submissions.states import move_artifact, move_run, move_submission
 from portal.teams.models import Team
 from portal.teams.selectors import owns
 from portal.uploads import services as uploads
@@ -105,7 +106,8 @@ def add_run(submission: Submission, budget: float | None) -> Run:
 def remove_run(run: Run, actor: User) -> None:
     """Take a run and its files out of a draft. Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is one."""
     _lock_draft(run.submission)
-    _discard_files(run.artifacts.all(), run.pending_artifacts.all(), actor)
+    _discard_files(Artifact.objects.filter(run=run), actor)
+    _discard_files(Artifact.pending.filter(run=run), actor)
     run.delete()
 
 
@@ -124,8 +126,8 @@ def start_upload(
 
     What has been submitted takes a revised proof, and nothing else.
 
-    An unfinished upload of the same file in the same role is resumed; one of another file is aborted. If the very file
-    is in that role already, its completed upload is returned.
+    An unfinished upload of the same file in the same place is resumed; one of another file is aborted. If the very file
+    is in that place already, its completed upload is returned.
     Raises `ProblemError` as `validate_artifact` and `uploads.create_upload`, and `E_SUBMISSION_STATE` unless it is a
     draft.
     """
@@ -137,26 +139,21 @@ def start_upload(
         reject_revision(_lock_submitted(submission), sha256)
     else:
         _lock_draft(submission)
-    stored = Artifact.objects.select_related("upload").filter(
-        submission=submission,
-        run=run,
-        kind=known,
-        superseded_at__isnull=True,
-        upload__state=UploadState.COMPLETED,
-    )
+    place: dict[str, Any] = {"submission": submission, "run": run, "kind": known}
+    stored = Artifact.objects.filter(
+        **place, state=ArtifactState.ATTACHED, upload__state=UploadState.COMPLETED
+    ).select_related("upload")
     for artifact in stored.filter(upload__size_bytes=size_bytes, upload__sha256=sha256):
         return artifact.upload
-    pending = PendingArtifact.objects.select_related("upload").filter(
-        submission=submission, run=run, kind=known, upload__state=UploadState.OPEN
-    )
+    pending = Artifact.pending.filter(**place, upload__state=UploadState.OPEN).select_related("upload")
     for other in pending:
         if (other.upload.size_bytes, other.upload.sha256) == (size_bytes, sha256):
             return other.upload
-        _discard_files([], [other], user)
+        _discard_files([other], user)
     upload = uploads.create_upload(
         submission.team, user, filename=filename, size_bytes=size_bytes, sha256=sha256
     )
-    PendingArtifact.objects.create(submission=submission, run=run, kind=known, upload=upload)
+    Artifact.pending.create(**place, upload=upload)
     return upload
 
 
@@ -182,58 +179,44 @@ def finish_upload(upload: Upload, user: User) -> Artifact:
 
 @transaction.atomic
 def _discard_rejected(upload: Upload, actor: User) -> None:
-    roles = PendingArtifact.objects.filter(upload=upload)
-    if roles.exists():
-        roles.delete()
+    pending = Artifact.pending.filter(upload=upload)
+    if pending.exists():
+        pending.delete()
         uploads.discard(upload, actor=actor)
 
 
 @transaction.atomic
 def attach(upload: Upload, user: User, line: bytes = b"") -> Artifact:
-    """Attach a completed upload's file in the role that it was uploaded for; see `finish_upload`.
+    """Attach a completed upload's file in the place that it was uploaded for; see `finish_upload`.
 
     `line` is the first one of a training record or annex.
     """
-    roles = PendingArtifact.objects.filter(upload=upload).select_related("submission", "run")
+    pending = Artifact.pending.filter(upload=upload).select_related("submission", "run", "upload")
     # At most one, and none by the time the lock is held if another request was faster.
-    for role in roles:
-        Submission.objects.select_for_update().get(pk=role.submission_id)
+    for one in pending:
+        Submission.objects.select_for_update().get(pk=one.submission_id)
     attached = Artifact.objects.filter(upload=upload).first()
     if attached:
         return attached
-    pending = roles.all().first()
-    if pending is None:
+    artifact = pending.all().first()
+    if artifact is None:
         raise ProblemError.of(ErrorCode.UPLOAD_STATE)
-    submission = pending.submission
-    if submission.state == SubmissionState.SUBMITTED and pending.kind == ArtifactKind.PRIVACY_PROOF:
+    submission, run = artifact.submission, artifact.run
+    if submission.state == SubmissionState.SUBMITTED and artifact.kind == ArtifactKind.PRIVACY_PROOF:
         reject_revision(submission, upload.sha256)
-        artifact = add_version(submission, upload, user)
-        pending.delete()
+        add_version(artifact, user)
         return artifact
     if submission.state != SubmissionState.DRAFT:
         raise _wrong_state(submission, "a draft")
-    replaced = [pending.kind]
-    if pending.run and pending.kind == ArtifactKind.TRAINING_RECORD:
-        draw_challenge(pending.run, line, upload.sha256, user)
+    replaced = [artifact.kind]
+    if run and artifact.kind == ArtifactKind.TRAINING_RECORD:
+        draw_challenge(run, line, upload.sha256, user)
         # It answers the challenge of another record.
         replaced.append(ArtifactKind.TRAINING_ANNEX)
-    elif pending.run and pending.kind == ArtifactKind.TRAINING_ANNEX:
-        reject_other_answer(pending.run, line)
-    _discard_files(
-        Artifact.objects.filter(submission=submission, run=pending.run, kind__in=replaced), [], user
-    )
-    artifact = Artifact.objects.create(
-        submission=submission, run=pending.run, kind=pending.kind, upload=upload
-    )
-    pending.delete()
-    record(
-        user,
-        "artifact.attached",
-        artifact,
-        kind=artifact.kind,
-        sha256=upload.sha256,
-        size_bytes=upload.size_bytes,
-    )
+    elif run and artifact.kind == ArtifactKind.TRAINING_ANNEX:
+        reject_other_answer(run, line)
+    _discard_files(Artifact.objects.filter(submission=submission, run=run, kind__in=replaced), user)
+    move_artifact(artifact, ArtifactState.ATTACHED, actor=user, created_at=timezone.now())
     return artifact
 
 
@@ -251,7 +234,7 @@ def submit(submission: Submission, actor: User, now: datetime | None = None) -> 
     current = _lock_draft(submission)
     if problems := problems_of(current, now):
         raise ProblemError(*problems)
-    _discard_files([], current.pending_artifacts.all(), actor)
+    _discard_files(Artifact.pending.filter(submission=current), actor)
     phase = current.track.phase_at(now)
     # Without one the track would be closed.
     assert phase is not None  # noqa: S101
@@ -291,7 +274,8 @@ def withdraw(submission: Submission, actor: User, reason: str = "") -> None:
     if current.state == SubmissionState.SUBMITTED and not owns(actor, current.team):
         raise ProblemError.of(ErrorCode.TEAM_OWNER)
     if current.state == SubmissionState.DRAFT:
-        _discard_files(current.artifacts.all(), current.pending_artifacts.all(), actor)
+        _discard_files(current.artifacts.all(), actor)
+        _discard_files(Artifact.pending.filter(submission=current), actor)
     details = {"reason": reason} if reason else {}
     move_submission(current, SubmissionState.WITHDRAWN, actor=actor, details=details)
     submission.state = current.state
@@ -389,10 +373,16 @@ def copy_to_draft(submission: Submission, user: User) -> Submission:
         runs[run.pk], _ = Run.objects.update_or_create(
             submission=draft, budget=run.budget, defaults={"challenge": run.challenge}
         )
-    files = submission.artifacts.filter(superseded_at__isnull=True, upload__state=UploadState.COMPLETED)
+    files = submission.artifacts.filter(state=ArtifactState.ATTACHED, upload__state=UploadState.COMPLETED)
     Artifact.objects.bulk_create(
         [
-            Artifact(submission=draft, run=runs[file.run_id], kind=file.kind, upload_id=file.upload_id)
+            Artifact(
+                submission=draft,
+                run=runs[file.run_id],
+                kind=file.kind,
+                upload_id=file.upload_id,
+                state=ArtifactState.ATTACHED,
+            )
             for file in files
         ]
     )
@@ -427,11 +417,10 @@ def _wrong_state(submission: Submission, expected: str) -> ProblemError:
     )
 
 
-def _discard_files(artifacts: Iterable[Artifact], pending: Iterable[PendingArtifact], actor: User) -> None:
+def _discard_files(artifacts: Iterable[Artifact], actor: User) -> None:
     """Take files out of a draft, and remove those that no other submission has."""
-    rows: list[Artifact | PendingArtifact] = [*artifacts, *pending]
-    for row in rows:
-        upload = row.upload
-        row.delete()
+    for artifact in artifacts:
+        upload = artifact.upload
+        artifact.delete()
         if not upload.artifacts.exists():
             uploads.discard(upload, actor=actor)

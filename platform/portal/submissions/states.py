@@ -1,4 +1,4 @@
-"""The states of submissions and runs: the allowed transitions, which `portal.audit.transitions.move` makes."""
+"""The states of submissions, runs and artifacts: the transitions that `portal.audit.transitions.move` allows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from portal.accounts.models import User
 from portal.audit.transitions import Transitions, move
 from portal.audit.versions import boards_changed
-from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.submissions.models import Artifact, ArtifactState, Run, RunState, Submission, SubmissionState
 
 SUBMISSION_TRANSITIONS: Transitions = {
     SubmissionState.DRAFT: frozenset({SubmissionState.SUBMITTED, SubmissionState.WITHDRAWN}),
@@ -23,6 +23,13 @@ RUN_TRANSITIONS: Transitions = {
     RunState.SCORED: frozenset({RunState.QUEUED}),
     RunState.REJECTED: frozenset({RunState.QUEUED}),
     RunState.FAILED: frozenset({RunState.QUEUED}),
+}
+
+ARTIFACT_TRANSITIONS: Transitions = {
+    ArtifactState.PENDING: frozenset({ArtifactState.ATTACHED}),
+    # A revised proof takes its place. Any other file is replaced by deleting its row.
+    ArtifactState.ATTACHED: frozenset({ArtifactState.SUPERSEDED}),
+    ArtifactState.SUPERSEDED: frozenset(),
 }
 
 
@@ -55,3 +62,13 @@ def move_run(run: Run, state: RunState, *, actor: User | None = None, **fields: 
     move(run, state, RUN_TRANSITIONS, actor, fields)
     if was_listed or run.scored_at is not None:
         boards_changed(run.submission.track_id)
+
+
+def move_artifact(artifact: Artifact, state: ArtifactState, *, actor: User, **fields: Any) -> None:
+    """Move an artifact to `state`, setting `fields` with it. The caller holds the lock of its submission.
+
+    Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
+    """
+    upload = artifact.upload
+    details = {"kind": artifact.kind, "sha256": upload.sha256, "size_bytes": upload.size_bytes}
+    move(artifact, state, ARTIFACT_TRANSITIONS, actor, fields, **details)

@@ -137,7 +137,7 @@ def remove_run(request: UserRequest, submission_id: UUID, run_id: UUID) -> HttpR
 def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Submit a draft."""
     submission = own_or_404(request, submission_id)
-    if submission.state == SubmissionState.DRAFT and submission.track.kind.needs_proof:
+    if submission.state == SubmissionState.DRAFT:
         publish_or_not(submission, PUBLISH in request.POST, request.user)
     try:
         services.submit(submission, request.user)
@@ -235,7 +235,6 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
     team, track = submission.team, submission.track
     boards, proofs = files_of(submission)
     problems = problems_of(submission, now)
-    has_record = submission.artifacts.filter(kind=ArtifactKind.TRAINING_RECORD).exists()
     context = {
         "submission": submission,
         "boards": boards,
@@ -246,10 +245,18 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "was_rejected": NOT_SUBMITTED in request.GET,
         "closed_because": track.closed_because(now),
         "phase": track.nearest_phase(now),
-        "needs_key": track.kind.is_accounted and not current_keys(team).exists(),
-        "needs_token": track.kind.is_accounted and not has_record and not has_unused_token(team, track),
         "quota": quota_of(team, track, now),
         "storage": storage_of(team),
         "draft_days": settings.RETENTION_DRAFT_DAYS,
+        **(_record_needs(submission) if track.kind.is_accounted else {}),
     }
     return render(request, "submissions/draft.html", context)
+
+
+def _record_needs(submission: Submission) -> dict[str, bool]:
+    """Return what the team lacks for the training records of its runs."""
+    has_record = submission.artifacts.filter(kind=ArtifactKind.TRAINING_RECORD).exists()
+    return {
+        "needs_key": not current_keys(submission.team).exists(),
+        "needs_token": not has_record and not has_unused_token(submission.team, submission.track),
+    }

@@ -2,14 +2,18 @@
 
 The length of a text doesn't bound what it renders to: each row of a table is filled up to the width of its header,
 and each use of a link repeats its address. So the number of cells and the characters that come out are limited too.
-Formulas between dollar signs become MathML, and take what that has from the same limit.
+Nor does it bound the time to read it, so the steps of the parser are counted.
+Formulas between dollar signs become MathML, and take what that has from the same limit; one that takes too long to
+convert is the last that is converted.
 What goes beyond a limit is shown as it was written or left out, and a notice says so.
 """
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import wraps
 from importlib.metadata import version
+from typing import Any
 
 import nh3
 from django.core.cache import caches
@@ -17,11 +21,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, table
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from portal.ui import math
 from portal.ui.budgets import unbroken
+from portal.ui.math import Formulas
 
 # No images: a picture from elsewhere would reveal to its owner who looks at a page, and when. There is a link instead.
 TEXT_TAGS = {"h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "blockquote", "ul", "ol", "li"}
@@ -42,12 +48,17 @@ TOP_HEADING = 3
 
 MAX_CHARACTERS = 100_000
 MAX_CELLS = 2_000
+# How often a rule of the parser is tried. Some texts, such as quotes in quotes between lines without one, take a number
+# that grows with the square of their length. A million take a second; 100,000 characters of documentation, 30,000.
+MAX_STEPS = 1_000_000
 # Of what is rendered, before characters such as < are escaped.
 MAX_OUTPUT_CHARACTERS = 200_000
 # What a tag takes beside its name and attributes, such as </> and a line break.
 TAG_CHARACTERS = 5
 CACHED_SECONDS = 30 * 24 * 3600
-# Shorter texts are rendered faster than they are looked up.
+# Of a text with a formula that was stopped, which may have been the machine's fault.
+STOPPED_CACHED_SECONDS = 3600
+# Shorter texts without formulas are rendered faster than they are looked up.
 CACHED_CHARACTERS = 500
 ALLOWANCE = "allowance"
 RENDERERS = " ".join(version(name) for name in ("markdown-it-py", "math-core", "mdit-py-plugins", "nh3"))
@@ -61,6 +72,12 @@ class Allowance:
     cells: int = MAX_CELLS
     output: int = MAX_OUTPUT_CHARACTERS
     is_cut: bool = False
+    steps: int = MAX_STEPS
+    formulas: Formulas = field(default_factory=Formulas)
+
+
+class UnreadableError(Exception):
+    """A text that takes too many steps to read."""
 
 
 def render_markdown(text: str, top_heading: int = TOP_HEADING) -> SafeString:
@@ -68,13 +85,15 @@ def render_markdown(text: str, top_heading: int = TOP_HEADING) -> SafeString:
 
     Its highest headings get the level `top_heading`. The same text is rendered once and cached.
     """
-    if len(text) < CACHED_CHARACTERS:
+    if len(text) < CACHED_CHARACTERS and "$" not in text:
         return render_within(text, Allowance(), top_heading)
     key = f"markdown:{top_heading}:{_digest(text)}"
     html: str | None = caches["pages"].get(key)
     if html is None:
-        html = render_within(text, Allowance(), top_heading)
-        caches["pages"].set(key, html, CACHED_SECONDS)
+        allowance = Allowance()
+        html = render_within(text, allowance, top_heading)
+        seconds = STOPPED_CACHED_SECONDS if allowance.formulas.is_stopped else CACHED_SECONDS
+        caches["pages"].set(key, html, seconds)
     return mark_safe(html)  # noqa: S308  (what was cached is what render_within returned)
 
 
@@ -92,7 +111,7 @@ def render_within(
     already_cut, allowance.is_cut = allowance.is_cut, len(text) > allowance.characters
     text = text[: allowance.characters]
     allowance.characters -= len(text)
-    parsed = _parser.parse(text, {ALLOWANCE: allowance})
+    parsed = _parsed(text, allowance)
     if top_heading:
         _move_headings(parsed, top_heading)
     adapt(parsed)
@@ -101,6 +120,15 @@ def render_within(
     notice = _notice() if allowance.is_cut else ""
     allowance.is_cut = allowance.is_cut or already_cut
     return mark_safe(html + notice)  # noqa: S308  (nh3 has just cleaned it)
+
+
+def _parsed(text: str, allowance: Allowance) -> list[Token]:
+    """Return the tokens of the text; one with all of the text as it was written if it takes too many steps."""
+    try:
+        return _parser.parse(text, {ALLOWANCE: allowance})
+    except UnreadableError:
+        allowance.is_cut = True
+        return [Token("code_block", "code", 0, content=text)]
 
 
 def cleaned(html: str) -> str:
@@ -142,7 +170,7 @@ def _within(tokens: Iterable[Token], allowance: Allowance) -> Iterator[Token]:
     """Yield the tokens up to the one that uses up the allowance; `nh3` closes the tags that this leaves open."""
     for token in tokens:
         if token.type in MATH_TOKENS:
-            token.content = math.mathml(token.content.strip(), display=MATH_TOKENS[token.type])
+            token.content = allowance.formulas.mathml(token.content.strip(), display=MATH_TOKENS[token.type])
         if token.type == "text":
             token.content = unbroken(token.content)
         if token.children:
@@ -184,8 +212,8 @@ def _length(token: Token) -> int:
 
 def _notice() -> SafeString:
     return format_html(
-        '<p class="notice notice-info">This text is not shown in full: it has more than {} characters, {} cells of '
-        "tables or {} characters of output.</p>",
+        '<p class="notice notice-info">This text is not shown in full or not formatted: it has more than {} '
+        "characters, {} cells of tables or {} characters of output, or its markup is nested too much.</p>",
         f"{MAX_CHARACTERS:,}",
         f"{MAX_CELLS:,}",
         f"{MAX_OUTPUT_CHARACTERS:,}",
@@ -213,5 +241,22 @@ def _converted(_renderer: object, tokens: Sequence[Token], index: int, *_: objec
     return tokens[index].content
 
 
+def _bounded(rule: Callable[..., bool]) -> Callable[..., bool]:
+    """Return the rule of a parser, which takes a step from the allowance of the text each time that it is tried."""
+
+    @wraps(rule)
+    def tried(state: StateBlock | StateInline, *arguments: Any) -> bool:
+        allowance: Allowance = state.env[ALLOWANCE]
+        allowance.steps -= 1
+        if allowance.steps < 0:
+            raise UnreadableError
+        return rule(state, *arguments)
+
+    return tried
+
+
 _parser = parser()
 _parser.block.ruler.at("table", _bounded_table, {"alt": ["paragraph", "reference"]})
+for _ruler in (_parser.block.ruler, _parser.inline.ruler):
+    for _rule in _ruler.__rules__:
+        _ruler.at(_rule.name, _bounded(_rule.fn), {"alt": _rule.alt})

@@ -1,17 +1,31 @@
 """TeX formulas as MathML, made on the server: no script, no style, no font that a browser would have to fetch.
 
-What can't be converted is shown as it was written, so that no formula disappears.
+What can't be converted is shown as it was written, so that no formula disappears. Participants write formulas, and
+math-core takes exponential time for brackets that aren't closed: limits here reject the known cases beforehand, and
+`portal.ui.converter` stops all others.
 """
 
 import re
+from dataclasses import dataclass
 from html import escape
+from itertools import accumulate
 
-from math_core import LatexError, LatexToMathML
+from portal.ui.converter import StoppedError, converter
 
-# A longer one isn't converted. It also bounds how deeply a formula is nested.
-MAX_FORMULA_CHARACTERS = 2_000
-# How many commands of its own, made with \newcommand, a formula may use.
-MAX_EXPANSIONS = 100
+# A formula beyond one of these isn't converted.
+MAX_CHARACTERS = 2_000
+MAX_TOKENS = 1_000
+# Each bracket that isn't closed doubles the time of a conversion.
+MAX_NESTING = 16
+TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\S", re.DOTALL)
+OPENING = re.compile(
+    r"[({\[⟨⌊⌈⟦⟮]|\\\{|\\(left|begin|mathopen|[bB]igg?l|[ul]lcorner)"
+    r"|\\l+([aA]ngle|floor|ceil|vert|Vert|[bB]race|brack|bracket|paren|parenthesis|group|moustache)"
+)
+CLOSING = re.compile(
+    r"[)}\]⟩⌋⌉⟧⟯]|\\\}|\\(right|end|mathclose|[bB]igg?r|[ul]rcorner)"
+    r"|\\r+([aA]ngle|floor|ceil|vert|Vert|[bB]race|brack|bracket|paren|parenthesis|group|moustache)"
+)
 TAGS = {
     "div", "math", "merror", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mprescripts",
     "mroot", "mrow", "ms", "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr",
@@ -39,18 +53,40 @@ ALIGNMENT = re.compile(r' style="text-align: ?(left|right);[^"]*"')
 STYLE = re.compile(r' style="[^"]*"')
 
 
-def mathml(formula: str, *, display: bool) -> str:
-    """Return the formula as MathML, on a line of its own if `display`; as code if it can't be converted."""
-    if len(formula) <= MAX_FORMULA_CHARACTERS:
+@dataclass
+class Formulas:
+    """Converts the formulas of one text, and none after one that had to be stopped: the text has cost enough."""
+
+    is_stopped: bool = False
+
+    def mathml(self, formula: str, *, display: bool) -> str:
+        """Return the formula as MathML, on a line of its own if `display`; as code if it can't be converted."""
+        converted = self._converted(formula, display)
+        if converted is None:
+            shown = f"<code>{escape(formula)}</code>"
+            return f"<p>{shown}</p>" if display else shown
+        unstyled = STYLE.sub("", ALIGNMENT.sub(r' class="math-\1"', converted))
+        return f'<div class="formula" tabindex="0">{unstyled}</div>' if display else unstyled
+
+    def _converted(self, formula: str, display: bool) -> str | None:
+        if self.is_stopped or not is_within_limits(formula):
+            return None
         try:
-            converted: str = _converter.convert_with_local_state(formula, displaystyle=display)
-        except LatexError:
-            pass
-        else:
-            unstyled = STYLE.sub("", ALIGNMENT.sub(r' class="math-\1"', converted))
-            return f'<div class="formula" tabindex="0">{unstyled}</div>' if display else unstyled
-    shown = f"<code>{escape(formula)}</code>"
-    return f"<p>{shown}</p>" if display else shown
+            return converter.convert(formula, display=display)
+        except StoppedError:
+            self.is_stopped = True
+            return None
 
 
-_converter = LatexToMathML(fancy_error=False, max_expansions=MAX_EXPANSIONS)
+def is_within_limits(formula: str) -> bool:
+    """Return whether a formula is short and flat enough to be converted."""
+    if len(formula) > MAX_CHARACTERS:
+        return False
+    tokens = TOKEN.findall(formula)
+    depths = accumulate(map(_step, tokens), lambda depth, step: max(0, depth + step), initial=0)
+    return len(tokens) <= MAX_TOKENS and max(depths) <= MAX_NESTING
+
+
+def _step(token: str) -> int:
+    """Return by how much the tokens that follow are nested deeper."""
+    return bool(OPENING.fullmatch(token)) - bool(CLOSING.fullmatch(token))

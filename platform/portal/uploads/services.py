@@ -19,7 +19,7 @@ from portal.uploads.models import SignedPart, Upload, UploadState
 from portal.uploads.parts import Part, part_size_bytes
 from portal.uploads.signals import file_deleted
 from portal.uploads.states import move_upload
-from portal.uploads.storage import reject_beyond_quota, reject_when_full
+from portal.uploads.storage import UNATTACHED, reject_beyond_quota, reject_when_full
 from portal.uploads.store import PartUrl
 from portal.uploads.stores import current_store
 
@@ -154,7 +154,7 @@ def abandoned(before: datetime) -> QuerySet[Upload]:
     return Upload.objects.filter(
         Q(state=UploadState.OPEN, created_at__lt=before)
         # One that was completed a moment ago is about to be attached.
-        | Q(state=UploadState.COMPLETED, artifacts__isnull=True, finished_at__lt=before)
+        | Q(state=UploadState.COMPLETED, finished_at__lt=before) & UNATTACHED
     )
 
 

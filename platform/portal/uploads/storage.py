@@ -12,7 +12,12 @@ from portal.uploads.store import Store
 
 STORED = Q(state__in=[UploadState.OPEN, UploadState.COMPLETED])
 # Submitted files are limited by the number of submissions, and a team can't free them.
-SUBMITTED = Q(artifacts__submission__state__in=["submitted", "withdrawn"])
+SUBMITTED = Q(
+    artifacts__submission__state__in=["submitted", "withdrawn"],
+    artifacts__state__in=["attached", "superseded"],
+)
+# No submission has the file: an upload with a pending artifact has no other one.
+UNATTACHED = Q(artifacts__isnull=True) | Q(artifacts__state="pending")
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,5 @@ def test_a_step_without_results_of_the_run_changes_nothing():
     assert RunResults(anls=0.5).including(validation) == RunResults(anls=0.5)
 
 
-def test_single_values_are_listed_by_name():
-    values = RunResults(anls=0.5, checks=[PASSED]).values()
-    assert values["anls"] == 0.5
-    assert values["epsilon"] is None
-    assert not {"checks", "epsilons"} & values.keys()
-
-
 def test_a_result_of_another_version_is_ignored():
     assert RunResults.model_validate({"anls": 0.5, "invented": 1}) == RunResults(anls=0.5)

@@ -107,6 +107,7 @@ WRITERS = {
     "submissions/proof_consent.py:publish_or_not",
     "submissions/services.py:_change",
     "submissions/services.py:disqualify",
+    "proofs/pdf_pages.py:_webp",  # of a picture, not of a row
     "evaluation/models.py:save",  # of an examination, which `conclude` alone makes
     "evaluation/queue/watchdog.py:_watching_since",
     "organizers/track_changes.py:change_track",

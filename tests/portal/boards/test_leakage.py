@@ -1,5 +1,6 @@
 """Leakage where people read it: a column that ranks nothing, its explanation, and a plot against ε."""
 
+import csv
 import re
 
 import pytest
@@ -37,7 +38,7 @@ def cells(html):
 def test_the_board_shows_it_and_ranks_nothing_by_it(client, track):
     html = client.get("/leaderboard/bytes/").content.decode()
     assert cells(html) == ["0.65", "n.s.", "–"]
-    assert re.findall(r"board-top[^>]*><strong>(\d)", html) == ["1", "2", "3"]
+    assert re.findall(r"board-top\">(\d)", html) == ["1", "2", "3"]
     assert "only ε bounds what any attack can do" in html
 
 
@@ -49,9 +50,8 @@ def test_a_track_that_names_no_data_has_no_column(client, track):
 
 
 def test_files_carry_it(client, track):
-    lines = client.get("/leaderboard/bytes.csv").content.decode().splitlines()
-    assert lines[0].endswith('"leakage"')
-    assert [line.rpartition(",")[2] for line in lines[1:]] == ['"0.65"', '"n.s."', '""']
+    lines = csv.DictReader(client.get("/leaderboard/bytes.csv").content.decode().splitlines())
+    assert [line["leakage"] for line in lines] == ["0.65", "n.s.", ""]
     rows = client.get("/leaderboard/bytes.json").json()["boards"][0]["rows"]
     assert [row["results"]["leakage"] and row["results"]["leakage"]["auc"] for row in rows] == [
         0.65,

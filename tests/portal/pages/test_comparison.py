@@ -4,9 +4,9 @@ from uuid import uuid4
 
 import pytest
 
+from portal.boards.comparing import bytes_in_words
 from portal.boards.uncertainty import difference
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
-from portal.pages.comparison import bytes_in_words
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import make_run, make_submission, make_track
 
@@ -65,8 +65,8 @@ def test_scores_bytes_and_ranks_stand_side_by_side(client, track, django_assert_
     assert "+0.1123" in text
     assert "+0.080 to +0.140: higher" in text
     assert "3 times as many" in text
-    assert "<strong>#1</strong>" in text
-    assert "<strong>#3</strong>" in text
+    assert 'board-top">1<' in text
+    assert 'board-top">3<' in text
     assert "At ε = 4 only Good has a run." in text
     assert "Poor &lt;b&gt;" in text
     assert "0.81239" not in text

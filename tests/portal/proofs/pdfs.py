@@ -71,6 +71,11 @@ def nested_forms(depth=30):
     return make_pdf(b"/Im Do", objects=objects)
 
 
+def slow_page(fills=100_000):
+    """One whose page is filled from edge to edge again and again: a minute of computing in little memory."""
+    return make_pdf(b"0 0 9999 9999 re f\n" * fills)
+
+
 def endless_pages():
     """One whose tree of pages leads back to its root."""
     return make_pdf("one").replace(b"/Kids[10 0 R]/Count 1", b"/Kids[2 0 R 2 0 R]/Count 50")

@@ -10,8 +10,7 @@ from portal.reviews.appeals import appeal
 from portal.reviews.models import Appeal
 from portal.reviews.selectors import awaiting_review, open_appeals, verdict_on
 from portal.reviews.verdict import ResultStatus
-from portal.submissions.proof_versions import add_version
-from tests.portal.factories import make_artifact, make_organizer, make_upload, make_user
+from tests.portal.factories import make_artifact, make_organizer, make_upload, make_user, revise_proof
 from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
 
 pytestmark = pytest.mark.django_db
@@ -56,7 +55,7 @@ def test_it_ends_when_the_proof_is_revised(client, submission):
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
     appeal(submission, "Section 3 has it.", author=submission.created_by)
     with transaction.atomic():
-        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+        revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
     reject(submission, make_reviewer())
     assert not open_appeals().exists()
     client.force_login(submission.created_by)

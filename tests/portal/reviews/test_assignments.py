@@ -14,9 +14,8 @@ from portal.reviews.assignments import assign, eligible_reviewers
 from portal.reviews.deadlines import default_due
 from portal.reviews.models import ProofReview
 from portal.reviews.queue import Part, queue_of
-from portal.submissions.proof_versions import add_version
 from portal.teams.models import Membership
-from tests.portal.factories import make_artifact, make_upload, make_user
+from tests.portal.factories import make_artifact, make_upload, make_user, revise_proof
 from tests.portal.reviews.test_decisions import accept, make_reviewer, scored_submission
 
 pytestmark = pytest.mark.django_db
@@ -53,7 +52,7 @@ def test_a_revised_proof_has_a_new_day(submission, reviewer):
     ProofReview.objects.update(due=day(-3))
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
     with transaction.atomic():
-        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+        revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
     assert ProofReview.objects.get().due == default_due()
 
 

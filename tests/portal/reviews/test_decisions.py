@@ -20,7 +20,6 @@ from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import awaiting_review, verdict_on
 from portal.reviews.verdict import ResultStatus
 from portal.submissions.models import RunState, Submission, SubmissionState
-from portal.submissions.proof_versions import add_version
 from portal.teams.models import Membership
 from tests.portal.factories import (
     make_artifact,
@@ -30,6 +29,7 @@ from tests.portal.factories import (
     make_track,
     make_upload,
     make_user,
+    revise_proof,
 )
 
 pytestmark = pytest.mark.django_db
@@ -171,7 +171,7 @@ def test_changes_are_requested_until_the_revised_proof_is_uploaded(submission, r
     assert list(awaiting_review(make_reviewer())) == []
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
     with transaction.atomic():
-        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+        revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
     assert not verdict_on(Submission.objects.get(pk=submission.pk)).asks_changes
     assert list(awaiting_review(reviewer)) == [submission]
     assert ProofReview.objects.get().changes_due is None
@@ -188,7 +188,7 @@ def test_after_a_revision_a_reviewer_finds_the_answers_and_ticks_again(submissio
     )
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
     with transaction.atomic():
-        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+        revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
     review = ProofReview.objects.get()
     assert (review.checklist, review.notes, review.declares_no_conflict) == ({}, {}, False)
     assert draft_of(review) == Draft(answers={"noise": Answer.NO}, notes={"noise": "Half precision."})
@@ -197,7 +197,7 @@ def test_after_a_revision_a_reviewer_finds_the_answers_and_ticks_again(submissio
 def test_only_the_version_that_was_read_is_decided_on(submission, reviewer):
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
     with transaction.atomic():
-        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+        revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
     with pytest.raises(ValidationError, match="revised proof"):
         decide(submission, Decision.ACCEPTED, "", ALL_YES, actor=reviewer, version=1)
     assert not ProofReview.objects.exists()
@@ -305,7 +305,7 @@ def test_a_revised_proof_is_reviewed_from_the_beginning(
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
     mail.outbox.clear()
     with transaction.atomic(), django_capture_on_commit_callbacks(execute=True):
-        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+        revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
     submission = Submission.objects.get(pk=submission.pk)
     verdict = verdict_on(submission)
     assert (verdict.status, verdict.reason) == (

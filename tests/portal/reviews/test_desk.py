@@ -11,7 +11,6 @@ from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.threads import post_message
 from portal.submissions.models import RunState, Submission, SubmissionState
-from portal.submissions.proof_versions import add_version
 from portal.teams.models import Membership
 from tests.portal.factories import (
     change_results,
@@ -20,6 +19,7 @@ from tests.portal.factories import (
     make_run,
     make_upload,
     make_user,
+    revise_proof,
 )
 from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
 
@@ -164,7 +164,7 @@ def test_reviewers_read_every_check_in_full(client, submission, reviewer):
 def test_a_page_that_shows_an_older_version_records_nothing(client, submission, reviewer):
     assert 'name="version" value="1"' in client.get(address(submission)).text
     with transaction.atomic():
-        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+        revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
     page = client.post(address(submission), {**ACCEPT, "version": "1"})
     assert page.status_code == 422
     assert 'name="version" value="2"' in page.text

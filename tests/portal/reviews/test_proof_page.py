@@ -14,7 +14,6 @@ from evaluator.errors import ErrorCode, Problem
 from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.proofs.models import Drawing
-from portal.submissions.proof_versions import add_version
 from portal.uploads.stores import current_store
 from tests.portal.factories import (
     make_artifact,
@@ -24,6 +23,7 @@ from tests.portal.factories import (
     make_track,
     make_upload,
     make_user,
+    revise_proof,
 )
 from tests.portal.proofs.pages import add_pages
 
@@ -215,7 +215,7 @@ class TestVersions:
     def submission(self):
         submission = submission_with(b"# Claim\n\nsigma is 1.\n", "proof.md", state="submitted")
         upload = make_upload(submission.team, b"# Claim\n\nsigma is <2>.\n", "proof.md")
-        add_version(submission, upload, submission.created_by)
+        revise_proof(submission, upload, submission.created_by)
         return submission
 
     def changes(self, client, submission, query=""):
@@ -228,7 +228,7 @@ class TestVersions:
         assert link in page.text
         assert "Version 1</a>" in page.text
         assert "What changed" not in client.get(address(submission) + "?version=1").text
-        add_version(submission, make_upload(submission.team, b"# New", "proof.md"), submission.created_by)
+        revise_proof(submission, make_upload(submission.team, b"# New", "proof.md"), submission.created_by)
         page = client.get(address(submission))
         assert "?from=1&amp;to=3" in page.text
         assert "?from=2&amp;to=3" in page.text
@@ -249,7 +249,9 @@ class TestVersions:
             assert self.changes(client, submission, query).status_code == 404
 
     def test_text_that_is_not_known_is_a_problem(self, client, submission):
-        add_version(submission, make_upload(submission.team, b"%PDF-1.7", "proof.pdf"), submission.created_by)
+        revise_proof(
+            submission, make_upload(submission.team, b"%PDF-1.7", "proof.pdf"), submission.created_by
+        )
         client.force_login(submission.created_by)
         page = self.changes(client, submission)
         assert page.status_code == 422

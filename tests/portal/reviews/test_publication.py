@@ -13,7 +13,6 @@ from portal.reviews.publication import is_public, public_checklist
 from portal.reviews.verdict import ResultStatus
 from portal.submissions.models import SubmissionState
 from portal.submissions.proof_consent import publish_or_not
-from portal.submissions.proof_versions import add_version
 from portal.submissions.services import withdraw
 from tests.portal.factories import (
     change_results,
@@ -23,6 +22,7 @@ from tests.portal.factories import (
     make_upload,
     make_user,
     owner_of,
+    revise_proof,
 )
 from tests.portal.proofs.pages import add_pages
 from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
@@ -131,7 +131,7 @@ def test_method_boards_and_exports_lead_to_it(client, submission):
 CLOSED = {
     "the team takes its consent back": lambda one: publish_or_not(one, False, owner_of(one.team)),
     "a reviewer rejects it": lambda one: reject(one, one.reviews.first().reviewer),
-    "it is revised": lambda one: add_version(
+    "it is revised": lambda one: revise_proof(
         one, make_upload(one.team, b"# New", "proof.md"), owner_of(one.team)
     ),
     "a review is missing": lambda one: one.reviews.first().delete(),

@@ -6,7 +6,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 from portal.submissions import arrival, services
-from portal.submissions.models import PendingArtifact
+from portal.submissions.models import Artifact
 from portal.uploads.models import UploadState
 from tests.portal.factories import make_run, make_submission, make_team, make_token, make_upload
 from tests.portal.submissions.contents import LOG, checkpoint
@@ -38,7 +38,7 @@ def references(settings, tmp_path):
 def arrive(run, kind, content, filename="file.bin"):
     upload = make_upload(run.submission.team, content, filename)
     of_run = None if kind is ArtifactKind.PRIVACY_PROOF else run
-    PendingArtifact.objects.create(submission=run.submission, run=of_run, kind=kind, upload=upload)
+    Artifact.pending.create(submission=run.submission, run=of_run, kind=kind, upload=upload)
     return services.finish_upload(upload, run.submission.created_by)
 
 
@@ -74,7 +74,7 @@ class TestCheckpoint:
         monkeypatch.setattr(arrival, "MAX_HEADER_BYTES", 20)
         header = (2**20).to_bytes(8, "little") + b"{" + b" " * 2**20
         upload = make_upload(run.submission.team, header)
-        PendingArtifact.objects.create(submission=run.submission, run=run, kind="checkpoint", upload=upload)
+        Artifact.pending.create(submission=run.submission, run=run, kind="checkpoint", upload=upload)
         found = arrival.arrival_of(upload)
         assert found is not None
         assert len(found.head) == arrival.PREFIX_BYTES
@@ -135,7 +135,7 @@ def test_a_rejected_file_is_removed_and_the_one_before_stays(run, django_capture
     assert [artifact.pk for artifact in run.artifacts.all()] == [first.pk]
     rejected = run.submission.team.uploads.exclude(pk=first.upload_id).get()
     assert (rejected.state, rejected.removed_at is None) == (UploadState.ABORTED, False)
-    assert not PendingArtifact.objects.exists()
+    assert not Artifact.pending.exists()
 
 
 def test_an_annex_for_another_challenge_is_not_kept(private_run):

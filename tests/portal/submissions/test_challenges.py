@@ -10,7 +10,7 @@ from portal.audit.models import AuditEntry
 from portal.evaluation.models import Evaluation
 from portal.evaluation.queue import dispatch
 from portal.submissions import services
-from portal.submissions.models import Run, RunState, RunToken
+from portal.submissions.models import Artifact, Run, RunState, RunToken
 from tests.portal.factories import (
     make_artifact,
     make_run,
@@ -53,7 +53,7 @@ def uploaded(run, kind, content):
     """The run after a file of it was uploaded."""
     submission = run.submission
     upload = make_upload(submission.team, content, f"{kind}.jsonl")
-    submission.pending_artifacts.create(run=run, kind=kind, upload=upload)
+    Artifact.pending.create(submission=submission, run=run, kind=kind, upload=upload)
     services.finish_upload(upload, submission.created_by)
     return Run.objects.get(pk=run.pk)
 

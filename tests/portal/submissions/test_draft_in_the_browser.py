@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from evaluator.messages.results import RunResults
 from portal.evaluation.models import Evaluation
-from portal.submissions.models import Artifact, PendingArtifact, Run, RunState
+from portal.submissions.models import Artifact, Run, RunState
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.stores import current_store
 from tests.portal.factories import SCORES
@@ -133,7 +133,7 @@ def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complai
     expect(file.get_by_text("Canceled.")).to_be_visible()
     assert visible_buttons(file) == ["Choose a file"]
     assert Upload.objects.get(filename="log.csv").state == UploadState.ABORTED
-    assert not PendingArtifact.objects.filter(upload__state=UploadState.OPEN).exists()
+    assert not Artifact.pending.filter(upload__state=UploadState.OPEN).exists()
     assert complaints == []
 
 

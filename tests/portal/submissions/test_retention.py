@@ -12,7 +12,7 @@ from evaluator.messages.jobs import ArtifactKind
 from portal.audit.models import AuditEntry
 from portal.celery import CLEAN_UP_TASK, app
 from portal.evaluation.services import evaluate_again
-from portal.submissions.models import Artifact, PendingArtifact, RunState, SubmissionState
+from portal.submissions.models import Artifact, RunState, SubmissionState
 from portal.submissions.retention import clean_up
 from portal.uploads.models import Upload, UploadState
 from tests.portal.factories import (
@@ -97,7 +97,7 @@ def test_the_files_of_a_draft_are_removed_when_none_was_added_for_long(clean, st
     kept = old_artifact(active, ArtifactKind.COMMUNICATION_LOG, days=10)
     uploading = make_run()
     old_artifact(uploading)
-    PendingArtifact.objects.create(
+    Artifact.pending.create(
         submission=uploading.submission,
         run=uploading,
         kind=ArtifactKind.COMMUNICATION_LOG,

@@ -8,7 +8,7 @@ from django.urls import reverse
 from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.evaluation.models import Evaluation
-from portal.submissions.models import PendingArtifact, RunState, Submission, SubmissionState
+from portal.submissions.models import Artifact, RunState, Submission, SubmissionState
 from portal.uploads.models import UploadState
 from tests.portal.factories import (
     make_artifact,
@@ -119,7 +119,7 @@ class TestDraftPage:
         run = make_run(make_submission(team))
         make_artifact(run, ArtifactKind.CHECKPOINT, filename="old.safetensors")
         upload = make_upload(team, b"new", "new.safetensors", state=UploadState.OPEN)
-        PendingArtifact.objects.create(submission=run.submission, run=run, kind="checkpoint", upload=upload)
+        Artifact.pending.create(submission=run.submission, run=run, kind="checkpoint", upload=upload)
         html = page(member, "detail", run.submission.pk)
         assert "old.safetensors" in html
         assert "<strong>new.safetensors</strong>" in html

@@ -1,3 +1,4 @@
+import time
 from html.parser import HTMLParser
 
 import pytest
@@ -160,3 +161,21 @@ def test_whatever_is_written_only_allowed_tags_and_attributes_come_out(text: str
             assert {name for name, _ in attributes} <= ATTRIBUTES.get(tag, set()) | {"rel"}
 
     Collector().feed(render_markdown(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["a\n> >\n" * 16_000, "a\n> - - \n" * 11_000], ids=["quotes", "lists in quotes"]
+)
+def test_a_text_that_takes_too_long_to_read_is_shown_as_it_was_written(text: str) -> None:
+    start = time.process_time()
+    html = render_markdown(text)
+    # Without the limit it takes six minutes.
+    assert time.process_time() - start < 20
+    assert html.startswith("<pre><code>a\n&gt; ")
+    assert "its markup is nested too much" in html
+
+
+def test_quotes_in_quotes_with_lines_without_a_mark_are_quotes() -> None:
+    html = render_markdown("> > one\nand more of it\n\n" * 500)
+    assert html.count("<blockquote>") == 1_000
+    assert "not shown in full" not in html

@@ -26,7 +26,6 @@ from portal.reviews.models import Decision
 from portal.reviews.services import decide
 from portal.reviews.threads import post_message
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
-from portal.submissions.proof_versions import add_version
 from portal.submissions.services import withdraw
 from portal.teams.models import Team
 from portal.teams.services import invite
@@ -42,6 +41,7 @@ from tests.portal.factories import (
     make_upload,
     make_user,
     owner_of,
+    revise_proof,
 )
 
 PASSWORD = "rose-hill-42-x"
@@ -74,7 +74,7 @@ def make_world() -> World:
     submissions["foreign"] = foreign
     ids |= {name: str(submission.pk) for name, submission in submissions.items()}
     ids["run"] = str(foreign.runs.get().pk)
-    add_version(foreign, make_upload(other, b"# Theorem\n\n$$x^3$$", "proof.md"), owner_of(other))
+    revise_proof(foreign, make_upload(other, b"# Theorem\n\n$$x^3$$", "proof.md"), owner_of(other))
     ids["phase"] = str(Phase.objects.get(track__slug="track-2").pk)
     ids["test_set"] = TestSet.objects.create(
         name=foreign.track.test_set, sha256=HASH, split_sha256=HASH, private_fraction=0.5

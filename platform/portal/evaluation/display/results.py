@@ -90,12 +90,17 @@ EPSILON_COLUMNS = (
 
 @dataclass(frozen=True)
 class EpsilonRow:
-    """ε by one sampling rule and accountant; `decides` says whether it is compared with the budget."""
+    """ε by one sampling rule and accountant.
+
+    Attributes:
+        decides: Whether it is compared with the budget; `is_within` says what comes of that.
+    """
 
     rule: str
     accountant: str
     epsilon: float | None
     decides: bool
+    is_within: bool
 
 
 @dataclass(frozen=True)
@@ -122,17 +127,17 @@ def column_epsilons(results: RunResults) -> list[Epsilon | None]:
 def epsilon_rows(results: RunResults) -> list[EpsilonRow]:
     """Return the recomputed ε of every column, the deciding one first; none before the accounting."""
     rows = [
-        EpsilonRow(RULE_NAMES[row.sampling_rule], row.accountant.upper(), row.epsilon, row.decides)
+        EpsilonRow(
+            RULE_NAMES[row.sampling_rule],
+            row.accountant.upper(),
+            row.epsilon,
+            row.decides,
+            row.within_budget,
+        )
         for row in column_epsilons(results)
         if row is not None
     ]
     return sorted(rows, key=lambda row: not row.decides)
-
-
-def margin(run: Run) -> float | None:
-    """Return what is left of the budget, below 0 where ε exceeds it; None before the accounting."""
-    epsilon = run.results.epsilon
-    return None if run.budget is None or epsilon is None else run.budget - epsilon
 
 
 def shortfall(run: Run, *, results: RunResults | None = None, rejected: str = "") -> Shortfall | None:

@@ -120,11 +120,6 @@ class RunStatus:
         return results.column_epsilons(self.run.results)
 
     @property
-    def margin(self) -> float | None:
-        """What is left of the budget; None before the accounting."""
-        return results.margin(self.run)
-
-    @property
     def shortfall(self) -> Shortfall | None:
         """What keeps the scored run from a rank; None if nothing does, and before it is scored."""
         return None if self.run.scored_at is None else results.shortfall(self.run)
@@ -165,7 +160,7 @@ class RunStatus:
     def calculator_address(self) -> str:
         """The calculator with the recorded settings, which aren't public; empty where it can't express them."""
         accounting = next((step.result for step in self.evidence if step.step is Step.ACCOUNTING), {})
-        if self.run.budget is None or not accounting.get("events"):
+        if not accounting.get("events"):
             return ""
         try:
             events = merged(EVENTS.validate_python(accounting["events"]))
@@ -174,7 +169,7 @@ class RunStatus:
             return ""
         if len(events) != 1:
             return ""
-        return address_of(events[0], budget=self.run.budget, delta=accounting["delta"])
+        return address_of(events[0], budget=self.run.rules["privacy"]["epsilon"], delta=accounting["delta"])
 
     @property
     def finished_steps(self) -> list[StepStatus]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.contrib.humanize.templatetags.humanize import apnumber
 
 from evaluator.messages.api import FINAL_STATES
+from portal.evaluation.display.status import STEP_NAMES
 from portal.evaluation.services import may_cancel
 from portal.submissions.draft_files import DraftFile, proof_of
 from portal.submissions.models import Refund, RunState, Submission, SubmissionState
@@ -34,7 +35,7 @@ def team_actions_on(submission: Submission) -> TeamActions:
     """Return what the team can do with a submission of its own that isn't a draft."""
     states = [RunState(run.state) for run in submission.runs.all()]
     is_submitted = submission.state == SubmissionState.SUBMITTED
-    proof = submission.proof() if submission.track.is_private and is_submitted else None
+    proof = submission.proof() if is_submitted else None
     return TeamActions(
         news=news_of(submission, states) if is_submitted else [],
         may_edit=is_submitted,
@@ -49,10 +50,10 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
     """Return what happens now with a submission whose runs are in these states."""
     track, news = submission.track, []
     if not FINAL_STATES.issuperset(states):
-        accounted = ", privacy accounting" if track.is_private else ""
+        *steps, last = (STEP_NAMES[step].lower() for step in track.rules(track.run_budgets()[0]).steps())
         news.append(
-            f"Each run goes through validation, communication{accounted} and scoring. Your team gets a mail when a "
-            "run has ended; you can close this page."
+            f"Each run goes through {', '.join(steps)} and {last}. You’ll be e-mailed when each run finishes; you can "
+            "close this page."
         )
     elif RunState.SCORED in states:
         where = "are private" if submission.is_private else "are on the board"
@@ -66,7 +67,7 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
         )
     elif RunState.FAILED in states:
         news.append("The evaluation failed because of a platform error. The quota slot was given back.")
-    if track.is_private and set(states) - ENDED_BADLY:
+    if track.kind.needs_proof and set(states) - ENDED_BADLY:
         once = "Once it is public, a scored" if submission.is_private else "A scored"
         news.append(
             f"{once} run is under review until {apnumber(track.required_reviews)} reviewers have accepted the proof. "

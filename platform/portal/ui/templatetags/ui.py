@@ -14,7 +14,7 @@ from django.utils.timezone import localtime, now
 
 from evaluator.messages.jobs import evaluator_version
 from evaluator.scoring.metrics import cut
-from portal.ui.budgets import budget_text, unbroken
+from portal.ui.budgets import at_budget, board_query, budget_text, unbroken
 from portal.ui.markdown import TOP_HEADING, render_markdown
 from portal.ui.markup import markup
 from portal.ui.rounding import interval_text
@@ -65,6 +65,8 @@ def budget(value: float | str) -> str:
     return budget_text(float(value))
 
 
+register.filter("at_budget", at_budget)
+register.filter("board_query", board_query)
 register.filter("unbroken", stringfilter(unbroken))
 
 

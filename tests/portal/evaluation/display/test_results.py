@@ -64,7 +64,7 @@ def page(run, user=None):
 
 
 class TestEpsilon:
-    def test_the_page_shows_every_epsilon_and_the_margin_of_the_one_that_decides(self, run):
+    def test_the_page_shows_every_epsilon_and_whether_the_one_that_decides_is_within(self, run):
         html = page(run)
         assert all(number in html for number in ("3.9001", "3.1", "4.2"))
         assert "within budget" in html
@@ -72,7 +72,8 @@ class TestEpsilon:
         assert "PLD, evaluator 1, grid 1e-4" in html
 
     def test_an_epsilon_over_the_budget_is_called_so(self, run):
-        change_results(run, epsilon=4.1)
+        beyond = [one.model_copy(update={"within_budget": False}) for one in run.results.epsilons]
+        change_results(run, epsilon=4.1, epsilons=beyond)
         assert "exceeds it" in page(run)
 
     def test_the_joint_epsilon_is_shown_with_the_number_of_trainings(self, run):
@@ -134,7 +135,8 @@ class TestRank:
     def test_what_keeps_a_run_from_a_rank_is_on_its_page(self, run):
         assert "not ranked" not in page(run)
         assert "<strong>#1</strong> at ε\xa0=\xa04" in page(run)
-        change_results(run, epsilon=4.1)
+        beyond = [one.model_copy(update={"within_budget": False}) for one in run.results.epsilons]
+        change_results(run, epsilon=4.1, epsilons=beyond)
         assert "not ranked, since recomputed ε\xa0=\xa04.1000 exceeds the budget 4." in page(run)
         assert "ε 4.1000 &gt; 4" in page(run)
 

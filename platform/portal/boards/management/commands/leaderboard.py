@@ -5,32 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evaluator.messages.jobs import Epsilon
-from evaluator.scoring.metrics import cut
 from portal.boards.boards import Board, boards_of
-from portal.boards.ranking import Row
+from portal.boards.columns import DECIDES, Shown, catalog, columns_of
 from portal.challenge.models import Track
-from portal.evaluation.display.results import EPSILON_COLUMNS, leakage_text
-from portal.ui.rounding import rounded_up
-from portal.ui.templatetags.ui import MISSING, readable_bytes
-
-BYTES_COLUMNS = ("rank", "method", "team", "sent", "ANLS", "accuracy", "leakage", "trust", "status", "flags")
-ANLS_COLUMNS = (
-    "rank",
-    "method",
-    "team",
-    "ANLS",
-    "accuracy",
-    *(column.title for column in EPSILON_COLUMNS),
-    "accountant",
-    "leakage",
-    "trust",
-    "sent",
-    "status",
-    "flags",
-)
-# Marks the ε that is compared with the budget.
-DECIDES = "*"
 
 
 class Command(BaseCommand):
@@ -38,8 +15,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", nargs="?", help="a track; all of them if none is named")
+        parser.add_argument(
+            "--columns", action="store_true", help="describe the columns of CSV and JSON instead"
+        )
 
-    def handle(self, *_: object, slug: str | None = None, **__: object) -> None:
+    def handle(self, *_: object, slug: str | None = None, columns: bool = False, **__: object) -> None:
+        if columns:
+            self.stdout.write(catalog(), ending="")
+            return
         tracks = Track.objects.filter(slug=slug) if slug else Track.objects.all()
         if slug and not tracks:
             raise CommandError(f"There is no track {slug!r}.")
@@ -57,8 +40,9 @@ def _lines(track: Track, board: Board) -> Iterator[str]:
         return
     if board.budget is not None:
         yield f"{DECIDES} decides; all are at δ = {track.delta:g}, recomputed and rounded up"
-    columns = ANLS_COLUMNS if track.is_private else BYTES_COLUMNS
-    table = [columns, *([_cells(row)[column] for column in columns] for row in board.rows)]
+    columns = columns_of(track, Shown.TEXT)
+    table = [[column.title for column in columns]]
+    table += [[column.plain(row) for column in columns] for row in board.rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     notes = ["", *(f"  no rank: {row.reason}" if row.reason else "" for row in board.rows)]
     for cells, note in zip(table, notes, strict=True):
@@ -67,28 +51,3 @@ def _lines(track: Track, board: Board) -> Iterator[str]:
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-
-
-def _cells(row: Row) -> dict[str, str]:
-    entry = row.entry
-    results = entry.results
-    return {
-        "rank": MISSING if row.rank is None else str(row.rank),
-        "method": entry.method + (" (baseline)" if entry.is_baseline else ""),
-        "team": entry.team,
-        "ANLS": MISSING if results.anls is None else cut(results.anls),
-        "accuracy": MISSING if results.accuracy is None else cut(results.accuracy),
-        **{column.title: _epsilon(epsilon) for column, epsilon in entry.epsilons},
-        "accountant": entry.accountant_name or MISSING,
-        "leakage": leakage_text(results.leakage) or MISSING,
-        "trust": MISSING if results.trust_level is None else f"L{results.trust_level}",
-        "sent": MISSING if results.bytes_total is None else readable_bytes(results.bytes_total),
-        "status": entry.status,
-        "flags": str(entry.flagged_checks),
-    }
-
-
-def _epsilon(row: Epsilon | None) -> str:
-    if row is None or row.epsilon is None:
-        return MISSING
-    return rounded_up(row.epsilon) + (DECIDES if row.decides else "")
