@@ -8,6 +8,7 @@ import threading
 import time
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -82,7 +83,7 @@ class TestTable:
     def test_only_what_the_table_of_states_allows_is_done(self, before: str, after: str) -> None:
         assert set(EXAMINATION_TRANSITIONS) == set(ExaminationState)
         examination = Examination(run=make_examinable_run(), level=1, state=before)
-        ended = {"report": {}, "finished_at": clock.now()}
+        ended: dict[str, Any] = {"report": {}, "finished_at": clock.now()}
         if before in ("passed", "failed"):
             examination.report, examination.finished_at = ended.values()
         examination.save()
