@@ -1,6 +1,7 @@
 """The shape of the project: what `platform/` must never become, and that everything stays importable."""
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -23,6 +24,19 @@ def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> subproces
         timeout=120,
         check=False,
     )
+
+
+# Lines of the site that ask what kind a track is of: by a question that the kind answers, by its name or its first
+# result, or by whether a board or run has a budget.
+ASKS_FOR_THE_KIND = re.compile(
+    r"\b(?:has_budgets|is_accounted|needs_proof)\b|\bif (?:\w+\.)*in_bytes\b"
+    r"|\btrack\.kind(?:\.key|\.first)? (?:==|!=|is|in)\b"
+    r"|\.ranking (?:==|!=|in) "
+    r"|\bbudget(?:\"\])? is (?:not )?None"
+    r"|(?:\bif |\bnot |\belif )(?:\w+\.)*(?:budget|board\[\"budget\"\])(?: else\b| %|:$|\)| and | or )"
+    r"|\bbudget or "
+)
+MOST_LINES = 20
 
 
 def test_platform_is_a_source_root_and_no_package() -> None:
@@ -91,3 +105,17 @@ def test_the_web_process_loads_no_torch() -> None:
         "import portal.wsgi, sys; print('torch' in sys.modules, 'transformers' in sys.modules)",
     )
     assert result.stdout.strip().splitlines()[-1] == "False False", result.stderr
+
+
+def test_few_lines_of_the_site_ask_what_kind_a_track_is_of() -> None:
+    """A kind has a field that answers instead; see "Add a kind of track" in CONTRIBUTING.md."""
+    site = ROOT / "platform" / "portal"
+    asking = [
+        f"{path.relative_to(site)}:{number}: {line.strip()}"
+        for path in sorted(site.rglob("*"))
+        if path.suffix in {".py", ".html", ".txt"} and "migrations" not in path.parts
+        if path != site / "challenge" / "rankings.py"
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if ASKS_FOR_THE_KIND.search(line)
+    ]
+    assert len(asking) <= MOST_LINES, "\n".join(asking)

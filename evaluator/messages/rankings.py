@@ -7,6 +7,8 @@ from typing import Any
 
 from evaluator.messages.base import Message
 
+# Values by name; None where a limit doesn't apply, which no rule of that track then names.
+Limits = Mapping[str, float | None]
 # The limit that each board has for itself: its ε. All others are fields of the track.
 BUDGET = "budget"
 
@@ -65,7 +67,7 @@ class RankingRule(Message):
         """The results without which a run has no rank."""
         return sorted({name for name, _ in self.terms} | self.at_least.keys() | self.at_most.keys())
 
-    def unmet(self, results: Any, limits: Mapping[str, float]) -> Unmet | None:
+    def unmet(self, results: Any, limits: Limits) -> Unmet | None:
         """Return what keeps a run from a rank; None if nothing does.
 
         Args:
@@ -82,12 +84,14 @@ class RankingRule(Message):
         """Return what to sort a run by that meets not every condition; the smallest missed a rank by least."""
         return tuple(_signed(getattr(results, name), is_least) for name, _, is_least in self.limits)
 
-    def _unmet(self, results: Any, limits: Mapping[str, float]) -> Iterator[Unmet]:
+    def _unmet(self, results: Any, limits: Limits) -> Iterator[Unmet]:
         for name in self.needs:
             if not _is_number(getattr(results, name)):
                 yield Unmet(name)
         for name, limit, is_least in self.limits:
             value, bound = getattr(results, name), limits[limit]
+            if bound is None:
+                raise ValueError(f"the limit {limit} has no value")
             if value < bound if is_least else value > bound:
                 yield Unmet(name, value, limit, bound, is_least)
 

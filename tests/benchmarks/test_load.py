@@ -138,7 +138,7 @@ def fill(track: Track, teams: list[Team], owner: Any, random_: random.Random) ->
         ),
         batch_size=1000,
     )
-    if track.is_private:
+    if track.kind.has_budgets:
         add_reviews(submissions[::2])
 
 

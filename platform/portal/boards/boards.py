@@ -26,7 +26,7 @@ from portal.reviews.verdict import Tally, Verdict
 from portal.submissions.models import Run, RunState, SubmissionState
 from portal.submissions.results_field import WithoutChecks
 from portal.submissions.selectors import public_runs, submission_addresses
-from portal.ui.budgets import budget_text
+from portal.ui.budgets import at_budget
 
 # The rows that are loaded at once where all are needed.
 BATCH = 500
@@ -126,7 +126,7 @@ class MethodRow:
     @property
     def cells(self) -> list[tuple[str, Row | None]]:
         """Each board's name with the row on it."""
-        return [(budget_text(budget or 0), row) for budget, row in zip(self.budgets, self.rows, strict=True)]
+        return [(at_budget(budget, "{}"), row) for budget, row in zip(self.budgets, self.rows, strict=True)]
 
     @property
     def best_rank(self) -> int:

@@ -4,7 +4,7 @@ A page needs a few of thousands of runs, so the database finds them by the colum
 as why it has no rank, comes from the rules themselves.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -29,6 +29,7 @@ from django.db.models import (
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Greatest, Lower, RowNumber
 
+from evaluator.messages.rankings import Limits
 from portal.boards.selection import EVERYTHING, Baselines, Selection, Sort
 from portal.challenge.models import Track
 from portal.challenge.rankings import Ranking
@@ -37,8 +38,8 @@ from portal.submissions.models import Run
 from portal.submissions.selectors import public_runs
 from portal.teams.models import Team
 
-# The limits of a board: by name, as values that a cache can keep.
-Limits = tuple[tuple[str, float], ...]
+# The limits of a board as values that a cache can keep.
+KeptLimits = tuple[tuple[str, float | None], ...]
 # The id decides where even the times are equal.
 BY_AGE = ("submission__submitted_at", "pk")
 KEPT_QUERIES = 128
@@ -164,10 +165,9 @@ POINT = (
 
 
 def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
-    """Return `POINT` of the first runs with a rank, each with whether its result is verified."""
-    is_verified = verified(track.reviews_needed, "submission__")
-    runs = _ranked(track, budget).annotate(is_verified=_holds(is_verified))
-    return list(runs.values_list(*POINT, "is_verified")[:length])
+    """Return `POINT` of the first runs with a rank, the result that ranks each, and whether that is verified."""
+    is_verified = _holds(verified(track.reviews_needed, "submission__"))
+    return list(_ranked(track, budget).values_list(*POINT, F(track.kind.first), is_verified)[:length])
 
 
 def front_and_nearest_points(
@@ -180,7 +180,7 @@ def front_and_nearest_points(
     runs = _ranked(track, None).annotate(before=before).filter(front)
     on_front = list(_keys(runs.order_by(*by_bytes), 0, of_front))
     unranked = list(_keys(_unranked(track, None), 0, nearest))
-    found = _points_of([*on_front, *unranked])
+    found = _points_of([*on_front, *unranked], track.kind)
     return [found[key] for key in on_front if key in found], [found[key] for key in unranked if key in found]
 
 
@@ -191,18 +191,20 @@ def record_points(track: Track, budget: float | None, length: int) -> list[tuple
     before = Window(best, order_by=BY_AGE, frame=RowRange(None, -1))
     better = Q(**{f"{name}__{'gt' if is_falling else 'lt'}": F("before")})
     runs = _ranked(track, budget).annotate(before=before).filter(Q(before__isnull=True) | better)
-    return _points(runs.order_by(*BY_AGE).reverse(), length)[::-1]
+    return _points(runs.order_by(*BY_AGE).reverse(), length, track.kind)[::-1]
 
 
-def _points(runs: QuerySet[Run], length: int) -> list[tuple[Any, ...]]:
+def _points(runs: QuerySet[Run], length: int, kind: Ranking) -> list[tuple[Any, ...]]:
     """Return `POINT` of the first of these runs, for which the database reads the rows of no others."""
     keys = list(_keys(runs, 0, length))
-    found = _points_of(keys)
+    found = _points_of(keys, kind)
     return [found[key] for key in keys if key in found]
 
 
-def _points_of(keys: Collection[UUID]) -> dict[UUID, tuple[Any, ...]]:
-    rows = Run.objects.filter(pk__in=list(keys)).order_by().values_list("pk", *POINT)
+def _points_of(keys: Collection[UUID], kind: Ranking) -> dict[UUID, tuple[Any, ...]]:
+    """Return `POINT` of these runs and the result that ranks each."""
+    runs = _with_results(Run.objects.filter(pk__in=list(keys)), kind)
+    rows = runs.order_by().values_list("pk", *POINT, F(kind.first))
     return {key: tuple(point) for key, *point in rows}
 
 
@@ -212,9 +214,9 @@ def best_score(track: Track) -> float | None:
     return best
 
 
-def best_baseline(track: Track) -> tuple[str, int] | None:
-    """Return the title and the bytes of the first baseline with a rank in a track without budgets."""
-    baselines = _ranked(track, None).filter(submission__is_baseline=True)
+def best_baseline(track: Track, budget: float | None) -> tuple[str, int] | None:
+    """Return the title and the bytes of the first baseline with a rank on a board."""
+    baselines = _ranked(track, budget).filter(submission__is_baseline=True)
     return baselines.values_list("submission__title", "bytes_total").first()
 
 
@@ -232,7 +234,7 @@ def _unranked(track: Track, budget: float | None) -> QuerySet[Run]:
     return _unranked_runs(*_board(track, budget)).all()
 
 
-def _board(track: Track, budget: float | None) -> tuple[int, float | None, Ranking, Limits]:
+def _board(track: Track, budget: float | None) -> tuple[int, float | None, Ranking, KeptLimits]:
     """Return all that the queries of a board depend on."""
     return track.pk, budget, track.kind, tuple(track.limits(budget).items())
 
@@ -249,12 +251,12 @@ def _listed(track_id: int, budget: float | None, kind: Ranking) -> QuerySet[Run]
 
 
 @lru_cache(maxsize=KEPT_QUERIES)
-def _ranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: Limits) -> QuerySet[Run]:
+def _ranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: KeptLimits) -> QuerySet[Run]:
     return _listed(track_id, budget, kind).filter(_qualifies(kind, dict(limits))).order_by(*_order(kind))
 
 
 @lru_cache(maxsize=KEPT_QUERIES)
-def _unranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: Limits) -> QuerySet[Run]:
+def _unranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: KeptLimits) -> QuerySet[Run]:
     runs = _listed(track_id, budget, kind).annotate(has_rank=_holds(_qualifies(kind, dict(limits))))
     missed = [
         F(name).desc(nulls_last=True) if is_least else F(name).asc(nulls_last=True)
@@ -269,7 +271,7 @@ def _with_results(runs: QuerySet[Run], kind: Ranking) -> QuerySet[Run]:
     return runs.annotate(**{name: Cast(KeyTextTransform(name, "results"), FloatField()) for name in missing})
 
 
-def _qualifies(kind: Ranking, limits: Mapping[str, float]) -> Q:
+def _qualifies(kind: Ranking, limits: Limits) -> Q:
     """Return the condition for a rank, as `Ranking.shortfall` decides it."""
     needed = Q(**{f"{name}__isnull": False for name in kind.rule.needs})
     met = {

@@ -29,13 +29,18 @@ ZERO_GAP = 64
 
 @dataclass(frozen=True)
 class PlottedRun:
-    """What a plot shows of a run. `kind` is the style of its mark: front, other or baseline."""
+    """What a plot shows of a run. `kind` is the style of its mark: front, other or baseline.
+
+    Attributes:
+        value: The result by which its board is ranked.
+    """
 
     method: str
     url: str
     at: datetime
     bytes_total: int
     anls: float
+    value: float
     kind: str = "other"
 
     @property
@@ -119,10 +124,16 @@ class BytesAxis:
         return self._sent.at(size) if size else self._start
 
 
-def bytes_chart(runs: Sequence[PlottedRun], threshold: float, threshold_words: str) -> Chart:
-    """Return the plot of bytes against ANLS; `runs` of the kind front are its stepped front, fewest bytes first."""
+def bytes_chart(runs: Sequence[PlottedRun], threshold: tuple[float, str] | None) -> Chart:
+    """Return the plot of bytes against ANLS.
+
+    Args:
+        runs: Those of the kind front are its stepped front, fewest bytes first.
+        threshold: That of the ANLS with its text; None where there is none.
+    """
     x = BytesAxis([run.bytes_total for run in runs], LEFT, WIDTH - RIGHT, least_gap=ZERO_GAP)
-    y = LinearAxis([threshold, *(run.anls for run in runs)], HEIGHT - BOTTOM, TOP)
+    levels = [] if threshold is None else [(threshold[0], f"threshold {threshold[1]}")]
+    y = LinearAxis([*(level for level, _ in levels), *(run.anls for run in runs)], HEIGHT - BOTTOM, TOP)
     front = [(x.at(run.bytes_total), y.at(run.anls)) for run in runs if run.kind == "front"]
     marks = [
         Mark((x.at(run.bytes_total), y.at(run.anls)), run.kind, run.label, run.url, _name(run, number))
@@ -137,8 +148,8 @@ def bytes_chart(runs: Sequence[PlottedRun], threshold: float, threshold_words: s
         y_ticks=y.ticks,
         lines=[("front", _stepped(front, WIDTH - RIGHT))] if front else [],
         marks=marks,
-        level=(y.at(threshold), f"threshold {threshold_words}"),
-        is_shaded=True,
+        level=next(((y.at(level), words) for level, words in levels), None),
+        is_shaded=bool(levels),
         key=[("front", "no run has fewer bytes and at least this ANLS"), ("other", "other runs")],
         columns=["Method", "Communication", "ANLS"],
         table=[(run.method, readable_bytes(run.bytes_total), cut(run.anls)) for run in runs],
@@ -228,7 +239,9 @@ def budgets_chart(
     )
 
 
-def progress_chart(name: str, title: str, runs: Sequence[PlottedRun], *, by_bytes: bool) -> Chart:
+def progress_chart(
+    name: str, title: str, runs: Sequence[PlottedRun], y_title: str, *, in_bytes: bool
+) -> Chart:
     """Return the plot of the best result so far over time; `runs` are those that were better than all earlier ones."""
     times = [run.at.timestamp() for run in runs]
     low, high = min(times), max(max(times), min(times) + 24 * 3600)
@@ -237,16 +250,16 @@ def progress_chart(name: str, title: str, runs: Sequence[PlottedRun], *, by_byte
     zone = runs[0].at.tzinfo
     days = [Tick(f"{datetime.fromtimestamp(at, zone):%d %b %Y}".lstrip("0"), x_of(at)) for at in ticks]
     y: BytesAxis | LinearAxis = (
-        BytesAxis([run.bytes_total for run in runs], HEIGHT - BOTTOM, TOP)
-        if by_bytes
-        else LinearAxis([run.anls for run in runs], HEIGHT - BOTTOM, TOP)
+        BytesAxis([round(run.value) for run in runs], HEIGHT - BOTTOM, TOP)
+        if in_bytes
+        else LinearAxis([run.value for run in runs], HEIGHT - BOTTOM, TOP)
     )
-    places = [(x_of(run.at.timestamp()), y.at(run.bytes_total if by_bytes else run.anls)) for run in runs]
+    places = [(x_of(run.at.timestamp()), y.at(run.value)) for run in runs]
     return Chart(
         name=name,
         title=title,
         x_title="submitted",
-        y_title="fewest bytes, logarithmic" if by_bytes else "best ANLS",
+        y_title=y_title,
         x_ticks=days,
         y_ticks=y.ticks,
         lines=[("front", _stepped(places, WIDTH - RIGHT))],
@@ -263,10 +276,10 @@ def progress_chart(name: str, title: str, runs: Sequence[PlottedRun], *, by_byte
 
 
 def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kind: str) -> list[PlottedRun]:
-    """Return the runs of a query of `portal.boards.ordering.POINT`."""
+    """Return the runs that `portal.boards.ordering` found: `POINT`, and the result by which the board is ranked."""
     return [
-        PlottedRun(title, addresses(key), at, sent, float(cut(anls)), _kind(kind, is_baseline))
-        for key, title, is_baseline, at, sent, anls, *_ in rows
+        PlottedRun(title, addresses(key), at, sent, float(cut(anls)), value, _kind(kind, is_baseline))
+        for key, title, is_baseline, at, sent, anls, value, *_ in rows
         if sent is not None and anls is not None
     ]
 

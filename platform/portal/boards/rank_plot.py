@@ -12,7 +12,7 @@ from portal.boards.plot_marks import drawn_marks, table_rows
 from portal.boards.plots import BOTTOM, HEIGHT, LEFT, RIGHT, TIME_TICKS, TOP, WIDTH, Chart, Mark
 from portal.submissions.models import Run
 from portal.ui.axes import LinearAxis, Point, Tick
-from portal.ui.budgets import budget_text
+from portal.ui.budgets import at_budget, board_query
 
 XOf = Callable[[date], float]
 # Of a run's changes the last ones.
@@ -46,9 +46,9 @@ def rank_chart(run: Run, records: Sequence[RankRecord], today: date) -> Chart | 
     def x(day: date) -> float:
         return round(LEFT + 12 + (day - first).days / days * (WIDTH - RIGHT - LEFT - 24), 1)
 
-    place = f" at {budget_text(run.budget)}" if run.budget else ""
+    place = at_budget(run.budget)
     board = reverse("leaderboard:track", args=[run.submission.track.slug])
-    query = f"?epsilon={run.budget:g}" if run.budget else ""
+    query = board_query(run.budget)
     return Chart(
         name=f"rank-{run.pk}",
         title=f"Rank{place}",

@@ -6,12 +6,13 @@ submission comes first. Pages of a board are ordered by the database, in `portal
 compare with the functions here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from evaluator.messages.jobs import Epsilon
+from evaluator.messages.rankings import Limits
 from evaluator.messages.results import RunResults
 from portal.boards.uncertainty import RankRange
 from portal.challenge.rankings import Ranking, Shortfall
@@ -77,7 +78,7 @@ class Row:
     was: int | None = None
 
 
-def rank(entries: Iterable[Entry], kind: Ranking, limits: Mapping[str, float]) -> list[Row]:
+def rank(entries: Iterable[Entry], kind: Ranking, limits: Limits) -> list[Row]:
     """Rank the entries by the rule of a kind of track, with these limits.
 
     Those without a rank follow, the ones that missed it by least first.
@@ -100,7 +101,7 @@ def rank(entries: Iterable[Entry], kind: Ranking, limits: Mapping[str, float]) -
     ]
 
 
-def rejection(entry: Entry, kind: Ranking, limits: Mapping[str, float]) -> Shortfall | None:
+def rejection(entry: Entry, kind: Ranking, limits: Limits) -> Shortfall | None:
     """Return why the entry has no rank on a board with these limits; None if it has one."""
     return kind.shortfall(
         entry.results,

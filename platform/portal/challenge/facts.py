@@ -28,11 +28,27 @@ FILES = {
     "starter kit makes it when the site has the record and says which parts to show",
     ArtifactKind.PRIVACY_PROOF: "Why the method is private, as `.pdf`, `.md` or `.ipynb`",
 }
+# What a file asks for before and while it is submitted from a terminal.
+NOTES = {
+    ArtifactKind.TRAINING_RECORD: "With it, `pfl train` asks the site for a run token and signs the training record; "
+    "`pfl key register` registers the key here."
+}
+OPTIONS = {ArtifactKind.PRIVACY_PROOF: "--proof proof.pdf"}
 
 
 def facts_of(track: Track) -> list[tuple[str, str]]:
     """Return the rules of the track that only its kind has, each with its name."""
     return [(FACTS[field][0], FACTS[field][1](track)) for field in track.kind.fields if field in FACTS]
+
+
+def notes_of(track: Track) -> list[str]:
+    """Return what to know before a training whose files go to this track."""
+    return [NOTES[kind] for kind in track.kind.run_artifacts if kind in NOTES]
+
+
+def options_of(track: Track) -> list[str]:
+    """Return the options of `pfl submit` that the track asks for."""
+    return [OPTIONS[kind] for kind in track.kind.submission_artifacts if kind in OPTIONS]
 
 
 def files_of(track: Track) -> Iterator[tuple[str, str, str]]:

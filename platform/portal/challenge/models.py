@@ -15,10 +15,11 @@ from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 from evaluator.messages.jobs import LeakageSet, PrivacyRules, TrackRules
-from evaluator.messages.rankings import BUDGET
+from evaluator.messages.rankings import BUDGET, Limits
 from portal.challenge import phases, rankings
 from portal.ui.budgets import at_budget, plain
 from portal.ui.names import NameField
+from portal.ui.rounding import power_of_ten
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
@@ -218,24 +219,19 @@ class Track(models.Model):
         return rankings.RANKINGS[self.ranking]
 
     @property
-    def is_private(self) -> bool:
-        """Whether runs are accounted and their proofs reviewed."""
-        return self.kind.is_accounted
-
-    @property
     def sentence(self) -> str:
-        """What ranks, as a sentence."""
-        return self.kind.sentence(self.limits())
+        """What ranks, in sentences."""
+        note = self.kind.note.format(reviews=self.required_reviews, delta=power_of_ten(self.delta))
+        return f"{self.kind.sentence(self.limits())} {note}".strip()
 
     @property
     def reviews_needed(self) -> int | None:
         """How many reviewers verify a result by accepting its proof; None where no proof is needed."""
         return self.required_reviews if self.kind.needs_proof else None
 
-    def limits(self, budget: float | None = None) -> dict[str, float]:
+    def limits(self, budget: float | None = None) -> Limits:
         """Return the limits of the track's kind by name, with that of the board at this budget."""
-        limits = {name: float(getattr(self, name)) for name in self.kind.thresholds}
-        return limits if budget is None else limits | {BUDGET: budget}
+        return {name: getattr(self, name) for name in self.kind.thresholds} | {BUDGET: budget}
 
     @property
     def closes_at(self) -> datetime | None:

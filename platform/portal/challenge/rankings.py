@@ -4,13 +4,13 @@ A kind is a value. Boards, pages, exports and the API read its fields, so that a
 `evaluator.messages.rankings` and an instance here; see "Add a kind of track" in CONTRIBUTING.md.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from evaluator.messages import rankings as rules
 from evaluator.messages.jobs import ArtifactKind
-from evaluator.messages.rankings import BUDGET, RankingRule, Unmet
+from evaluator.messages.rankings import BUDGET, Limits, RankingRule, Unmet
 from evaluator.scoring.metrics import cut
 from portal.ui.rounding import epsilon_text
 from portal.ui.templatetags.ui import readable_bytes
@@ -26,6 +26,8 @@ class Result:
         missing: The sentence where there is no value, and that in a few signs.
         text: A value as pages show it.
         best: What comes first where the result orders a board, and where it breaks ties.
+        figure: What a value of this result by itself is called.
+        in_bytes: Whether values are numbers of bytes, which span several orders of magnitude.
     """
 
     title: str
@@ -33,6 +35,8 @@ class Result:
     missing: tuple[str, str]
     text: Callable[[Any], str]
     best: tuple[str, str] = ("", "")
+    figure: str = "{}"
+    in_bytes: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ RESULTS = {
         missing=("ANLS is missing", "no ANLS"),
         text=cut,
         best=("highest ANLS", "higher ANLS"),
+        figure="ANLS {}",
     ),
     "bytes_total": Result(
         title="Communication",
@@ -73,6 +78,7 @@ RESULTS = {
         missing=("the number of bytes is missing", "no byte count"),
         text=readable_bytes,
         best=("fewest bytes of communication", "fewer bytes of communication"),
+        in_bytes=True,
     ),
     "epsilon": Result(
         title="ε",
@@ -99,6 +105,7 @@ class Ranking:
         optional_artifacts: The files that a run may have, which nobody needs for a score.
         submission_artifacts: The files of the submission as a whole.
         fields: The rules of a track that apply to this kind and not to every one, as fields of `Track`.
+        note: What follows the sentence about the ranking; it may name `reviews` and `delta`.
         legend: How to read its boards, in sentences.
     """
 
@@ -108,6 +115,7 @@ class Ranking:
     optional_artifacts: tuple[ArtifactKind, ...] = (ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE)
     submission_artifacts: tuple[ArtifactKind, ...] = ()
     fields: tuple[str, ...] = ()
+    note: str = ""
     legend: tuple[str, ...] = ()
 
     @property
@@ -141,7 +149,7 @@ class Ranking:
         return [limit for _, limit, _ in self.rule.limits if limit != BUDGET]
 
     def shortfall(
-        self, results: Any, limits: Mapping[str, float], *, disqualified: str = "", rejected: str = ""
+        self, results: Any, limits: Limits, *, disqualified: str = "", rejected: str = ""
     ) -> Shortfall | None:
         """Return what keeps a run from a rank; None if nothing does.
 
@@ -156,11 +164,25 @@ class Ranking:
         unmet = self.rule.unmet(results, limits)
         return None if unmet is None else _in_words(unmet)
 
-    def sentence(self, limits: Mapping[str, float]) -> str:
+    @property
+    def best(self) -> str:
+        """What comes first, such as "Highest ANLS"."""
+        words, _ = self.words.best
+        return words[0].upper() + words[1:]
+
+    @property
+    def words(self) -> Result:
+        """The words for the result that decides first."""
+        return RESULTS[self.first]
+
+    def figure(self, value: float) -> str:
+        """Return a value of the result that decides first, in words."""
+        return self.words.figure.format(self.words.text(value))
+
+    def sentence(self, limits: Limits) -> str:
         """Return what ranks, such as "Highest ANLS first."; a limit that has no value is named."""
-        best, _ = RESULTS[self.first].best
         conditions = " and ".join(_condition(*limit, limits) for limit in self.rule.limits)
-        return f"{best[0].upper()}{best[1:]} first{conditions and f', among runs with {conditions}'}."
+        return f"{self.best} first{conditions and f', among runs with {conditions}'}."
 
     @property
     def ties(self) -> str:
@@ -169,11 +191,12 @@ class Ranking:
         return f"Ties are broken by {', then by '.join([*ties, 'earlier submission'])}."
 
 
-def _condition(result: str, limit: str, is_least: bool, limits: Mapping[str, float]) -> str:
+def _condition(result: str, limit: str, is_least: bool, limits: Limits) -> str:
     noun, words = RESULTS[result].noun[0], LIMITS[limit]
-    if limit not in limits:
+    bound = limits[limit]
+    if bound is None:
         return f"{noun.removesuffix(' =')} within the {words.noun}"
-    return f"{noun.removesuffix(' =')} of at {'least' if is_least else 'most'} {words.text(limits[limit])}"
+    return f"{noun.removesuffix(' =')} of at {'least' if is_least else 'most'} {words.text(bound)}"
 
 
 def _in_words(unmet: Unmet) -> Shortfall:
@@ -219,6 +242,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "data_sha256",
         "required_reviews",
     ),
+    note="ε is computed at δ = {delta}. Results are under review until {reviews} reviewers have accepted the proof.",
     legend=(
         _RANGES,
         "ε is recomputed from the training record, and rounded up. More columns show ε by every rule and accountant; "

@@ -73,7 +73,7 @@ def preview(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetime)
     rows = None
     if "anls_threshold" in changes:
         (board,) = boards_of(track)
-        limits = track.limits() | {"anls_threshold": changes["anls_threshold"][1]}
+        limits = {**track.limits(), "anls_threshold": changes["anls_threshold"][1]}
         rows = effect(board.rows, rank((row.entry for row in board.rows), track.kind, limits))
         sentences += board_sentences(rows)
     if "required_reviews" in changes:

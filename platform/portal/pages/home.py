@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from portal.about.citations import bibtex
 from portal.accounts.models import User
 from portal.audit.versions import boards_versions
-from portal.boards.boards import heads_of, stored_boards
+from portal.boards.boards import StoredBoard, heads_of, stored_boards
 from portal.boards.caching import cached, page_unless_unchanged
 from portal.boards.ranking import Row
 from portal.challenge.models import Track
@@ -23,6 +23,7 @@ from portal.downloads.models import Download, Kind
 from portal.news.models import NewsItem, published
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
+from portal.ui.budgets import at_budget
 
 NEWS = 3
 
@@ -39,8 +40,19 @@ class TrackCard:
 class Leader:
     """The first of one board, which is the number to beat there; `row` is None while no run has a rank."""
 
-    budget: float | None
+    board: StoredBoard
     row: Row | None
+
+    @property
+    def name(self) -> str:
+        """The board's budget, or what comes first on it."""
+        return at_budget(self.board.budget, "{}") or self.board.track.kind.best
+
+    @property
+    def figure(self) -> str:
+        """The number to beat."""
+        kind = self.board.track.kind
+        return kind.figure(getattr(self.row.entry.results, kind.first)) if self.row else ""
 
 
 @require_safe
@@ -89,7 +101,7 @@ def _leaders(track: Track, version: str) -> SafeString:
         boards = stored_boards(track)
         heads = heads_of(boards, 1)
         leaders = [
-            Leader(board.budget, head[0] if head and head[0].rank else None)
+            Leader(board, head[0] if head and head[0].rank else None)
             for board, head in zip(boards, heads, strict=True)
         ]
         return render_to_string("pages/leaders.html", {"track": track, "leaders": leaders})

@@ -122,7 +122,6 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "has_leakage": any(one.status.run.results.leakage for one in runs),
         "heads_of_results": [column.head for column in result_columns(submission.track)],
         "leakage_plot": mark_safe(leakage_plot([one.status.run for one in runs])),  # noqa: S308  (a template made it)
-        "joint_exceeds": any(_joint_exceeds(one.status.run) for one in runs),
         "scored_on": scored_test_set(submission.track),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
         "plot": plot_with_mark(submission) if _is_listed(submission) and runs else "",
@@ -218,8 +217,3 @@ def _rank(submission: Submission, run: Run) -> int | None:
 
 def _reason(verdict: Verdict, run: Run) -> Shortfall | None:
     return shortfall(run, rejected=verdict.rejection)
-
-
-def _joint_exceeds(run: Run) -> bool:
-    joint = run.results.joint_epsilon
-    return run.budget is not None and joint is not None and joint > run.budget

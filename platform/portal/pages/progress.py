@@ -1,6 +1,7 @@
 """The plots of a track, rendered once for each version of its boards, and the page of its progress over time."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -21,12 +22,20 @@ from portal.boards.ordering import (
     record_points,
 )
 from portal.boards.plot_marks import drawn_marks, table_rows
-from portal.boards.plots import Chart, PlottedMethod, budgets_chart, bytes_chart, plotted, progress_chart
+from portal.boards.plots import (
+    Chart,
+    PlottedMethod,
+    PlottedRun,
+    budgets_chart,
+    bytes_chart,
+    plotted,
+    progress_chart,
+)
 from portal.challenge.models import Track
 from portal.challenge.rankings import threshold_text
 from portal.submissions.models import Submission
 from portal.submissions.selectors import submission_addresses
-from portal.ui.budgets import budget_text
+from portal.ui.budgets import at_budget, plain
 
 # A row of `portal.boards.ordering.POINT`.
 Point = Sequence[Any]
@@ -41,11 +50,39 @@ MOST_RECORDS = 30
 MANY_TIMES = 100
 
 
+@dataclass(frozen=True)
+class Headline:
+    """The first runs of a board, of which the best is written beside the plot."""
+
+    track: Track
+    budget: float | None
+    points: Sequence[Point]
+
+    @property
+    def name(self) -> str:
+        """The board's budget, or that it is the only one."""
+        return at_budget(self.budget, "{}") or "Best so far"
+
+    @property
+    def best(self) -> PlottedRun | None:
+        """The first run; None without any."""
+        return next(iter(plotted(self.points[:1], _addresses(self.points), "front")), None)
+
+    @property
+    def figure(self) -> str:
+        """What the first run has reached."""
+        return self.track.kind.figure(self.best.value) if self.best else ""
+
+    @property
+    def saving(self) -> str:
+        """How much less it took than the best baseline; empty where nothing is saved."""
+        return _saving(self.track, self.budget, self.points)
+
+
 def track_plot(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> SafeString:
     """Return the plot at the head of a track's page; empty without results."""
-    # That of a private track has the best score of the track without privacy.
-    version = str(versions) if track.is_private else versions[track.pk]
-    drawn = cached(version, f"plot {track.pk}", lambda: _plot_with_headline(track, tracks))
+    # It may have the best score of a track without privacy.
+    drawn = cached(str(versions), f"plot {track.pk}", lambda: _plot_with_headline(track, tracks))
     return mark_safe(drawn)  # noqa: S308  (templates made it)
 
 
@@ -83,28 +120,17 @@ def _drawn(chart: Chart | None) -> str:
 
 def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
     """Return the plot with the best result of every board beside it."""
-    if track.is_private:
-        first = [(budget, first_points(track, budget, METHODS)) for budget in track.run_budgets()]
-        chart = _of_budgets(track, tracks, first)
-    else:
-        points = first_points(track, None, FIRST)
-        first, chart = [(None, points)], _of_bytes(track, points)
+    boards = [Headline(track, budget, first_points(track, budget, FIRST)) for budget in track.run_budgets()]
+    draw = _of_budgets if track.kind.has_budgets else _of_bytes
+    chart = draw(track, tracks, [board.points for board in boards])
     if chart is None:
         return ""
-    best = [
-        (budget, next(iter(plotted(rows[:1], _addresses(rows), "front")), None)) for budget, rows in first
-    ]
-    context = {
-        "track": track,
-        "boards": best,
-        "saving": "" if track.is_private else _saving(track, first[0][1]),
-    }
-    return _drawn(chart) + render_to_string("pages/headline.html", context)
+    return _drawn(chart) + render_to_string("pages/headline.html", {"track": track, "boards": boards})
 
 
-def _saving(track: Track, points: Sequence[Point]) -> str:
+def _saving(track: Track, budget: float | None, points: Sequence[Point]) -> str:
     """Return how many times fewer bytes the best run took than the best baseline; empty where nothing is saved."""
-    baseline = best_baseline(track)
+    baseline = best_baseline(track, budget)
     least = points[0][4] if points else 0
     if baseline is None or not 0 < least < baseline[1]:
         return ""
@@ -113,25 +139,26 @@ def _saving(track: Track, points: Sequence[Point]) -> str:
     return f"{shown} times fewer bytes than the baseline {baseline[0]}"
 
 
-def _of_bytes(track: Track, first: Sequence[Point]) -> Chart | None:
+def _of_bytes(track: Track, _: Sequence[Track], boards: Sequence[Sequence[Point]]) -> Chart | None:
     front, nearest = front_and_nearest_points(track, MOST_OF_THE_FRONT, NEAREST)
     known = {row[0] for row in front}
-    others = [*first, *nearest]
+    others = [*boards[0], *nearest]
     address = _addresses([*front, *others])
     runs = [
         *plotted(front, address, "front"),
         *plotted((row for row in others if row[0] not in known), address, "other"),
     ]
-    return bytes_chart(runs, track.anls_threshold, threshold_text(track.anls_threshold)) if runs else None
+    thresholds = [(track.anls_threshold, threshold_text(track.anls_threshold))]
+    threshold = next((one for one in thresholds if "anls_threshold" in track.kind.thresholds), None)
+    return bytes_chart(runs, threshold) if runs else None
 
 
-def _of_budgets(
-    track: Track, tracks: Sequence[Track], first: Sequence[tuple[float | None, Sequence[Point]]]
-) -> Chart | None:
+def _of_budgets(track: Track, tracks: Sequence[Track], boards: Sequence[Sequence[Point]]) -> Chart | None:
+    first = [points[:METHODS] for points in boards]
     scores: dict[UUID, list[float | None]] = {}
     known: dict[UUID, tuple[str, bool]] = {}
-    for number, (_, rows) in enumerate(first):
-        for submission, title, _, _, _, anls, is_verified in rows:
+    for number, rows in enumerate(first):
+        for submission, title, _, _, _, anls, _, is_verified in rows:
             known[submission] = title, is_verified
             scores.setdefault(submission, [None] * len(first))[number] = float(cut(anls))
     if not scores:
@@ -141,9 +168,8 @@ def _of_budgets(
         PlottedMethod(title, address[key], scores[key], is_verified)
         for key, (title, is_verified) in known.items()
     ]
-    best = [float(cut(rows[0][5])) if rows else None for _, rows in first]
-    budgets = [budget for budget, _ in first if budget is not None]
-    return budgets_chart(methods, best, budgets, _without_privacy(track, tracks))
+    best = [float(cut(rows[0][5])) if rows else None for rows in first]
+    return budgets_chart(methods, best, list(map(float, track.budgets)), _without_privacy(track, tracks))
 
 
 def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:
@@ -162,9 +188,10 @@ def _progress(track: Track) -> list[Chart]:
     for budget in track.run_budgets():
         rows = record_points(track, budget, MOST_RECORDS)
         runs = plotted(rows, _addresses(rows), "front")
-        title = "Fewest bytes so far" if budget is None else f"Best ANLS so far at {budget_text(budget)}"
-        name = "progress" if budget is None else f"progress-{budget:g}".replace(".", "-")
-        charts += [progress_chart(name, title, runs, by_bytes=budget is None)] if runs else []
+        title = f"{track.kind.best} so far{at_budget(budget)}"
+        name = f"progress{at_budget(budget, '-{}', plain)}".replace(".", "-")
+        words = track.kind.words
+        charts += [progress_chart(name, title, runs, words.title, in_bytes=words.in_bytes)] if runs else []
     return charts
 
 

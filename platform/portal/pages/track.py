@@ -34,7 +34,7 @@ from portal.pages.progress import track_plot
 from portal.submissions.selectors import public_runs, quota_of
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
-from portal.ui.budgets import budget_text
+from portal.ui.budgets import at_budget, budget_text
 from portal.ui.markup import markup
 from portal.ui.templatetags.ui import at
 
@@ -52,11 +52,12 @@ class ShownBoard:
     """A part of a board: a page of the rows with a rank, or the nearest of those without one.
 
     Attributes:
+        caption: What the table of runs with a rank is.
         page: The page that the rows are, of those with a rank, or of those without one.
         unranked: Those without a rank that are folded below the others; of them there are `unranked_count`.
     """
 
-    budget: float | None
+    caption: str
     rows: Sequence[Row]
     table: Table
     page: Page[int]
@@ -113,6 +114,17 @@ class BoardQuery:
         return self.budget == ALL
 
     @property
+    def board(self) -> dict[str, str]:
+        """The parts of the query that name the board and its columns."""
+        parts = {"epsilon": self.budget, "more": "1" if self.more else ""}
+        return {name: value for name, value in parts.items() if value}
+
+    @property
+    def unfiltered(self) -> str:
+        """The address's query without filters and order."""
+        return urlencode(self.board)
+
+    @property
     def title(self) -> str:
         """What the board is called on the page."""
         return {ALL: "All privacy budgets", "": "Ranking"}.get(self.budget) or budget_text(float(self.budget))
@@ -120,12 +132,8 @@ class BoardQuery:
     @property
     def query(self) -> str:
         """The address's query, without the page."""
-        parts = {
-            "epsilon": self.budget,
-            "more": "1" if self.more else "",
-            "rank": "none" if self.only_unranked else "",
-        }
-        shown = urlencode({name: value for name, value in parts.items() if value})
+        rank = {"rank": "none"} if self.only_unranked else {}
+        shown = urlencode(self.board | rank)
         return "&".join(filter(None, [shown, self.selection.query]))
 
 
@@ -210,7 +218,7 @@ def _boards(track: Track, asked: BoardQuery, page: str | None, version: str, tod
     """Return the part of the boards that is asked for, rendered; with the ranks of a week before `today`."""
     if asked.is_overview:
         return _kept(asked, version, f"overview {track.pk} {asked.query}", lambda: _overview(track, asked))
-    board = next(one for one in stored_boards(track) if asked.budget in ("", f"{one.budget or 0:g}"))
+    board = dict(zip(track.board_names(), stored_boards(track), strict=True))[asked.budget]
     name = f"board {track.pk} {asked.query}"
     counted = _kept(asked, version, f"{name} counts", lambda: "{} {}".format(*board.counts(asked.selection)))
     ranked, unranked = map(int, counted.split())
@@ -232,11 +240,12 @@ def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count
     start = (page.number - 1) * PAGE_LENGTH
     if asked.only_unranked:
         rows = board.unranked(selection, start, start + PAGE_LENGTH)
-        return _drawn(track, asked, ShownBoard(board.budget, rows, table, page))
+        return _drawn(track, asked, ShownBoard("", rows, table, page))
     nearest = NEAREST if page.number == 1 and unranked_count else 0
     rows, unranked = board.with_nearest(selection, start, start + PAGE_LENGTH, nearest)
     rows = _with_ranks_before(track, _with_ranges(board, rows), today)
-    shown = ShownBoard(board.budget, rows, table, page, unranked, unranked_count)
+    caption = f"Ranked by {track.kind.words.title}{at_budget(board.budget)}"
+    shown = ShownBoard(caption, rows, table, page, unranked, unranked_count)
     return _drawn(track, asked, shown)
 
 

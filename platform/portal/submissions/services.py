@@ -83,8 +83,8 @@ def create_submission(
         anonymous=anonymous,
     )
     record(user, "submission.created", submission, track=track.slug)
-    if not track.kind.has_budgets:
-        Run.objects.create(submission=submission)
+    if len(boards := track.run_budgets()) == 1:
+        Run.objects.create(submission=submission, budget=boards[0])
     return submission
 
 

@@ -179,19 +179,19 @@ class TestTrackPage:
             run = add_run(private_track, f"Method {number}", budget=1.0, epsilon=0.9)
             review(run, Decision.ACCEPTED)
         # The tracks, their versions, the first of two boards, their runs, and the rows. Of the plot: the first of two
-        # boards, which the tabs show too. And whether the test set is split.
-        with django_assert_num_queries(10):
+        # boards, and its best baseline. And whether the test set is split.
+        with django_assert_num_queries(11):
             page_of(client, private_track)
         # The tracks, their versions, their phases, the counts, the levels, the first rows with a rank and without, the
         # rows, the intervals beside theirs, whether ranks of last week are known, and whether the test set is split.
-        # The plot and the tabs are cached.
+        # The plot is cached.
         with django_assert_num_queries(10):
             client.get("/leaderboard/privacy/?epsilon=1")
         rejected = add_run(private_track, "Rejected", budget=1.0, epsilon=0.9)
         review(rejected, Decision.REJECTED, "no composition")
         boards_changed(private_track.pk)
-        # And the reasons of rejections, and for the plot the first of two boards and the best without privacy.
-        with django_assert_num_queries(10 + 1 + 3):
+        # And the reasons of rejections, and for the plot the first of two boards, its best baseline and the best without privacy.
+        with django_assert_num_queries(10 + 1 + 4):
             assert "proof rejected" in client.get("/leaderboard/privacy/?epsilon=1").text
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):

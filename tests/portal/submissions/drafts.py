@@ -15,7 +15,7 @@ from tests.portal.factories import (
 
 def fill(run, leave_out=()):
     """Give the run every file that its track asks for, each with content of its own."""
-    if run.submission.track.is_private:
+    if run.submission.track.kind.is_accounted:
         run.challenge = make_challenge()
         run.save()
     for kind in run.submission.track.kind.run_artifacts:
@@ -27,7 +27,7 @@ def fill(run, leave_out=()):
 def make_complete_draft(team=None, track=None, **fields):
     """One run, or in a private track two of them and the proof."""
     submission = make_submission(team, track, **fields)
-    if not submission.track.is_private:
+    if not submission.track.kind.needs_proof:
         fill(make_run(submission))
         return submission
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")

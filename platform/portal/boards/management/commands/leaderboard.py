@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from portal.boards.boards import Board, boards_of
 from portal.boards.columns import DECIDES, Shown, catalog, columns_of
 from portal.challenge.models import Track
+from portal.ui.budgets import at_budget, plain
 
 
 class Command(BaseCommand):
@@ -32,13 +33,13 @@ class Command(BaseCommand):
 
 
 def _lines(track: Track, board: Board) -> Iterator[str]:
-    title = str(track) if board.budget is None else f"{track}, ε = {board.budget:g}"
+    title = f"{track}{at_budget(board.budget, ', ε = {}', plain)}"
     yield title
     yield "=" * len(title)
     if not board.rows:
         yield "No run has been scored."
         return
-    if board.budget is not None:
+    if track.kind.is_accounted:
         yield f"{DECIDES} decides; all are at δ = {track.delta:g}, recomputed and rounded up"
     columns = columns_of(track, Shown.TEXT)
     table = [[column.title for column in columns]]
