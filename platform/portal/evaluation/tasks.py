@@ -6,7 +6,7 @@ from typing import Any
 from celery.signals import worker_ready
 
 from evaluator.messages.jobs import PROGRESS_TASK, REPORT_TASK
-from portal.celery import EXAMINE_TASK, WATCH_TASK, app
+from portal.celery import EXAMINATIONS_QUEUE, EXAMINE_TASK, WATCH_TASK, app
 from portal.evaluation.examining import running
 from portal.evaluation.intake import intake
 from portal.evaluation.queue import dispatch, watchdog
@@ -52,6 +52,10 @@ def watch_evaluations() -> None:
 def examine() -> None:
     """Run the oldest examination that waits.
 
-    The message is acknowledged first: an examination takes longer than brokers wait, and the database keeps it.
+    The message is acknowledged first: an examination takes longer than brokers wait, and the database keeps it. Workers
+    may send messages to the intake, which never runs a method's code for one.
     """
+    if EXAMINATIONS_QUEUE not in app.amqp.queues.consume_from:
+        logger.error("This process takes no examinations; the message is dropped.")
+        return
     running.run_next()

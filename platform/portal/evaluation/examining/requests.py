@@ -177,10 +177,11 @@ def watch(now: datetime, since: datetime, calls: Callable[[], int | None]) -> No
 
 def unattended(now: datetime) -> list[Examination]:
     """Return the examinations that no machine takes: those that have waited long, while none runs."""
-    if Examination.objects.filter(state=ExaminationState.RUNNING).exists():
-        return []
     long_ago = now - timedelta(seconds=settings.EVALUATION_UNATTENDED_SECONDS)
-    return list(Examination.objects.filter(state=ExaminationState.QUEUED, requested_at__lt=long_ago))
+    active = list(Examination.objects.filter(state__in=ACTIVE_EXAMINATIONS))
+    if any(one.state == ExaminationState.RUNNING for one in active):
+        return []
+    return [one for one in active if one.requested_at < long_ago]
 
 
 def this_machine() -> str:

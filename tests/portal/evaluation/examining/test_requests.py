@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,16 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.messages.jobs import ArtifactKind, TrustLevel
+from evaluator.messages.jobs import INTAKE_QUEUE, ArtifactKind, TrustLevel
 from portal.audit.models import AuditEntry
 from portal.audit.transitions import IllegalTransitionError
-from portal.celery import EXAMINATIONS_QUEUE
-from portal.evaluation import clock
+from portal.celery import EXAMINATIONS_QUEUE, app
+from portal.evaluation import clock, tasks
 from portal.evaluation.examining import requests, running, sandbox
 from portal.evaluation.examining.levels import LEVELS, MEANINGS
 from portal.evaluation.models import Examination, ExaminationState, Watch
 from portal.evaluation.queue.watchdog import watch
 from portal.evaluation.states import EXAMINATION_TRANSITIONS, move_examination
-from portal.evaluation.tasks import examine
 from portal.submissions.models import Run, RunState
 from tests.portal.evaluation.conftest import Broker
 from tests.portal.factories import make_artifact, make_organizer, make_run, make_submission
@@ -52,6 +52,13 @@ def calls(broker: Broker) -> Broker:
     """The broker, without calls of other tests."""
     broker.take(EXAMINATIONS_QUEUE)
     return broker
+
+
+@pytest.fixture
+def examine(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """The task, in a process that listens to this queue."""
+    monkeypatch.setattr(app.amqp.queues, "_consume_from", {EXAMINATIONS_QUEUE: None})
+    return tasks.examine
 
 
 @pytest.fixture
@@ -136,7 +143,7 @@ class TestRequest:
 
 class TestMachines:
     def test_a_call_that_arrives_twice_runs_nothing_twice(
-        self, queued: Examination, monkeypatch: pytest.MonkeyPatch
+        self, queued: Examination, examine: Callable[[], None], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sandbox, "JUDGES", "starter_kit.no_judge")
         examine()
@@ -154,20 +161,31 @@ class TestMachines:
         assert (taken.state, taken.machine) == (ExaminationState.RUNNING, requests.this_machine())
         assert taken.heartbeat_at is not None
 
-    def test_a_machine_without_training_data_says_so(self, calls: Broker) -> None:
+    def test_the_intake_runs_none_whoever_sends_it_the_message(
+        self, queued: Examination, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(app.amqp.queues, "_consume_from", {INTAKE_QUEUE: None})
+        tasks.examine()
+        assert fresh(queued).state == ExaminationState.QUEUED
+
+    def test_a_machine_without_training_data_says_so(
+        self, calls: Broker, examine: Callable[[], None]
+    ) -> None:
         examination = requests.request(make_examinable_run(), TrustLevel.RERUN, by=None)
         examine()
         assert fresh(examination).state == ExaminationState.BROKEN
         assert "This machine has no training data: set PFL_EXAMINATION_DATA" in fresh(examination).reason
 
-    def test_a_folder_that_is_missing_is_named(self, calls: Broker, settings, tmp_path: Path) -> None:
+    def test_a_folder_that_is_missing_is_named(
+        self, calls: Broker, examine: Callable[[], None], settings, tmp_path: Path
+    ) -> None:
         settings.EXAMINATION_DATA = str(tmp_path / "gone")
         examination = requests.request(make_examinable_run(), TrustLevel.REPLAYED, by=None)
         examine()
         assert fresh(examination).reason == f"The training data folder is missing: {tmp_path / 'gone'}."
 
     def test_an_unexpected_error_is_stored_and_raised(
-        self, queued: Examination, monkeypatch: pytest.MonkeyPatch
+        self, queued: Examination, examine: Callable[[], None], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def broken(*_: object, **__: object) -> None:
             raise ZeroDivisionError("by nobody's fault")
@@ -196,7 +214,11 @@ class TestMachines:
         assert AuditEntry.objects.get(action="examination.canceled").actor == organizer
 
     def test_a_canceled_one_stops_its_judge(
-        self, queued: Examination, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+        self,
+        queued: Examination,
+        examine: Callable[[], None],
+        monkeypatch: pytest.MonkeyPatch,
+        tmp_path: Path,
     ) -> None:
         (tmp_path / "sleeping").mkdir()
         (tmp_path / "sleeping" / "__main__.py").write_text(
