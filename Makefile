@@ -18,7 +18,7 @@ TEST_PROCESSES ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo services test pytest lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage clean
+.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -35,7 +35,7 @@ $(VENV)/.demo: $(BIN)/uv pyproject.toml constraints.txt
 
 $(VENV)/.test: $(BIN)/uv pyproject.toml constraints.txt
 	@echo "Installing everything, with the test tools, into $(VENV) ..."
-	@$(INSTALL) -e '.[site,worker,kit,flower,leakage,mlflow,parquet,wandb,sentry,otel,dev]'
+	@$(INSTALL) -e '.[site,worker,kit,flower,leakage,parquet,wandb,sentry,otel,dev]'
 	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/$(if $(SERVICES),.test,.demo)  ## train, submit, evaluate and print both leaderboards (DATA=<folder> for real receipts, SERVICES=1 on PostgreSQL, RabbitMQ and S3)
@@ -51,6 +51,10 @@ test: $(VENV)/.test  ## install what the tests need, and run them beside the lin
 
 pytest: $(VENV)/.test  ## the tests alone
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder -q
+
+check: $(VENV)/.test  ## lint, and run the tests that `git diff` affects (SINCE=main: all changes since that branch left it)
+	@$(MAKE) --no-print-directory lint
+	@tests=$$($(BIN)/python -m tests.affected $(if $(SINCE),$$(git merge-base $(SINCE) HEAD))); test -z "$$tests" || $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -q -m 'not e2e and not benchmark and not faults' $$tests || [ $$? -eq 5 ]
 
 lint: $(VENV)/.test  ## ruff, mypy --strict and the import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -150,11 +150,11 @@ def account(inputs: StepInputs, _: OnProgress) -> StepOutput[AccountingResult]:
         RunFile.ANNEX: inputs.file(ArtifactKind.TRAINING_ANNEX),
     }
     # What can't be accounted is rejected here, before the checks, which take longer.
-    rules.releases(record, privacy.sampling_rule)
+    deciding = rules.releases(record, privacy.sampling_rule)
     checks = check_record(Case(record, inputs.rules, files, inputs.challenge))
     if problems := failures(checks):
         raise ProblemError(*problems)
-    return StepOutput(rules.account(record, privacy, checks))
+    return StepOutput(rules.account(record, privacy, checks, deciding))
 
 
 def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResult]:

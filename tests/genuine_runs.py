@@ -53,7 +53,7 @@ COVERED = (
     "evaluator/records/*.py",
     "starter_kit/compression/*.py",
     "starter_kit/dp/*.py",
-    "starter_kit/engines/local.py",
+    "starter_kit/federation/local_engine.py",
     "starter_kit/federation/*.py",
     "starter_kit/learning/local_training.py",
     "starter_kit/learning/tensors.py",

@@ -4,12 +4,14 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import click.testing
 import pytest
 from typer.testing import CliRunner
 
 from evaluator.accounting import published
 from evaluator.errors import codes as error_codes
 from evaluator.records import check_texts as checks
+from starter_kit.commands.main import PflGroup
 from starter_kit.commands.privacy import app
 from starter_kit.settings import reference
 
@@ -21,6 +23,19 @@ PAGES = [
 ]
 # Pages that lead a reader to files of the code by their paths.
 GUIDES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", ROOT / "docs" / "glossary.md"]
+# What those who run a site or a worker read and use.
+PRODUCTION = [
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("operations", "reviews", "storage", "tracks", "trust-levels", "workers")
+    ),
+    ROOT / "SECURITY.md",
+    *(
+        path
+        for path in sorted((ROOT / "docker").rglob("*"))
+        if path.is_file() and path.parent.name != "requirements"
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -49,6 +64,31 @@ def test_make_targets_that_are_named_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = set(re.findall(r"`make ([a-z-]+)", page.read_text()))
     assert named <= targets
+
+
+@pytest.mark.parametrize("page", PRODUCTION, ids=lambda page: page.name)
+def test_no_guide_for_production_needs_the_tests(page: Path) -> None:
+    assert re.findall(r"(?<![\w/])tests[./]\w+|make (?:test|services)|\.venv/\.test", page.read_text()) == []
+
+
+def test_the_readme_fits_on_few_screens_and_opens_with_a_picture_and_the_two_commands() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 110
+    first_screen = "\n".join(lines[:25])
+    assert re.search(r"^!\[.*\]\(docs/.*\.png\)$", first_screen, re.M)
+    assert re.findall(r"^make (\w+)", first_screen, re.M) == ["demo", "test"]
+
+
+def test_commands_of_the_readme_have_the_options_that_it_names() -> None:
+    commands = re.findall(r"^pfl ([a-z]+)(.*?)(?: #.*)?$", (ROOT / "README.md").read_text(), re.M)
+    assert {verb for verb, _ in commands} >= {"data", "base", "train", "check", "evaluate", "submit"}
+    for verb, arguments in commands:
+        subcommand = [arguments.split()[0]] if verb in {"data", "base"} else []
+        shown = click.testing.CliRunner().invoke(
+            PflGroup(name="pfl"), [verb, *subcommand, "--help"], env={"COLUMNS": "200"}
+        )
+        assert shown.exit_code == 0, shown.output
+        assert [option for option in re.findall(r"--[a-z-]+", arguments) if option not in shown.output] == []
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)

@@ -1,7 +1,7 @@
 """The messages between the site and the workers.
 
 The site sends an `EvaluationJob` for one step of one attempt; a worker answers with `Progress` while it works
-and ends with one `StepReport`, both signed with the secret that the job carries. All of them travel as JSON. Messages
+and ends with one `WorkerReport`, both signed with the secret that the job carries. All of them travel as JSON. Messages
 carry no other secret of the site, and nothing of the test set but aggregate scores.
 """
 
@@ -464,7 +464,7 @@ class Provenance(Message):
     finished_at: datetime
 
 
-class StepReport(Message):
+class WorkerReport(Message):
     """How one step of one attempt ended. `detail`, `sample` and `operator_trace` are never shown to participants."""
 
     evaluation: UUID

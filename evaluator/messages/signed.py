@@ -11,7 +11,7 @@ import hmac
 from pydantic import Field
 
 from evaluator.messages.base import Message
-from evaluator.messages.jobs import Progress, StepReport
+from evaluator.messages.jobs import Progress, WorkerReport
 
 
 class SignedMessage(Message):
@@ -21,7 +21,7 @@ class SignedMessage(Message):
     signature: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
-def sign(message: Progress | StepReport, secret: str) -> SignedMessage:
+def sign(message: Progress | WorkerReport, secret: str) -> SignedMessage:
     """Return the message, signed with the secret of its job."""
     content = message.model_dump_json()
     return SignedMessage(content=content, signature=_signature(content, secret))

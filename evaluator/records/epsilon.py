@@ -64,16 +64,22 @@ def releases(record: TrainingRecord, rule: SamplingRule) -> list[Event]:
     return composition
 
 
-def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) -> AccountingResult:
+def account(
+    record: TrainingRecord, rules: PrivacyRules, checks: list[Check], deciding: list[Event] | None = None
+) -> AccountingResult:
     """Compute ε of a run at the track's δ; the result includes `checks` on the record, with C1 added.
 
     A run over the budget is not an error: see `within_budget`.
+
+    Args:
+        deciding: The composition under the track's amplification rule, if `releases` has returned it already.
 
     Raises:
         ProblemError: ``E_ACCOUNTING_UNSUPPORTED``, or ``E_RECORD_CLAIM`` where the record claims less than was
             recomputed.
     """
-    compositions = {rule: releases(record, rule) for rule in SamplingRule}
+    known = {rules.sampling_rule: deciding}
+    compositions = {rule: known.get(rule) or releases(record, rule) for rule in SamplingRule}
     bounds = {
         (rule, accountant): bound
         for composition, same in distinct(compositions).items()

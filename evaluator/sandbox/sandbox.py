@@ -35,7 +35,7 @@ DEVICES = Path("/dev")
 # What processes leave there others find: a process gets shared memory of its own instead, where the kernel allows it.
 SHARED = {"shm", "mqueue", "hugepages"}
 CODE = [Path(sys.prefix), Path(sys.base_prefix), Path(evaluator.__file__).parent]
-# What a process may know of its surroundings: how to use the hardware. With other instructions sums are rounded otherwise.
+# What a process may know of its surroundings: how to use the hardware. Other instructions round sums otherwise.
 KEPT_VARIABLES = (
     "PATH",
     "LANG",

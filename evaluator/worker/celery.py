@@ -8,7 +8,7 @@ from typing import Any
 from celery import Celery
 
 from evaluator.logs import log_tasks_in_context, logging_settings
-from evaluator.messages.jobs import INTAKE_QUEUE, Progress, StepReport
+from evaluator.messages.jobs import INTAKE_QUEUE, Progress, WorkerReport
 from evaluator.messages.signed import sign
 from evaluator.worker.broker import is_rabbitmq, worker_settings
 
@@ -29,7 +29,7 @@ log_tasks_in_context(
 WORKER_NAME = os.environ.get("PFL_WORKER_NAME") or f"worker-{secrets.token_hex(4)}"
 
 
-def send_to_site(task: str, message: Progress | StepReport, secret: str, **options: Any) -> None:
+def send_to_site(task: str, message: Progress | WorkerReport, secret: str, **options: Any) -> None:
     """Send a message to the site's intake, signed with the job's secret; `options` are those of `send_task`.
 
     Raises:

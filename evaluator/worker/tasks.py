@@ -20,7 +20,7 @@ from evaluator.messages.jobs import (
     Outcome,
     Provenance,
     Step,
-    StepReport,
+    WorkerReport,
     evaluator_version,
 )
 from evaluator.worker.broker import delivery_number
@@ -102,11 +102,11 @@ def _name(job: EvaluationJob) -> str:
     return f"evaluation {job.evaluation}, attempt {job.attempt}: {job.step}"
 
 
-def _report(job: EvaluationJob, heartbeat: Heartbeat, started_at: datetime) -> StepReport:
+def _report(job: EvaluationJob, heartbeat: Heartbeat, started_at: datetime) -> WorkerReport:
     ending = runner.run(job, heartbeat.set)
     if ending.outcome is Outcome.FAILED:
         logger.error("%s\n%s", _name(job), ending.operator_trace)
-    return StepReport(
+    return WorkerReport(
         evaluation=job.evaluation,
         attempt=job.attempt,
         step=job.step,

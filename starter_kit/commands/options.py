@@ -89,7 +89,7 @@ Loggers = Annotated[
     list[str] | None,
     typer.Option(
         "--log",
-        help="Send the rounds to tensorboard=FOLDER, wandb=PROJECT or mlflow=ADDRESS; may be given several times.",
+        help="Send the rounds to tensorboard=FOLDER or wandb=PROJECT; may be given several times.",
     ),
 ]
 RecordTrack = Annotated[str, typer.Option("--track", help="Track of the training record and its run token.")]

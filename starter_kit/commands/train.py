@@ -49,9 +49,7 @@ def train(
     devices: Annotated[
         str,
         typer.Option(
-            help="Devices to train on, such as cuda:0,cuda:1. Each of --processes takes its share of them, and trains "
-            "other clients. The devices of one process, so all of them where one client trains, share the examples of "
-            "each step; in private runs they train different providers instead.",
+            help="Devices to train on, such as cuda:0,cuda:1: at most one for each of --processes.",
         ),
     ] = "",
     log_to: Loggers = None,
@@ -77,12 +75,13 @@ def train(
         client = connect_if_known(site, token)
         loggers = loggers_of(log_to or [])
 
-        from starter_kit.engines.devices import chosen_devices, use_first
+        from starter_kit.engines.devices import chosen_devices, use_device
         from starter_kit.engines.processes import in_processes
-        from starter_kit.runs.training import in_process_on
+        from starter_kit.runs.training import in_process
 
-        chosen = chosen_devices(devices, settings, processes)
-        use_first(chosen)
+        chosen = chosen_devices(devices, settings.device, processes)
+        if chosen:
+            use_device(chosen)
         _report_cost(settings, data, published_sampler="--use_dp" in flags)
         run_training(
             settings,
@@ -92,7 +91,7 @@ def train(
             credentials=credentials_of(settings, key, run_token, track, client, resumed=resume),
             open_engine=in_processes(processes, data=data, base=base, devices=chosen)
             if processes > 1
-            else in_process_on(chosen),
+            else in_process,
             loggers=loggers,
         )
 

@@ -18,9 +18,9 @@ from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.conformance.claims import Claims, claims_of, unsupported
 from starter_kit.conformance.statistics import Array
 from starter_kit.conformance.synthetic import Federation, SyntheticLearner
-from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.beside import NOTHING
 from starter_kit.federation.client_state import Kept
+from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import (
     Aggregation,

@@ -1,69 +1,45 @@
-"""Which devices clients train on: those of `--devices`, over processes, and over the examples of a step or, in private
-runs, over the providers of a client."""
+"""The devices of `--devices`, one for each process in which clients train."""
 
 from collections.abc import Sequence
 
 import torch
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.settings.own_methods import own_file
-from starter_kit.settings.run_settings import PrivateSettings, RunSettings
 
 
-def chosen_devices(names: str, settings: RunSettings, processes: int) -> list[torch.device]:
-    """Return the devices of a list such as `cuda:0,cuda:1`; none where it is empty.
+def chosen_devices(names: str, kind: str, processes: int) -> list[torch.device]:
+    """Return the devices of a list such as `cuda:0,cuda:1`; none where the list is empty.
 
     Args:
-        processes: In how many processes clients train.
+        kind: The device of the settings, `cpu` or `cuda`.
+        processes: The number of processes in which clients train.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) A device isn't there, is named twice or isn't of the settings' kind; or a
-            process would have several devices for a private method that trains no providers.
+        ProblemError: (`E_CONFIGURATION`) A device doesn't exist, is named twice or is of another kind; or there are
+            more devices than processes.
     """
-    found = [_device(name.strip(), settings.device) for name in names.split(",")] if names.strip() else []
+    found = [_device(name.strip(), kind) for name in names.split(",")] if names.strip() else []
     gpus = [device.index for device in found if device.type == "cuda"]
     if len(set(gpus)) < len(gpus):
         raise _wrong(names, "each GPU once")
-    check_divisible(settings, len(found), processes)
+    if len(found) > processes:
+        raise _wrong(
+            f"{len(found)} devices, --processes {processes}",
+            "at most one device for each process",
+            next_step="Add --processes, so that clients train at the same time, or name fewer devices.",
+        )
     return found
 
 
-def use_first(devices: Sequence[torch.device]) -> None:
-    """Let `cuda` mean the first of the devices in this process."""
-    if devices and devices[0].type == "cuda":
-        torch.cuda.set_device(devices[0])
-
-
-def devices_of_process(number: int, processes: int, devices: Sequence[torch.device]) -> list[torch.device]:
-    """Return the devices of one of so many processes: several where there are more devices than processes."""
-    return list(devices[number::processes]) or [devices[number % len(devices)]]
-
-
-def check_divisible(settings: RunSettings, devices: int, processes: int = 1) -> None:
-    """Check that the work of a process can be divided among so many devices.
-
-    Without privacy they share the examples of each step. Steps of private runs aren't shared: there, each device trains
-    providers of its own.
-
-    Raises:
-        ProblemError: (`E_CONFIGURATION`) There are more devices than processes for a private method that trains no
-            providers.
-    """
-    if devices <= processes or not isinstance(settings, PrivateSettings) or settings.trains_providers:
-        return
-    says_so = (
-        " Or set trains_providers in its Settings, if it does train providers."
-        if own_file(type(settings))
-        else ""
+def use_device(devices: Sequence[torch.device], process: int = 0) -> None:
+    """Make `cuda` mean one device in this process: its own of `devices`, or the next GPU where none are named."""
+    device = (
+        devices[process % len(devices)]
+        if devices
+        else torch.device("cuda", process % torch.cuda.device_count())
     )
-    raise ProblemError.of(
-        ErrorCode.CONFIGURATION,
-        where="--devices",
-        expected=f"at most one device for each of --processes: {settings.method} is private, so that they don't share "
-        "its steps, and trains no providers, so that each can't train providers of its own",
-        found=f"{devices} devices, --processes {processes}",
-        next_step=f"Add --processes, so that clients train beside one another, or name fewer devices.{says_so}",
-    )
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
 
 
 def _device(name: str, kind: str) -> torch.device:
@@ -79,11 +55,7 @@ def _device(name: str, kind: str) -> torch.device:
     return device
 
 
-def _wrong(found: str, expected: str) -> ProblemError:
+def _wrong(found: str, expected: str, next_step: str = "Correct the list, or leave it out.") -> ProblemError:
     return ProblemError.of(
-        ErrorCode.CONFIGURATION,
-        where="--devices",
-        expected=expected,
-        found=found,
-        next_step="Correct the list, or leave it out.",
+        ErrorCode.CONFIGURATION, where="--devices", expected=expected, found=found, next_step=next_step
     )

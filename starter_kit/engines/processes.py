@@ -23,10 +23,10 @@ from typing import Any
 import torch
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from starter_kit.engines.devices import devices_of_process
-from starter_kit.engines.state_bytes import pack_state, unpack_state
+from starter_kit.engines.devices import use_device
 from starter_kit.federation.client_state import ClientState, Kept, kept_here
 from starter_kit.federation.rounds import Engine, Reply, Request
+from starter_kit.federation.state_bytes import pack_state, unpack_state
 from starter_kit.own_files import run_own_file
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
@@ -47,8 +47,7 @@ def in_processes(
 
     Args:
         data, base: The folders that the run's setup was read from; each process reads all of its pages.
-        devices: What processes take in place of that. Where there are more devices than processes, a process has
-            several: see `RunSetup.participant`.
+        devices: The devices that processes take in place of these, in turn.
     """
 
     @contextmanager
@@ -60,9 +59,7 @@ def in_processes(
             data,
             base,
             threads=max(1, torch.get_num_threads() // workers),
-            devices=[devices_of_process(number, workers, devices) for number in range(workers)]
-            if devices
-            else (),
+            devices=devices,
         )
         with ExitStack() as stack:
             started = [stack.enter_context(_started(number, plan)) for number in range(workers)]
@@ -80,7 +77,7 @@ class _SetupInputs:
         method: The name or the file of the method to which the settings in `values` belong.
         files: The participant's own files, of the method and of plug-ins, with the SHA-256 of each as this process runs
             it.
-        devices: Those of each process; none for the next GPU, or the CPU.
+        devices: Those that processes take in turn; none for the next GPU, or the CPU.
     """
 
     method: str
@@ -89,7 +86,7 @@ class _SetupInputs:
     data: Path
     base: Path
     threads: int
-    devices: Sequence[Sequence[torch.device]] = ()
+    devices: Sequence[torch.device] = ()
 
     @classmethod
     def of(
@@ -98,7 +95,7 @@ class _SetupInputs:
         data: Path,
         base: Path,
         threads: int,
-        devices: Sequence[Sequence[torch.device]] = (),
+        devices: Sequence[torch.device] = (),
     ) -> "_SetupInputs":
         file = own_file(type(settings))
         files = {own.path: own.sha256 for own in own_files(settings)}
@@ -283,15 +280,12 @@ def _serve(pipe: "Connection[Any, Any]", plan: _SetupInputs, number: int) -> Non
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     torch.set_num_threads(plan.threads)
-    own = plan.devices[number] if plan.devices else ()
     if plan.values["device"] == "cuda":
-        torch.cuda.set_device(own[0] if own else number % torch.cuda.device_count())
+        use_device(plan.devices, number)
     # Either error means that the engine is gone.
     with suppress(EOFError, BrokenPipeError):
         try:
-            participant = plan.setup().participant(
-                lambda done, total: pipe.send(_Pages(done, total)), devices=own
-            )
+            participant = plan.setup().participant(lambda done, total: pipe.send(_Pages(done, total)))
         except ProblemError as error:
             pipe.send(_Rejected(error.problems))
             return

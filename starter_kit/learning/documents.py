@@ -4,9 +4,7 @@ once."""
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from copy import copy
 from functools import cached_property
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -18,7 +16,6 @@ from evaluator.docvqa.vt5 import Batch
 from starter_kit.learning.compute import EXACT, Compute
 from starter_kit.learning.encoded_examples import EncodedExamples
 from starter_kit.learning.page_features import page_features
-from starter_kit.learning.replicas import Replicas
 from starter_kit.learning.trainable_model import TrainableModel
 
 logger = logging.getLogger(__name__)
@@ -36,8 +33,6 @@ class Documents:
         max_input_tokens: The longest text of an example, question and words.
         on_page: Called with the number of pages read so far, and of all pages.
         compute: How a training step is computed.
-        devices: Those that share each step's examples, the model's own first; by default that one alone. What one
-            device computes of several providers at once, `losses`, they don't share.
 
     Attributes:
         micro_batch_size: How many examples pass through the model at once; None for a whole batch.
@@ -53,10 +48,8 @@ class Documents:
         max_input_tokens: int,
         on_page: Callable[[int, int], None],
         compute: Compute = EXACT,
-        devices: Sequence[torch.device] = (),
     ) -> None:
         self._model = model
-        self._replicas = Replicas(model, devices) if len(devices) > 1 else None
         chosen = {example: dataset.questions[example] for example in sorted(examples)}
         pages = list(dict.fromkeys(question.page for question in chosen.values()))
         rows = {page: row for row, page in enumerate(pages)}
@@ -67,17 +60,6 @@ class Documents:
         self._features = page_features(model, dataset, pages, on_page, precision=compute.features)
         self.micro_batch_size = compute.micro_batch_size
         self._prepared: dict[tuple[int, ...], Future[Batch]] = {}
-
-    def for_model(self, model: TrainableModel) -> Self:
-        """Return the same examples for another model, such as a replica on another device.
-
-        Both read the same texts and image features, also at once from two threads. Batches that were prepared, and the
-        thread that prepares them, belong to one of them alone.
-        """
-        view = copy(self)
-        view._model, view._replicas, view._prepared = model, None, {}
-        view.__dict__.pop("_reader", None)
-        return view
 
     @property
     def cut(self) -> int:
@@ -110,8 +92,6 @@ class Documents:
         examples need has no influence on another's steps.
         """
         at_once = min(len(examples), self.micro_batch_size or len(examples))
-        if self._replicas:
-            self._replicas.copy_weights()
         while True:
             try:
                 return self._backward_in_parts(examples, at_once)
@@ -120,7 +100,7 @@ class Documents:
                     raise
             # Outside of the handler, nothing holds what the failed pass stored.
             at_once //= 2
-            (self._replicas or self._model).let_go()
+            self._model.let_go()
             self._prepared.clear()
             logger.warning("memory doesn't suffice for a step: set compute.micro_batch_size to %d", at_once)
 
@@ -134,7 +114,7 @@ class Documents:
         return ThreadPoolExecutor(1, "examples")
 
     def _backward_in_parts(self, examples: Sequence[int], at_once: int) -> Tensor:
-        parts, model = _parts(examples, at_once), self._replicas or self._model
+        parts, model = _parts(examples, at_once), self._model
         if len(parts) == 1:
             loss = model.losses(self._batch(examples), [len(examples)])[0]
             model.backward(loss)

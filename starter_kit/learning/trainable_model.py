@@ -3,12 +3,10 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from copy import deepcopy
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -173,15 +171,6 @@ class TrainableModel:
         """
         with self._compute.autocast(self.device) if self.adapters else nullcontext():
             torch.autograd.backward(loss)
-
-    def copied_to(self, device: torch.device) -> Self:
-        """Return a copy on another device, whose tensors and adapters are its own."""
-        # What every party begins with is one vector for all copies.
-        copy = deepcopy(self, {id(self.start): self.start})
-        copy._model.to(device)
-        for parameter in copy.adapters.parameters.values() if copy.adapters else ():
-            parameter.data = parameter.data.to(device)
-        return copy
 
     def let_go(self) -> None:
         """Remove what a step that failed left: gradients, and a GPU's memory that nothing uses."""

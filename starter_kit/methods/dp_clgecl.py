@@ -65,6 +65,8 @@ class Settings(fl_provider_dp.Settings):
         "its clients keep dual variables from round to round, to which the training record doesn't commit"
     )
 
+    client_vectors: ClassVar[int] = 2
+
     placement: Placement = Placement.CLIENT_FULL
 
     @model_validator(mode="after")

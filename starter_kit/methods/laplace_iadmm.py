@@ -139,6 +139,7 @@ class Settings(LaplaceSettings):
     """Settings of inexact ADMM with Laplace noise: `penalty` is ρ."""
 
     needs_every_client: ClassVar[bool] = True
+    client_vectors: ClassVar[int] = 2
 
     penalty: float = Field(gt=0)
 

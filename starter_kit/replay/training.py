@@ -16,7 +16,7 @@ from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.records.certificate import Floats
 from evaluator.records.lines import RunLine
 from evaluator.records.round_keys import OpenedKeys
-from starter_kit.engines.local import LocalEngine
+from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.rounds import Round, Server
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.record_line import run_line

@@ -5,30 +5,12 @@ from pathlib import Path
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.reporting.loggers import RunLogger
-
-
-def _tensorboard(place: str) -> RunLogger:
-    from starter_kit.reporting.tensorboard import TensorBoardLogger
-
-    return TensorBoardLogger(Path(place or "logs"))
-
-
-def _wandb(place: str) -> RunLogger:
-    from starter_kit.reporting.weights_and_biases import WandbLogger
-
-    return WandbLogger(place or "pfl-docvqa")
-
-
-def _mlflow(place: str) -> RunLogger:
-    from starter_kit.reporting.mlflow_runs import MlflowLogger
-
-    return MlflowLogger(place)
-
+from starter_kit.reporting.tensorboard import TensorBoardLogger
+from starter_kit.reporting.weights_and_biases import WandbLogger
 
 LOGGERS: Mapping[str, Callable[[str], RunLogger]] = {
-    "tensorboard": _tensorboard,
-    "wandb": _wandb,
-    "mlflow": _mlflow,
+    "tensorboard": lambda folder: TensorBoardLogger(Path(folder or "logs")),
+    "wandb": lambda project: WandbLogger(project or "pfl-docvqa"),
 }
 
 
@@ -45,7 +27,7 @@ def loggers_of(named: Sequence[str]) -> list[RunLogger]:
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where=f"--log {text}",
-                expected="tensorboard=FOLDER, wandb=PROJECT or mlflow=ADDRESS",
+                expected="tensorboard=FOLDER or wandb=PROJECT",
                 found=name,
             )
         loggers.append(LOGGERS[name](place))

@@ -1,4 +1,4 @@
-"""Where a run's numbers go while it trains: TensorBoard, Weights & Biases, MLflow, or a logger of one's own.
+"""Where a run's numbers go while it trains: TensorBoard, Weights & Biases, or a logger of one's own.
 
 A logger gets what `metrics.py` lets a run have, and the settings. That is not all that a receiver learns: one that
 stamps numbers with the time, or watches the machine, knows how long each round took, and thereby how many providers

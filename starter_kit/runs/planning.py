@@ -236,9 +236,9 @@ def _preconditioners_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> 
 
 
 def _state_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
-    """What a client keeps: preconditioners, what a codec left out, or the vectors of a method that has them."""
+    """What a client stores: preconditioners, what a codec left out, and the vectors of the method."""
     codec = setup.wire.codec
-    vectors = {"dp-clgecl": 2, "laplace-iadmm": 2, "scaffold": 1}.get(setup.settings.method, 0)
+    vectors = setup.settings.client_vectors
     if isinstance(codec, CodecPlugin) and codec.keeps_state:
         vectors += len(setup.wire.start) // setup.model.tensors.size
     return vectors * FLOAT * setup.model.tensors.size + _preconditioners_bytes(setup, shapes)

@@ -23,9 +23,9 @@ from safetensors.torch import save_file
 
 from evaluator.docvqa.weights import unpickle
 from evaluator.errors import ProblemError
-from starter_kit.engines.state_bytes import pack_state, unpack_state
 from starter_kit.federation.client_state import ClientState, Kept, kept_here
 from starter_kit.federation.rounds import Engine, Reply, Request
+from starter_kit.federation.state_bytes import pack_state, unpack_state
 from starter_kit.reporting.files import fsync_path
 from starter_kit.runs.opening import RunPaths, writing_run
 from starter_kit.runs.resuming import FOLDER, reading_unfinished_run

@@ -5,7 +5,7 @@ Every party of a federation builds its own from the same settings and base weigh
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -26,16 +26,14 @@ from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.console import log
 from starter_kit.data.page_file import PagesOnDisk
 from starter_kit.dp.guarantee import Guarantee
-from starter_kit.engines.devices import check_divisible
 from starter_kit.federation.beside import NOTHING
 from starter_kit.federation.clients import clients_of
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import Aggregation, KnowsLayout, Method, Participant
 from starter_kit.federation.secure_aggregation import SecureAggregation, overhead_bytes
 from starter_kit.federation.wire import Wire
-from starter_kit.learning.concurrent_learner import ConcurrentLearner, why_one_by_one
 from starter_kit.learning.documents import Documents
-from starter_kit.learning.local_training import Learner, LocalStep
+from starter_kit.learning.local_training import LocalStep
 from starter_kit.learning.stacking import make_learner
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.learning.training_saves import TrainingSaves
@@ -241,21 +239,16 @@ class RunSetup:
         on_page: Callable[[int, int], None],
         only: Collection[int] | None = None,
         on_step: Callable[[LocalStep], None] | None = None,
-        devices: Sequence[torch.device] = (),
     ) -> Participant:
         """Read the pages of all clients, or of those whose ids are in `only`, and return their side of the run.
 
         Args:
             on_page: Called with the number of pages read so far, and of all pages.
             on_step: Called after each step of a local training, unless something is private.
-            devices: Where to train, the model's own first; none for that one alone. Several share the examples of each
-                step or, where something is private, each trains providers of its own.
 
         Raises:
-            ProblemError: A page can't be read; or several devices are to train what no provider trains.
+            ProblemError: A page can't be read.
         """
-        if self.guarantee is not None:
-            check_divisible(self.settings, len(devices))
         self.set_up_process()
         clients = [client for client in self.clients if only is None or client.id in only]
         documents = Documents(
@@ -266,7 +259,6 @@ class RunSetup:
             max_input_tokens=self.max_input_tokens,
             on_page=on_page,
             compute=self.settings.compute,
-            devices=devices if self.guarantee is None else (),
         )
         if documents.cut:
             log(
@@ -278,20 +270,12 @@ class RunSetup:
                 f"max_input_tokens is {self.max_input_tokens}, and the checkpoint will be judged with the "
                 f"{self.model.config.max_input_tokens} tokens of its base weights"
             )
-        learner = self._learner(documents, devices)
+        local = self.settings.local if isinstance(self.settings, LocalTrainingSettings) else None
+        learner = make_learner(self.model, documents, local)
         if self.guarantee is None:
             learner.on_step = on_step
             learner.saves = self.saves
         return Participant(self.method, clients, learner, self.aggregation, self.stream, self.plan.beside)
-
-    def _learner(self, documents: Documents, devices: Sequence[torch.device]) -> Learner:
-        local = self.settings.local if isinstance(self.settings, LocalTrainingSettings) else None
-        if self.guarantee is None or len(devices) < 2:
-            return make_learner(self.model, documents, local)
-        if reason := why_one_by_one(self.model, local):
-            log(f"all providers train on {devices[0]}: {reason}")
-            return make_learner(self.model, documents, local)
-        return ConcurrentLearner(self.model, documents, local, devices)
 
 
 @contextmanager

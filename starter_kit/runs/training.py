@@ -1,17 +1,15 @@
 """A training run from settings to a run folder: setup, engine, server and writer put together."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
-import torch
-
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.round_keys import RunKeys, keys_root
 from starter_kit.console import log
-from starter_kit.engines.local import LocalEngine
+from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.rounds import Engine, Round, Server
 from starter_kit.runs.kept_models import KeptModels
 from starter_kit.runs.opening import Complete, Unfinished, open_run, writing_run
@@ -43,19 +41,10 @@ from starter_kit.site.credentials import Credentials
 OpenEngine = Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]
 
 
-def in_process_on(devices: Sequence[torch.device]) -> OpenEngine:
-    """Return an engine that runs all clients in this process, one after another, on `devices`: see
-    `RunSetup.participant`."""
-
-    @contextmanager
-    def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
-        yield LocalEngine(setup.participant(watcher.pages, on_step=watcher.local_step, devices=devices))
-
-    return opened
-
-
-# On the device of the settings.
-in_process = in_process_on([])
+@contextmanager
+def in_process(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
+    """Run all clients in this process, one after another."""
+    yield LocalEngine(setup.participant(watcher.pages, on_step=watcher.local_step))
 
 
 def train(

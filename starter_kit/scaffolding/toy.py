@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
-from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.beside import NOTHING, Beside
+from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import Client, Method, Participant, Round, Server
 from starter_kit.federation.wire import Wire

@@ -84,6 +84,9 @@ class RunSettings(BaseModel, ABC):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    # The number of vectors as long as the model that the method stores at each client between rounds.
+    client_vectors: ClassVar[int] = 0
+
     method: str
     experiment: str = Field(pattern=r"^[\w.-]{1,100}$")
     seed: int = Field(default=42, ge=0, lt=2**53)
@@ -168,8 +171,6 @@ class PrivateSettings(RunSettings):
 
     # Why a run of the method can't be replayed; empty where it can.
     not_replayable: ClassVar[str] = ""
-    # Whether clients train their providers one by one, which several devices of a process can do at once.
-    trains_providers: ClassVar[bool] = False
 
     rounds: int = Field(ge=1)
     target_epsilon: float | None = Field(default=None, gt=0)
@@ -198,8 +199,6 @@ class RecordedSettings(PrivateSettings, LocalTrainingSettings):
         tuning: How these settings were chosen.
         validation_on_private_data: Whether a provider's data chose a setting, the round or the checkpoint.
     """
-
-    trains_providers: ClassVar[bool] = True
 
     noise_multiplier: float | None = Field(default=None, gt=0)
     sampling_rule: SamplingRule = SamplingRule.TWO_STAGE

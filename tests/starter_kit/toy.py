@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from torch import Tensor
 
 from starter_kit.compression.codecs import codec
-from starter_kit.engines.local import LocalEngine
+from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import Aggregate, Client, Message, Method, Participant, Server
 from starter_kit.federation.wire import Wire

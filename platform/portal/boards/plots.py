@@ -1,30 +1,40 @@
-"""The plots of the leaderboards: where marks and lines lie, with the table of the same numbers. Templates draw them.
+"""The plots of the leaderboards and of methods.
 
 Scores are plotted as they are shown, cut to four decimals: a position must not tell more than the table.
 """
 
-import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.urls import reverse
+
+from evaluator.accounting.bounds import MembershipBounds
+from evaluator.messages.leakage import Leakage
 from evaluator.scoring.metrics import cut
+from portal.boards.models import RankRecord
+from portal.challenge.models import Track
+from portal.challenge.rankings import threshold_text
+from portal.evaluation.display.results import leakage_text
 from portal.reviews.verdict import ResultStatus
-from portal.ui.axes import LinearAxis, LogAxis, Point, Tick
-from portal.ui.budgets import budget_text
+from portal.submissions.models import Run
+from portal.ui.axes import categories, linear, logarithmic, stretch
+from portal.ui.budgets import IN_ONE_PIECE, at_budget, board_query, budget_text, plain
+from portal.ui.plots import Level, Line, Mark, Plot, Point
+from portal.ui.rounding import epsilon_text
 from portal.ui.templatetags.ui import readable_bytes
 
-WIDTH, HEIGHT = 560, 330
-# The margins around the area of the lines.
-LEFT, RIGHT, TOP, BOTTOM = 58, 36, 30, 56
 # A mark's name is written beside it where it has room to the right.
 NAMED = 6
 NAME_CHARACTERS = 22
 TIME_TICKS = 4
-# Between the place of runs that sent nothing and the beginning of a logarithmic axis: room for both ticks.
-ZERO_GAP = 64
+# Between the ticks of an axis of bytes, as a part of the axis.
+BYTES_GAP = 0.14
+GUESSING = 0.5
+# Where the axis of measured leakage begins at the latest: guessing has some room below it.
+LOWEST = 0.4
 
 
 @dataclass(frozen=True)
@@ -49,110 +59,50 @@ class PlottedRun:
         return f"{self.method}: {readable_bytes(self.bytes_total)}, ANLS {cut(self.anls)}"
 
 
-@dataclass(frozen=True)
-class Mark:
-    """A run in a plot: a link with a label, and its name where it is written beside the mark.
-
-    Attributes:
-        is_hollow: Whether its result is still under review.
-    """
-
-    at: Point
-    kind: str
-    label: str
-    url: str
-    name: str = ""
-    is_hollow: bool = False
-
-    @property
-    def is_right(self) -> bool:
-        """Whether the name has no room on the right of the mark."""
-        return self.at[0] > WIDTH / 2
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A plot as its template draws it.
-
-    Attributes:
-        lines: The kind of each line with its corners, as SVG's polyline has them.
-        level: Where a line across lies, with its text; the area below it is shaded if `is_shaded`.
-        key: The kinds of lines and marks with their meaning.
-        table: The plotted numbers, under `columns`.
-    """
-
-    name: str
-    title: str
-    x_title: str
-    y_title: str
-    x_ticks: Sequence[Tick]
-    y_ticks: Sequence[Tick]
-    lines: Sequence[tuple[str, str]]
-    marks: Sequence[Mark]
-    columns: Sequence[str]
-    table: Sequence[Sequence[str]]
-    level: tuple[float, str] | None = None
-    is_shaded: bool = False
-    key: Sequence[tuple[str, str]] = field(default=())
-
-    width, height = WIDTH, HEIGHT
-    left, right, top, bottom = LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM
-
-    inner_width = WIDTH - RIGHT - LEFT
-
-    @property
-    def shade_height(self) -> float:
-        """The height of the area below the level."""
-        return 0 if self.level is None else self.bottom - self.level[0]
-
-
-class BytesAxis:
-    """A logarithmic axis of bytes. It has no zero: what sent nothing lies at its start, apart from the other values."""
-
-    def __init__(
-        self, sizes: Sequence[int], start: float, end: float, gap: float = ZERO_GAP, *, least_gap: float = 0
-    ) -> None:
-        zero = [Tick("0 bytes", start)] if 0 in sizes else []
-        begin = start + math.copysign(gap, end - start) if zero else start
-        self._start = start
-        sent = [size for size in sizes if size] or [1]
-        self._sent = LogAxis(sent, begin, end, _bytes_text, least_gap=least_gap)
-        self.ticks = [*zero, *self._sent.ticks]
-
-    def at(self, size: float) -> float:
-        """Return the position of a number of bytes."""
-        return self._sent.at(size) if size else self._start
-
-
-def bytes_chart(runs: Sequence[PlottedRun], threshold: tuple[float, str] | None) -> Chart:
-    """Return the plot of bytes against ANLS.
-
-    Args:
-        runs: Those of the kind front are its stepped front, fewest bytes first.
-        threshold: That of the ANLS with its text; None where there is none.
-    """
-    x = BytesAxis([run.bytes_total for run in runs], LEFT, WIDTH - RIGHT, least_gap=ZERO_GAP)
-    levels = [] if threshold is None else [(threshold[0], f"threshold {threshold[1]}")]
-    y = LinearAxis([*(level for level, _ in levels), *(run.anls for run in runs)], HEIGHT - BOTTOM, TOP)
-    front = [(x.at(run.bytes_total), y.at(run.anls)) for run in runs if run.kind == "front"]
-    marks = [
-        Mark((x.at(run.bytes_total), y.at(run.anls)), run.kind, run.label, run.url, _name(run, number))
-        for number, run in enumerate(runs)
+def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kind: str) -> list[PlottedRun]:
+    """Return the runs that `portal.boards.ordering` found: `POINT`, and the result by which the board is ranked."""
+    return [
+        PlottedRun(
+            title,
+            addresses(key),
+            at,
+            sent,
+            float(cut(anls)),
+            value,
+            "baseline" if is_baseline and kind == "other" else kind,
+        )
+        for key, title, is_baseline, at, sent, anls, value, *_ in rows
+        if sent is not None and anls is not None
     ]
-    return Chart(
+
+
+def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
+    """Return the plot of bytes against ANLS; `runs` of the kind front are its stepped front, fewest bytes first."""
+    levels = [] if threshold is None else [threshold]
+    front = [(run.bytes_total, run.anls) for run in runs if run.kind == "front"]
+    return Plot(
         name="bytes",
         title="Communication against ANLS",
-        x_title="communication in bytes, logarithmic",
-        y_title="ANLS",
-        x_ticks=x.ticks,
-        y_ticks=y.ticks,
-        lines=[("front", _stepped(front, WIDTH - RIGHT))] if front else [],
-        marks=marks,
-        level=next(((y.at(level), words) for level, words in levels), None),
-        is_shaded=bool(levels),
-        key=[("front", "no run has fewer bytes and at least this ANLS"), ("other", "other runs")],
+        x=logarithmic(
+            "communication in bytes, logarithmic",
+            [run.bytes_total for run in runs],
+            _bytes_text,
+            least_gap=BYTES_GAP,
+        ),
+        y=linear("ANLS", [*levels, *(run.anls for run in runs)]),
+        lines=[Line("front", front, "no run has fewer bytes and at least this ANLS", is_stepped=True)]
+        if front
+        else [],
+        marks=[
+            Mark((run.bytes_total, run.anls), run.kind, run.label, run.url, _name(run, number))
+            for number, run in enumerate(runs)
+        ],
+        level=None
+        if threshold is None
+        else Level(threshold, f"threshold {threshold_text(threshold)}", is_shaded=True),
+        key=[(kind, f"{kind} runs") for kind in ("other", "baseline") if kind in {run.kind for run in runs}],
         columns=["Method", "Communication", "ANLS"],
-        table=[(run.method, readable_bytes(run.bytes_total), cut(run.anls)) for run in runs],
+        rows=[(run.method, readable_bytes(run.bytes_total), cut(run.anls)) for run in runs],
     )
 
 
@@ -171,12 +121,12 @@ class PlottedMethod:
         return (ResultStatus.VERIFIED if self.is_verified else ResultStatus.PROVISIONAL).label
 
 
-def budgets_chart(
+def budgets_plot(
     methods: Sequence[PlottedMethod],
     best: Sequence[float | None],
     budgets: Sequence[float],
     without_privacy: float | None,
-) -> Chart:
+) -> Plot:
     """Return the plot of ANLS against ε.
 
     Args:
@@ -184,112 +134,170 @@ def budgets_chart(
         best: The best score at each budget.
         without_privacy: The best score where ε plays no part.
     """
-    known = [score for method in methods for score in method.scores if score is not None]
-    y = LinearAxis([*known, *([] if without_privacy is None else [without_privacy])], HEIGHT - BOTTOM, TOP)
-    room = (WIDTH - RIGHT - LEFT) / len(budgets)
-    x = [round(LEFT + room * (number + 0.5), 1) for number in range(len(budgets))]
-
-    def corners(scores: Sequence[float | None]) -> list[Point]:
-        return [(at, y.at(score)) for at, score in zip(x, scores, strict=True) if score is not None]
-
-    of_methods = [corners(method.scores) for method in methods]
-    lines = [("thin", line(places)) for places in of_methods if len(places) > 1]
-    marks = [
-        Mark(
-            (at, y.at(score)),
-            "front" if score == top else "other",
-            f"{method.name}: ANLS {cut(score)} at {budget_text(budget)}, {method.status}",
-            method.url,
-            is_hollow=not method.is_verified,
-        )
-        for method in methods
-        for at, score, top, budget in zip(x, method.scores, best, budgets, strict=True)
-        if score is not None
-    ]
     level = (
-        None
-        if without_privacy is None
-        else (y.at(without_privacy), f"without privacy {cut(without_privacy)}")
+        None if without_privacy is None else Level(without_privacy, f"without privacy {cut(without_privacy)}")
     )
-    return Chart(
+    curves = [_known(method.scores) for method in methods]
+    scores = [score for curve in curves for _, score in curve]
+    return Plot(
         name="budgets",
         title="ANLS against ε",
-        x_title="privacy budget",
-        y_title="ANLS",
-        x_ticks=[Tick(budget_text(budget), at) for budget, at in zip(budgets, x, strict=True)],
-        y_ticks=y.ticks,
-        lines=[*lines, ("front", line(corners(best)))],
-        marks=marks,
-        level=level,
-        key=[
-            ("front", "best at each ε"),
-            ("thin", "one method"),
-            ("verified", ResultStatus.VERIFIED.label),
-            ("hollow", ResultStatus.PROVISIONAL.label),
+        x=categories("privacy budget", [budget_text(budget) for budget in budgets]),
+        y=linear("ANLS", scores if level is None else [level.value, *scores]),
+        lines=[
+            *(Line("thin", curve, "one method") for curve in curves if len(curve) > 1),
+            Line("front", _known(best), "best at each ε"),
         ],
-        columns=["Method", *(f"ANLS at {budget_text(budget)}" for budget in budgets), "Status"],
-        table=[
-            (
-                method.name,
-                *("–" if score is None else cut(score) for score in method.scores),
-                method.status,
+        marks=[
+            Mark(
+                (number, score),
+                "front" if score == best[number] else "other",
+                f"{method.name}: ANLS {cut(score)}{at_budget(budgets[number])}, {method.status}",
+                method.url,
+                is_hollow=not method.is_verified,
             )
+            for method, curve in zip(methods, curves, strict=True)
+            for number, score in curve
+        ],
+        level=level,
+        key=[("verified", ResultStatus.VERIFIED.label), ("hollow", ResultStatus.PROVISIONAL.label)],
+        columns=["Method", *(f"ANLS{at_budget(budget)}" for budget in budgets), "Status"],
+        rows=[
+            (method.name, *("–" if score is None else cut(score) for score in method.scores), method.status)
             for method in methods
         ],
     )
 
 
-def progress_chart(
-    name: str, title: str, runs: Sequence[PlottedRun], y_title: str, *, in_bytes: bool
-) -> Chart:
+def progress_plot(track: Track, budget: float | None, runs: Sequence[PlottedRun]) -> Plot:
     """Return the plot of the best result so far over time; `runs` are those that were better than all earlier ones."""
     times = [run.at.timestamp() for run in runs]
     low, high = min(times), max(max(times), min(times) + 24 * 3600)
-    x_of = _between(low, high, LEFT + 12, WIDTH - RIGHT - 12)
-    ticks = [low + (high - low) * number / (TIME_TICKS - 1) for number in range(TIME_TICKS)]
     zone = runs[0].at.tzinfo
-    days = [Tick(f"{datetime.fromtimestamp(at, zone):%d %b %Y}".lstrip("0"), x_of(at)) for at in ticks]
-    y: BytesAxis | LinearAxis = (
-        BytesAxis([round(run.value) for run in runs], HEIGHT - BOTTOM, TOP)
-        if in_bytes
-        else LinearAxis([run.value for run in runs], HEIGHT - BOTTOM, TOP)
-    )
-    places = [(x_of(run.at.timestamp()), y.at(run.value)) for run in runs]
-    return Chart(
-        name=name,
-        title=title,
-        x_title="submitted",
-        y_title=y_title,
-        x_ticks=days,
-        y_ticks=y.ticks,
-        lines=[("front", _stepped(places, WIDTH - RIGHT))],
+    words, values = track.kind.words, [run.value for run in runs]
+    return Plot(
+        name="progress" + at_budget(budget, "-{}", plain).replace(".", "-"),
+        title=f"{track.kind.best} so far{at_budget(budget)}",
+        x=stretch(
+            "submitted",
+            [low + (high - low) * number / (TIME_TICKS - 1) for number in range(TIME_TICKS)],
+            lambda at: _day(datetime.fromtimestamp(at, zone)),
+        ),
+        y=logarithmic(words.title, values, _bytes_text) if words.in_bytes else linear(words.title, values),
+        lines=[Line("front", list(zip(times, values, strict=True)), is_stepped=True)],
         marks=[
-            Mark(at, "front", run.label, run.url, _short(run.method))
-            for at, run in zip(places, runs, strict=True)
+            Mark((at, value), "front", run.label, run.url, _short(run.method))
+            for at, value, run in zip(times, values, runs, strict=True)
         ],
         columns=["Submitted", "Method", "Communication", "ANLS"],
-        table=[
-            (f"{run.at.day} {run.at:%b %Y}", run.method, readable_bytes(run.bytes_total), cut(run.anls))
-            for run in runs
+        rows=[(_day(run.at), run.method, readable_bytes(run.bytes_total), cut(run.anls)) for run in runs],
+    )
+
+
+def leakage_plot(runs: Sequence[Run]) -> Plot | None:
+    """Return the balanced accuracy of the attack on each measured run, below what its ε allows; None without any."""
+    measured = [
+        (run.results.epsilon, run.pk, run.results.leakage, run.results.membership)
+        for run in sorted(runs, key=lambda run: run.results.epsilon or 0)
+        if run.results.leakage and run.results.epsilon is not None
+    ]
+    if not measured:
+        return None
+    epsilons = [f"{IN_ONE_PIECE}{epsilon_text(epsilon)}" for epsilon, *_ in measured]
+    allowed = _known([bounds.balanced_accuracy if bounds else None for *_, bounds in measured])
+    found = _known([leakage.balanced_accuracy for *_, leakage, _ in measured])
+    return Plot(
+        name="leakage",
+        title="Leakage against ε",
+        x=categories("recomputed ε", epsilons),
+        y=linear("balanced accuracy of an attack", [LOWEST, 1, *(value for _, value in found)]),
+        lines=[Line("front", allowed, "the most that ε allows any attack")] if allowed else [],
+        marks=[
+            Mark(
+                (number, value),
+                "measured",
+                f"{value:.2f} measured at {epsilons[number]}",
+                f"#run-{measured[number][1]}",
+            )
+            for number, value in found
+        ],
+        level=Level(GUESSING, "guessing"),
+        key=[("measured", "measured, where it is significant")],
+        columns=["ε", "AUC", "Balanced accuracy", "TPR at 1 % FPR", "TPR at 10 % FPR"],
+        rows=[
+            (epsilon_text(epsilon), *_leakage_cells(leakage, bounds))
+            for epsilon, _, leakage, bounds in measured
         ],
     )
 
 
-def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kind: str) -> list[PlottedRun]:
-    """Return the runs that `portal.boards.ordering` found: `POINT`, and the result by which the board is ranked."""
+def rank_plot(run: Run, records: Sequence[RankRecord], today: date) -> Plot | None:
+    """Return the plot of a run's ranks, rank 1 at the top; None where it had none. The line ends today."""
+    ranked = [(record.day, record.rank) for record in records if record.rank]
+    if not ranked:
+        return None
+    first, last = records[0].day, max(today, records[0].day + timedelta(days=TIME_TICKS - 1))
+    days = (last - first).days
+    place = at_budget(run.budget)
+    board = reverse("leaderboard:track", args=[run.submission.track.slug]) + board_query(run.budget)
+    y = linear("rank", [1, *(rank for _, rank in ranked)], least_step=1).reversed()
+    return Plot(
+        name=f"rank-{run.pk}",
+        title=f"Rank{place}",
+        x=stretch(
+            "day",
+            [first.toordinal() + days * number // (TIME_TICKS - 1) for number in range(TIME_TICKS)],
+            lambda at: _day(date.fromordinal(int(at))),
+        ),
+        # An axis in round steps may begin at 0, which is no rank.
+        y=replace(y, ticks=[tick for tick in y.ticks if tick.text != "0"]),
+        lines=[Line("front", part) for part in _times_with_rank(records, last)],
+        marks=[
+            Mark((day.toordinal(), rank), "front", f"Rank {rank}{place} on {_day(day)}", board)
+            for day, rank in ranked
+        ],
+        columns=["Since", "Rank"],
+        rows=[(_day(record.day), str(record.rank or "no rank")) for record in records],
+    )
+
+
+def _times_with_rank(records: Sequence[RankRecord], last: date) -> list[list[Point]]:
+    """Return the corners of each time with a rank: a level from every change to the next one."""
+    ends = [*(record.day for record in records[1:]), last]
+    parts: list[list[Point]] = [[]]
+    for record, end in zip(records, ends, strict=True):
+        if record.rank:
+            parts[-1] += [(day.toordinal(), record.rank) for day in (record.day, end)]
+        else:
+            parts.append([])
+    return [part for part in parts if part]
+
+
+def _known(values: Sequence[float | None]) -> list[tuple[int, float]]:
+    """Return the values that there are, each after its number."""
+    return [(number, value) for number, value in enumerate(values) if value is not None]
+
+
+def _leakage_cells(found: Leakage, bounds: MembershipBounds | None) -> list[str]:
+    rates = {rate.false_positive_rate: rate.at_most for rate in bounds.true_positive_rates} if bounds else {}
     return [
-        PlottedRun(title, addresses(key), at, sent, float(cut(anls)), value, _kind(kind, is_baseline))
-        for key, title, is_baseline, at, sent, anls, value, *_ in rows
-        if sent is not None and anls is not None
+        leakage_text(found),
+        _at_most(found.balanced_accuracy, bounds.balanced_accuracy if bounds else None),
+        _at_most(found.tpr_at_1_percent, rates.get(0.01)),
+        _at_most(found.tpr_at_10_percent, rates.get(0.1)),
     ]
 
 
-def _kind(kind: str, is_baseline: bool) -> str:
-    return "baseline" if is_baseline and kind == "other" else kind
+def _at_most(measured: float | None, bound: float | None) -> str:
+    """Return a measured figure with what ε allows at most."""
+    value = "n.s." if measured is None else f"{measured:.2f}"
+    return value if bound is None else f"{value} (at most {bound:.3f})"
 
 
 def _bytes_text(size: float) -> str:
     """Return a round number of bytes: without decimals, which are zeros."""
+    if not size:
+        return "0 bytes"
     number, unit = readable_bytes(round(size)).split()
     return f"{float(number):g} {unit}"
 
@@ -298,23 +306,10 @@ def _name(run: PlottedRun, number: int) -> str:
     return _short(run.method) if run.kind == "front" and number < NAMED else ""
 
 
-def _between(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
-    return lambda value: round(start + (value - low) / (high - low) * (end - start), 1)
-
-
-def line(places: Sequence[Point]) -> str:
-    """Return the corners of a line through these places, as SVG's polyline has them."""
-    return " ".join(f"{x},{y}" for x, y in places)
-
-
-def _stepped(places: Sequence[Point], end: float) -> str:
-    """Return the corners of a line that keeps each value until the next one, and the last to the end."""
-    corners = [places[0]]
-    for x, y in places[1:]:
-        corners += [(x, corners[-1][1]), (x, y)]
-    return line([*corners, (end, corners[-1][1])])
-
-
 def _short(method: str) -> str:
     """Return the name of a method as it is written beside a mark, which shows where it was cut."""
     return method if len(method) <= NAME_CHARACTERS else method[: NAME_CHARACTERS - 1].rstrip() + "…"
+
+
+def _day(day: date) -> str:
+    return f"{day.day} {day:%b %Y}"

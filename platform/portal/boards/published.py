@@ -16,8 +16,8 @@ from portal.boards.columns import COLUMNS, Shown, columns_of
 from portal.boards.ranking import Row
 from portal.challenge.models import Track
 from portal.evaluation.display.results import public_results
-from portal.evaluation.intake.parts import scored_part
 from portal.evaluation.models import ScoredPart
+from portal.evaluation.test_sets.parts import scored_part
 from portal.ui.spreadsheets import without_formula
 
 ROW = [column for column in COLUMNS if Shown.DATA in column.shown and not column.is_result]

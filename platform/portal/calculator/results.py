@@ -1,12 +1,15 @@
 """An answer as the page shows it: rows with verdicts, and plots."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evaluator.mechanisms.mechanism import SamplingRule
-from portal.calculator.plots import Line, Plot
+from portal.ui.axes import logarithmic
+from portal.ui.budgets import budget_text
+from portal.ui.plots import Level, Line, Mark, Plot
+from portal.ui.templatetags.bounds import bound
 
 # Loading the accountants takes a second.
 if TYPE_CHECKING:
@@ -73,7 +76,8 @@ class Result:
             lines = [line for rules in self._rules() if len((line := _line(curve, rules)).points) > 1]
             if lines:
                 here = float(getattr(self.answer.scenario, curve.setting))
-                yield Plot(curve.setting, AXES[curve.setting], lines, level=self.budget, here=here)
+                level = Level(self.budget, f"budget, {budget_text(self.budget)}")
+                yield _plot(curve.setting, AXES[curve.setting], "ε", lines, level, here)
         yield self._trade_off()
 
     def _trade_off(self) -> Plot:
@@ -81,10 +85,10 @@ class Result:
         found = self.answer.trade_off
         guessed = [(rate, rate) for rate, _ in found]
         lines = [
-            Line("two-stage", "the best attack, two-stage rule", found),
-            Line("budget", "guessing", guessed),
+            Line("two-stage", found, "the best attack, two-stage rule"),
+            Line("level", guessed, "guessing"),
         ]
-        return Plot("trade-off", "false positive rate", lines, quantity="true positive rate")
+        return _plot("trade-off", "false positive rate", "true positive rate", lines)
 
     def _rules(self) -> list[tuple[SamplingRule, ...]]:
         return list(dict.fromkeys(bound.rules for bound in self.answer.bounds))
@@ -97,7 +101,32 @@ def _line(curve: "Curve", rules: tuple[SamplingRule, ...]) -> Line:
         for value in sorted(curve.points)
         if 0 < curve.points[value].get(rules[0], 0) < float("inf")
     ]
-    return Line(rules[0].replace("_", "-"), f"{_label(rules)} rule", points)
+    return Line(rules[0].replace("_", "-"), points, f"{_label(rules)} rule")
+
+
+def _plot(
+    name: str,
+    setting: str,
+    quantity: str,
+    lines: Sequence[Line],
+    level: Level | None = None,
+    here: float | None = None,
+) -> Plot:
+    """Return lines through points of positive values; where x is `here`, each has a mark."""
+    columns = [dict(line.points) for line in lines]
+    values = [y for line in lines for _, y in line.points]
+    settings = sorted({x for line in lines for x, _ in line.points})
+    return Plot(
+        name=name,
+        title=f"{quantity} against {setting}",
+        x=logarithmic(f"{setting}, logarithmic", settings),
+        y=logarithmic(f"{quantity}, logarithmic", values if level is None else [level.value, *values]),
+        lines=lines,
+        marks=[Mark(point, line.kind) for line in lines for point in line.points if point[0] == here],
+        level=level,
+        columns=[setting, *(f"{quantity}, {line.label}" for line in lines)],
+        rows=[(f"{x:.5g}", *(bound(column.get(x)) for column in columns)) for x in settings],
+    )
 
 
 def _label(rules: tuple[SamplingRule, ...]) -> str:

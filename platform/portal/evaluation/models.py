@@ -357,7 +357,7 @@ class TestSet(models.Model):
     """A test set by the name that tracks give it. The first run that is scored on it fixes its content and its split.
 
     Where it is split, results are those on its public part until the organizers reveal the private one, which they do
-    once, for all tracks that use it; see `portal.evaluation.intake.parts`.
+    once, for all tracks that use it; see `portal.evaluation.test_sets.parts`.
     """
 
     name = models.CharField(max_length=64, unique=True)

@@ -8,7 +8,7 @@ from celery.signals import worker_ready
 from evaluator.messages.jobs import PROGRESS_TASK, REPORT_TASK
 from portal.celery import EXAMINATIONS_QUEUE, EXAMINE_TASK, WATCH_TASK, app
 from portal.evaluation.examining import running
-from portal.evaluation.intake import intake
+from portal.evaluation.intake import messages, receiving
 from portal.evaluation.queue import dispatch, watchdog
 
 logger = logging.getLogger(__name__)
@@ -24,22 +24,22 @@ def make_queues(**_: Any) -> None:
 def receive_progress(message: object) -> None:
     """Store a worker's progress; a message that no worker of ours sends is dropped."""
     try:
-        progress = intake.parse_progress(message)
+        progress = messages.parse_progress(message)
     except ValueError as error:
         logger.warning("Dropped malformed progress: %s", error)
         return
-    intake.receive_progress(progress)
+    receiving.receive_progress(progress)
 
 
 @app.task(name=REPORT_TASK)
 def receive_report(message: object) -> None:
     """Store a worker's report; a message that no worker of ours sends is dropped."""
     try:
-        report = intake.parse_report(message)
+        report = messages.parse_report(message)
     except ValueError as error:
         logger.error("Dropped a malformed report: %s", error)
         return
-    intake.receive_report(report)
+    receiving.receive_report(report)
 
 
 @app.task(name=WATCH_TASK)

@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from portal.accounts.requests import UserRequest
-from portal.evaluation.intake.parts import reveal
 from portal.evaluation.models import TestSet
+from portal.evaluation.test_sets.parts import reveal
 from portal.organizers.access import for_organizers
 from portal.organizers.forms import RevealForm
 from portal.organizers.parts import both_parts, mean_difference

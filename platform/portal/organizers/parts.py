@@ -12,8 +12,8 @@ from portal.boards.boards import Board, boards_of
 from portal.boards.effects import Effect, effect
 from portal.boards.ranking import Entry, Row, rank
 from portal.challenge.models import Track
-from portal.evaluation.intake.parts import NOTE, open_because, private_scores, revealed, tracks_on
 from portal.evaluation.models import ScoredPart, TestSet
+from portal.evaluation.test_sets.parts import NOTE, open_because, private_scores, revealed, tracks_on
 from portal.organizers.track_changes import Preview, board_sentences
 from portal.submissions.results_field import with_shown_scores
 from portal.ui.budgets import at_budget

@@ -9,24 +9,23 @@ from django.conf import settings
 from django.db.models import prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 from django.utils.timezone import localdate
 from django.views.decorators.http import require_safe
 
 from portal.audit.models import AuditEntry
 from portal.boards.columns import Column, Shown, columns_of
-from portal.boards.leakage_plot import leakage_plot
 from portal.boards.ordering import rank_if_published, ranks_of
-from portal.boards.rank_plot import rank_plots
+from portal.boards.plots import leakage_plot
 from portal.boards.ranking import Entry, Row
 from portal.challenge.models import Track
 from portal.challenge.rankings import Shortfall
 from portal.evaluation.display.results import shortfall, without_traces_of_team
 from portal.evaluation.display.status import RunStatus
-from portal.evaluation.intake.parts import scored_test_set
+from portal.evaluation.test_sets.parts import scored_test_set
 from portal.evaluation.views import status_context
 from portal.pages.citing import bibtex, cited_people
-from portal.pages.progress import plot_with_mark
+from portal.pages.progress import plot_with_mark, rank_plots
 from portal.pages.question_types import type_rows
 from portal.reviews.models import Decision
 from portal.reviews.publication import public_proof_url
@@ -38,6 +37,7 @@ from portal.submissions.publication import may_publish
 from portal.submissions.selectors import withdrawn_submissions
 from portal.submissions.views import draft_page, may_withdraw, own_membership, shown_submission
 from portal.ui.budgets import at_budget, board_query
+from portal.ui.plots import draw
 
 # A description of up to so many characters stands above the results.
 SHORT_CHARACTERS = 700
@@ -121,12 +121,14 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "heads": [at_budget(one.status.run.budget, "{}") or "ANLS" for one in runs],
         "has_leakage": any(one.status.run.results.leakage for one in runs),
         "heads_of_results": [column.head for column in result_columns(submission.track)],
-        "leakage_plot": mark_safe(leakage_plot([one.status.run for one in runs])),  # noqa: S308  (a template made it)
+        "leakage_plot": draw(leakage_plot([one.status.run for one in runs])),
         "scored_on": scored_test_set(submission.track),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
         "plot": plot_with_mark(submission) if _is_listed(submission) and runs else "",
         "is_listed": _is_listed(submission),
-        "rank_plots": mark_safe(_rank_plots(submission, runs)),  # noqa: S308  (a template made it)
+        "rank_plots": rank_plots([one.status.run for one in runs], localdate())
+        if _is_listed(submission)
+        else "",
         "may_publish": may_publish(submission),
         "bibtex": bibtex(submission, people),
         "researchers": people,
@@ -200,10 +202,6 @@ def _entry(submission: Submission, verdict: Verdict, run: Run, *, names_team: bo
 def _is_listed(submission: Submission) -> bool:
     """Return whether the boards list the submission's scored runs."""
     return submission.state == SubmissionState.SUBMITTED and not submission.is_private
-
-
-def _rank_plots(submission: Submission, runs: Sequence[MethodRun]) -> str:
-    return rank_plots([one.status.run for one in runs], localdate()) if _is_listed(submission) else ""
 
 
 def names_team(submission: Submission, *, is_insider: bool) -> bool:

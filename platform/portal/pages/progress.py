@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from django.views.decorators.http import require_safe
 from evaluator.scoring.metrics import cut
 from portal.audit.versions import boards_versions
 from portal.boards.caching import cached, page_unless_unchanged
+from portal.boards.history import histories
 from portal.boards.ordering import (
     best_baseline,
     best_score,
@@ -21,21 +23,20 @@ from portal.boards.ordering import (
     front_and_nearest_points,
     record_points,
 )
-from portal.boards.plot_marks import drawn_marks, table_rows
 from portal.boards.plots import (
-    Chart,
     PlottedMethod,
     PlottedRun,
-    budgets_chart,
-    bytes_chart,
+    budgets_plot,
+    bytes_plot,
     plotted,
-    progress_chart,
+    progress_plot,
+    rank_plot,
 )
 from portal.challenge.models import Track
-from portal.challenge.rankings import threshold_text
-from portal.submissions.models import Submission
+from portal.submissions.models import Run, Submission
 from portal.submissions.selectors import submission_addresses
-from portal.ui.budgets import at_budget, plain
+from portal.ui.budgets import at_budget
+from portal.ui.plots import Plot, draw
 
 # A row of `portal.boards.ordering.POINT`.
 Point = Sequence[Any]
@@ -46,6 +47,8 @@ NEAREST = 10
 MOST_OF_THE_FRONT = 20
 METHODS = 8
 MOST_RECORDS = 30
+# Of the changes of a run's rank the last ones.
+MOST_CHANGES = 60
 # From here on, tenths of a factor say nothing more.
 MANY_TIMES = 100
 
@@ -104,28 +107,28 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
     version = boards_versions([track.pk])[track.pk]
 
     def respond() -> HttpResponse:
-        drawn = cached(version, f"progress {track.pk}", lambda: "".join(map(_drawn, _progress(track))))
+        drawn = cached(version, f"progress {track.pk}", lambda: draw(*_progress(track)))
         context = {"track": track, "plots": mark_safe(drawn)}  # noqa: S308  (a template made it)
         return render(request, "pages/progress.html", context)
 
     return page_unless_unchanged(request, version, respond)
 
 
-def _drawn(chart: Chart | None) -> str:
-    if chart is None:
-        return ""
-    context = {"plot": chart, "marks": drawn_marks(chart), "rows": table_rows(chart)}
-    return render_to_string("boards/plot.html", context)
+def rank_plots(runs: Sequence[Run], today: date) -> SafeString:
+    """Return the plots of those runs whose rank has changed since it was first recorded; empty where none has."""
+    recorded = histories([run.pk for run in runs])
+    changed = [run for run in runs if len(recorded[run.pk]) > 1]
+    return draw(*(rank_plot(run, recorded[run.pk][-MOST_CHANGES:], today) for run in changed))
 
 
 def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
     """Return the plot with the best result of every board beside it."""
     boards = [Headline(track, budget, first_points(track, budget, FIRST)) for budget in track.run_budgets()]
-    draw = _of_budgets if track.kind.has_budgets else _of_bytes
-    chart = draw(track, tracks, [board.points for board in boards])
-    if chart is None:
+    plot_of = _of_budgets if track.kind.has_budgets else _of_bytes
+    plot = plot_of(track, tracks, [board.points for board in boards])
+    if plot is None:
         return ""
-    return _drawn(chart) + render_to_string("pages/headline.html", {"track": track, "boards": boards})
+    return draw(plot) + render_to_string("pages/headline.html", {"track": track, "boards": boards})
 
 
 def _saving(track: Track, budget: float | None, points: Sequence[Point]) -> str:
@@ -139,7 +142,7 @@ def _saving(track: Track, budget: float | None, points: Sequence[Point]) -> str:
     return f"{shown} times fewer bytes than the baseline {baseline[0]}"
 
 
-def _of_bytes(track: Track, _: Sequence[Track], boards: Sequence[Sequence[Point]]) -> Chart | None:
+def _of_bytes(track: Track, _: Sequence[Track], boards: Sequence[Sequence[Point]]) -> Plot | None:
     front, nearest = front_and_nearest_points(track, MOST_OF_THE_FRONT, NEAREST)
     known = {row[0] for row in front}
     others = [*boards[0], *nearest]
@@ -148,12 +151,11 @@ def _of_bytes(track: Track, _: Sequence[Track], boards: Sequence[Sequence[Point]
         *plotted(front, address, "front"),
         *plotted((row for row in others if row[0] not in known), address, "other"),
     ]
-    thresholds = [(track.anls_threshold, threshold_text(track.anls_threshold))]
-    threshold = next((one for one in thresholds if "anls_threshold" in track.kind.thresholds), None)
-    return bytes_chart(runs, threshold) if runs else None
+    threshold = track.anls_threshold if "anls_threshold" in track.kind.thresholds else None
+    return bytes_plot(runs, threshold) if runs else None
 
 
-def _of_budgets(track: Track, tracks: Sequence[Track], boards: Sequence[Sequence[Point]]) -> Chart | None:
+def _of_budgets(track: Track, tracks: Sequence[Track], boards: Sequence[Sequence[Point]]) -> Plot | None:
     first = [points[:METHODS] for points in boards]
     scores: dict[UUID, list[float | None]] = {}
     known: dict[UUID, tuple[str, bool]] = {}
@@ -169,7 +171,7 @@ def _of_budgets(track: Track, tracks: Sequence[Track], boards: Sequence[Sequence
         for key, (title, is_verified) in known.items()
     ]
     best = [float(cut(rows[0][5])) if rows else None for rows in first]
-    return budgets_chart(methods, best, list(map(float, track.budgets)), _without_privacy(track, tracks))
+    return budgets_plot(methods, best, list(map(float, track.budgets)), _without_privacy(track, tracks))
 
 
 def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:
@@ -183,16 +185,10 @@ def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:
     return None if best is None else float(cut(best))
 
 
-def _progress(track: Track) -> list[Chart]:
-    charts = []
-    for budget in track.run_budgets():
-        rows = record_points(track, budget, MOST_RECORDS)
-        runs = plotted(rows, _addresses(rows), "front")
-        title = f"{track.kind.best} so far{at_budget(budget)}"
-        name = f"progress{at_budget(budget, '-{}', plain)}".replace(".", "-")
-        words = track.kind.words
-        charts += [progress_chart(name, title, runs, words.title, in_bytes=words.in_bytes)] if runs else []
-    return charts
+def _progress(track: Track) -> list[Plot]:
+    points = [(budget, record_points(track, budget, MOST_RECORDS)) for budget in track.run_budgets()]
+    runs = [(budget, plotted(rows, _addresses(rows), "front")) for budget, rows in points]
+    return [progress_plot(track, budget, better) for budget, better in runs if better]
 
 
 def _addresses(rows: Sequence[Point]) -> Callable[[UUID], str]:

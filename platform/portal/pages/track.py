@@ -28,8 +28,8 @@ from portal.boards.selection import SORT_LABELS, Baselines, Selection
 from portal.boards.uncertainty import RankRanges
 from portal.challenge.models import Track
 from portal.evaluation.examining.levels import MEANINGS
-from portal.evaluation.intake.parts import scored_test_set
 from portal.evaluation.models import Examination, ExaminationState
+from portal.evaluation.test_sets.parts import scored_test_set
 from portal.pages.progress import track_plot
 from portal.submissions.selectors import public_runs, quota_of
 from portal.teams.models import Team

@@ -64,6 +64,15 @@ def move_run(run: Run, state: RunState, *, actor: User | None = None, **fields: 
         boards_changed(run.submission.track_id)
 
 
+def update_results(run: Run, **fields: Any) -> None:
+    """Set `results` or `pending` of a run whose state stays. The caller holds the row's lock."""
+    for name, value in fields.items():
+        setattr(run, name, value)
+    run.save(update_fields=list(fields))
+    if run.scored_at is not None and "results" in fields:
+        boards_changed(run.submission.track_id)
+
+
 def move_artifact(artifact: Artifact, state: ArtifactState, *, actor: User, **fields: Any) -> None:
     """Move an artifact to `state`, setting `fields` with it. The caller holds the lock of its submission.
 

@@ -1,7 +1,4 @@
-"""The axes of plots: which round numbers have ticks, and where a value lies.
-
-Lengths are in units of the view box of an SVG picture, of which the origin is at the top left.
-"""
+"""The axes of plots: which round numbers have ticks, and where a value lies, from 0 at the start to 1 at the end."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -13,8 +10,12 @@ STEPS = (1, 2, 5)
 # The most ticks of an axis; a longer logarithmic one has ticks at decades, or at every second decade and so on.
 MOST_TICKS = 8
 LEAST_STEP = 1e-4
+# Around the values of an axis that doesn't begin and end with a tick of its own choice.
+MARGIN = 0.025
+# Between zero, which a logarithmic axis lacks, and its beginning: room for the texts of both ticks.
+ZERO_GAP = 0.14
 
-Point = tuple[float, float]
+Position = Callable[[float], float]
 
 
 @dataclass(frozen=True)
@@ -25,58 +26,85 @@ class Tick:
     at: float
 
 
-class LogAxis:
-    """A logarithmic axis that covers some positive values and lies from `start` to `end`.
+@dataclass(frozen=True)
+class Axis:
+    """A direction of a plot: its title, where a value lies, and its ticks."""
+
+    title: str
+    at: Position
+    ticks: Sequence[Tick]
+
+    def reversed(self) -> "Axis":
+        """Return the axis with its start and end swapped."""
+        return Axis(
+            self.title,
+            lambda value: 1 - self.at(value),
+            [Tick(tick.text, 1 - tick.at) for tick in self.ticks],
+        )
+
+
+def linear(title: str, values: Iterable[float], *, least_step: float = LEAST_STEP) -> Axis:
+    """Return an axis in equal steps, of at least `least_step`, that covers some values."""
+    covered = list(values)
+    numbers = even_numbers(min(covered), max(covered), least_step)
+    decimals = max(len(f"{number:g}".partition(".")[2]) for number in numbers)
+    at = _between(numbers[0], numbers[-1])
+    return Axis(title, at, [Tick(f"{number:.{decimals}f}", at(number)) for number in numbers])
+
+
+def stretch(title: str, ticks: Sequence[float], text: Callable[[float], str]) -> Axis:
+    """Return an axis from the first of two or more given ticks to the last, with a margin at both ends."""
+    inner = _between(ticks[0], ticks[-1])
+
+    def at(value: float) -> float:
+        return MARGIN + (1 - 2 * MARGIN) * inner(value)
+
+    return Axis(title, at, [Tick(text(tick), at(tick)) for tick in ticks])
+
+
+def categories(title: str, names: Sequence[str]) -> Axis:
+    """Return an axis of names, of which the values are their numbers from 0."""
+
+    def at(number: float) -> float:
+        return (number + 0.5) / len(names)
+
+    return Axis(title, at, [Tick(name, at(number)) for number, name in enumerate(names)])
+
+
+def logarithmic(
+    title: str,
+    values: Iterable[float],
+    text: Callable[[float], str] = "{:g}".format,
+    *,
+    least_gap: float = 0,
+) -> Axis:
+    """Return a logarithmic axis that covers some values, of which 0 lies at its start, apart from all others.
 
     Its ticks are at least `least_gap` apart if two of them can be.
     """
+    covered = set(values)
+    numbers = round_numbers(min(covered - {0} or {1}), max(covered - {0} or {1}))
+    start = ZERO_GAP if 0 in covered else 0.0
+    inner = _between(math.log(numbers[0]), math.log(numbers[-1]))
 
-    def __init__(
-        self,
-        values: Iterable[float],
-        start: float,
-        end: float,
-        text: Callable[[float], str] = "{:g}".format,
-        *,
-        least_gap: float = 0,
-    ) -> None:
-        covered = list(values)
-        numbers = round_numbers(min(covered), max(covered))
-        self._low, self._high = math.log(numbers[0]), math.log(numbers[-1])
-        self._start, self._end = start, end
-        self.ticks = [Tick(text(number), self.at(number)) for number in self._apart(numbers, least_gap)]
+    def at(value: float) -> float:
+        return start + (1 - start) * inner(math.log(value)) if value else 0.0
 
-    def _apart(self, numbers: Sequence[float], least_gap: float) -> Sequence[float]:
-        """Return the numbers, or those at decades or at every second decade and so on, which have room."""
-        decades = [number for number in numbers if math.isclose(number, 10.0 ** round(math.log10(number)))]
-        for shown in (numbers, *(decades[::step] for step in range(1, len(decades)))):
-            if all(abs(self.at(after) - self.at(before)) >= least_gap for before, after in pairwise(shown)):
-                return shown if len(shown) > 1 else [numbers[0], numbers[-1]]
-        return [numbers[0], numbers[-1]]
-
-    def at(self, value: float) -> float:
-        """Return the position of a value."""
-        part = (math.log(value) - self._low) / (self._high - self._low)
-        return round(self._start + part * (self._end - self._start), 1)
+    zero = [Tick(text(0), 0)] if start else []
+    return Axis(title, at, [*zero, *(Tick(text(one), at(one)) for one in _apart(numbers, at, least_gap))])
 
 
-class LinearAxis:
-    """An axis in equal steps, of at least `least_step`, that covers some values and lies from `start` to `end`."""
+def _between(low: float, high: float) -> Position:
+    return lambda value: (value - low) / (high - low)
 
-    def __init__(
-        self, values: Iterable[float], start: float, end: float, *, least_step: float = LEAST_STEP
-    ) -> None:
-        covered = list(values)
-        numbers = even_numbers(min(covered), max(covered), least_step)
-        self._low, self._high = numbers[0], numbers[-1]
-        self._start, self._end = start, end
-        decimals = max(len(f"{number:g}".partition(".")[2]) for number in numbers)
-        self.ticks = [Tick(f"{number:.{decimals}f}", self.at(number)) for number in numbers]
 
-    def at(self, value: float) -> float:
-        """Return the position of a value."""
-        part = (value - self._low) / (self._high - self._low)
-        return round(self._start + part * (self._end - self._start), 1)
+def _apart(numbers: Sequence[float], at: Position, least_gap: float) -> Sequence[float]:
+    """Return the numbers, or those at decades or at every second decade and so on, which have room."""
+    decades = [number for number in numbers if math.isclose(number, 10.0 ** round(math.log10(number)))]
+    for shown in (numbers, *(decades[::step] for step in range(1, len(decades)))):
+        if len(shown) > 1 and all(at(after) - at(before) >= least_gap for before, after in pairwise(shown)):
+            return shown
+    return [numbers[0], numbers[-1]]
 
 
 def even_numbers(low: float, high: float, least_step: float = LEAST_STEP) -> list[float]:

@@ -20,7 +20,7 @@ COVERED = (
     "evaluator/mechanisms/*.py",
     "starter_kit/conformance/*.py",
     "starter_kit/dp/*.py",
-    "starter_kit/engines/local.py",
+    "starter_kit/federation/local_engine.py",
     "starter_kit/federation/*.py",
     "starter_kit/learning/local_training.py",
     "starter_kit/learning/pacing.py",

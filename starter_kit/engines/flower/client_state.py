@@ -6,8 +6,8 @@ from typing import Protocol
 from flwr.app import Array, ArrayRecord, Context
 
 from starter_kit.engines.flower.messages import BYTES
-from starter_kit.engines.state_bytes import pack_state, unpack_state
 from starter_kit.federation.client_state import Kept
+from starter_kit.federation.state_bytes import pack_state, unpack_state
 
 TENSORS = "tensors"
 

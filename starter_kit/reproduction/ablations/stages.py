@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from evaluator.progress import ignore_progress
-from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.client_state import Kept
+from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.rounds import Aggregation, Channel, ClientUpdate, Message, Reply, Request, Server
 from starter_kit.reproduction.ablations.rows import Stage
 from starter_kit.runs.setup import RunSetup

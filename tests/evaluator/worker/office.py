@@ -24,8 +24,8 @@ from evaluator.messages.jobs import (
     EvaluationJob,
     Progress,
     Step,
-    StepReport,
     TrackRules,
+    WorkerReport,
 )
 from evaluator.messages.signed import SignedMessage, is_signed_with
 from evaluator.worker.broker import broker_settings
@@ -49,7 +49,7 @@ class Office:
     servers: list[ArtifactServer] = field(default_factory=list)
     workers: list[Forked] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
-    reports: list[StepReport] = field(default_factory=list)
+    reports: list[WorkerReport] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.app = Celery("office")
@@ -123,12 +123,12 @@ class Office:
         end = time.monotonic() + seconds
         self.receive(lambda: time.monotonic() > end)
 
-    def report_on(self, step: Step, artifacts: list[ArtifactRef], rules: TrackRules = RULES) -> StepReport:
+    def report_on(self, step: Step, artifacts: list[ArtifactRef], rules: TrackRules = RULES) -> WorkerReport:
         job = self.send(step, artifacts, rules)
         self.receive(lambda: bool(self.reports_on(job)))
         return self.reports[-1]
 
-    def reports_on(self, job: EvaluationJob) -> list[StepReport]:
+    def reports_on(self, job: EvaluationJob) -> list[WorkerReport]:
         return [report for report in self.reports if report.evaluation == job.evaluation]
 
     def progress_of(self, job: EvaluationJob) -> list[Progress]:
@@ -146,7 +146,7 @@ class Office:
         signed = SignedMessage.model_validate(message)
         assert is_signed_with(SECRET, signed)
         if task == REPORT_TASK:
-            self.reports.append(StepReport.model_validate_json(signed.content))
+            self.reports.append(WorkerReport.model_validate_json(signed.content))
         else:
             assert task == PROGRESS_TASK
             self.progress.append(Progress.model_validate_json(signed.content))

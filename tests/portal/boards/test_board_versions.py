@@ -17,9 +17,10 @@ from portal.audit.versions import boards_versions
 from portal.challenge.definitions import Definition, save_tracks
 from portal.challenge.models import Phase
 from portal.evaluation import models
-from portal.evaluation.intake.outcomes import requeue, score
-from portal.evaluation.intake.parts import reveal
+from portal.evaluation.intake.consequences import scored
+from portal.evaluation.intake.outcomes import carry_out, requeue
 from portal.evaluation.models import EvaluationState
+from portal.evaluation.test_sets.parts import reveal
 from portal.organizers.phase_changes import preview_phase, save_phase
 from portal.organizers.track_changes import change_track, changes_between, preview
 from portal.reviews.checklist import CHECKLIST
@@ -92,12 +93,10 @@ WRITERS = {
     "challenge/definitions.py:_save_track",
     "evaluation/queue/breaker.py:_name_sick",  # of workers and queues, which no board shows
     "evaluation/queue/breaker.py:_pause",
-    "evaluation/queue/breaker.py:note_health",
+    "evaluation/queue/breaker.py:_note_health",
     "evaluation/queue/breaker.py:resume",
     "evaluation/examining/requests.py:conclude",
-    "evaluation/examining/leakage.py:accept",
-    "evaluation/intake/parts.py:reveal",
-    "evaluation/intake/intake.py:_save_results",  # of a run that isn't scored yet, or what no board shows
+    "evaluation/test_sets/parts.py:reveal",
     "proofs/drawing.py:_draw",  # of the pages of proofs, which no board shows
     "proofs/drawing.py:_fail",
     "proofs/pages.py:draw_again",
@@ -105,6 +104,7 @@ WRITERS = {
     "reviews/services.py:_decide",
     "reviews/services.py:_take_back",
     "submissions/proof_consent.py:publish_or_not",
+    "submissions/states.py:update_results",
     "submissions/services.py:_change",
     "submissions/services.py:disqualify",
     "proofs/pdf_pages.py:_webp",  # of a picture, not of a row
@@ -156,7 +156,8 @@ def score_another(run):
         make_submission(track=run.submission.track, state="submitted"), state="running", budget=4.0
     )
     evaluation = other.evaluations.create(attempt=1, step="scoring", state=EvaluationState.RUNNING)
-    score(evaluation, other, RunResults(**{**SCORES, "epsilon": 1.0}), timezone.now())
+    now = timezone.now()
+    carry_out(scored(RunResults(**{**SCORES, "epsilon": 1.0}), now), evaluation, other, now)
 
 
 def reveal_private_scores(run):

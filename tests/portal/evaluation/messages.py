@@ -20,13 +20,13 @@ from evaluator.messages.jobs import (
     ScoringResult,
     SplitIdentity,
     Step,
-    StepReport,
     TrackRules,
     ValidationResult,
+    WorkerReport,
 )
 from evaluator.messages.leakage import Leakage, LeakageResult
 from evaluator.messages.signed import sign
-from portal.evaluation.intake.step_secrets import step_secret
+from portal.evaluation.queue.step_secrets import step_secret
 from portal.submissions.models import RunToken
 from tests.portal.factories import make_artifact, make_key, make_token, numbers
 
@@ -184,7 +184,7 @@ def make_report(evaluation, step, outcome=Outcome.PASSED, **fields):
     }
     if outcome is Outcome.PASSED and "result" not in fields:
         fields["result"] = make_result(evaluation, step)
-    return StepReport(**{**defaults, **fields})
+    return WorkerReport(**{**defaults, **fields})
 
 
 def make_progress(evaluation, **fields):

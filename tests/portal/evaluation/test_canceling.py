@@ -6,7 +6,7 @@ from django.utils import timezone
 from evaluator.errors import ProblemError
 from evaluator.messages.jobs import Step
 from evaluator.messages.results import RunResults
-from portal.evaluation.intake import intake
+from portal.evaluation.intake.receiving import receive_progress, receive_report
 from portal.evaluation.models import Evaluation, EvaluationState
 from portal.evaluation.services import cancel, evaluate_again, may_cancel
 from portal.submissions import services
@@ -66,7 +66,7 @@ def test_no_team_cancels_without_end(submission):
 
 
 def test_what_a_worker_has_begun_is_not_canceled(submission):
-    intake.receive_progress(make_progress(Evaluation.objects.get()))
+    receive_progress(make_progress(Evaluation.objects.get()))
     assert not may_cancel(submission)
     with pytest.raises(ProblemError, match="E_SUBMISSION_STATE"):
         cancel(submission, actor=submission.created_by)
@@ -76,7 +76,7 @@ def test_what_a_worker_has_begun_is_not_canceled(submission):
 def test_a_report_that_comes_after_all_is_dropped(submission):
     report = make_report(Evaluation.objects.get(), Step.VALIDATE)
     cancel(submission, actor=submission.created_by)
-    intake.receive_report(report)
+    receive_report(report)
     assert {run.state for run in submission.runs.all()} == {RunState.DRAFT}
     assert Evaluation.objects.get().state == EvaluationState.CANCELED
 

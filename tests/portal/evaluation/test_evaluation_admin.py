@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from evaluator.messages.jobs import EVALUATOR_QUEUE, Outcome, Step
 from portal.audit.models import AuditEntry
-from portal.evaluation.intake import intake
+from portal.evaluation.intake.receiving import receive_report
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, Worker
 from portal.evaluation.queue import dispatch
 from portal.submissions.models import Run, RunState
@@ -25,10 +25,8 @@ QUEUES = "/admin/evaluation/stepqueue/"
 @pytest.fixture
 def rejected():
     evaluation = dispatch.start(make_run(state=RunState.QUEUED))
-    intake.receive_report(
-        make_report(evaluation, Step.VALIDATE, Outcome.REJECTED, operator_trace="Traceback: disk")
-    )
-    intake.receive_report(make_report(evaluation, Step.COMMUNICATION))
+    receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED, operator_trace="Traceback: disk"))
+    receive_report(make_report(evaluation, Step.COMMUNICATION))
     return evaluation
 
 
@@ -42,11 +40,11 @@ def scored(django_capture_on_commit_callbacks):
     submission = make_submission(state="submitted")
     evaluation = dispatch.start(make_run(submission, state=RunState.QUEUED))
     for step in (Step.VALIDATE, Step.COMMUNICATION):
-        intake.receive_report(make_report(evaluation, step))
+        receive_report(make_report(evaluation, step))
     groups = make_group(group=GROUP, questions=61_234), make_group(group=RARE, questions=199)
     detail = make_detail(*groups, pages_without_image=7)
     with django_capture_on_commit_callbacks(execute=True):
-        intake.receive_report(make_report(evaluation, Step.SCORING, detail=detail))
+        receive_report(make_report(evaluation, Step.SCORING, detail=detail))
     return evaluation
 
 
@@ -156,7 +154,7 @@ class TestFailedRuns:
             evaluation = dispatch.start(make_run(state=RunState.QUEUED))
             for _ in range(4):
                 active = Evaluation.objects.get(run=evaluation.run, state=EvaluationState.QUEUED)
-                intake.receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED))
+                receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED))
         long_ago = timezone.now() - timedelta(days=3)
         old, _, rejected = Run.objects.order_by("pk")
         old.evaluations.update(finished_at=long_ago)
@@ -199,7 +197,7 @@ class TestFailedRuns:
         )
         for _ in range(4):
             active = Evaluation.objects.get(run=run, state=EvaluationState.QUEUED)
-            intake.receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED))
+            receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED))
         run = Run.objects.get(pk=run.pk)
         assert (run.state, run.submission.refunded_at) == (RunState.FAILED, refunded_at)
         assert (

@@ -190,7 +190,8 @@ class TestTrackPage:
         rejected = add_run(private_track, "Rejected", budget=1.0, epsilon=0.9)
         review(rejected, Decision.REJECTED, "no composition")
         boards_changed(private_track.pk)
-        # And the reasons of rejections, and for the plot the first of two boards, its best baseline and the best without privacy.
+        # And the reasons of rejections; for the plot, the first of two boards, its best baseline and the best without
+        # privacy.
         with django_assert_num_queries(10 + 1 + 4):
             assert "proof rejected" in client.get("/leaderboard/privacy/?epsilon=1").text
 

@@ -19,8 +19,8 @@ from portal.boards.boards import boards_of, stored_boards
 from portal.challenge.models import Anonymity, Track
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, RANKINGS
 from portal.evaluation import models
-from portal.evaluation.intake.parts import reveal
 from portal.evaluation.notifications import notify_team
+from portal.evaluation.test_sets.parts import reveal
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.publication import give_name, publish
 from tests.portal.factories import (

@@ -1,6 +1,7 @@
 """Sharded checkpoints in a draft's page, in a real browser: joined there, and uploaded as one file."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from playwright.sync_api import expect
 from evaluator.checkpoints.sharding import join, joined_sha256
 from evaluator.errors.codes import EXPLANATIONS, ErrorCode
 from portal.submissions.models import Artifact
+from portal.submissions.templatetags.error_texts import FOUND_BY_BROWSER
 from portal.uploads.models import Upload
 from portal.uploads.stores import current_store
 from tests.evaluator.checkpoints.sharded import save_shards, split, write_index
@@ -242,17 +244,30 @@ def test_the_choice_is_reached_by_keyboard_and_named(open_page, index):
     ).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        ErrorCode.CHECKPOINT_INDEX,
-        ErrorCode.CHECKPOINT_SHARD,
-        ErrorCode.CHECKPOINT_FORMAT,
-        ErrorCode.CHECKPOINT_HEADER,
-        ErrorCode.CHECKPOINT_OFFSETS,
-    ],
-)
-def test_the_browser_says_what_the_table_of_codes_says(code):
-    script = Path(finders.find("submissions/joined.js") or "").read_text()
-    assert f'"{code}"' in script
-    assert EXPLANATIONS[code].meaning in script
+def scripts():
+    return [path.read_text() for path in Path(finders.find("submissions/draft.js") or "").parent.glob("*.js")]
+
+
+def test_the_browser_has_the_texts_of_all_codes_that_it_finds():
+    found = {
+        code
+        for script in scripts()
+        for code in re.findall(r'problem\("(E_\w+)"|rejection\("(E_\w+)"', script)
+    }
+    stored = re.findall(r'\d: "(E_\w+)"', "".join(scripts()))
+    assert {*filter(None, (code for pair in found for code in pair)), *stored} == set(FOUND_BY_BROWSER)
+
+
+def test_no_script_repeats_a_text_of_the_table_of_codes():
+    for text in EXPLANATIONS.values():
+        assert not [script for script in scripts() if text.meaning in script or text.next_step in script]
+
+
+def test_a_rejected_choice_says_what_the_table_of_codes_says(open_page, index):
+    page = open_page()
+    index.write_text("{")
+    choose(page, "checkpoint", all_files(index))
+    text = EXPLANATIONS[ErrorCode.CHECKPOINT_INDEX]
+    alert = draft_file(page, "checkpoint").get_by_role("alert")
+    expect(alert).to_contain_text(text.meaning)
+    expect(alert).to_contain_text(text.next_step)

@@ -1,8 +1,8 @@
 import pytest
 
 from evaluator.errors import ProblemError
-from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.client_state import AtNode, Kept
+from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import Participant, Request
 from starter_kit.learning.local_training import LocalTraining

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.client_state import Kept
+from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.rounds import TRAIN, Participant, Reply, Request, Round, Server
 from starter_kit.federation.secure_aggregation import SHARES, UNMASK, SecureAggregation, overhead_bytes
 from starter_kit.learning.local_training import LocalTraining

@@ -35,7 +35,6 @@ class Steps:
         lora: LoRA | None = None,
         device: str = "cpu",
         settings: Compute | None = None,
-        devices: Sequence[torch.device] = (),
         **compute: object,
     ) -> None:
         vt5, tokenizer = open_reference(base)
@@ -51,7 +50,6 @@ class Steps:
             max_input_tokens=64,
             on_page=lambda done, total: None,
             compute=settings,
-            devices=devices,
         )
 
     @property

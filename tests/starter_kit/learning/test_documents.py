@@ -56,25 +56,6 @@ def test_each_group_has_the_loss_that_it_has_as_a_batch_of_its_own(base: Path, d
     assert len({round(loss, 3) for loss in expected}) == 3
 
 
-def test_another_model_reads_the_same_texts_and_features_in_batches_of_its_own(
-    base: Path, data: Path
-) -> None:
-    examples = documents(base, data)
-    examples.prepare([0, 5])
-    replica = examples._model.copied_to(torch.device("cpu"))
-    view = examples.for_model(replica)
-    assert view._texts is examples._texts
-    assert view._features is examples._features
-    assert view._prepared == {}
-    assert view._reader is not examples._reader
-    assert examples._prepared.keys() == {(0, 5)}
-    expected = examples.loss([0, 5]).item()
-    assert view.loss([0, 5]).item() == expected
-    replica.tensors.write(replica.start * 0.5)
-    assert view.loss([0, 5]).item() != expected
-    assert examples.loss([0, 5]).item() == expected
-
-
 def test_a_batch_that_was_prepared_is_read_once_and_in_another_thread(base: Path, data: Path) -> None:
     examples = documents(base, data)
     expected = examples.loss([0, 5, 8])

@@ -16,8 +16,8 @@ from evaluator.messages.jobs import AccountingResult, CheckStatus, PrivacyRules,
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.epsilon import releases
 from starter_kit.dp.gaussian_sum import GaussianSum
-from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.client_state import ClientState, Kept
+from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.rounds import Client, ClientTask, ClientUpdate, Reply, Request, Server
 from starter_kit.learning.local_training import Learner, LocalTraining, State, Trained
 from starter_kit.learning.tensors import TrainableTensors

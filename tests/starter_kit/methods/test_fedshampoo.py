@@ -13,8 +13,8 @@ from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ProblemError
 from evaluator.messages.jobs import ArtifactKind, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step
-from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.client_state import ClientState, Kept
+from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.rounds import Client, Engine, Server
 from starter_kit.learning.local_training import Learner, LocalTraining, ShampooSettings
 from starter_kit.learning.tensors import TrainableTensors

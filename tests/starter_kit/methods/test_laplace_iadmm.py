@@ -14,7 +14,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.events import AdmmLaplace, Laplace
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from starter_kit.dp.laplace_release import LaplaceRelease
-from starter_kit.engines.local import LocalEngine
+from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.rounds import Client, ClientTask, Engine, Reply, Request, Server
 from starter_kit.learning.local_training import State
 from starter_kit.methods.laplace_iadmm import LaplaceIADMM, Settings

@@ -1,4 +1,4 @@
-"""The kit's plug-ins compute what their texts say."""
+"""The kit's plug-ins and the examples compute what their texts say."""
 
 import copy
 from itertools import pairwise
@@ -12,14 +12,15 @@ from torch.nn import Parameter
 from evaluator.records.server_steps import AdamStep, MomentumStep
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.learning.local_training import LocalTraining, make_optimizer
-from starter_kit.plugins.codecs import int8, powersgd, seeds, sign, topk
+from starter_kit.plugins.codecs import int8, topk
 from starter_kit.plugins.hooks import fedprox
-from starter_kit.plugins.local_optimizers import lion
 from starter_kit.plugins.server_optimizers import fedadam, fedavgm
 from starter_kit.randomness import Stream
 from starter_kit.scaffolding.toy import Toy
 from starter_kit.settings.configuration import load_settings
+from tests.starter_kit.plugins.examples import example, example_file
 
+powersgd, seeds, sign, lion = map(example_file, ("powersgd", "seeds", "sign", "lion"))
 GENERATOR = torch.Generator().manual_seed(5)
 VECTOR = torch.randn(1000, generator=GENERATOR)
 STREAM = Stream(3)
@@ -221,9 +222,9 @@ def test_a_run_with_error_feedback_sends_what_its_messages_take_and_learns() -> 
     assert copy.deepcopy(without).codec == without.codec
 
 
-@pytest.mark.parametrize("codec", ["{type: powersgd, rank: 1}", "{type: seeds, directions: 512}"])
+@pytest.mark.parametrize("codec", ["{type: powersgd.py, rank: 1}", "{type: seeds.py, directions: 512}"])
 def test_a_codec_with_a_method_that_sends_more_beside_its_updates_learns(codec: str) -> None:
     toy = Toy()
     changes = [f"codec={codec}", "local.learning_rate=0.02"]
-    *_, last = toy.run_settings(load_settings("plugins/scaffold", changes), 40)
+    *_, last = toy.run_settings(load_settings(example("scaffold"), changes), 40)
     assert toy.distance(last.weights) < 0.3 * toy.distance(toy.weights)

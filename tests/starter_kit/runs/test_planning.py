@@ -27,6 +27,7 @@ from starter_kit.runs.forecast import (
 from starter_kit.runs.planning import as_values, forecast
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.configuration import load_settings
+from tests.starter_kit.plugins.examples import example
 from tests.starter_kit.training_runs import trained
 
 BUDGETS = (1, 4, 8)
@@ -80,8 +81,8 @@ def changed(found: Forecast, *, budgets: tuple[int, ...] = BUDGETS) -> list[str]
         ("fedavg", [ONE_STEP]),
         ("lora-nf4", [ONE_STEP]),
         # The first download is free, and messages go beside the model.
-        ("plugins/sign", [ONE_STEP]),
-        ("plugins/scaffold", [ONE_STEP]),
+        (example("sign"), [ONE_STEP]),
+        (example("scaffold"), [ONE_STEP]),
         ("fl-provider-dp", [ONE_STEP]),
         ("laplace-fedavg", []),
     ],
@@ -93,7 +94,7 @@ def test_bytes_and_epsilon_are_those_of_the_run(
     run = trained(config, base, data, tmp_path / "run", changes)
     summary = read_summary(tmp_path / "run" / SUMMARY)
     assert found.traffic.expected_bytes == summary.bytes_total
-    assert found.trained * (2 if config == "plugins/scaffold" else 1) == summary.parameters_sent
+    assert found.trained * (2 if config.endswith("scaffold.yaml") else 1) == summary.parameters_sent
     if summary.epsilon is None:
         assert found.privacy is None
     else:
@@ -123,7 +124,7 @@ def test_a_plan_counts_kept_models_and_what_clients_keep(base: Path, data: Path)
     kept = planned("fedavg", base, data, ["checkpoints.every=1"])
     assert kept.disk.run_bytes - plain.disk.run_bytes == 2 * 4 * plain.parameters
     assert plain.memory.states_bytes == 0
-    for config in ("plugins/topk", "plugins/scaffold"):
+    for config in ("plugins/topk", example("scaffold")):
         one, two = (
             planned(config, base, data, [f"clients_per_round={clients}", "checkpoints.local_steps=0"])
             for clients in (1, 2)

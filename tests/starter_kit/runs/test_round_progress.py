@@ -11,6 +11,7 @@ from starter_kit.learning.local_training import LocalStep
 from starter_kit.reporting.metrics import RoundMetrics
 from starter_kit.runs.progress import Watcher
 from tests.starter_kit.cut_off import CutError, CutOff
+from tests.starter_kit.plugins.examples import FOLDER, example
 from tests.starter_kit.training_runs import trained
 
 SMALL = ["trainable=['*.layer_norm.weight']", "rounds=2", "clients_per_round=2", "max_input_tokens=32"]
@@ -51,7 +52,7 @@ def steps_after_resuming(
         ["dropout=true", "local.schedule=cosine", "local.warmup_steps=2"],
         ["local.optimizer=shampoo", "local.shampoo.statistics_every=1", "local.shampoo.roots_every=3"],
         ["local.optimizer=sgd", "local.momentum=0.9", "local.hook={type: fedprox, mu: 1.0}"],
-        ["local.optimizer=lion"],
+        [f"local.optimizer={FOLDER / 'lion.py'}"],
     ],
     ids=["adamw", "shampoo", "sgd", "lion"],
 )
@@ -74,7 +75,7 @@ def test_the_second_time_it_was_interrupted_as_well(base: Path, data: Path, tmp_
     assert after.seen == [5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("config", ["plugins/topk", "plugins/scaffold"])
+@pytest.mark.parametrize("config", ["plugins/topk", example("scaffold")])
 def test_a_client_that_had_finished_does_not_train_again(
     base: Path, data: Path, tmp_path: Path, config: str
 ) -> None:

@@ -137,7 +137,7 @@ def test_a_file_is_named_where_it_is_wrong_and_the_command_line_where_that_is(tm
         ("frozen=[3]", "list of texts", "3"),
         ("local=3", "group of epochs, max_steps", "3"),
         ("device=gpu", "cpu or cuda", '"gpu"'),
-        ("local.optimizer=adam", "one of adamw, sgd, shampoo, lion; a Python file", "adam"),
+        ("local.optimizer=adam", "one of adamw, sgd, shampoo; a Python file", "adam"),
     ],
 )
 def test_the_expected_type_is_described_and_nothing_is_converted(

@@ -27,6 +27,9 @@ EASY = PretrainingSettings(seed=1, batch_size=32, kinds=1, pairs_per_card=1, nam
 # Of plain questions on public cards that the shipped weights answer; an untrained model answers none.
 LEAST_ACCURACY = 0.7
 
+# Random numbers of one seed differ by up to 4e-8 between processors; pre-training changes each tensor by 0.13 or more.
+MAX_ROUNDING = 1e-5
+
 
 def test_the_shipped_files_are_the_ones_that_were_made() -> None:
     assert digests() == read_origin().sha256
@@ -54,7 +57,8 @@ def test_what_pretraining_does_not_change_is_shipped_as_the_code_makes_it(tmp_pa
     kept = {name for name in begun.state_dict() if name.startswith("visual_embedding.image_model.")}
     assert kept
     for name, tensor in begun.state_dict().items():
-        assert torch.equal(tensor, shipped.state_dict()[name]) == (name in kept), name
+        is_kept = torch.allclose(tensor, shipped.state_dict()[name], rtol=0, atol=MAX_ROUNDING)
+        assert is_kept == (name in kept), name
 
 
 def test_a_copy_is_a_whole_reference_folder(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from portal.evaluation.display import results
 from portal.evaluation.display.changed_tensors import ChangedTensors
 from portal.evaluation.examining.levels import MEANINGS
 from portal.evaluation.examining.trust import in_order
-from portal.evaluation.intake.trainings import EVENTS
+from portal.evaluation.intake.accounting import EVENTS
 from portal.evaluation.models import (
     ACTIVE_STATES,
     Evaluation,

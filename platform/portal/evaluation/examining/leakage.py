@@ -3,16 +3,13 @@
 Runs that have a rank are measured, with the leakage set that their track names at that time.
 """
 
-from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 
 from evaluator.messages.jobs import Step
-from evaluator.messages.leakage import LeakageResult
 from evaluator.messages.results import RunResults
 from portal.accounts.models import User
-from portal.audit.versions import boards_changed
 from portal.evaluation import clock
 from portal.evaluation.display.results import shortfall
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
@@ -34,14 +31,6 @@ def qualifies(run: Run, results: RunResults) -> bool:
 def begin(run: Run, **fields: Any) -> Evaluation:
     """Queue the measurement of a scored run, with `fields` of its row. The caller holds the run's lock."""
     return dispatch.start(run, Step.LEAKAGE, **fields)
-
-
-def accept(evaluation: Evaluation, run: Run, result: LeakageResult, now: datetime) -> None:
-    """Store what was measured. The caller holds the locks of the evaluation and of its run."""
-    move_evaluation(evaluation, EvaluationState.PASSED, finished_at=now)
-    run.results = run.results.including(result)
-    run.save(update_fields=["results"])
-    boards_changed(run.submission.track_id)
 
 
 def cancel(run: Run, *, actor: User | None = None) -> None:

@@ -9,27 +9,26 @@ from typing import Final, Literal
 
 from evaluator.messages.jobs import (
     AccountingResult,
-    ArtifactKind,
     CommunicationResult,
     ScoringDetail,
     ScoringResult,
-    StepReport,
     TrackRules,
     ValidationResult,
+    WorkerReport,
 )
 from evaluator.messages.leakage import LeakageResult
+from portal.evaluation.intake.facts import Facts
 from portal.evaluation.models import TestSet
-from portal.submissions.models import Run
 
 PARTS: Final[tuple[Literal["public"], Literal["private"]]] = ("public", "private")
 
 
-def faults(run: Run, report: StepReport) -> list[str]:
+def faults(report: WorkerReport, facts: Facts) -> list[str]:
     """Return what of a passed step's result can't be true of the run, in sentences for the organizers."""
-    rules = TrackRules.model_validate(run.rules)
+    rules, checkpoint = facts.rules, facts.checkpoint_sha256
     match report.result:
         case ValidationResult() as result:
-            return [*_of_validation(result), *_of_checkpoint(run, result.sha256)]
+            return [*_of_validation(result), *_of_checkpoint(checkpoint, result.sha256)]
         case CommunicationResult() as result:
             return list(_of_communication(result, rules))
         case AccountingResult() as result:
@@ -37,12 +36,12 @@ def faults(run: Run, report: StepReport) -> list[str]:
         case ScoringResult() as result:
             return [
                 *_of_scores(result),
-                *_of_checkpoint(run, result.checkpoint_sha256),
-                *_of_test_set(rules.test_set, result),
+                *_of_checkpoint(checkpoint, result.checkpoint_sha256),
+                *_of_test_set(facts.test_set, result),
                 *_of_parts(result, report.scoring_detail),
             ]
         case LeakageResult() as result:
-            return list(_of_checkpoint(run, result.checkpoint_sha256))
+            return list(_of_checkpoint(checkpoint, result.checkpoint_sha256))
         case _:
             return []
 
@@ -54,12 +53,11 @@ def _of_validation(result: ValidationResult) -> Iterator[str]:
         yield f"{len(result.changed)} of {result.tensors} tensors changed"
 
 
-def _of_checkpoint(run: Run, sha256: str) -> Iterator[str]:
-    checkpoint = run.artifacts.filter(kind=ArtifactKind.CHECKPOINT).select_related("upload").first()
-    if checkpoint is None:
+def _of_checkpoint(expected: str | None, found: str) -> Iterator[str]:
+    if expected is None:
         yield "the run has no checkpoint"
-    elif checkpoint.upload.sha256 != sha256:
-        yield f"the worker read a checkpoint of SHA-256 {sha256}, the run's is {checkpoint.upload.sha256}"
+    elif expected != found:
+        yield f"the worker read a checkpoint of SHA-256 {found}, the run's is {expected}"
 
 
 def _of_communication(result: CommunicationResult, rules: TrackRules) -> Iterator[str]:
@@ -95,25 +93,21 @@ def _of_scores(result: ScoringResult) -> Iterator[str]:
         yield f"{result.questions} questions"
 
 
-def _of_test_set(name: str, result: ScoringResult) -> Iterator[str]:
-    sha256, split = result.test_set_sha256, result.split
-    found = {
-        "sha256": sha256,
-        "split_sha256": split.sha256 if split else "",
-        "private_fraction": split and split.private_fraction,
-    }
-    test_set, _ = TestSet.objects.get_or_create(name=name, defaults=found)
-    since = f"since {test_set.first_scored_at:%Y-%m-%d} runs are scored on"
-    if test_set.sha256 != sha256:
+def _of_test_set(known: TestSet | None, result: ScoringResult) -> Iterator[str]:
+    if known is None:
+        return
+    split_sha256 = result.split.sha256 if result.split else ""
+    since = f"since {known.first_scored_at:%Y-%m-%d} runs are scored on"
+    if known.sha256 != result.test_set_sha256:
         yield (
-            f"scored on a test set {name} of SHA-256 {sha256}; {since} {test_set.sha256}. Give a changed test set a "
-            "new name, or delete the entry in the administration to accept it."
+            f"scored on a test set {known} of SHA-256 {result.test_set_sha256}; {since} {known.sha256}. Give a changed "
+            "test set a new name, or delete the entry in the administration to accept it."
         )
-    if test_set.split_sha256 != found["split_sha256"]:
+    if known.split_sha256 != split_sha256:
         yield (
-            f"the split of the test set {name} is {found['split_sha256'] or 'none'}; {since} "
-            f"{test_set.split_sha256 or 'the whole of it'}. Give the worker the others' split.json. Scores on two "
-            "splits can't be compared: a test set with another one takes a new name."
+            f"the split of the test set {known} is {split_sha256 or 'none'}; {since} "
+            f"{known.split_sha256 or 'the whole of it'}. Give the worker the others' split.json. Scores on two splits "
+            "can't be compared: a test set with another one takes a new name."
         )
 
 

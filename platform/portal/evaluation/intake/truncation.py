@@ -14,8 +14,8 @@ from evaluator.messages.jobs import (
     ScoringDetail,
     ScoringResult,
     StepDetail,
-    StepReport,
     ValidationResult,
+    WorkerReport,
 )
 from evaluator.messages.leakage import LeakageDetail, LeakageResult
 
@@ -33,7 +33,7 @@ MAX_TRACE_CHARACTERS = 20_000
 Texts = TypeVar("Texts", Problem, Check)
 
 
-def truncate_for_storage(report: StepReport) -> StepReport:
+def truncate_for_storage(report: WorkerReport) -> WorkerReport:
     """Return the report with every list and text cut to what the database stores."""
     changes: dict[str, Any] = {
         "problems": [_shortened(problem, "code") for problem in report.problems[:MAX_PROBLEMS]],
@@ -52,7 +52,7 @@ def truncate_for_storage(report: StepReport) -> StepReport:
     return report.model_copy(update=changes)
 
 
-def _truncated_detail(report: StepReport) -> StepDetail | None:
+def _truncated_detail(report: WorkerReport) -> StepDetail | None:
     """Return the detail of a score or of a leakage, cut; no other report has any."""
     if report.outcome is not Outcome.PASSED:
         return None

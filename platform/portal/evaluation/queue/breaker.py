@@ -13,7 +13,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from evaluator.messages.jobs import Outcome, Step
+from evaluator.errors import shorten
+from evaluator.messages.jobs import Outcome, Step, WorkerReport
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.evaluation import notifications
@@ -36,11 +37,21 @@ def note_sign_of_life(step: Step, worker: str, now: datetime) -> None:
         Worker.objects.bulk_create([Worker(queue_id=name, name=worker, seen_at=now)], ignore_conflicts=True)
 
 
-def note_health(evaluation: Evaluation, step: Step, worker: str) -> None:
-    """Store that a step ended without a platform fault: the worker is well, and a probe ends an outage.
+def note_end(evaluation: Evaluation, report: WorkerReport, now: datetime, *, is_fault: bool) -> bool:
+    """Store what the end of a step, whose report is stored, says of its worker and queue.
 
-    `evaluation` is as it was when the step ended.
+    Return whether a fault is excused: whether it doesn't count against its run. `evaluation` is as it was when the step
+    ended.
     """
+    worker = shorten(report.provenance.worker)
+    note_sign_of_life(report.step, worker, now)
+    if report.outcome is not Outcome.FAILED:
+        _note_health(evaluation, report.step, worker)
+    return is_fault and _excuses_fault(report.step, worker, report.operator_trace, now)
+
+
+def _note_health(evaluation: Evaluation, step: Step, worker: str) -> None:
+    """Store that a step ended without a platform fault: the worker is well, and a probe ends an outage."""
     name = places.QUEUES[step]
     Worker.objects.filter(queue=name, name=worker, sick_at__isnull=False).update(sick_at=None, reason="")
     if evaluation.sent_at is None:
@@ -62,8 +73,8 @@ def resume(queue: StepQueue, actor: User | None = None) -> bool:
     return True
 
 
-def excuses_fault(step: Step, worker: str, trace: str, now: datetime) -> bool:
-    """Return whether a fault doesn't count against its run, and pause the queue if need be. Its report is stored."""
+def _excuses_fault(step: Step, worker: str, trace: str, now: datetime) -> bool:
+    """Return whether a fault doesn't count against its run, and pause the queue if need be."""
     name = places.QUEUES[step]
     queue, _ = StepQueue.objects.get_or_create(pk=name)
     if queue.paused_at is not None:
@@ -71,7 +82,8 @@ def excuses_fault(step: Step, worker: str, trace: str, now: datetime) -> bool:
         return True
     workers = Worker.objects.filter(queue=name)
     working = workers.filter(seen_at__gt=now - ALIVE, sick_at=None).values_list("name", flat=True)
-    match diagnose(_endings(name, now), working, _teams(name)):
+    endings, teams = _endings(name, now), _teams(name)
+    match diagnose(endings, working, teams):
         case Outage():
             _pause(queue, trace, now)
             return True

@@ -29,9 +29,9 @@ from evaluator.messages.jobs import (
 )
 from portal.celery import app
 from portal.evaluation import clock
-from portal.evaluation.intake.step_secrets import sample_key, step_secret
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepQueue, Worker
 from portal.evaluation.queue import places
+from portal.evaluation.queue.step_secrets import sample_key, step_secret
 from portal.evaluation.states import move_evaluation
 from portal.submissions.models import Run
 from portal.uploads.stores import current_store

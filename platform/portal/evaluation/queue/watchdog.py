@@ -23,7 +23,8 @@ from evaluator.messages.jobs import Outcome
 from portal.celery import EXAMINATIONS_QUEUE, app
 from portal.evaluation import clock, notifications
 from portal.evaluation.examining import requests
-from portal.evaluation.intake import outcomes
+from portal.evaluation.intake.consequences import after_loss, is_last_loss
+from portal.evaluation.intake.outcomes import carry_out
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Watch, Worker
 from portal.evaluation.queue import dispatch, places
 from portal.submissions.models import Run
@@ -88,7 +89,7 @@ def _end_lost(evaluation_id: UUID, now: datetime, since: datetime) -> None:
     logger.warning(
         "Lost %s in %s: worker %s sends no sign of life.", evaluation, evaluation.step, evaluation.worker
     )
-    code = ErrorCode.WORKERS_LOST if outcomes.is_last_loss(evaluation) else ErrorCode.WORKER_LOST
+    code = ErrorCode.WORKERS_LOST if is_last_loss(evaluation) else ErrorCode.WORKER_LOST
     lost = ProblemError.of(code, where=f"step {evaluation.step}")
     StepReport.objects.create(
         evaluation=evaluation,
@@ -97,7 +98,7 @@ def _end_lost(evaluation_id: UUID, now: datetime, since: datetime) -> None:
         problems=[problem.model_dump(mode="json") for problem in lost.problems],
         received_at=now,
     )
-    outcomes.lose(evaluation, run, now)
+    carry_out(after_loss(evaluation, now), evaluation, run, now)
 
 
 def _recall_lost_messages(queue: str, now: datetime) -> None:

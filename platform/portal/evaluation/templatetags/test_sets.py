@@ -6,7 +6,7 @@ from django import template
 from django.utils import timezone
 
 from portal.challenge.models import Track
-from portal.evaluation.intake.parts import earliest_reveal, scored_test_set, tracks_on
+from portal.evaluation.test_sets.parts import earliest_reveal, scored_test_set, tracks_on
 
 register = template.Library()
 

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.test import Client
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
@@ -18,17 +18,18 @@ from evaluator.messages.examinations import (
     RerunFindings,
     Scores,
 )
-from evaluator.messages.jobs import ArtifactKind, TrustLevel
+from evaluator.messages.jobs import ArtifactKind, Step, TrustLevel
 from portal.audit.models import AuditEntry
 from portal.boards.published import as_csv
 from portal.evaluation import clock
 from portal.evaluation.examining.files import fetched
 from portal.evaluation.examining.requests import conclude
 from portal.evaluation.examining.trust import Trust, earned
-from portal.evaluation.intake import outcomes
+from portal.evaluation.intake.receiving import receive_report
 from portal.evaluation.models import Evaluation, Examination, ExaminationState
 from portal.submissions.models import RunState
 from portal.submissions.services import start_upload
+from tests.portal.evaluation.messages import make_report
 from tests.portal.factories import (
     make_artifact,
     make_organizer,
@@ -178,10 +179,9 @@ class TestConcluding:
     def test_it_survives_another_evaluation_of_the_same_files(self, run):
         examine(run)
         evaluation = Evaluation.objects.create(run=run, attempt=1, state="running", step="scoring")
-        run.state = RunState.RUNNING
+        run.state, run.pending = RunState.RUNNING, run.results
         run.save()
-        with transaction.atomic():
-            outcomes.score(evaluation, run, run.results, clock.now())
+        receive_report(make_report(evaluation, Step.SCORING))
         run.refresh_from_db()
         assert run.results.trust_level is TrustLevel.CONFORMING
 

@@ -9,7 +9,7 @@ from portal.audit.versions import boards_versions
 from portal.evaluation import clock, services
 from portal.evaluation.display.status import statuses
 from portal.evaluation.examining import leakage
-from portal.evaluation.intake import intake
+from portal.evaluation.intake.receiving import receive_report
 from portal.evaluation.models import Evaluation, EvaluationState, Worker
 from portal.evaluation.queue import dispatch, places
 from portal.submissions.models import Run, RunState, SubmissionState
@@ -29,7 +29,7 @@ def make_queued_run(**rules):
 def score(run):
     evaluation = dispatch.start(run)
     for step in STEPS:
-        intake.receive_report(make_report(evaluation, step))
+        receive_report(make_report(evaluation, step))
     return fresh(run)
 
 
@@ -55,7 +55,7 @@ def test_a_run_with_a_rank_is_measured_after_it_has_its_score(broker, committed)
 def test_the_figures_join_the_results_and_the_boards_change(scored):
     track = scored.submission.track
     before = boards_versions([track.pk])
-    intake.receive_report(make_report(measurement(scored), Step.LEAKAGE))
+    receive_report(make_report(measurement(scored), Step.LEAKAGE))
     run = fresh(scored)
     assert (run.state, run.results.anls, run.results.leakage.auc) == (RunState.SCORED, 0.5, 0.65)
     assert measurement(run).state == EvaluationState.PASSED
@@ -64,7 +64,7 @@ def test_the_figures_join_the_results_and_the_boards_change(scored):
 
 def test_nothing_found_is_stored_as_measured(scored):
     result = make_leakage(measurement(scored)).model_copy(update={"leakage": Leakage(providers=40)})
-    intake.receive_report(make_report(measurement(scored), Step.LEAKAGE, result=result))
+    receive_report(make_report(measurement(scored), Step.LEAKAGE, result=result))
     assert fresh(scored).results.leakage == Leakage(providers=40)
 
 
@@ -76,11 +76,11 @@ def test_other_runs_are_not_measured(rules):
 def test_a_fault_is_tried_again_and_costs_the_run_nothing(scored, settings):
     settings.EVALUATION_BACKOFF_SECONDS = [0]
     first = measurement(scored)
-    intake.receive_report(make_report(first, Step.LEAKAGE, Outcome.FAILED))
+    receive_report(make_report(first, Step.LEAKAGE, Outcome.FAILED))
     second = measurement(scored)
     assert fresh(first).state == EvaluationState.FAILED
     assert (second.state, second.faults) == (EvaluationState.QUEUED, 1)
-    intake.receive_report(make_report(second, Step.LEAKAGE, Outcome.FAILED))
+    receive_report(make_report(second, Step.LEAKAGE, Outcome.FAILED))
     assert measurement(scored) == second
     run = fresh(scored)
     assert (run.state, run.results.anls) == (RunState.SCORED, 0.5)
@@ -89,23 +89,23 @@ def test_a_fault_is_tried_again_and_costs_the_run_nothing(scored, settings):
 
 def test_what_a_worker_rejects_is_no_news_to_the_team(scored, mailoutbox):
     sent = len(mailoutbox)
-    intake.receive_report(make_report(measurement(scored), Step.LEAKAGE, Outcome.REJECTED))
+    receive_report(make_report(measurement(scored), Step.LEAKAGE, Outcome.REJECTED))
     assert fresh(scored).state == RunState.SCORED
     assert len(mailoutbox) == sent
 
 
 def test_a_report_on_another_checkpoint_is_not_believed(scored):
     result = make_leakage(measurement(scored)).model_copy(update={"checkpoint_sha256": "f" * 64})
-    intake.receive_report(make_report(measurement(scored), Step.LEAKAGE, result=result))
+    receive_report(make_report(measurement(scored), Step.LEAKAGE, result=result))
     assert fresh(scored).results.leakage is None
 
 
 def test_evaluating_again_ends_the_measurement_and_keeps_what_was_measured(scored):
-    intake.receive_report(make_report(measurement(scored), Step.LEAKAGE))
+    receive_report(make_report(measurement(scored), Step.LEAKAGE))
     again = services.evaluate_again(scored, actor=make_user())
     assert fresh(scored).results.leakage.auc == 0.65
     for step in STEPS:
-        intake.receive_report(make_report(again, step))
+        receive_report(make_report(again, step))
     run = fresh(scored)
     assert (run.state, run.results.leakage.auc) == (RunState.SCORED, 0.65)
     newest = measurement(run)
@@ -131,7 +131,7 @@ def test_organizers_have_the_rest_measured_by_a_command(scored, capsys):
     # It waits already.
     call_command("measure_leakage", slug)
     assert capsys.readouterr().out == "Nothing to measure.\n"
-    intake.receive_report(make_report(measurement(scored), Step.LEAKAGE))
+    receive_report(make_report(measurement(scored), Step.LEAKAGE))
     assert not leakage.measure(fresh(scored))
     assert leakage.measure(fresh(scored), again=True)
 

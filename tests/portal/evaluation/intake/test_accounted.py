@@ -14,7 +14,7 @@ from evaluator.messages.jobs import ArtifactKind, CheckStatus, Outcome, Step, Tr
 from portal.audit.models import AuditEntry
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation.display.results import column_epsilons
-from portal.evaluation.intake import intake
+from portal.evaluation.intake.receiving import receive_report
 from portal.evaluation.models import EvaluationState, StepReport
 from portal.evaluation.queue import dispatch
 from portal.evaluation.services import evaluate_again
@@ -56,16 +56,14 @@ def at_accounting(run):
     """The run's evaluation, its accounting next."""
     evaluation = dispatch.start(run)
     for step in (Step.VALIDATE, Step.COMMUNICATION):
-        intake.receive_report(make_report(evaluation, step))
+        receive_report(make_report(evaluation, step))
     return evaluation
 
 
 def account(run, record=RECORD, **changes):
     """Take the accounting of a queued run; the run after it."""
     evaluation = at_accounting(run)
-    intake.receive_report(
-        make_report(evaluation, Step.ACCOUNTING, result=make_accounting(run, record, **changes))
-    )
+    receive_report(make_report(evaluation, Step.ACCOUNTING, result=make_accounting(run, record, **changes)))
     return Run.objects.get(pk=run.pk)
 
 
@@ -101,7 +99,7 @@ class TestKey:
         key = team.keys.get()
         revoke_key(key, by=key.added_by)
         evaluation = run.evaluations.get()
-        intake.receive_report(make_report(evaluation, Step.SCORING))
+        receive_report(make_report(evaluation, Step.SCORING))
         assert Run.objects.get(pk=run.pk).state == RunState.SCORED
 
     def test_problems_of_token_and_key_are_reported_at_once(self, team, track):
@@ -129,12 +127,12 @@ class TestToken:
     def test_a_run_that_is_evaluated_again_keeps_it(self, team, track):
         run = account(queued_run(team, track))
         token = run.token
-        intake.receive_report(make_report(run.evaluations.get(), Step.SCORING))
+        receive_report(make_report(run.evaluations.get(), Step.SCORING))
         again = evaluate_again(run, actor=run.submission.created_by)
         for step in (Step.VALIDATE, Step.COMMUNICATION):
-            intake.receive_report(make_report(again, step))
+            receive_report(make_report(again, step))
         result = make_accounting(run, run_token=token.token)
-        intake.receive_report(make_report(again, Step.ACCOUNTING, result=result))
+        receive_report(make_report(again, Step.ACCOUNTING, result=result))
         assert Run.objects.get(pk=run.pk).token == token
         assert Run.objects.get(pk=run.pk).state == RunState.RUNNING
 
@@ -168,19 +166,19 @@ class TestToken:
         run = queued_run(team, track)
         evaluation, result = at_accounting(run), make_accounting(run)
         Run.objects.filter(pk=run.pk).update(challenge=make_challenge())
-        intake.receive_report(make_report(evaluation, Step.ACCOUNTING, result=result))
+        receive_report(make_report(evaluation, Step.ACCOUNTING, result=result))
         assert (Run.objects.get(pk=run.pk).state, problems(run)) == (RunState.REJECTED, ["E_RECORD_TOKEN"])
 
     def test_a_run_that_lost_its_token_to_a_later_one_is_never_scored_again(self, team, track):
         first = account(queued_run(team, track))
         token = first.token.token
-        intake.receive_report(make_report(first.evaluations.get(), Step.SCORING, Outcome.REJECTED))
+        receive_report(make_report(first.evaluations.get(), Step.SCORING, Outcome.REJECTED))
         second = account(queued_run(team, track), run_token=token)
         again = evaluate_again(first, actor=first.submission.created_by)
         for step in (Step.VALIDATE, Step.COMMUNICATION):
-            intake.receive_report(make_report(again, step))
+            receive_report(make_report(again, step))
         result = make_accounting(first, run_token=token)
-        intake.receive_report(make_report(again, Step.ACCOUNTING, result=result))
+        receive_report(make_report(again, Step.ACCOUNTING, result=result))
         assert Run.objects.get(pk=first.pk).state == RunState.REJECTED
         assert RunToken.objects.get().run == second
 
@@ -258,7 +256,7 @@ class TestJointEpsilon:
 
     def test_evaluating_a_run_again_takes_nothing_from_the_others(self, team, track):
         first = account(queued_run(team, track))
-        intake.receive_report(make_report(first.evaluations.get(), Step.SCORING))
+        receive_report(make_report(first.evaluations.get(), Step.SCORING))
         evaluate_again(first, actor=first.submission.created_by)
         assert account(queued_run(team, track), b"another record").results.joint_runs == 2
 
@@ -302,7 +300,7 @@ class TestRaces:
         def take(report):
             together.wait()
             try:
-                intake.receive_report(report)
+                receive_report(report)
             finally:
                 connection.close()
 

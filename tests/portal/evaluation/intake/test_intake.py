@@ -25,10 +25,12 @@ from portal.audit.models import AuditEntry
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation import tasks
 from portal.evaluation.display.results import column_epsilons
-from portal.evaluation.intake import intake, outcomes, truncation
-from portal.evaluation.intake.step_secrets import step_secret
+from portal.evaluation.intake import outcomes, truncation
+from portal.evaluation.intake.judging import MAX_RENEWALS
+from portal.evaluation.intake.receiving import receive_progress, receive_report
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
 from portal.evaluation.queue import dispatch
+from portal.evaluation.queue.step_secrets import step_secret
 from portal.mail.models import OutgoingMail
 from portal.submissions.models import Run, RunState
 from tests.portal.evaluation.messages import (
@@ -51,18 +53,18 @@ pytestmark = pytest.mark.django_db
 
 class TestProgress:
     def test_the_first_sign_of_life_makes_the_run_running(self, evaluation):
-        intake.receive_progress(make_progress(evaluation, done=1, total=4, worker="gpu-1"), NOW)
+        receive_progress(make_progress(evaluation, done=1, total=4, worker="gpu-1"), NOW)
         evaluation = fresh(evaluation)
         assert (evaluation.state, evaluation.run.state) == (EvaluationState.RUNNING, RunState.RUNNING)
         assert (evaluation.done, evaluation.total, evaluation.worker) == (1, 4, "gpu-1")
         assert evaluation.heartbeat_at == NOW
 
     def test_progress_about_a_later_step_does_nothing(self, evaluation):
-        intake.receive_progress(make_progress(evaluation, step=Step.SCORING))
+        receive_progress(make_progress(evaluation, step=Step.SCORING))
         assert fresh(evaluation).state == EvaluationState.QUEUED
 
     def test_progress_about_an_unknown_evaluation_does_nothing(self, evaluation):
-        intake.receive_progress(make_progress(Evaluation(pk=uuid4(), attempt=1, step=Step.VALIDATE)))
+        receive_progress(make_progress(Evaluation(pk=uuid4(), attempt=1, step=Step.VALIDATE)))
         assert fresh(evaluation).heartbeat_at is None
 
     @pytest.mark.parametrize("bad", [None, "text", {}, {"done": "x"}, [1]])
@@ -76,9 +78,9 @@ class TestProgress:
         assert fresh(evaluation).state == EvaluationState.QUEUED
 
     def test_the_time_left_is_the_newest_estimate_of_the_worker(self, evaluation):
-        intake.receive_progress(make_progress(evaluation, done=1, total=4, remaining_s=250.5))
+        receive_progress(make_progress(evaluation, done=1, total=4, remaining_s=250.5))
         assert fresh(evaluation).remaining_s == 250.5
-        intake.receive_progress(make_progress(evaluation, done=2, total=4))
+        receive_progress(make_progress(evaluation, done=2, total=4))
         assert fresh(evaluation).remaining_s is None
 
     @pytest.mark.parametrize("remaining_s", [-1, 1e9, math.nan, math.inf, "soon"])
@@ -122,18 +124,18 @@ class TestPassing:
         assert [report.step for report in evaluation.reports.all()] == steps
 
     def test_without_a_budget_there_is_no_accounting(self, evaluation, broker, committed):
-        committed(intake.receive_report, make_report(evaluation, Step.VALIDATE))
-        committed(intake.receive_report, make_report(evaluation, Step.COMMUNICATION))
+        committed(receive_report, make_report(evaluation, Step.VALIDATE))
+        committed(receive_report, make_report(evaluation, Step.COMMUNICATION))
         assert fresh(evaluation).step == Step.SCORING
 
     def test_a_result_is_on_the_run_as_soon_as_its_step_passed(self, evaluation):
-        intake.receive_report(make_report(evaluation, Step.VALIDATE))
-        intake.receive_report(make_report(evaluation, Step.COMMUNICATION))
+        receive_report(make_report(evaluation, Step.VALIDATE))
+        receive_report(make_report(evaluation, Step.COMMUNICATION))
         assert fresh(evaluation).run.results.bytes_total == 6000
 
     def test_the_next_step_waits_with_nothing_of_the_last_one(self, evaluation):
-        intake.receive_progress(make_progress(evaluation, done=3, total=4, remaining_s=9, worker="gpu-1"))
-        intake.receive_report(make_report(evaluation, Step.VALIDATE), NOW)
+        receive_progress(make_progress(evaluation, done=3, total=4, remaining_s=9, worker="gpu-1"))
+        receive_report(make_report(evaluation, Step.VALIDATE), NOW)
         evaluation = fresh(evaluation)
         assert (evaluation.state, evaluation.step) == (EvaluationState.QUEUED, Step.COMMUNICATION)
         assert (evaluation.done, evaluation.total, evaluation.remaining_s) == (0, 0, None)
@@ -144,7 +146,7 @@ class TestPassing:
 
     def test_the_team_is_notified(self, evaluation, committed):
         for step in PASSING:
-            committed(intake.receive_report, make_report(evaluation, step))
+            committed(receive_report, make_report(evaluation, step))
         (message,) = mail.outbox
         submission = evaluation.run.submission
         assert message.to == [submission.created_by.email]
@@ -157,7 +159,7 @@ class TestPassing:
 
     def test_every_change_of_state_is_on_record(self, evaluation):
         for step in PASSING:
-            intake.receive_report(make_report(evaluation, step))
+            receive_report(make_report(evaluation, step))
         recorded = AuditEntry.objects.order_by("id").values_list("action", flat=True)
         assert [action for action in recorded if action.startswith("run.")] == ["run.running", "run.scored"]
         assert [action for action in recorded if action.startswith("evaluation.")] == [
@@ -170,7 +172,7 @@ class TestDetail:
     @pytest.fixture
     def scoring(self, evaluation):
         for step in (Step.VALIDATE, Step.COMMUNICATION):
-            intake.receive_report(make_report(evaluation, step))
+            receive_report(make_report(evaluation, step))
         return fresh(evaluation)
 
     def stored(self, evaluation):
@@ -182,21 +184,21 @@ class TestDetail:
         assert self.stored(scoring) == detail.model_dump(mode="json")
 
     def test_a_score_may_have_none(self, scoring):
-        intake.receive_report(make_report(scoring, Step.SCORING))
+        receive_report(make_report(scoring, Step.SCORING))
         assert self.stored(scoring) is None
 
     def test_no_other_step_has_any(self, evaluation):
-        intake.receive_report(make_report(evaluation, Step.VALIDATE, detail=make_detail()))
+        receive_report(make_report(evaluation, Step.VALIDATE, detail=make_detail()))
         assert self.stored(evaluation) is None
 
     @pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.FAILED])
     def test_a_step_without_a_score_has_none(self, scoring, outcome):
-        intake.receive_report(make_report(scoring, Step.SCORING, outcome, detail=make_detail()))
+        receive_report(make_report(scoring, Step.SCORING, outcome, detail=make_detail()))
         assert self.stored(scoring) is None
 
     def test_it_is_stored_harmless_and_short(self, scoring):
         detail = make_detail(*[make_group(group="\0" + "x" * 100_000)] * 1000)
-        intake.receive_report(make_report(scoring, Step.SCORING, detail=detail))
+        receive_report(make_report(scoring, Step.SCORING, detail=detail))
         groups = self.stored(scoring)["groups"]
         assert len(groups) == truncation.MAX_GROUPS
         assert len(groups[0]["group"]) == 200
@@ -220,13 +222,13 @@ class TestDetail:
 
 def pass_validation(evaluation):
     """What is left of the steps that read a run's files is the communication log, in a track without budgets."""
-    intake.receive_report(make_report(evaluation, Step.VALIDATE))
+    receive_report(make_report(evaluation, Step.VALIDATE))
 
 
 class TestFailure:
     def test_a_new_attempt_starts_without_the_results_of_the_last(self, evaluation):
         for step in PASSING:
-            intake.receive_report(make_report(evaluation, step))
+            receive_report(make_report(evaluation, step))
         Run.objects.filter(pk=evaluation.run_id).update(state=RunState.FAILED, scored_at=None)
         outcomes.requeue(fresh(evaluation).run)
         run = fresh(evaluation.run)
@@ -234,26 +236,26 @@ class TestFailure:
 
     def test_a_scored_run_keeps_its_row_until_another_attempt_has_scored_or_rejected_it(self, evaluation):
         for step in PASSING:
-            intake.receive_report(make_report(evaluation, step))
+            receive_report(make_report(evaluation, step))
         first = fresh(evaluation.run)
         for end in (Outcome.PASSED, Outcome.REJECTED):
             attempt = outcomes.requeue(fresh(evaluation.run))
             for step in PASSING[:-1]:
-                intake.receive_report(make_report(attempt, step))
+                receive_report(make_report(attempt, step))
             run = fresh(evaluation.run)
             assert (run.results.anls, run.is_evaluated_again) == (first.results.anls, True)
             assert run.pending.bytes_total == first.results.bytes_total
             assert run.pending.anls is None
-            intake.receive_report(make_report(attempt, PASSING[-1], end))
+            receive_report(make_report(attempt, PASSING[-1], end))
             run = fresh(evaluation.run)
             assert (run.scored_at is not None) == (end is Outcome.PASSED)
             assert (run.results.anls is not None) == (end is Outcome.PASSED)
             assert run.pending == RunResults()
 
     def test_it_is_tried_again_from_the_first_step(self, evaluation, broker, committed):
-        committed(intake.receive_report, make_report(evaluation, Step.VALIDATE))
+        committed(receive_report, make_report(evaluation, Step.VALIDATE))
         broker.take(EVALUATOR_QUEUE)
-        committed(intake.receive_report, make_report(evaluation, Step.COMMUNICATION, Outcome.FAILED))
+        committed(receive_report, make_report(evaluation, Step.COMMUNICATION, Outcome.FAILED))
         assert fresh(evaluation).state == EvaluationState.FAILED
         assert fresh(evaluation).run.state == RunState.QUEUED
         assert broker.jobs() == []
@@ -267,7 +269,7 @@ class TestFailure:
         pauses = []
         for _ in settings.EVALUATION_BACKOFF_SECONDS:
             active = Evaluation.objects.get(state=EvaluationState.QUEUED)
-            intake.receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED), NOW)
+            receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED), NOW)
             again = Evaluation.objects.get(state=EvaluationState.QUEUED)
             assert again.not_before is not None
             pauses.append((again.not_before - NOW).total_seconds())
@@ -278,7 +280,7 @@ class TestFailure:
         for _ in range(attempts):
             active = Evaluation.objects.get(state=EvaluationState.QUEUED)
             committed(
-                intake.receive_report,
+                receive_report,
                 make_report(active, Step.VALIDATE, Outcome.FAILED, operator_trace="CUDA"),
             )
         run = fresh(evaluation.run)
@@ -296,7 +298,7 @@ class TestFailure:
         settings.MAIL_DELIVERY_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
         pass_validation(evaluation)
-        committed(intake.receive_report, make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED))
+        committed(receive_report, make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED))
         assert fresh(evaluation).run.state == RunState.REJECTED
         assert OutgoingMail.objects.count() == 1
 
@@ -310,21 +312,21 @@ class TestExpiredAddresses:
     def test_the_step_is_sent_again_with_new_ones_in_the_same_attempt(
         self, expired, evaluation, broker, committed
     ):
-        committed(intake.receive_report, expired)
+        committed(receive_report, expired)
         evaluation = fresh(evaluation)
         assert (evaluation.state, evaluation.attempt, evaluation.renewals) == (EvaluationState.QUEUED, 1, 1)
         assert (evaluation.reports.count(), evaluation.worker) == (0, "")
         assert [job.evaluation for job in broker.jobs()] == [evaluation.pk]
 
     def test_a_store_that_rejects_every_address_is_a_fault(self, expired, evaluation):
-        for _ in range(intake.MAX_RENEWALS + 1):
-            intake.receive_report(expired)
+        for _ in range(MAX_RENEWALS + 1):
+            receive_report(expired)
         assert fresh(evaluation).state == EvaluationState.FAILED
         assert fresh(evaluation).reports.get().problems[0]["code"] == "E_ARTIFACT_URL"
 
     def test_the_next_step_has_its_own(self, expired, evaluation):
-        intake.receive_report(expired)
-        intake.receive_report(make_report(evaluation, Step.VALIDATE))
+        receive_report(expired)
+        receive_report(make_report(evaluation, Step.VALIDATE))
         assert fresh(evaluation).renewals == 0
 
 
@@ -335,9 +337,9 @@ class TestDisorder:
             make_report(evaluation, step, outcome)
             for step in (Step.SCORING, Step.COMMUNICATION, Step.VALIDATE)
         ]
-        intake.receive_report(make_report(evaluation, Step.VALIDATE))
+        receive_report(make_report(evaluation, Step.VALIDATE))
         for report in reports * 5:
-            intake.receive_report(report)
+            receive_report(report)
         steps = [report.step for report in evaluation.reports.all()]
         assert steps == (
             [Step.VALIDATE, Step.COMMUNICATION, Step.SCORING] if outcome == "passed" else steps[:2]
@@ -348,41 +350,41 @@ class TestDisorder:
         self, evaluation
     ):
         late = make_report(evaluation, Step.VALIDATE)
-        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.FAILED))
+        receive_report(make_report(evaluation, Step.VALIDATE, Outcome.FAILED))
         for _ in range(5):
-            intake.receive_report(late)
-            intake.receive_progress(make_progress(evaluation))
+            receive_report(late)
+            receive_progress(make_progress(evaluation))
         again = Evaluation.objects.get(state=EvaluationState.QUEUED)
         assert (again.attempt, again.step, again.reports.count()) == (2, Step.VALIDATE, 0)
         assert again.not_before is not None
 
     def test_a_report_that_comes_twice_counts_once(self, evaluation, broker, committed):
         again = make_report(evaluation, Step.VALIDATE)
-        committed(intake.receive_report, again)
+        committed(receive_report, again)
         broker.take(EVALUATOR_QUEUE)
-        committed(intake.receive_report, again)
+        committed(receive_report, again)
         assert StepReport.objects.count() == 1
         assert broker.take(EVALUATOR_QUEUE) == []
 
     def test_a_report_of_a_step_to_come_is_dropped(self, evaluation):
-        intake.receive_report(make_report(evaluation, Step.SCORING))
+        receive_report(make_report(evaluation, Step.SCORING))
         assert fresh(evaluation).state == EvaluationState.QUEUED
         assert fresh(evaluation).run.results.anls is None
 
     @pytest.mark.parametrize("outcome", Outcome)
     def test_a_late_report_of_a_dead_attempt_does_not_touch_the_live_one(self, evaluation, outcome):
-        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.FAILED))
+        receive_report(make_report(evaluation, Step.VALIDATE, Outcome.FAILED))
         live = Evaluation.objects.get(state=EvaluationState.QUEUED)
-        intake.receive_report(make_report(evaluation, Step.VALIDATE, outcome))
-        intake.receive_report(make_report(live, Step.VALIDATE, outcome, attempt=1))
+        receive_report(make_report(evaluation, Step.VALIDATE, outcome))
+        receive_report(make_report(live, Step.VALIDATE, outcome, attempt=1))
         assert fresh(live).state == EvaluationState.QUEUED
         assert fresh(live).run.state == RunState.QUEUED
         assert live.reports.count() == 0
 
     def test_a_late_heartbeat_does_not_revive_a_dead_attempt(self, evaluation):
         pass_validation(evaluation)
-        intake.receive_report(make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED))
-        intake.receive_progress(make_progress(fresh(evaluation)))
+        receive_report(make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED))
+        receive_progress(make_progress(fresh(evaluation)))
         assert fresh(evaluation).state == EvaluationState.REJECTED
 
     @pytest.mark.parametrize(
@@ -398,7 +400,7 @@ class TestDisorder:
     )
     def test_a_passed_step_without_a_sound_result_is_dropped(self, evaluation, fields, caplog):
         for step in (Step.VALIDATE, Step.COMMUNICATION):
-            intake.receive_report(make_report(evaluation, step))
+            receive_report(make_report(evaluation, step))
         report = make_report(evaluation, Step.SCORING).model_copy(update=fields)
         tasks.receive_report(signed(report))
         assert "malformed" in caplog.text
@@ -414,7 +416,7 @@ class TestRaces:
         def take(report):
             together.wait()
             try:
-                intake.receive_report(report)
+                receive_report(report)
             finally:
                 connection.close()
 

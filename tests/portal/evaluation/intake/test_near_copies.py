@@ -7,8 +7,9 @@ import pytest
 from django.test import Client
 
 from evaluator.messages.jobs import Outcome, Step, WeightSample
-from portal.evaluation.intake import intake
+from portal.evaluation.intake.messages import parse_report
 from portal.evaluation.intake.outcomes import requeue
+from portal.evaluation.intake.receiving import receive_report
 from portal.evaluation.models import NearCopy, StepReport, StoredSample
 from portal.evaluation.queue import dispatch
 from portal.submissions.models import Run, RunState
@@ -51,7 +52,7 @@ def validated(track, django_capture_on_commit_callbacks):
             requeue(run, actor=make_user())
             evaluation = run.evaluations.get(state="queued")
         with django_capture_on_commit_callbacks(execute=True):
-            intake.receive_report(make_report(evaluation, Step.VALIDATE, sample=sample))
+            receive_report(make_report(evaluation, Step.VALIDATE, sample=sample))
         return evaluation.run
 
     return validate
@@ -95,7 +96,7 @@ def test_what_arrives_from_a_worker_is_what_is_stored_and_in_no_result(validated
     evaluation = dispatch.start(run)
     sample = sample_of(1)
     message = signed(make_report(evaluation, Step.VALIDATE, sample=sample))
-    intake.receive_report(intake.parse_report(message))
+    receive_report(parse_report(message))
     assert bytes(StoredSample.objects.get(run=run).changes) == sample.changes
     report = StepReport.objects.get(evaluation=evaluation)
     assert "changes" not in json.dumps([report.result, report.detail])
@@ -110,7 +111,7 @@ def test_the_worker_gets_the_key_for_the_validation_alone(validated, track) -> N
     assert len(keys) == 1
     assert None not in keys
     assert keys.isdisjoint({repr(dispatch.job(one))})
-    intake.receive_report(make_report(one, Step.VALIDATE))
+    receive_report(make_report(one, Step.VALIDATE))
     one.refresh_from_db()
     assert dispatch.job(one).sample_key is None
 

@@ -13,7 +13,8 @@ from evaluator.messages.jobs import (
     Step,
 )
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
-from portal.evaluation.intake import intake, truncation
+from portal.evaluation.intake import truncation
+from portal.evaluation.intake.receiving import receive_report
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
 from portal.evaluation.queue import dispatch
 from portal.submissions.models import RunState
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.django_db
 
 def pass_validation(evaluation):
     """What is left of the steps that read a run's files is the communication log, in a track without budgets."""
-    intake.receive_report(make_report(evaluation, Step.VALIDATE))
+    receive_report(make_report(evaluation, Step.VALIDATE))
 
 
 class TestRejection:
@@ -44,12 +45,12 @@ class TestRejection:
         first = make_report(
             evaluation, Step.VALIDATE, Outcome.REJECTED, problems=[self.DTYPE], operator_trace="secret"
         )
-        committed(intake.receive_report, first)
+        committed(receive_report, first)
         evaluation = fresh(evaluation)
         assert (evaluation.state, evaluation.step) == (EvaluationState.QUEUED, Step.COMMUNICATION)
         assert evaluation.run.state == RunState.RUNNING
         committed(
-            intake.receive_report,
+            receive_report,
             make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED, problems=[self.ROW]),
         )
         evaluation = fresh(evaluation)
@@ -65,8 +66,8 @@ class TestRejection:
         assert "secret" not in message.body
 
     def test_a_log_that_is_right_is_still_counted_and_the_run_rejected(self, evaluation):
-        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED, problems=[self.DTYPE]))
-        intake.receive_report(make_report(evaluation, Step.COMMUNICATION))
+        receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED, problems=[self.DTYPE]))
+        receive_report(make_report(evaluation, Step.COMMUNICATION))
         run = fresh(evaluation).run
         assert (run.state, run.results.bytes_total) == (RunState.REJECTED, 6000)
         assert not StepReport.objects.filter(step=Step.SCORING).exists()
@@ -74,9 +75,9 @@ class TestRejection:
     @pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.FAILED])
     def test_a_step_that_stumbles_over_the_rejected_file_adds_nothing(self, evaluation, outcome, committed):
         problem = self.DTYPE if outcome == Outcome.REJECTED else Problem.of(ErrorCode.PLATFORM_FAULT)
-        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED, problems=[self.DTYPE]))
+        receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED, problems=[self.DTYPE]))
         committed(
-            intake.receive_report,
+            receive_report,
             make_report(evaluation, Step.COMMUNICATION, outcome, problems=[problem]),
         )
         assert fresh(evaluation).run.state == RunState.REJECTED
@@ -87,7 +88,7 @@ class TestRejection:
 
     def test_the_quota_slot_is_given_back(self, evaluation):
         pass_validation(evaluation)
-        intake.receive_report(make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED))
+        receive_report(make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED))
         submission = fresh(evaluation).run.submission
         assert submission.refunded_at is not None
         assert submission.refunded_for == "rejected"
@@ -99,12 +100,12 @@ class TestRejection:
             evaluation = dispatch.start(run)
             for step in (Step.VALIDATE, Step.COMMUNICATION, Step.ACCOUNTING):
                 assert fresh(submission).refunded_at is None
-                intake.receive_report(make_report(evaluation, step, Outcome.REJECTED))
+                receive_report(make_report(evaluation, step, Outcome.REJECTED))
         assert fresh(submission).refunded_at is not None
 
     def test_hostile_names_in_problems_are_stored_harmless_and_short(self, evaluation):
         problem = Problem(code=ErrorCode.CHECKPOINT_EXTRA_TENSOR, message="", where="\0" + "x" * 100_000)
-        intake.receive_report(
+        receive_report(
             make_report(
                 evaluation,
                 Step.VALIDATE,
@@ -119,10 +120,10 @@ class TestRejection:
         assert "\0" not in stored.problems[0]["where"] + stored.operator_trace
 
     def test_what_checks_found_is_stored_harmless_and_short(self, evaluation):
-        intake.receive_report(make_report(evaluation, Step.VALIDATE))
+        receive_report(make_report(evaluation, Step.VALIDATE))
         hostile = Check(id="P1", status=CheckStatus.FLAGGED, found="\0" + "x" * 100_000)
         result = RESULTS[Step.COMMUNICATION].model_copy(update={"checks": [hostile] * 1000})
-        intake.receive_report(make_report(evaluation, Step.COMMUNICATION, result=result))
+        receive_report(make_report(evaluation, Step.COMMUNICATION, result=result))
         checks = fresh(evaluation).run.results.checks
         assert len(checks) == truncation.MAX_CHECKS
         assert len(checks[0].found) == truncation.MAX_TEXT_CHARACTERS
@@ -131,7 +132,7 @@ class TestRejection:
     def test_names_of_tensors_are_capped(self, evaluation):
         changes = {"changed": ["x\0" * 1000] * 20_001, "tensors": 20_001, "parameters": 20_001}
         result = make_result(evaluation, Step.VALIDATE).model_copy(update=changes)
-        intake.receive_report(make_report(evaluation, Step.VALIDATE, result=result))
+        receive_report(make_report(evaluation, Step.VALIDATE, result=result))
         changed = (StepReport.objects.get().result or {})["changed"]
         assert len(changed) == truncation.MAX_TENSORS
         assert len(changed[0]) == truncation.MAX_TEXT_CHARACTERS
@@ -142,7 +143,7 @@ class TestRejection:
         submission.title = "Method\nBcc: everyone@example.org"
         submission.save()
         pass_validation(evaluation)
-        committed(intake.receive_report, make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED))
+        committed(receive_report, make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED))
         (message,) = mail.outbox
         assert message.subject == "[PFL-DocVQA] Method Bcc: everyone@example.org is rejected"
         assert message.bcc == []

@@ -5,7 +5,7 @@ import pytest
 from evaluator.messages.jobs import Outcome, Step
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation import models
-from portal.evaluation.intake import intake
+from portal.evaluation.intake.receiving import receive_report
 from portal.evaluation.models import EvaluationState, StepReport
 from portal.evaluation.queue import dispatch
 from portal.submissions.models import RunState
@@ -23,7 +23,7 @@ def private_evaluation():
 
 def advance(evaluation, step):
     for earlier in list(Step)[: list(Step).index(step)]:
-        intake.receive_report(make_report(evaluation, earlier))
+        receive_report(make_report(evaluation, earlier))
     evaluation.refresh_from_db()
 
 
@@ -31,7 +31,7 @@ def report(evaluation, step, **changes):
     """Report the step with parts of its result changed; return what is stored of it."""
     advance(evaluation, step)
     result = make_result(evaluation, step).model_copy(update=changes)
-    intake.receive_report(make_report(evaluation, step, result=result))
+    receive_report(make_report(evaluation, step, result=result))
     evaluation.refresh_from_db()
     return StepReport.objects.get(evaluation=evaluation, step=step)
 

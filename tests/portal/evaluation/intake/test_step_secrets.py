@@ -7,9 +7,9 @@ import pytest
 from evaluator.messages.jobs import Outcome, Step
 from evaluator.messages.signed import sign
 from portal.evaluation import tasks
-from portal.evaluation.intake.step_secrets import step_secret
 from portal.evaluation.models import EvaluationState, StepReport
 from portal.evaluation.queue import dispatch
+from portal.evaluation.queue.step_secrets import step_secret
 from portal.submissions.models import Run, RunState
 from tests.portal.evaluation.messages import make_progress, make_report, signed
 from tests.portal.factories import make_run

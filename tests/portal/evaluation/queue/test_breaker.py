@@ -8,7 +8,7 @@ from evaluator.messages.jobs import EVALUATOR_QUEUE, SCORING_QUEUE, Outcome, Pro
 from portal.audit.models import AuditEntry
 from portal.evaluation import clock
 from portal.evaluation.display.status import statuses
-from portal.evaluation.intake import intake
+from portal.evaluation.intake.receiving import receive_progress, receive_report
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, Worker
 from portal.evaluation.queue import breaker, dispatch
 from portal.evaluation.queue.diagnosis import MANY
@@ -55,8 +55,8 @@ class Site:
             evaluation, job.step, outcome, operator_trace=TRACE if outcome == Outcome.FAILED else ""
         )
         provenance: Provenance = report.provenance.model_copy(update={"worker": worker})
-        self.committed(intake.receive_progress, make_progress(evaluation, worker=worker))
-        self.committed(intake.receive_report, report.model_copy(update={"provenance": provenance}))
+        self.committed(receive_progress, make_progress(evaluation, worker=worker))
+        self.committed(receive_report, report.model_copy(update={"provenance": provenance}))
 
     def work(self, outcome, worker="w1"):
         """Take what the broker has; return the runs whose step it was."""
@@ -142,7 +142,7 @@ def test_the_next_step_is_not_tried_before_the_last_one_has_ended(site):
     (job,) = site.broker.jobs()
     site.pass_time()
     assert site.broker.jobs() == []
-    site.committed(intake.receive_progress, make_progress(Evaluation.objects.get(pk=job.evaluation)))
+    site.committed(receive_progress, make_progress(Evaluation.objects.get(pk=job.evaluation)))
     site.pass_time()
     assert site.broker.jobs() == []
 

@@ -21,7 +21,7 @@ from evaluator.messages.jobs import (
 from evaluator.worker.broker import broker_settings
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation import tasks
-from portal.evaluation.intake import intake
+from portal.evaluation.intake.receiving import receive_progress
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, Worker
 from portal.evaluation.queue import dispatch, places
 from portal.submissions.models import RunState, SubmissionState
@@ -167,7 +167,7 @@ class TestRoom:
 
     def begin(self, job, worker="w1"):
         evaluation = Evaluation.objects.get(pk=job.evaluation)
-        intake.receive_progress(make_progress(evaluation, worker=worker))
+        receive_progress(make_progress(evaluation, worker=worker))
 
     def test_the_broker_holds_only_what_is_about_to_be_taken(self, broker, committed):
         evaluations = committed(self.queued, 5)

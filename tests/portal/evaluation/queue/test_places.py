@@ -5,7 +5,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from evaluator.messages.jobs import EVALUATOR_QUEUE, SCORING_QUEUE, Outcome, Step
-from portal.evaluation.intake import intake
+from portal.evaluation.intake.receiving import receive_progress, receive_report
 from portal.evaluation.models import Evaluation, EvaluationState
 from portal.evaluation.queue import dispatch, places
 from portal.evaluation.services import evaluate_again
@@ -43,7 +43,7 @@ def serve(broker, committed, queue=EVALUATOR_QUEUE, worker="w1"):
     while jobs := broker.jobs(queue):
         for job in jobs:
             evaluation = Evaluation.objects.get(pk=job.evaluation)
-            committed(intake.receive_progress, make_progress(evaluation, worker=worker))
+            committed(receive_progress, make_progress(evaluation, worker=worker))
             served.append(evaluation.run.submission.team)
     return served
 
@@ -76,7 +76,7 @@ def test_the_place_is_the_order_in_which_steps_are_taken(broker, committed, trac
         for job in jobs:
             evaluation = Evaluation.objects.get(pk=job.evaluation)
             assert place_of(evaluation) == 1
-            committed(intake.receive_progress, make_progress(evaluation))
+            committed(receive_progress, make_progress(evaluation))
             taken.append(evaluation)
     assert taken == expected
 
@@ -92,7 +92,7 @@ def test_who_is_next_stays_next_when_another_team_comes(broker, committed, track
 def test_the_next_step_of_a_run_goes_before_runs_that_have_not_begun(broker, committed, track):
     evaluations = [committed(join, make_team(), track) for _ in range(6)]
     begun = evaluations[0]
-    committed(intake.receive_report, make_report(begun, Step.VALIDATE))
+    committed(receive_report, make_report(begun, Step.VALIDATE))
     # Those that the broker had already are taken first.
     assert (fresh(begun).step, place_of(begun), place_of(evaluations[3])) == (Step.COMMUNICATION, 2, 4)
 
@@ -102,14 +102,14 @@ def test_scoring_has_an_order_of_its_own(broker, committed, track):
     evaluations = [committed(join, flooding, track) for _ in range(5)] + [committed(join, other, track)]
     for evaluation in evaluations:
         for step in (Step.VALIDATE, Step.COMMUNICATION):
-            committed(intake.receive_report, make_report(evaluation, step))
+            committed(receive_report, make_report(evaluation, step))
     assert place_of(evaluations[-1]) == SENT + 1
     assert serve(broker, committed, SCORING_QUEUE) == [*[flooding] * SENT, other, *[flooding] * (5 - SENT)]
 
 
 def test_a_lost_attempt_is_tried_again_before_others_begin(broker, committed, track):
     evaluations = [committed(join, make_team(), track) for _ in range(6)]
-    intake.receive_progress(make_progress(evaluations[0]))
+    receive_progress(make_progress(evaluations[0]))
     Evaluation.objects.filter(pk=evaluations[0].pk).update(state=EvaluationState.LOST)
     again = committed(dispatch.start, evaluations[0].run, retry=1)
     assert place_of(again) == 2
@@ -118,7 +118,7 @@ def test_a_lost_attempt_is_tried_again_before_others_begin(broker, committed, tr
 def test_a_run_that_waits_out_a_pause_has_no_place_and_takes_none_from_others(broker, committed, track):
     failed = committed(join, make_team(), track)
     other = committed(join, make_team(), track)
-    committed(intake.receive_report, make_report(failed, Step.VALIDATE, Outcome.FAILED))
+    committed(receive_report, make_report(failed, Step.VALIDATE, Outcome.FAILED))
     assert place_of(Evaluation.objects.get(run=failed.run, state=EvaluationState.QUEUED)) is None
     assert place_of(other) == 1
 

@@ -10,7 +10,7 @@ from evaluator.messages.jobs import EVALUATOR_QUEUE, Outcome, Step
 from evaluator.worker.broker import broker_settings
 from portal.celery import WATCH_TASK, app
 from portal.evaluation import clock
-from portal.evaluation.intake import intake
+from portal.evaluation.intake.receiving import receive_progress, receive_report
 from portal.evaluation.models import Evaluation, EvaluationState, Watch
 from portal.evaluation.queue import dispatch, watchdog
 from portal.evaluation.queue.watchdog import watch
@@ -52,7 +52,7 @@ def look_until(committed, since, until):
 
 def lose(evaluation, committed):
     now = clock.now()
-    intake.receive_progress(make_progress(evaluation, worker="gpu-1"), now)
+    receive_progress(make_progress(evaluation, worker="gpu-1"), now)
     Watch.objects.update_or_create(
         pk=1, defaults={"watched_at": now + SILENCE - A_TICK, "since": now - A_SECOND}
     )
@@ -62,7 +62,7 @@ def lose(evaluation, committed):
 class TestSilence:
     def test_a_worker_that_spoke_lately_is_left_alone(self, evaluation, committed):
         now = clock.now()
-        intake.receive_progress(make_progress(evaluation), now)
+        receive_progress(make_progress(evaluation), now)
         look_until(committed, now, now + SILENCE)
         assert fresh(evaluation).state == EvaluationState.RUNNING
 
@@ -97,15 +97,15 @@ class TestSilence:
             lose(Evaluation.objects.get(state=EvaluationState.QUEUED), committed)
         for _ in settings.EVALUATION_BACKOFF_SECONDS:
             active = Evaluation.objects.get(state=EvaluationState.QUEUED)
-            intake.receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED))
+            receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED))
         active = Evaluation.objects.get(state=EvaluationState.QUEUED)
         assert (active.losses, active.faults) == (settings.EVALUATION_LOSSES - 1, 3)
-        intake.receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED))
+        receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED))
         assert fresh(evaluation.run).state == RunState.FAILED
 
     def test_a_report_after_the_loss_does_nothing(self, evaluation, committed):
         lose(evaluation, committed)
-        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+        receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
         assert fresh(evaluation).run.state == RunState.QUEUED
 
 
@@ -118,14 +118,14 @@ class TestClocks:
     ):
         with monkeypatch.context() as other_machine:
             other_machine.setattr(timezone, "now", lambda: datetime.now(UTC) + skew)
-            intake.receive_progress(make_progress(evaluation))
+            receive_progress(make_progress(evaluation))
         Watch.objects.create(pk=1, watched_at=clock.now() - A_TICK, since=HOUR_AGO)
         committed(watch)
         assert fresh(evaluation).state == EvaluationState.RUNNING
 
     @pytest.mark.parametrize("skew", [timedelta(minutes=10), timedelta(minutes=-10)])
     def test_who_is_silent_is_lost_all_the_same(self, evaluation, committed, monkeypatch, skew):
-        intake.receive_progress(make_progress(evaluation))
+        receive_progress(make_progress(evaluation))
         long_ago = clock.now() - 2 * SILENCE
         Evaluation.objects.update(heartbeat_at=long_ago)
         Watch.objects.create(pk=1, watched_at=clock.now() - A_TICK, since=long_ago)
@@ -147,7 +147,7 @@ class TestLooking:
 
     def test_after_a_pause_of_the_site_workers_have_time_to_be_heard(self, evaluation, committed):
         now = clock.now()
-        intake.receive_progress(make_progress(evaluation), now)
+        receive_progress(make_progress(evaluation), now)
         committed(watch, now)
         later = now + timedelta(hours=1)
         committed(watch, later)
@@ -259,7 +259,7 @@ class TestUnattended:
     def test_they_are_not_while_a_worker_is_busy(self, waiting, committed):
         make_user(is_staff=True)
         other = dispatch.start(make_run(state=RunState.QUEUED))
-        intake.receive_progress(make_progress(other), waiting.step_queued_at + UNATTENDED / 2)
+        receive_progress(make_progress(other), waiting.step_queued_at + UNATTENDED / 2)
         self.look(waiting, committed, UNATTENDED + A_TICK)
         assert mail.outbox == []
 
@@ -267,7 +267,7 @@ class TestUnattended:
         make_user(is_staff=True)
         self.look(waiting, committed, UNATTENDED + A_TICK)
         now = waiting.step_queued_at + UNATTENDED + 2 * A_TICK
-        intake.receive_report(make_report(waiting, Step.VALIDATE), now)
+        receive_report(make_report(waiting, Step.VALIDATE), now)
         look_until(committed, now, now + 2 * UNATTENDED)
         assert len(mail.outbox) == 2
 
@@ -278,8 +278,8 @@ class TestUnattended:
 
 
 def test_finished_evaluations_are_left_alone(evaluation, broker, committed):
-    intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
-    intake.receive_report(make_report(evaluation, Step.COMMUNICATION))
+    receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+    receive_report(make_report(evaluation, Step.COMMUNICATION))
     mail.outbox.clear()
     look_until(committed, clock.now(), clock.now() + 2 * UNATTENDED)
     assert fresh(evaluation).state == EvaluationState.REJECTED

@@ -1,6 +1,7 @@
 // Binds the files of a draft's page to uploads.
 import { Rate, readableBytes } from "./amounts.js";
 import { isSharded, joined } from "./joined.js";
+import { problem } from "./problem.js";
 import { problemCard } from "./problem-card.js";
 import { FileUpload, UploadError } from "./upload.js";
 
@@ -169,12 +170,11 @@ function bind(section) {
 }
 
 function severalFiles(files, inShards) {
-  const problem = {
-    code: "E_ARTIFACT_KIND",
+  const several = problem("E_ARTIFACT_KIND", {
     message: "Several files were chosen where one is needed.",
     expected: inShards ? "one file, or the index of a sharded checkpoint with all of its shards" : "one file",
     found: files.map((file) => file.name).join(", "),
     next_step: "Choose again.",
-  };
-  return new UploadError([problem], 400);
+  });
+  return new UploadError([several], 400);
 }

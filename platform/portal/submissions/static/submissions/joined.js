@@ -4,11 +4,10 @@
 //   const file = await joined([...input.files]);   // rejects with UploadError
 //
 // evaluator/checkpoints/sharding.py writes the same bytes, and says how they are made.
+import { problem, unreadable } from "./problem.js";
 import { UploadError } from "./upload.js";
 
 const CHOOSE_ALL = "Choose the index and all of its shards together.";
-const SAVED_TOGETHER = "Put the index and all of its shards in one place, as they were saved together.";
-const SAVE_AGAIN = "Save the checkpoint again with the safetensors library and run `pfl check` on it.";
 const NAME = "model.safetensors";
 const INDEX = ".safetensors.index.json";
 const MAX_HEADER_BYTES = 4 * 1024 * 1024;
@@ -57,7 +56,8 @@ function onlyIndex(files) {
   const message = indexes.length
     ? "Indexes of more than one sharded checkpoint were chosen."
     : "Shards of a checkpoint were chosen without the index that belongs to them.";
-  throw rejection("E_CHECKPOINT_INDEX", message, {
+  throw rejection("E_CHECKPOINT_INDEX", {
+    message,
     expected: `one file that ends in ${INDEX}, and its shards`,
     found: namesOf(files),
     next_step: CHOOSE_ALL,
@@ -113,7 +113,7 @@ async function readHeader(shard) {
   const length = start.length === 9 ? Number(new DataView(start.buffer).getBigUint64(0, true)) : Infinity;
   if (length > shard.size - 8 || start[8] !== 0x7b) {
     const details = { where: shard.name, expected: "safetensors", found: "another format" };
-    throw rejection("E_CHECKPOINT_FORMAT", "The file is not a safetensors file.", details);
+    throw rejection("E_CHECKPOINT_FORMAT", details);
   }
   if (length > MAX_HEADER_BYTES) throw badHeader(shard, `at most ${MAX_HEADER_BYTES} bytes`, `${length} bytes`);
   const entries = parse(await bytesOf(shard.slice(8, 8 + length)), (found) => badHeader(shard, "JSON", found));
@@ -184,11 +184,7 @@ async function bytesOf(blob) {
   try {
     return new Uint8Array(await blob.arrayBuffer());
   } catch (error) {
-    throw rejection("E_ARTIFACT_MISSING", "The browser can't read the file any more.", {
-      where: blob.name,
-      found: error.message,
-      next_step: "It may have been moved or changed on your disk: choose it again.",
-    });
+    throw new UploadError([unreadable(blob.name, error.message)], 400);
   }
 }
 
@@ -212,39 +208,27 @@ function namesOf(files) {
   return files.map((file) => file.name).join(", ");
 }
 
-// The messages are those of the same codes in evaluator/errors/problems.py.
 function badIndex(index, expected, found, location = "") {
-  const message = "The index of a sharded checkpoint can't be read, or one of its entries is not valid.";
-  return rejection("E_CHECKPOINT_INDEX", message, {
-    where: [index.name, location].filter(Boolean).join(", "),
-    expected,
-    found,
-    next_step: "Save the checkpoint again, or give the index that was saved with the shards.",
-  });
+  const where = [index.name, location].filter(Boolean).join(", ");
+  return rejection("E_CHECKPOINT_INDEX", { where, expected, found });
 }
 
-function badShard(where, expected, found, next_step = SAVED_TOGETHER) {
-  const message =
-    "The shards of a sharded checkpoint are not those that its index names, or don't hold what it says.";
-  return rejection("E_CHECKPOINT_SHARD", message, { where, expected, found, next_step });
+function badShard(where, expected, found, next_step) {
+  return rejection("E_CHECKPOINT_SHARD", { where, expected, found, ...(next_step && { next_step }) });
 }
 
 function badHeader(shard, expected, found, location = "") {
-  const message =
-    "The safetensors header can't be read: its length, its JSON or one of its entries is not valid.";
   const where = [shard.name, location].filter(Boolean).join(", ");
-  return rejection("E_CHECKPOINT_HEADER", message, { where, expected, found });
+  return rejection("E_CHECKPOINT_HEADER", { where, expected, found });
 }
 
 function badLayout(shard, location, expected, found) {
-  const message = "The tensors don't lie end to end in the file: they overlap, leave a hole or end past the file.";
-  return rejection("E_CHECKPOINT_OFFSETS", message, { where: `${shard.name}, ${location}`, expected, found });
+  return rejection("E_CHECKPOINT_OFFSETS", { where: `${shard.name}, ${location}`, expected, found });
 }
 
-function rejection(code, message, details) {
+function rejection(code, details) {
   const shortened = Object.entries(details).map(([key, value]) => [key, shorten(String(value))]);
-  const problem = { code, message, next_step: SAVE_AGAIN, ...Object.fromEntries(shortened) };
-  return new UploadError([problem], 400);
+  return new UploadError([problem(code, Object.fromEntries(shortened))], 400);
 }
 
 function shorten(text, limit = 300) {

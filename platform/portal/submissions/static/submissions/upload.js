@@ -5,6 +5,7 @@
 //
 // The server alone knows what is stored: every start asks it which parts it has. The browser stores
 // just the file's SHA-256, so that a file need not be read twice after a reload.
+import { problem, unreadable } from "./problem.js";
 
 const PARALLEL = 3;
 const ATTEMPTS = 8;
@@ -12,6 +13,7 @@ const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 20_000;
 const HEAD_BYTES = 1024 * 1024;
 const PASSING = new Set(["E_UPLOAD_URL", "E_UPLOAD_PART"]); // a fresh address or another try may well do
+const OF_STORE = { 400: "E_UPLOAD_PART", 403: "E_UPLOAD_URL", 404: "E_UPLOAD_STATE" };
 const MEMORY = "pfl-sha256:";
 
 export class UploadError extends Error {
@@ -89,10 +91,10 @@ export class FileUpload {
         settle(value);
       };
       signal.addEventListener("abort", () => end(reject, signal.reason), { once: true });
-      worker.onerror = (event) => end(reject, unreadable(this.file, event.message));
+      worker.onerror = (event) => end(reject, this.unreadable(event.message));
       worker.onmessage = ({ data }) => {
         if (data.sha256) end(resolve, data.sha256);
-        else if (data.error) end(reject, unreadable(this.file, data.error));
+        else if (data.error) end(reject, this.unreadable(data.error));
         else this.onProgress({ phase: "reading", done: data.done, total: this.file.size });
       };
       worker.postMessage(this.file);
@@ -131,13 +133,17 @@ export class FileUpload {
     }
   }
 
+  unreadable(detail) {
+    return new UploadError([unreadable(this.file.name, detail)], 400);
+  }
+
   part(number, partSize) {
     return this.file.slice((number - 1) * partSize, number * partSize);
   }
 
   async sendPart(number, blob, onSent) {
     const bytes = await blob.arrayBuffer().catch((error) => {
-      throw unreadable(this.file, error.message);
+      throw this.unreadable(error.message);
     });
     const part = { number, size_bytes: bytes.byteLength, sha256: await digest(bytes) };
     const { urls } = await this.call("POST", `uploads/${this.id}/part-urls`, { parts: [part] });
@@ -224,24 +230,9 @@ async function digest(bytes) {
 }
 
 // What an address for a part answers: coded problems, or, from a store that isn't the site, a status and XML.
-// The messages are those of the same codes in evaluator/errors/problems.py.
 function partProblems(text, status) {
-  const coded = codedProblems(text);
-  if (coded) return coded;
-  const next_step = "The parts already stored stay there.";
-  if (status === 400) {
-    const message = "A part of the upload doesn't have the size or the SHA-256 that was announced for it.";
-    return [{ code: "E_UPLOAD_PART", message, next_step }];
-  }
-  if (status === 403) {
-    const message = "The address is not one that this site signed, or it has expired.";
-    return [{ code: "E_UPLOAD_URL", message, next_step }];
-  }
-  if (status === 404) {
-    const message = "The upload is already completed, was abandoned, or its artifact is frozen.";
-    return [{ code: "E_UPLOAD_STATE", message, next_step: "Cancel it and choose the file again." }];
-  }
-  return problemsIn(text, status);
+  const code = OF_STORE[status];
+  return codedProblems(text) ?? (code ? [problem(code, { next_step: "Resume; the parts already stored stay there." })] : problemsIn(text, status));
 }
 
 function codedProblems(text) {
@@ -254,35 +245,12 @@ function codedProblems(text) {
 }
 
 function problemsIn(text, status) {
-  const coded = codedProblems(text);
-  if (coded) return coded;
-  return [
-    {
-      code: "E_SITE_UNREACHABLE",
-      message: "The site doesn't answer as expected.",
-      found: `status ${status}`,
-      next_step: "Try again in a while; the parts already stored stay there.",
-    },
-  ];
+  const next_step = "Try again in a while; the parts already stored stay there.";
+  return codedProblems(text) ?? [problem("E_SITE_UNREACHABLE", { found: `status ${status}`, next_step })];
 }
 
 function offline() {
-  return new UploadError([
-    {
-      code: "E_SITE_UNREACHABLE",
-      message: "The connection to the site is lost.",
-      next_step: "Check your network and resume; the parts already stored stay there.",
-    },
-  ]);
-}
-
-function unreadable(file, detail) {
-  const problem = {
-    code: "E_ARTIFACT_MISSING",
-    message: "The browser can't read the file any more.",
-    where: file.name,
-    found: detail,
-    next_step: "It may have been moved or changed on your disk: choose it again.",
-  };
-  return new UploadError([problem], 400);
+  const message = "The connection to the site is lost.";
+  const next_step = "Check your network and resume; the parts already stored stay there.";
+  return new UploadError([problem("E_SITE_UNREACHABLE", { message, next_step })]);
 }

@@ -1,0 +1,128 @@
+"""The site's part of the accounting of a run: whose record it is, and all trainings of its team in the track together.
+
+No single record can answer checks C14 and C15, which are about the latter.
+"""
+
+import math
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+from pydantic import TypeAdapter
+
+from evaluator.errors import Problem, ProblemError
+from evaluator.mechanisms.events import Event, merged
+from evaluator.messages.jobs import AccountingResult, Check, CheckStatus
+from portal.submissions.arrival import reject_foreign_key
+from portal.submissions.models import Run, RunState, RunToken
+from portal.submissions.tokens import find_token
+from portal.teams.models import Team
+from portal.ui.rounding import rounded_up
+
+# The run's own and 50 before it.
+MAX_TRAININGS = 51
+EVENTS = TypeAdapter(list[Event])
+
+
+@dataclass(frozen=True)
+class JointPrivacyLoss:
+    """ε of all of a team's accounted `trainings` in a track together; None for the `reason`."""
+
+    trainings: int
+    epsilon: float | None = None
+    reason: str = ""
+
+    def check(self, delta: float) -> Check:
+        """Return check C15, which states the joint ε or why there is none."""
+        trainings = "1 training" if self.trainings == 1 else f"{self.trainings} trainings"
+        if self.epsilon is None:
+            return Check(id="C15", status=CheckStatus.FLAGGED, found=f"{trainings}: {self.reason}")
+        found = (
+            f"ε = {rounded_up(self.epsilon)} at δ = {delta:g} for {trainings} together, by the two-stage rule"
+        )
+        return Check(id="C15", status=CheckStatus.PASSED, found=found)
+
+
+@dataclass(frozen=True)
+class TeamAccounting:
+    """What the site knows of the team of an accounted run, as of the moment in which the run takes its `token`."""
+
+    token: RunToken
+    issued_tokens: Check
+    joint: JointPrivacyLoss
+
+
+def look_up_team(run: Run, result: AccountingResult) -> TeamAccounting | list[Problem]:
+    """Return what the team's accounting adds to the run's, or all that is wrong with the record's token and key.
+
+    Locks team and token: of two runs of a team, the one that comes later counts the other one in. The caller holds the
+    run's lock.
+    """
+    team = Team.objects.select_for_update(no_key=True).get(pk=run.submission.team_id)
+    problems: list[Problem] = []
+    try:
+        reject_foreign_key(team, result.public_key)
+    except ProblemError as error:
+        problems += error.problems
+    try:
+        token = find_token(run, result.run_token)
+    except ProblemError as error:
+        return problems + error.problems
+    if problems:
+        return problems
+    issued_tokens = _check_tokens(run, token, result)
+    return TeamAccounting(token, issued_tokens, _joint_privacy_loss(token, result))
+
+
+def _check_tokens(run: Run, own: RunToken, result: AccountingResult) -> Check:
+    """Return check C14: whether each training that the team began, by the tokens issued to it, is accounted for.
+
+    Either it is a run that was submitted, or one of the tuning runs that the run's record declares.
+    """
+    tokens = _tokens(own)
+    issued = tokens.count()
+    used = tokens.filter(Q(run__isnull=False) | Q(pk=own.pk)).count()
+    # A run from which this one takes the token over has none any more.
+    without_token = Q(token__isnull=True) | Q(token=own)
+    waiting = (
+        Run.objects.filter(
+            without_token,
+            submission__team=own.team_id,
+            submission__track=own.track_id,
+            state__in=[RunState.QUEUED, RunState.RUNNING],
+        )
+        .exclude(pk=run.pk)
+        .count()
+    )
+    return Check(
+        id="C14",
+        status=CheckStatus.PASSED if issued <= used + waiting + result.tuning_runs else CheckStatus.FLAGGED,
+        expected=f"{issued} run{'s' if issued > 1 else ''}, one for each token that the team was issued",
+        found=f"{used} accounted, {waiting} on the way, {result.tuning_runs} declared as tuning",
+    )
+
+
+def _joint_privacy_loss(own: RunToken, result: AccountingResult) -> JointPrivacyLoss:
+    """Return the joint ε of the team's trainings in the track, this one and withdrawn ones included."""
+    # Imported here: the accountants take a second to load, and the web process never needs them.
+    from evaluator.records.epsilon import MAX_DIFFERENT_ROUNDS, joint_epsilon
+
+    accounted = _tokens(own).filter(Q(run__isnull=False) | Q(pk=own.pk))
+    ledger = [
+        result.events if pk == own.pk else events for pk, events in accounted.values_list("pk", "events")
+    ]
+    if len(ledger) > MAX_TRAININGS:
+        return JointPrivacyLoss(len(ledger), reason=f"more than {MAX_TRAININGS} are not composed")
+    try:
+        events = merged(event for events in ledger for event in EVENTS.validate_python(events))
+        if len(events) > MAX_DIFFERENT_ROUNDS:
+            return JointPrivacyLoss(len(ledger), reason=f"more than {MAX_DIFFERENT_ROUNDS} different rounds")
+        epsilon = joint_epsilon(events, result.delta)
+    except ValueError as error:
+        return JointPrivacyLoss(len(ledger), reason=str(error))
+    if not math.isfinite(epsilon):
+        return JointPrivacyLoss(len(ledger), reason="no finite ε holds")
+    return JointPrivacyLoss(len(ledger), epsilon)
+
+
+def _tokens(own: RunToken) -> QuerySet[RunToken]:
+    return RunToken.objects.filter(team=own.team_id, track=own.track_id)

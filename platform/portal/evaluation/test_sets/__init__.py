@@ -1,0 +1,1 @@
+"""Test sets that are split: on which part results are, the reveal of the other part, scores by type of question."""

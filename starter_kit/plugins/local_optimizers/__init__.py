@@ -1,1 +1,0 @@
-"""Local optimizers: see `starter_kit.learning.plugins`."""

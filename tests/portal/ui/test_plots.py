@@ -1,0 +1,64 @@
+"""Plots as pages have them: lines, marks and a level where the axes say, and everything in words and numbers too."""
+
+import re
+
+from portal.ui.axes import linear, logarithmic
+from portal.ui.plots import Level, Line, Mark, Plot, draw
+
+
+def plot(**parts: object) -> str:
+    fields = {
+        "name": "bytes",
+        "title": "Bytes against rounds",
+        "x": logarithmic("rounds", [1, 100]),
+        "y": linear("bytes", [0, 1]),
+        "columns": ["Rounds", "Bytes"],
+        "rows": [("1", "0.5"), ("100", "<1>")],
+    }
+    return " ".join(draw(Plot(**(fields | parts))).split())  # type: ignore[arg-type]
+
+
+def test_a_line_has_its_corners_in_the_area_and_its_label_in_the_key() -> None:
+    html = plot(lines=[Line("front", [(1, 0), (100, 1)], "best")])
+    assert '<polyline class="plot-line plot-front" points="58.0,274.0 524.0,30.0"/>' in html
+    assert "</svg>best</span>" in html
+    assert "A line: best." in html
+
+
+def test_a_stepped_line_keeps_each_value_until_the_next_one_and_the_last_to_the_end() -> None:
+    html = plot(lines=[Line("front", [(1, 0), (10, 1)], is_stepped=True)])
+    assert 'points="58.0,274.0 291.0,274.0 291.0,30.0 524,30.0"' in html
+
+
+def test_lines_of_one_label_are_once_in_the_key() -> None:
+    assert plot(lines=[Line("thin", [(1, 0), (2, 1)], "one method")] * 3).count("one method</span>") == 1
+
+
+def test_a_mark_with_an_address_is_a_link_and_others_are_not() -> None:
+    linked = plot(marks=[Mark((1, 0.5), "front", "A & B", "/a/", "A", is_hollow=True)])
+    assert '<svg role="group"' in linked
+    assert '<a href="/a/" aria-label="A &amp; B"><title>A &amp; B</title>' in linked
+    assert 'plot-hollow" cx="58.0" cy="152.0"' in linked
+    assert ">A</text>" in linked
+    plain = plot(marks=[Mark((1, 0.5), "front")])
+    assert '<svg role="img"' in plain
+    assert "<a " not in plain
+
+
+def test_a_level_lies_across_with_its_text_and_shades_the_area_below_it() -> None:
+    html = plot(level=Level(0.5, "half", is_shaded=True))
+    assert 'x1="58" x2="524" y1="152.0" y2="152.0"' in html
+    assert 'height="122.0"' in html
+    assert "A line across: half." in html
+
+
+def test_a_table_has_the_numbers() -> None:
+    html = plot()
+    assert re.findall(r"<th scope=\"row\">([^<]+)</th><td class=\"num\">([^<]+)</td>", html) == [
+        ("1", "0.5"),
+        ("100", "&lt;1&gt;"),
+    ]
+
+
+def test_without_plots_nothing_is_drawn() -> None:
+    assert draw() == draw(None) == ""
