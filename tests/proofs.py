@@ -2,10 +2,10 @@
 
     python -m tests.proofs renew docs/proofs/<method>.md
 
-pins a proof to the files as they are. Do so after reading it against them: docs/proofs/README.md.
+pins a proof to what the files execute, so that a comment or a message doesn't make it stale. Do so after reading it
+against them: docs/proofs/README.md.
 """
 
-import hashlib
 import re
 import subprocess
 import sys
@@ -15,11 +15,14 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from starter_kit.runs.executed_code import file_sha256
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "proofs"
 FRONT_MATTER = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
 
 GitId = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class FrontMatter(BaseModel):
@@ -30,7 +33,7 @@ class FrontMatter(BaseModel):
     method: str
     status: Literal["current", "stale"]
     commit: GitId
-    covers: Annotated[dict[str, GitId], Field(min_length=1)]
+    covers: Annotated[dict[str, Sha256], Field(min_length=1)]
 
 
 def read_proof(text: str) -> tuple[FrontMatter, str]:
@@ -48,7 +51,7 @@ def read_proof(text: str) -> tuple[FrontMatter, str]:
 def renewed(text: str, *, root: Path, commit: str) -> str:
     """The proof, current and pinned to the files under `root` as they are."""
     front, markdown = read_proof(text)
-    covers = {path: blob_id((root / path).read_bytes()) for path in front.covers}
+    covers = {path: file_sha256(root / path) for path in front.covers}
     pinned = front.model_copy(update={"status": "current", "commit": commit, "covers": covers})
     # The empty line keeps renderers that know no front matter from taking it for a heading.
     return f"---\n{yaml.safe_dump(pinned.model_dump(), sort_keys=False, width=200)}\n---\n{markdown}"
@@ -59,13 +62,8 @@ def moved(front: FrontMatter, *, root: Path) -> list[str]:
     return [
         path
         for path, pinned in front.covers.items()
-        if not (root / path).is_file() or blob_id((root / path).read_bytes()) != pinned
+        if not (root / path).is_file() or file_sha256(root / path) != pinned
     ]
-
-
-def blob_id(content: bytes) -> str:
-    """The id that git gives a file of this content."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def main(arguments: list[str]) -> None:

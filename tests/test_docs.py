@@ -8,12 +8,12 @@ import click.testing
 import pytest
 from typer.testing import CliRunner
 
-from evaluator.accounting import published
 from evaluator.errors import codes as error_codes
 from evaluator.records import check_texts as checks
 from starter_kit.commands.main import PflGroup
 from starter_kit.commands.privacy import app
 from starter_kit.settings import reference
+from tests.studies import published_settings as published
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [

@@ -29,7 +29,7 @@ def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> subproces
 # Lines of the site that ask what kind a track is of: by a question that the kind answers, by its name or its first
 # result, or by whether a board or run has a budget.
 ASKS_FOR_THE_KIND = re.compile(
-    r"\b(?:has_budgets|is_accounted|needs_proof)\b|\bif (?:\w+\.)*in_bytes\b"
+    r"\.(?:has_budgets|is_accounted|needs_proof)\b|\bprivacy is (?:not )?None|\bif (?:\w+\.)*in_bytes\b"
     r"|\btrack\.kind(?:\.key|\.first)? (?:==|!=|is|in)\b"
     r"|\.ranking (?:==|!=|in) "
     r"|\bbudget(?:\"\])? is (?:not )?None"
@@ -82,6 +82,18 @@ def test_gunicorn_loads_the_site_with_the_standard_library_s_platform() -> None:
     assert result.returncode == 0, result.stderr
 
 
+RESEARCH = [
+    "reproduction",
+    "rehearsal",
+    "mutants",
+    "counts",
+    "simulation.py",
+    "published.py",
+    "standalone",
+    "demo.py",
+]
+
+
 def test_an_installed_wheel_holds_the_three_parts_and_leaves_platform_alone(tmp_path: Path) -> None:
     built = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path)
     assert built.returncode == 0, built.stderr
@@ -93,6 +105,9 @@ def test_an_installed_wheel_holds_the_three_parts_and_leaves_platform_alone(tmp_
     assert (site / "portal" / "ui" / "templates" / "ui" / "base.html").exists()
     assert (site / "starter_kit" / "notebooks" / "first-submission.ipynb").exists()
     assert (site / "portal" / "docs" / "pages" / "proofs" / "fl-provider-dp.md").exists()
+    # What only writes a page of results, or only serves tests, is no part of the product.
+    assert [path for path in site.rglob("*.py") if {"tests", "studies"} & set(path.parts)] == []
+    assert [path for name in RESEARCH for path in site.rglob(name)] == []
     check = f"import sys; sys.path.insert(0, {str(site)!r}); import portal.celery, evaluator.worker; {SAYS_STDLIB}"
     result = run(sys.executable, "-c", check, cwd=tmp_path)
     assert result.stdout.strip() == STDLIB, result.stderr

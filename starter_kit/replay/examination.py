@@ -29,7 +29,7 @@ from evaluator.records.terms import agree
 from starter_kit.replay.comparison import Comparison, compare
 from starter_kit.replay.diagnosis import diagnose
 from starter_kit.replay.training import UPDATE, WEIGHTS, RoundRequest, TrainedRound
-from starter_kit.runs.record_line import code_sha256
+from starter_kit.runs.executed_code import code_sha256
 from starter_kit.settings.configuration import METHOD_SHA256
 from starter_kit.settings.files import read_settings_file
 
@@ -181,7 +181,7 @@ class _Replay:
 def _check_code(run: RunLine, settings: Path) -> None:
     """Compare the kit, the settings and the method's file with the record, without running any of them."""
     values = read_settings_file(settings)
-    found = code_sha256(settings.read_text(encoding="utf-8"))
+    found = code_sha256(more=settings.read_text(encoding="utf-8"))
     if found != run.code_sha256:
         raise ProblemError.of(
             ErrorCode.REPLAY_CODE,

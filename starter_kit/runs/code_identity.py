@@ -10,7 +10,7 @@ from typing import Any
 from evaluator.records.lines import RunLine
 from evaluator.records.reading import read_record
 from evaluator.records.terms import agree
-from starter_kit.runs.record_line import code_sha256
+from starter_kit.runs.executed_code import code_sha256
 
 MAX_ROUNDS = 1_000_000
 # What differs from training to training, or says who trained.
@@ -26,7 +26,7 @@ def identify(inputs: Any, _: Callable[[object], None]) -> dict[str, object]:
     Raises:
         ProblemError: The record can't be read.
     """
-    code = code_sha256(Path(inputs["settings"]).read_text(encoding="utf-8"))
+    code = code_sha256(more=Path(inputs["settings"]).read_text(encoding="utf-8"))
     stated = None
     if inputs["record"] is not None:
         stated = read_record(Path(inputs["record"]), max_rounds=MAX_ROUNDS).run.code_sha256 == code

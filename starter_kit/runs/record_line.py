@@ -1,18 +1,13 @@
 """The first line of a private run's training record: what is trained, by which code, and how it is protected."""
 
-import hashlib
-from pathlib import Path
-
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.messages.jobs import evaluator_version
 from evaluator.records.certificate import vector_root
 from evaluator.records.lines import Codec, RunLine, TrainableTensor
 from starter_kit.dp.guarantee import accounting_problems
+from starter_kit.runs.executed_code import code_sha256
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.configuration import snapshot
 from starter_kit.settings.run_settings import RecordedSettings
-
-SOURCES = Path(__file__).parents[1]
 
 
 def run_line(
@@ -44,7 +39,7 @@ def run_line(
         return RunLine(
             run_token=run_token,
             kit_version=evaluator_version(),
-            code_sha256=code_sha256(snapshot(settings)),
+            code_sha256=code_sha256(more=snapshot(settings)),
             track=track,
             method=settings.method,
             unit=mechanism.unit,
@@ -70,19 +65,3 @@ def run_line(
             validation_on_private_data=settings.validation_on_private_data,
             claimed_epsilon=claimed_epsilon,
         )
-
-
-def code_sha256(settings: str) -> str:
-    """Return the SHA-256 of the kit's sources and the run's settings, which identifies the trainer of a run.
-
-    It is the hash of a list as `sha256sum` prints it: the kit's Python files, sorted by path, then settings.yaml, which
-    contains the SHA-256 of the file of a custom method.
-
-    Args:
-        settings: The content of settings.yaml.
-    """
-    files = sorted(SOURCES.rglob("*.py"), key=lambda path: path.relative_to(SOURCES).as_posix())
-    listed = [(sha256_of(path), f"{SOURCES.name}/{path.relative_to(SOURCES).as_posix()}") for path in files]
-    listed.append((hashlib.sha256(settings.encode()).hexdigest(), "settings.yaml"))
-    text = "".join(f"{sha256}  {name}\n" for sha256, name in listed)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -22,12 +22,12 @@ from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import Learner, LocalTraining
 from starter_kit.learning.stacking import make_learner
 from starter_kit.methods.fl_provider_dp import ProviderDP, Settings
-from starter_kit.rehearsal.inputs import CLIENTS, PROVIDERS, Shape, make_base, make_data
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.training import in_process
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.run_settings import LocalTrainingSettings
+from tests.studies.rehearsal.inputs import CLIENTS, PROVIDERS, Shape, make_base, make_data
 
 SHAPE = Shape(clients=2, providers=4, pages=8, questions=20)
 # The operations that are matrix products.

@@ -19,7 +19,7 @@ def test_the_demonstration(tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",
-        "portal.standalone.demo",
+        "tests.demo.demo",
         "--home",
         str(tmp_path / "demo"),
         "--port",

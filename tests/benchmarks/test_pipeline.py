@@ -14,9 +14,9 @@ import pytest
 
 from evaluator.messages.api import FINAL_STATES
 from evaluator.messages.jobs import ArtifactKind
-from portal.standalone.stack import Stack
 from starter_kit.site.client import SiteClient
 from starter_kit.submitting import PlannedRun, SubmissionPlan, send
+from tests.demo.stack import Stack
 from tests.e2e.conftest import make_participant, new_stack, trained  # noqa: F401
 from tests.evaluator.worker.brokers import BROKERS, Brokers
 from tests.faults.traffic import Material

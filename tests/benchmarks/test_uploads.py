@@ -24,10 +24,10 @@ import psutil
 import pytest
 
 from evaluator.messages.jobs import ArtifactKind
-from portal.standalone.stack import Stack
 from portal.uploads.unfinished_file import CHUNK_BYTES
 from starter_kit.site.client import SiteClient
 from starter_kit.site.uploading import USUAL_PART_BYTES, hashes_of, upload_file
+from tests.demo.stack import Stack
 from tests.e2e.conftest import make_participant
 from tests.services.seaweedfs import SeaweedFS, site_variables
 

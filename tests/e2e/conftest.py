@@ -10,7 +10,7 @@ from filelock import FileLock
 
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import create_reference
-from portal.standalone.stack import Stack
+from tests.demo.stack import Stack
 from tests.starter_kit.commands.pfl import run_pfl
 
 PASSWORD = "correct-horse-battery-staple"

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 from playwright.sync_api import Page
 
-from portal.standalone.stack import Stack
+from tests.demo.stack import Stack
 from tests.starter_kit.commands.pfl import run_pfl
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from safetensors.numpy import load_file, save_file
 
-from portal.standalone.stack import Stack
+from tests.demo.stack import Stack
 from tests.e2e.conftest import PASSWORD, pfl, train_privately
 from tests.e2e.downloaded_kit import download_kit, offer_kit, pfl_of
 from tests.services.chromium import Chromium

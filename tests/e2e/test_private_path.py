@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.standalone.stack import Stack
+from tests.demo.stack import Stack
 from tests.e2e.conftest import make_participant, pfl, train_privately
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("site")]

@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from evaluator.docvqa.dataset import Dataset, write_split
-from portal.standalone.stack import Stack
+from tests.demo.stack import Stack
 from tests.e2e.conftest import make_participant, pfl
 
 pytestmark = pytest.mark.e2e

@@ -7,7 +7,7 @@ import boto3
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from portal.standalone.stack import Stack
+from tests.demo.stack import Stack
 from tests.e2e.conftest import pfl
 from tests.e2e.test_browser_path import (
     EMAIL,

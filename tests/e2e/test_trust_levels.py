@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import requests
 
-from portal.standalone.stack import Stack
+from tests.demo.stack import Stack
 from tests.e2e.conftest import PASSWORD, make_participant, pfl
 from tests.portal.accounts.codes import code_of
 

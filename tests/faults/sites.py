@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from portal.standalone.stack import Stack
+from tests.demo.stack import Stack
 from tests.evaluator.tiny_track import write_test_set
 from tests.faults.back_ends import BackEnds
 from tests.faults.proxy import FaultyProxy

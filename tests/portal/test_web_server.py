@@ -8,8 +8,8 @@ import pytest
 import requests
 from django.test import override_settings
 
-from portal.standalone.stack import Stack
 from portal.uploads.signed_urls import FileAddress, file_path
+from tests.demo.stack import Stack
 
 # More than the buffers of both ends of a connection hold.
 SIZE = 40 * 2**20

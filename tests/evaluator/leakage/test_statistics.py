@@ -13,7 +13,7 @@ from evaluator.leakage.statistics import (
     estimate,
     shortest_interval,
 )
-from starter_kit.reproduction.leakage.coverage import simulate_coverage
+from tests.studies.reproduction.leakage.coverage import simulate_coverage
 
 
 def attack(members: list[float], others: list[float], threshold: float = 0.0) -> Attack:

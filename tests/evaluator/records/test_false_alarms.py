@@ -1,6 +1,6 @@
 """With what probability the noise tests flag an honest run: computed from the limits that they use, not counted.
 
-Sums over all tests of a run are upper bounds, as two may flag the same one. `python -m tests.false_alarms` counts.
+Sums over all tests of a run are upper bounds, as two may flag the same one. `tests.studies.false_alarms` counts.
 """
 
 import math

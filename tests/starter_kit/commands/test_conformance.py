@@ -5,9 +5,9 @@ from pathlib import Path
 
 from evaluator.messages.examinations import ConformanceTest, Verdict
 from starter_kit.commands.conformance import verdict
-from starter_kit.conformance.mutants.catalog import SETTINGS
 from starter_kit.conformance.results import Result
 from tests.starter_kit.commands.pfl import pfl
+from tests.studies.mutants.catalog import SETTINGS
 
 
 def test_a_mutant_ends_with_status_1_and_its_tests_are_printed_as_json() -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from evaluator.messages.examinations import Verdict
-from starter_kit.conformance.counts.counting import private_configs
 from starter_kit.conformance.examination import examine
 from starter_kit.conformance.processes import examine_apart, fresh_process_test
 from starter_kit.conformance.results import Group, Inputs, Result
 from starter_kit.scaffolding.writing import write_method
+from tests.studies.conformance.counting import private_configs
 
 HEAD = """
 from starter_kit.methods import fl_provider_dp

@@ -23,7 +23,7 @@ class Settings(fl_provider_dp.Settings):
 PATCHES = """
 from evaluator.messages import examinations
 from starter_kit.conformance import contributions, examination, noise, results, statistics
-from starter_kit.conformance.mutants.catalog import MUTANTS
+from starter_kit.dp import gaussian_sum
 passed = lambda *a, **k: examinations.ConformanceTest(id="x", measures="x", verdict="passed")
 for module in (contributions, examination, noise, statistics):
     for name in ("judged", "measured", "noise_tests", "bound_tests"):
@@ -31,9 +31,8 @@ for module in (contributions, examination, noise, statistics):
             setattr(module, name, passed)
 results.Result.passed = property(lambda self: True)
 results.Result.failed = property(lambda self: [])
-class Settings(fl_provider_dp.Settings):
-    def extend(self, method, clients):
-        return MUTANTS["no-noise"].build(method)
+honest = gaussian_sum.gaussian_noise
+gaussian_sum.gaussian_noise = lambda *a, **k: 1e-6 * honest(*a, **k)
 """
 # What a result of the harness looks like, in every place where somebody might look for one.
 FORGES = """

@@ -9,7 +9,7 @@ from IPython.core.error import UsageError
 
 from starter_kit import notebooks
 from starter_kit.notebooks import pfl
-from starter_kit.notebooks.page import page, source_of
+from tests.studies.notebooks.page import page, source_of
 
 # To import nbformat, nbclient and ipykernel takes seconds, in each of the processes that collect tests: the tests that
 # use them do.

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.runs.record_line import code_sha256
+from starter_kit.runs.executed_code import code_sha256
 from starter_kit.settings.configuration import load_settings, snapshot
 from starter_kit.settings.own_methods import own_file
 
@@ -112,9 +112,9 @@ def test_what_was_run_is_kept_whatever_the_file_has_become_since(config: str, tm
 
 
 def test_the_file_is_part_of_what_the_training_record_calls_the_code(config: str) -> None:
-    before = code_sha256(snapshot(load_settings(config)))
+    before = code_sha256(more=snapshot(load_settings(config)))
     Path(config).with_name("my_method.py").write_text(OWN + "# changed")
-    assert code_sha256(snapshot(load_settings(config))) != before
+    assert code_sha256(more=snapshot(load_settings(config))) != before
 
 
 def test_two_files_of_one_name_are_two_methods(config: str) -> None:

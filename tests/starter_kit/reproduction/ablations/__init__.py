@@ -1,1 +1,0 @@
-"""Tests of the ablations of track 1's winner."""

@@ -1,0 +1,1 @@
+"""Studies: what the pages of results under docs/ are made of."""
