@@ -38,7 +38,6 @@ class EpsilonColumn:
     Attributes:
         key: Its name in published data, after `epsilon_`.
         rule: None for the sampling rule that decides.
-        wide: Whether narrow screens leave it out.
     """
 
     key: str
@@ -46,7 +45,6 @@ class EpsilonColumn:
     meaning: str
     accountant: Accountant
     rule: SamplingRule | None
-    wide: bool = False
 
     def of(self, results: RunResults) -> Epsilon | None:
         """Return the column's ε of a run; None where the run has none."""
@@ -83,7 +81,6 @@ EPSILON_COLUMNS = (
         meaning="By Rényi differential privacy, under the sampling rule that decides",
         accountant=Accountant.RDP,
         rule=None,
-        wide=True,
     ),
 )
 

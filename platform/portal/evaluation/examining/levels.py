@@ -94,7 +94,7 @@ LEVELS = {
             folders=(),
             longest_s=lambda effort: QUESTIONS * WAITING * effort.timeout_s,
             meaning="The attached method, run on synthetic data in a sandbox, kept what its ε is computed from. That "
-            "this code made the checkpoint has not been verified.",
+            "this code made the checkpoint has not been checked.",
         ),
         Level(
             TrustLevel.REPLAYED,
@@ -112,7 +112,7 @@ LEVELS = {
             # A round that doesn't agree is trained twice.
             longest_s=lambda effort: HOUR_S * (2 * effort.hours + 1),
             meaning="One round, drawn after the record was uploaded, was trained again by the organizers on their "
-            "data, and was what the record says. The other rounds have not been verified.",
+            "data, and was what the record says. The other rounds have not been checked.",
         ),
         Level(
             TrustLevel.RERUN,
