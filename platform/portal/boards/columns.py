@@ -400,13 +400,16 @@ class Table:
         """The heads of the columns."""
         return [column.head for column in self.columns]
 
+    def cells(self, row: Row) -> list[SafeString]:
+        """Return the cells of a row."""
+        first = self.track.kind.first
+        return [
+            column.element(row, "board-decides" if column.key == first else "") for column in self.columns
+        ]
+
     def row(self, row: Row) -> SafeString:
         """Return a row of the table."""
-        first = self.track.kind.first
-        found = (
-            column.element(row, "board-decides" if column.key == first else "") for column in self.columns
-        )
-        return SafeString(f"<tr>{''.join(found)}</tr>\n")
+        return SafeString(f"<tr>{''.join(self.cells(row))}</tr>\n")
 
 
 def board_table(track: Track, *, more: bool = False, picks: bool = False, trust: bool = False) -> Table:
