@@ -177,7 +177,15 @@ def private_submission(team: Team, **fields: object) -> Submission:
         b"# Theorem\n\n$$x^2$$\n\n| a | b |\n|---|---|\n| 1 | 2 |",
         "proof.md",
     )
-    checks = [{"id": "C16", "status": "failed", "expected": HASH, "found": HASH, "where": f"round 3, {HASH}"}]
+    checks = [
+        {
+            "id": "record.checkpoint",
+            "status": "failed",
+            "expected": HASH,
+            "found": HASH,
+            "where": f"round 3, {HASH}",
+        }
+    ]
     types = [
         {"name": "invoice_number", "anls": 0.91, "anls_low": 0.88, "anls_high": 0.94},
         {"name": "total_amount", "anls": 0.62, "anls_low": 0.55, "anls_high": 0.7},
