@@ -75,7 +75,7 @@ def check(
     if privacy:
         print_lines(
             "The site also checks whether the run token and the key belong to your team; and when it has the record, "
-            "it draws which blocks the annex must open (`record.challenge`)."
+            "it draws which blocks the annex must open (record.challenge)."
         )
     print_lines("docs/checks.md describes what each check means, and what none can detect.")
     if not accepted:
