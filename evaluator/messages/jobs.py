@@ -233,7 +233,7 @@ class EvaluationJob(Message):
 class TrustLevel(IntEnum):
     """How far a run's record has been checked against what really happened.
 
-    Each level has code that earns it: the evaluation the first one, a command of the organizers each further one.
+    Each level has code that earns it: the evaluation the first one, an examination by the organizers each further one.
     """
 
     # Every number follows from the files.

@@ -24,7 +24,7 @@ from portal.api.errors import invalid_form
 from portal.api.throttling import CREATION_LIMITS
 from portal.challenge.models import Track
 from portal.evaluation.display import status as run_status
-from portal.evaluation.examining.examinations import ShownExamination
+from portal.evaluation.models import Examination
 from portal.evaluation.services import cancel as cancel_submission
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.submissions import publication, services
@@ -218,13 +218,13 @@ def _status(status: run_status.RunStatus) -> RunStatus:
     )
 
 
-def _examination(one: ShownExamination) -> RunExamination:
+def _examination(one: Examination) -> RunExamination:
     return RunExamination(
-        level=one.level,
-        command=one.command,
+        level=one.trust_level,
+        command=one.found.findings.kind,
         passed=one.passed,
-        by=one.by,
-        at=one.at,
-        summary=one.report.in_words,
-        report=one.report,
+        by=one.examiner,
+        at=one.ended_at,
+        summary=one.found.in_words,
+        report=one.found,
     )

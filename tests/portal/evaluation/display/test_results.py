@@ -12,6 +12,7 @@ from evaluator.messages.jobs import ArtifactKind, TrustLevel
 from evaluator.messages.results import RunResults
 from evaluator.records.check_texts import CHECKS
 from portal.evaluation.display import results
+from portal.evaluation.examining.levels import MEANINGS
 from portal.submissions.models import RunState
 from portal.submissions.services import withdraw
 from tests.portal.factories import (
@@ -103,8 +104,8 @@ class TestEpsilon:
 
 def test_the_trust_level_is_explained(run):
     assert "L0 recomputed" in page(run)
-    assert results.TRUST[TrustLevel.RECOMPUTED] in page(run)
-    assert set(results.TRUST) == set(TrustLevel)
+    assert MEANINGS[TrustLevel.RECOMPUTED] in page(run)
+    assert set(MEANINGS) == set(TrustLevel)
 
 
 class TestMembership:

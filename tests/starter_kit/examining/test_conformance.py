@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from evaluator.sandbox.sandbox import Sandbox
-from starter_kit.conformance.confined import ConfinedInputs, examine_confined
 from starter_kit.conformance.results import Group, Inputs, Result
+from starter_kit.examining.confined import Confined
+from starter_kit.examining.conformance import ConfinedInputs, examine_confined
 from starter_kit.scaffolding.writing import write_method
 from starter_kit.settings.config_files import find_config
 
@@ -59,29 +60,29 @@ raise RuntimeError(f"gained {{gained}}")
 
 
 @pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
+def confined() -> Iterator[Confined]:
     with Sandbox() as sandbox:
-        yield sandbox
+        yield Confined(sandbox)
 
 
-def examined(sandbox: Sandbox, folder: Path, body: str, only: list[Group], timeout_s: int = 60) -> Result:
+def examined(confined: Confined, folder: Path, body: str, only: list[Group], timeout_s: int = 60) -> Result:
     write_method("odd", folder, private=True)
     (folder / "odd.py").write_text(HEAD + body)
     config = folder / "odd.yaml"
     config.write_text(config.read_text().replace("momentum: 0.5\n", ""))
     inputs = Inputs(method=str(config), seed=3, only=only, with_sample=False)
-    return examine_confined(ConfinedInputs(inputs=inputs, timeout_s=timeout_s), sandbox)
+    return examine_confined(ConfinedInputs(inputs=inputs, timeout_s=timeout_s), confined)
 
 
 def found(result: Result) -> str:
     return " ".join(f"{problem.code} {problem.found}" for problem in result.problems)
 
 
-# All groups are made by the site's command, in tests/portal/evaluation/test_examining_commands.py.
-def test_an_honest_method_passes(sandbox: Sandbox) -> None:
+# All groups are made by the site's command, in tests/portal/evaluation/examining/test_examining_commands.py.
+def test_an_honest_method_passes(confined: Confined) -> None:
     only = [Group.CONFIGURED, Group.EMPTY, Group.CARRIED]
     inputs = Inputs(method=str(find_config("fl-provider-dp")), seed=5, only=only)
-    result = examine_confined(ConfinedInputs(inputs=inputs), sandbox)
+    result = examine_confined(ConfinedInputs(inputs=inputs), confined)
     assert result.problems == []
     assert result.failed == []
     assert result.passed
@@ -89,34 +90,34 @@ def test_an_honest_method_passes(sandbox: Sandbox) -> None:
 
 
 def test_a_file_that_patches_the_harness_patches_its_own_process_only(
-    sandbox: Sandbox, tmp_path: Path
+    confined: Confined, tmp_path: Path
 ) -> None:
-    result = examined(sandbox, tmp_path, PATCHES, [Group.NOISE])
+    result = examined(confined, tmp_path, PATCHES, [Group.NOISE])
     assert not result.passed
     assert "noise-scale" in [test.id for test in result.failed]
 
 
-def test_a_result_that_the_file_writes_itself_is_none(sandbox: Sandbox, tmp_path: Path) -> None:
-    result = examined(sandbox, tmp_path, FORGES, [Group.NOISE])
+def test_a_result_that_the_file_writes_itself_is_none(confined: Confined, tmp_path: Path) -> None:
+    result = examined(confined, tmp_path, FORGES, [Group.NOISE])
     assert not result.passed
     assert "E_CONFORMANCE_CRASHED" in found(result)
 
 
 @pytest.mark.parametrize("body", ["while True: pass\n", "while True: print('x' * 10_000)\n"])
-def test_a_file_that_never_ends_is_ended(sandbox: Sandbox, tmp_path: Path, body: str) -> None:
-    result = examined(sandbox, tmp_path, body, [Group.NOISE], timeout_s=1)
+def test_a_file_that_never_ends_is_ended(confined: Confined, tmp_path: Path, body: str) -> None:
+    result = examined(confined, tmp_path, body, [Group.NOISE], timeout_s=1)
     assert not result.passed
     assert "E_CONFORMANCE_TIMEOUT" in found(result)
 
 
 def test_it_starts_no_process_opens_no_connection_and_reads_neither_the_test_set_nor_the_environment(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    confined: Confined, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PFL_SECRET", "secret of the site")
     secret = tmp_path / "test_set" / "questions.jsonl"
     secret.parent.mkdir()
     secret.write_text("the answer is Rumpelstiltskin")
-    result = examined(sandbox, tmp_path / "method", TRIES.format(path=str(secret)), [Group.NOISE])
+    result = examined(confined, tmp_path / "method", TRIES.format(path=str(secret)), [Group.NOISE])
     assert not result.passed
     assert "gained ['PermissionError', 'PermissionError', 'PermissionError']" in found(result)
     assert "Rumpelstiltskin" not in result.model_dump_json()

@@ -1,4 +1,4 @@
-"""An examination of untrusted code: the harness here, the method in sandboxed processes that it can't leave.
+"""L1: does the attached method keep its claims? The harness runs here, the method in sandboxed processes.
 
 The harness makes the data, the choices and the verdicts, in a process that never loads the method's file. Each run of
 rounds is a question to a fresh process, confined by `evaluator.sandbox`, which loads the file, runs the rounds and
@@ -12,18 +12,17 @@ no examination of a black box can tell the two apart. Reading the file is the re
 
 import json
 import resource
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.messages.examinations import ConformanceTest
-from evaluator.sandbox.judging import run_judge
+from evaluator.messages.examinations import ConformanceFindings, ConformanceTest, ExaminationJob
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.sandbox.limits import MIB, Limits
-from evaluator.sandbox.sandbox import Ending, Sandbox, SandboxError
+from evaluator.sandbox.sandbox import Ending, SandboxError
 from starter_kit.conformance.claims import Claims
 from starter_kit.conformance.examination import examine_subject
 from starter_kit.conformance.exchange import Answer, Data, Description, Question, Seen, Variant
@@ -31,17 +30,18 @@ from starter_kit.conformance.processes import fresh_process_test
 from starter_kit.conformance.results import Inputs, Result
 from starter_kit.conformance.session import Observation, check_finite
 from starter_kit.conformance.synthetic import Federation
+from starter_kit.examining.confined import Confined, in_brief
+from starter_kit.examining.judging import Judgment
 from starter_kit.federation.rounds import Client
 
-KIT = Path(__file__).parents[1]
-PROCESS = "starter_kit.conformance.confined_process"
+PROCESS = "starter_kit.examining.conformance_process"
 MEMORY_BYTES = 8 << 30
 # Of a message's JSON for each number in it, and for everything else.
 NUMBER_CHARACTERS, OTHER_CHARACTERS = 12, 100_000
-DETAIL_CHARACTERS = 300
 
 
-class ConfinedInputs(BaseModel):
+@dataclass(frozen=True)
+class ConfinedInputs:
     """What a confined examination is made of.
 
     Attributes:
@@ -49,8 +49,6 @@ class ConfinedInputs(BaseModel):
         method_sha256: Of the method file beside it; empty for one of the kit's methods.
         timeout_s: Seconds of computing for each question.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     inputs: Inputs
     method_sha256: str = ""
@@ -68,13 +66,27 @@ class ConfinedInputs(BaseModel):
         )
 
 
-def examine_confined(asked: ConfinedInputs, sandbox: Sandbox) -> Result:
+def examine(job: ExaminationJob, confined: Confined, _: Callable[[str], None]) -> Judgment:
+    """Examine the attached method in this process, whose memory is limited from here on."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    asked = ConfinedInputs(
+        inputs=Inputs(method=str(job.settings), seed=job.seed),
+        method_sha256=job.sha256.get(ArtifactKind.METHOD_FILE, ""),
+        timeout_s=job.timeout_s,
+    )
+    result = examine_confined(asked, confined)
+    return Judgment(
+        ConformanceFindings(unit=result.unit, seed=result.seed, tests=result.tests), result.problems
+    )
+
+
+def examine_confined(asked: ConfinedInputs, confined: Confined) -> Result:
     """Examine a method in the sandbox; whatever it does, the result is a verdict or a coded problem."""
     begun, inputs = perf_counter(), asked.inputs
     try:
-        result = examine_subject(lambda: ConfinedSubject.loaded(asked, sandbox), inputs)
+        result = examine_subject(lambda: ConfinedSubject.loaded(asked, confined), inputs)
         if inputs.with_sample:
-            tests = [*result.tests, _fresh_process_test(asked, sandbox, result)]
+            tests = [*result.tests, _fresh_process_test(asked, confined, result)]
             result = result.model_copy(update={"tests": tests})
     except ProblemError as error:
         result = Result(
@@ -86,11 +98,11 @@ def examine_confined(asked: ConfinedInputs, sandbox: Sandbox) -> Result:
     return result.model_copy(update={"seconds": perf_counter() - begun})
 
 
-def _fresh_process_test(asked: ConfinedInputs, sandbox: Sandbox, result: Result) -> ConformanceTest:
+def _fresh_process_test(asked: ConfinedInputs, confined: Confined, result: Result) -> ConformanceTest:
     if not result.sample:
         return fresh_process_test([], [])
     inputs = asked.inputs.model_copy(update={"only": []})
-    again = examine_subject(lambda: ConfinedSubject.loaded(asked, sandbox), inputs)
+    again = examine_subject(lambda: ConfinedSubject.loaded(asked, confined), inputs)
     return fresh_process_test(result.sample, again.sample)
 
 
@@ -98,9 +110,9 @@ class ConfinedSubject:
     """A method in the sandbox; see `Subject`."""
 
     def __init__(
-        self, asked: ConfinedInputs, sandbox: Sandbox, variants: Sequence[Variant], described: Description
+        self, asked: ConfinedInputs, confined: Confined, variants: Sequence[Variant], described: Description
     ) -> None:
-        self._asked, self._sandbox, self._variants = asked, sandbox, list(variants)
+        self._asked, self._confined, self._variants = asked, confined, list(variants)
         self._described = described
         self.values: Mapping[str, Any] = described.values
         self.local = described.local
@@ -108,18 +120,18 @@ class ConfinedSubject:
         self.method_sha256 = asked.method_sha256
 
     @classmethod
-    def loaded(cls, asked: ConfinedInputs, sandbox: Sandbox) -> "ConfinedSubject":
+    def loaded(cls, asked: ConfinedInputs, confined: Confined) -> "ConfinedSubject":
         """Return the method as its settings describe it. Raises `ProblemError` if it can't be loaded."""
-        return cls(asked, sandbox, [], _describe(asked, sandbox, []))
+        return cls(asked, confined, [], _describe(asked, confined, []))
 
     def with_noise(self, relative: float, clip_norm: float | None = None) -> "ConfinedSubject":
         variant = Variant(kind="noise", relative=relative, clip_norm=clip_norm)
-        return ConfinedSubject(self._asked, self._sandbox, [*self._variants, variant], self._described)
+        return ConfinedSubject(self._asked, self._confined, [*self._variants, variant], self._described)
 
     def without_participants(self) -> "ConfinedSubject | None":
         variants = [*self._variants, Variant(kind="nobody")]
-        described = _describe(self._asked, self._sandbox, variants)
-        return ConfinedSubject(self._asked, self._sandbox, variants, described) if described.exists else None
+        described = _describe(self._asked, self._confined, variants)
+        return ConfinedSubject(self._asked, self._confined, variants, described) if described.exists else None
 
     def session(
         self, federation: Federation, *, quick: bool = False, plain: bool = False
@@ -132,16 +144,16 @@ class ConfinedSubject:
             quick=quick,
             plain=plain,
         )
-        return ConfinedRounds(self._asked, self._sandbox, question, federation)
+        return ConfinedRounds(self._asked, self._confined, question, federation)
 
 
 class ConfinedRounds:
     """A run on synthetic data in a process of its own; see `Rounds`."""
 
     def __init__(
-        self, asked: ConfinedInputs, sandbox: Sandbox, question: Question, federation: Federation
+        self, asked: ConfinedInputs, confined: Confined, question: Question, federation: Federation
     ) -> None:
-        self._asked, self._sandbox, self._question = asked, sandbox, question
+        self._asked, self._confined, self._question = asked, confined, question
         self.federation = federation
         self._answer: Answer | None = None
         self._printed = ""
@@ -172,7 +184,7 @@ class ConfinedRounds:
 
     def _ask(self, question: Question) -> list[Observation]:
         collected = _Collected(question, self.federation)
-        self._answer, printed = _ask(self._asked, self._sandbox, question, collected)
+        self._answer, printed = _ask(self._asked, self._confined, question, collected)
         self._printed += printed
         if len(collected.observations) != question.count:
             raise ValueError(f"{len(collected.observations)} rounds in place of {question.count}")
@@ -200,16 +212,16 @@ class _Collected:
             check_finite(observation, len(self.observations))
 
 
-def _describe(asked: ConfinedInputs, sandbox: Sandbox, variants: Sequence[Variant]) -> Description:
+def _describe(asked: ConfinedInputs, confined: Confined, variants: Sequence[Variant]) -> Description:
     question = Question(method=asked.inputs.method, changes=asked.inputs.changes, variants=list(variants))
-    answer, _ = _ask(asked, sandbox, question, _Collected(question, None))
+    answer, _ = _ask(asked, confined, question, _Collected(question, None))
     if answer.description is None:
         raise ValueError("no description of the method")
     return answer.description
 
 
 def _ask(
-    asked: ConfinedInputs, sandbox: Sandbox, question: Question, collected: _Collected
+    asked: ConfinedInputs, confined: Confined, question: Question, collected: _Collected
 ) -> tuple[Answer, str]:
     """Return the answer of a fresh process, and what it printed past Python's streams.
 
@@ -218,23 +230,21 @@ def _ask(
     """
     output: list[str] = []
     try:
-        raw = sandbox.run(
+        answer = confined.ask(
+            Answer,
             PROCESS,
             "answer",
             question.model_dump(mode="json"),
-            readable=[KIT, Path(question.method).parent],
+            readable=[Path(question.method).parent],
             limits=asked.limits,
             on_message=collected.add,
             on_output=output.append,
         )
-        answer = Answer.model_validate(raw)
     except SandboxError as error:
         raise _problem(asked, error) from error
     except ValueError as error:
-        # A validation error's own text would quote what was sent.
-        found = "a message of another form" if isinstance(error, ValidationError) else error
         raise ProblemError.of(
-            ErrorCode.CONFORMANCE_CRASHED, where="the method's process", expected="rounds", found=found
+            ErrorCode.CONFORMANCE_CRASHED, where="the method's process", expected="rounds", found=error
         ) from error
     if answer.problems:
         raise ProblemError(*answer.problems)
@@ -245,12 +255,9 @@ def _problem(asked: ConfinedInputs, error: SandboxError) -> ProblemError:
     if error.ending in (Ending.TIME, Ending.CPU_TIME):
         limit = f"a result within {asked.timeout_s} s of computing"
         return ProblemError.of(ErrorCode.CONFORMANCE_TIMEOUT, where="the method's process", expected=limit)
-    found = f"{error}. {error.output[-DETAIL_CHARACTERS:]}".strip()
     return ProblemError.of(
-        ErrorCode.CONFORMANCE_CRASHED, where="the method's process", expected="a result", found=found
+        ErrorCode.CONFORMANCE_CRASHED,
+        where="the method's process",
+        expected="a result",
+        found=in_brief(error),
     )
-
-
-if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    run_judge(ConfinedInputs, examine_confined)

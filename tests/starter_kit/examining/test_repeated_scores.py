@@ -3,7 +3,7 @@
 import pytest
 from numpy.random import default_rng
 
-from portal.evaluation.examining.repeated_scores import compare_anls, compare_bytes
+from starter_kit.examining.repeated_scores import compare_anls, compare_bytes
 
 
 def test_one_repeat_must_agree_within_a_question():

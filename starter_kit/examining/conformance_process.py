@@ -1,7 +1,7 @@
 """The method's side of a confined examination: `answer` runs in a sandbox, with the method's file and nothing else.
 
 Whatever the method's file does to this process, it can do no more than choose what comes out: see
-`starter_kit.conformance.confined`.
+`starter_kit.examining.conformance`.
 """
 
 from collections.abc import Callable

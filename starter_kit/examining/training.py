@@ -1,6 +1,6 @@
-"""A training of attached files by the organizers: `train_again` runs in a sandbox, with a file nobody vouches for.
+"""The method's side of a rerun: `train_again` runs in a sandbox, with the attached files.
 
-What it writes is from an untrusted process: whoever reads it treats it as an upload.
+What it writes is from an untrusted process: `starter_kit.examining.rerun` treats it as an upload.
 """
 
 from collections.abc import Callable
