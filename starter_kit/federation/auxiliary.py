@@ -1,20 +1,19 @@
-"""What a method sends beside its updates: only methods that write no training record do."""
+"""Auxiliary vectors, which some methods send with models and updates; no training record has a place for them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
-# Where the server keeps, in its state, what goes down beside the model.
-BESIDE = "beside"
+# Where the server stores, in its state, the auxiliary vectors that it sends with the model.
+AUXILIARY = "beside"
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What travels behind the model and behind each update, such as a control variate or the sum of a statistic.
+class AuxiliaryVectors:
+    """The layout of the auxiliary vectors that follow a model or an update in a message, such as a control variate.
 
-    Down goes what the method keeps in the server's state under `BESIDE`, and zeros before there is any. No training
-    record has a place for it.
+    The server sends what the method stores in the server's state under `AUXILIARY`, and zeros before there is any.
 
     Attributes:
         vectors: How many vectors as long as the model.
@@ -25,7 +24,7 @@ class Beside:
     numbers: int = 0
 
     def size(self, model: int) -> int:
-        """Return how many numbers go beside a model of this size."""
+        """Return the number of auxiliary numbers for a model of this size."""
         return self.vectors * model + self.numbers
 
     def layout(self, model: Sequence[torch.Size]) -> list[torch.Size]:
@@ -37,4 +36,4 @@ class Beside:
         return (whole - self.numbers) // (1 + self.vectors)
 
 
-NOTHING = Beside()
+NO_AUXILIARY = AuxiliaryVectors()

@@ -1,7 +1,7 @@
-"""What was measured of a model, kept on disk: an assessment that is interrupted, or repeated, measures only the rest.
+"""Measurements of a model, stored on disk: an assessment that is interrupted, or repeated, measures only the rest.
 
-Base weights are measured once for all runs of a track. What is kept quotes answers, and is as secret as the data; it
-stays for two weeks after its last use, as finished shards of a scoring do.
+Base weights are measured once for all runs of a track. The stored measurements quote answers, and are as secret as the
+data; they stay for two weeks after their last use, as finished shards of a scoring do.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ class _File(BaseModel):
     loss: list[float | None]
 
 
-class Kept:
+class StoredMeasurements:
     """The measurements of one model, a file for each stage.
 
     Args:
@@ -42,7 +42,7 @@ class Kept:
         self._folder = folder / name
 
     def get(self, stage: str, measure: Callable[[], Measured]) -> Measured:
-        """Return what is kept of a stage, or measure and keep it."""
+        """Return the stored measurements of a stage, or measure and store them."""
         path = self._folder / f"{stage}.json"
         try:
             file = _File.model_validate_json(path.read_bytes())

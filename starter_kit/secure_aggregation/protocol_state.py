@@ -26,7 +26,7 @@ NEXT_LEG = {Leg.ADVERTISE: Leg.SHARE, Leg.SHARE: Leg.MASK, Leg.MASK: Leg.UNMASK,
 PrivateBytes = Field(min_length=KEY_BYTES, max_length=KEY_BYTES, repr=False)
 
 
-class ClientState(BaseModel):
+class ProtocolState(BaseModel):
     """A client's state. It holds secrets: whoever reads it can unmask the client's vector.
 
     Attributes:
@@ -64,7 +64,7 @@ class ClientState(BaseModel):
         return self.model_dump_json().encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "ClientState":
+    def from_bytes(cls, data: bytes) -> "ProtocolState":
         """Return the state that `to_bytes` wrote. Raises `ProtocolError` for anything else."""
         try:
             return cls.model_validate_json(data)
