@@ -43,6 +43,12 @@ KEPT_VARIABLES = (
     "OMP_NUM_THREADS",
     "CUDA_VISIBLE_DEVICES",
     "HF_HUB_OFFLINE",
+    # Which instructions are used, by which results round: a replay compares its own with those of another process.
+    "ATEN_CPU_CAPABILITY",
+    "ONEDNN_MAX_CPU_ISA",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "OPENBLAS_CORETYPE",
+    "NPY_DISABLE_CPU_FEATURES",
 )
 
 DEFAULT_LIMITS = Limits()

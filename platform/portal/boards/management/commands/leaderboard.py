@@ -39,7 +39,7 @@ def _lines(track: Track, board: Board) -> Iterator[str]:
     if not board.rows:
         yield "No run has been scored."
         return
-    if track.kind.is_accounted:
+    if any(one.decides for row in board.rows for one in row.entry.results.epsilons):
         yield f"{DECIDES} decides; all are at δ = {track.delta:g}, recomputed and rounded up"
     columns = columns_of(track, Shown.TEXT)
     table = [[column.title for column in columns]]
