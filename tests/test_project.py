@@ -88,7 +88,7 @@ RESEARCH = [
     "mutants",
     "counts",
     "simulation.py",
-    "published.py",
+    "accounting/published.py",
     "standalone",
     "demo.py",
 ]

@@ -59,7 +59,8 @@ def submit(
     it, and what the run kept for that (its folder `vectors`) is deleted once everything is submitted.
     """
     from evaluator.errors import ErrorCode, ProblemError
-    from evaluator.messages.api import ChangedText, RunState
+    from evaluator.messages.api import ChangedText
+    from evaluator.messages.states import RunState
     from starter_kit.submitting import discard_private_files, prepare, register_keys, send, watch
 
     with exit_on_problem():

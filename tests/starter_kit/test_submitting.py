@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.messages.api import ChangedText, RunState, RunStatus, SubmissionState, SubmissionStatus
+from evaluator.messages.api import ChangedText, RunStatus, SubmissionStatus
 from evaluator.messages.jobs import PROGRESS_TASK, REPORT_TASK, ArtifactKind, CheckStatus, Outcome, Step
+from evaluator.messages.states import RunState, SubmissionState
 from evaluator.records.signing import public_key_of
 from portal.celery import app
 from portal.challenge.models import Track

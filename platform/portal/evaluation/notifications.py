@@ -99,7 +99,7 @@ def _outcome(run: Run) -> str:
             scores = {"ANLS": run.results.anls, "accuracy": run.results.accuracy}
             shown = ", ".join(f"{name} {cut(score)}" for name, score in scores.items() if score is not None)
             missing = shortfall(run)
-            return f"{run} has been evaluated: {shown}." + (f" It has no rank: {missing}." if missing else "")
+            return f"{run} is scored: {shown}." + (f" It has no rank: {missing}." if missing else "")
         case RunState.REJECTED:
             returned = " The quota slot was given back." if run.submission.refunded_at else ""
             return f"{run} was rejected by validation.{returned} All that was found:"

@@ -22,7 +22,7 @@ from portal.evaluation.services import evaluate_again
 from portal.organizers.access import for_organizers
 from portal.organizers.forms import DisqualificationForm
 from portal.reviews.selectors import judgeable_submissions
-from portal.submissions.models import Run, RunState
+from portal.submissions.models import RUN_STATES, Run, RunState
 from portal.submissions.services import disqualify, mark_baseline, refund
 
 PAGE_LENGTH = 50
@@ -49,7 +49,7 @@ def runs(request: UserRequest) -> HttpResponseBase:
         "page": page,
         "chosen": chosen,
         "tracks": Track.objects.all(),
-        "states": [state for state in RunState.choices if state[0] != RunState.DRAFT],
+        "states": [state for state in RUN_STATES if state[0] != RunState.DRAFT],
         "query": query.urlencode() + "&" if query else "",
     }
     return render(request, "organizers/runs.html", context)

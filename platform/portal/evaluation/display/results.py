@@ -17,9 +17,9 @@ TRUST = {
     TrustLevel.RECOMPUTED: "Every number was recomputed from the submitted files. "
     "Nobody has confirmed that the training ran as these files describe.",
     TrustLevel.CONFORMING: "The attached method, run on synthetic data in a sandbox, kept what its ε is computed "
-    "from. That this code made the checkpoint has not been verified.",
+    "from. That this code made the checkpoint has not been checked.",
     TrustLevel.REPLAYED: "One round, drawn after the record was uploaded, was trained again by the organizers on their "
-    "data, and was what the record says. The other rounds have not been verified.",
+    "data, and was what the record says. The other rounds have not been checked.",
     TrustLevel.RERUN: "The organizers trained the attached files again, and the scores agree as far as chance "
     "explains. That the method keeps its privacy claims is another level.",
 }
@@ -48,7 +48,6 @@ class EpsilonColumn:
     Attributes:
         key: Its name in published data, after `epsilon_`.
         rule: None for the sampling rule that decides.
-        wide: Whether narrow screens leave it out.
     """
 
     key: str
@@ -56,7 +55,6 @@ class EpsilonColumn:
     meaning: str
     accountant: Accountant
     rule: SamplingRule | None
-    wide: bool = False
 
     def of(self, results: RunResults) -> Epsilon | None:
         """Return the column's ε of a run; None where the run has none."""
@@ -93,7 +91,6 @@ EPSILON_COLUMNS = (
         meaning="By Rényi differential privacy, under the sampling rule that decides",
         accountant=Accountant.RDP,
         rule=None,
-        wide=True,
     ),
 )
 

@@ -10,8 +10,8 @@ from django.db.models import prefetch_related_objects
 
 from evaluator.errors import ErrorCode, Problem
 from evaluator.mechanisms.events import merged
-from evaluator.messages.api import FINAL_STATES
 from evaluator.messages.jobs import Epsilon, Outcome, Step, TrackRules
+from evaluator.messages.states import FINAL_STATES
 from evaluator.worker.time_left import in_words
 from portal.calculator.presets import address_of
 from portal.challenge.rankings import Shortfall

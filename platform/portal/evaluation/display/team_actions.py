@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.contrib.humanize.templatetags.humanize import apnumber
 
-from evaluator.messages.api import FINAL_STATES
+from evaluator.messages.states import FINAL_STATES
 from portal.evaluation.display.status import STEP_NAMES
 from portal.evaluation.services import may_cancel
 from portal.submissions.draft_files import DraftFile, proof_of
