@@ -73,6 +73,7 @@ class ErrorCode(StrEnum):
     CONFORMANCE_VALUES = "E_CONFORMANCE_VALUES"
     CONFORMANCE_TIMEOUT = "E_CONFORMANCE_TIMEOUT"
     CONFORMANCE_CRASHED = "E_CONFORMANCE_CRASHED"
+    EXAMINATION_ACTIVE = "E_EXAMINATION_ACTIVE"
     RERUN_TRAINING = "E_RERUN_TRAINING"
 
     REPLAY_UNSUPPORTED = "E_REPLAY_UNSUPPORTED"
@@ -380,6 +381,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.CONFORMANCE_CRASHED: Explanation(
         "The process of the examination ended without a result.",
         "Look for a call that ends the process, or for memory that runs out.",
+    ),
+    ErrorCode.EXAMINATION_ACTIVE: Explanation(
+        "The run is being examined, or waits for its examination.",
+        "Wait until the examination has ended, or cancel it, then request another one.",
     ),
     ErrorCode.RERUN_TRAINING: Explanation(
         "The attached files could not be trained again.",

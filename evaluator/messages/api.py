@@ -234,10 +234,11 @@ class RunSummary(Response):
 
 
 class RunExamination(Response):
-    """What a command of the organizers found out about the run.
+    """What an examination by the organizers found out about the run.
 
     Attributes:
         level: The trust level that the run has earned with it, if it passed and is the newest of its level.
+        command: Its kind: conformance, replay or rerun.
         by: Who made it.
         summary: What was found, in words.
     """

@@ -102,7 +102,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         submission,
         verdict,
         [one for one in _statuses(status) if one.run.scored_at],
-        shows_would_rank=membership is not None and submission.is_private,
+        shows_would_rank=membership is not None and submission.is_unpublished,
         names_team=shows_team,
     )
     people = cited_people(submission)
@@ -172,7 +172,7 @@ def _runs(
     shows_would_rank: bool,
     names_team: bool,
 ) -> list[MethodRun]:
-    """Return the runs with their ranks; those of a private or withdrawn submission have none."""
+    """Return the runs with their ranks; those of an unpublished or withdrawn submission have none."""
     return [
         MethodRun(
             status,
@@ -201,7 +201,7 @@ def _entry(submission: Submission, verdict: Verdict, run: Run, *, names_team: bo
 
 def _is_listed(submission: Submission) -> bool:
     """Return whether the boards list the submission's scored runs."""
-    return submission.state == SubmissionState.SUBMITTED and not submission.is_private
+    return submission.state == SubmissionState.SUBMITTED and not submission.is_unpublished
 
 
 def names_team(submission: Submission, *, is_insider: bool) -> bool:
