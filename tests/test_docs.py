@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluator.errors import codes as error_codes
-from evaluator.records import check_texts as checks
+from evaluator.records import check_table as checks
 from starter_kit.commands.main import PflGroup
 from starter_kit.commands.privacy import app
 from tests.studies import published_settings as published

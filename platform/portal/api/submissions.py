@@ -124,9 +124,7 @@ def cancel(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     return get_submission(request, submission_id)
 
 
-@router.post(
-    "/{submission_id}/publish", response=SubmissionStatus, summary="Make a private submission public"
-)
+@router.post("/{submission_id}/publish", response=SubmissionStatus, summary="Publish a submission")
 def publish(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     """For good. Impossible while the phase keeps all results back."""
     publication.publish(own_submission(team_in(request), submission_id), request.auth)

@@ -1,6 +1,6 @@
 """The submissions of teams: a Submission is one method in one track, a Run one trained checkpoint of it.
 
-In private tracks each training carries a RunToken, which the site issued before.
+In tracks with budgets each training carries a RunToken, which the site issued before.
 """
 
 import uuid
@@ -73,7 +73,7 @@ class Submission(models.Model):
     )
     submitted_at = models.DateTimeField(null=True, blank=True, db_index=True)
     keep_private = models.BooleanField(
-        "keep it private",
+        "keep it unpublished",
         default=False,
         help_text="Only your team and the organizers can see it until you publish it. Reviews start then.",
     )
@@ -166,7 +166,7 @@ class Submission(models.Model):
         return reverse("submissions:detail", args=[self.id])
 
     @property
-    def is_private(self) -> bool:
+    def is_unpublished(self) -> bool:
         """Whether it is submitted, and only its team and the organizers see it."""
         return self.state == SubmissionState.SUBMITTED and self.published_at is None
 

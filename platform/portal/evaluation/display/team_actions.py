@@ -56,7 +56,7 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
             "close this page."
         )
     elif RunState.SCORED in states:
-        where = "are private" if submission.is_private else "are on the board"
+        where = "are unpublished" if submission.is_unpublished else "are on the board"
         news.append(f"The evaluation has ended. Scored runs {where}.")
     elif submission.refunded_for == Refund.REJECTED:
         news.append("No run passed validation. Nothing was published, and the quota slot was given back.")
@@ -68,7 +68,7 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
     elif RunState.FAILED in states:
         news.append("The evaluation failed because of a platform error. The quota slot was given back.")
     if track.kind.needs_proof and set(states) - ENDED_BADLY:
-        once = "Once it is public, a scored" if submission.is_private else "A scored"
+        once = "Once it is public, a scored" if submission.is_unpublished else "A scored"
         news.append(
             f"{once} run is under review until {apnumber(track.required_reviews)} reviewers have accepted the proof. "
             "If they reject it or ask for changes, you read why, and can answer them or upload a revised proof."
