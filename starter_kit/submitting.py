@@ -14,15 +14,14 @@ from uuid import UUID
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.api import (
     ChangedText,
-    RunState,
     RunStatus,
     StoredArtifact,
     Submission,
-    SubmissionState,
     SubmissionStatus,
     TrackInfo,
 )
 from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.states import RunState, SubmissionState
 from evaluator.progress import OnProgress
 from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words

@@ -29,7 +29,7 @@ def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> subproces
 # Lines of the site that ask what kind a track is of: by a question that the kind answers, by its name or its first
 # result, or by whether a board or run has a budget.
 ASKS_FOR_THE_KIND = re.compile(
-    r"\b(?:has_budgets|is_accounted|needs_proof)\b|\bif (?:\w+\.)*in_bytes\b"
+    r"\.(?:has_budgets|is_accounted|needs_proof)\b|\bprivacy is (?:not )?None|\bif (?:\w+\.)*in_bytes\b"
     r"|\btrack\.kind(?:\.key|\.first)? (?:==|!=|is|in)\b"
     r"|\.ranking (?:==|!=|in) "
     r"|\bbudget(?:\"\])? is (?:not )?None"
@@ -88,7 +88,7 @@ RESEARCH = [
     "mutants",
     "counts",
     "simulation.py",
-    "published.py",
+    "accounting/published.py",
     "standalone",
     "demo.py",
 ]

@@ -73,6 +73,7 @@ class ErrorCode(StrEnum):
     CONFORMANCE_VALUES = "E_CONFORMANCE_VALUES"
     CONFORMANCE_TIMEOUT = "E_CONFORMANCE_TIMEOUT"
     CONFORMANCE_CRASHED = "E_CONFORMANCE_CRASHED"
+    EXAMINATION_ACTIVE = "E_EXAMINATION_ACTIVE"
     RERUN_TRAINING = "E_RERUN_TRAINING"
 
     REPLAY_UNSUPPORTED = "E_REPLAY_UNSUPPORTED"
@@ -381,6 +382,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.CONFORMANCE_CRASHED: Explanation(
         "The examination process exited without a result.",
         "Look for a call that exits the process, or for too high memory use.",
+    ),
+    ErrorCode.EXAMINATION_ACTIVE: Explanation(
+        "The run is being examined, or waits for its examination.",
+        "Wait until the examination has ended, or cancel it, then request another one.",
     ),
     ErrorCode.RERUN_TRAINING: Explanation(
         "Training with the attached files failed.",

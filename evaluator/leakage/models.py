@@ -23,7 +23,6 @@ from evaluator.leakage.assessment import assess
 from evaluator.leakage.attacks import Method
 from evaluator.leakage.features import TARGET_SETS, Answers, Asked, ProviderFeatures, provider_features
 from evaluator.leakage.hiding import Hiding
-from evaluator.leakage.kept import Kept
 from evaluator.leakage.measuring import Measured, Measurer
 from evaluator.leakage.memorization import (
     changes,
@@ -36,6 +35,7 @@ from evaluator.leakage.memorization import (
 )
 from evaluator.leakage.results import Example, LeakageResult, RecallResult
 from evaluator.leakage.statistics import RESAMPLES, Bools, Floats, check_both_kinds
+from evaluator.leakage.stored_measurements import StoredMeasurements
 from evaluator.progress import OnProgress, ignore_progress
 from evaluator.scoring.predictions import circumstances
 
@@ -191,7 +191,7 @@ def _measure(
     with_change: bool,
 ) -> _Model:
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    kept = Kept(
+    kept = StoredMeasurements(
         kept_folder,
         {
             **circumstances(base, dataset, torch.device(device)),
@@ -226,7 +226,7 @@ def _measure(
 
 
 def _in_pieces(
-    kept: Kept,
+    kept: StoredMeasurements,
     stage: str,
     measurer: Callable[[], Measurer],
     dataset: Dataset,

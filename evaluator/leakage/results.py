@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evaluator.leakage import memorization
 from evaluator.leakage.hiding import Hiding
-from evaluator.leakage.statistics import Difference, Estimate, Statistic
+from evaluator.leakage.statistics import Estimate, LeakageDifference, Statistic
 
 # Our own attack's name, beside the published ones.
 LIKELIHOOD = "likelihood"
@@ -36,7 +36,7 @@ class Measure(Interval):
     above_base: Interval
 
     @classmethod
-    def of(cls, found: Estimate, above_base: Difference) -> Self:
+    def of(cls, found: Estimate, above_base: LeakageDifference) -> Self:
         """Return an estimate beside the difference from the base weights."""
         return cls(
             value=found.value,

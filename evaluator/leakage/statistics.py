@@ -242,7 +242,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Difference:
+class LeakageDifference:
     """The same attack on two models: by how much the first leaks more, with the 95 % interval."""
 
     value: float
@@ -274,7 +274,7 @@ def bootstrap_interval(
 
 def difference(
     first: Attack, second: Attack, statistic: Statistic, *, seed: int = 0, resamples: int = RESAMPLES
-) -> Difference:
+) -> LeakageDifference:
     """Return by how much the attack on the first model is better, on the same providers in every resample.
 
     Who guesses has as many true positives as false ones: 1 % at 1 %.
@@ -294,7 +294,7 @@ def difference(
             values.append(attack.found[statistic])
             sampled.append(attack.resampled(seed, resamples)[statistic])
     value = values[0] - values[1]
-    return Difference(value, *_interval(statistic, sampled[0] - sampled[1], value))
+    return LeakageDifference(value, *_interval(statistic, sampled[0] - sampled[1], value))
 
 
 def _interval(statistic: Statistic, sampled: Floats, value: float) -> tuple[float, float]:

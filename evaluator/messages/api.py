@@ -6,7 +6,6 @@ Sizes are in bytes, hashes are lower-case hexadecimal, and times are ISO 8601 in
 
 import re
 from datetime import datetime
-from enum import StrEnum
 from typing import Literal
 from uuid import UUID
 
@@ -20,31 +19,12 @@ from evaluator.messages.examinations import Report
 from evaluator.messages.jobs import ArtifactKind, Step, TrustLevel
 from evaluator.messages.rankings import RankingRule
 from evaluator.messages.results import RunResults
+from evaluator.messages.states import FINAL_STATES, RunState, SubmissionState
 
 SHA256 = r"^[0-9a-f]{64}$"
 MAX_PARTS_OF_A_REQUEST = 1000
 # PostgreSQL stores no null character, and UTF-8 has no half of a surrogate pair, which JSON may escape.
 UNSTORABLE = re.compile("[\\0\ud800-\udfff]")
-
-
-class SubmissionState(StrEnum):
-    DRAFT = "draft"
-    SUBMITTED = "submitted"
-    WITHDRAWN = "withdrawn"
-
-
-class RunState(StrEnum):
-    """The state of a run: a participant must fix a `rejected` one, a `failed` one is the platform's fault."""
-
-    DRAFT = "draft"
-    QUEUED = "queued"
-    RUNNING = "running"
-    SCORED = "scored"
-    REJECTED = "rejected"
-    FAILED = "failed"
-
-
-FINAL_STATES = frozenset({RunState.SCORED, RunState.REJECTED, RunState.FAILED})
 
 
 class Request(BaseModel):
@@ -254,10 +234,11 @@ class RunSummary(Response):
 
 
 class RunExamination(Response):
-    """What a command of the organizers found out about the run.
+    """What an examination by the organizers found out about the run.
 
     Attributes:
         level: The trust level that the run has earned with it, if it passed and is the newest of its level.
+        command: Its kind: conformance, replay or rerun.
         by: Who made it.
         summary: What was found, in words.
     """

@@ -1,16 +1,19 @@
-"""The reports of examinations: what a command of the organizers found out about a run beyond its files' own numbers.
+"""Examinations of scored runs: the job that the site gives to a judge of the starter kit, and the judge's report.
 
-One model for each command; `kind` says which. The site stores a report as it is; whether an examination has passed
-follows from its report alone (`passed`), and so does what pages say of it (`in_words`).
+Every level has one form of report: the envelope `Report`, with what the level found inside (`findings`, whose `kind`
+names the level). The site stores a report as it is. Whether an examination passed follows from its report alone
+(`passed`), and so does the sentence on pages (`in_words`).
 """
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, model_validator
 
 from evaluator.errors import Problem
 from evaluator.messages.base import Message
+from evaluator.messages.jobs import ArtifactKind, TrackRules, TrustLevel
 
 
 class Verdict(StrEnum):
@@ -23,7 +26,7 @@ class Verdict(StrEnum):
 
 
 class Finding(Message):
-    """Base of what reports consist of: whatever an examined method made of a number, it is one."""
+    """Base of the parts of a report: an examined method may choose a number, but it is always finite."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -65,26 +68,25 @@ class ConformanceTest(Finding):
     note: str = ""
 
 
-class ConformanceReport(Finding):
+class ConformanceFindings(Finding):
     """What the harness found in the method file, on synthetic data.
 
     Attributes:
         unit: The privacy unit that was examined.
         seed: The seed of the synthetic data.
-        problems: Why there are no tests, or fewer.
     """
+
+    INCOMPLETE: ClassVar[str] = "The method could not be examined"
 
     kind: Literal["conformance"] = "conformance"
     unit: str = ""
     seed: int
-    seconds: float
     tests: list[ConformanceTest] = []
-    problems: list[Problem] = []
 
     @property
     def passed(self) -> bool:
         """Whether tests were made and none failed; one without power shows nothing either way."""
-        return bool(self.tests) and not self.problems and not self.named(Verdict.FAILED)
+        return bool(self.tests) and not self.named(Verdict.FAILED)
 
     def named(self, verdict: Verdict) -> list[str]:
         """Return the ids of the tests with this verdict."""
@@ -95,13 +97,41 @@ class ConformanceReport(Finding):
         """What was found, in a sentence or two."""
         if failed := self.named(Verdict.FAILED):
             return f"The method doesn't keep what it claims: {', '.join(failed)}."
-        if not self.passed:
-            return (
-                f"The method could not be examined: {', '.join(problem.code for problem in self.problems)}."
-            )
         blind = ", ".join(self.named(Verdict.NO_POWER))
         without = f" Without power, so that they show nothing: {blind}." if blind else ""
         return f"The method kept what it claims for one {self.unit} in {len(self.tests)} tests.{without}"
+
+
+class ReplayFindings(Finding):
+    """What training one round again showed; docs/replay.md.
+
+    Attributes:
+        challenge: What drew the round, in hexadecimal.
+        round: The number of the round, if it agrees.
+        exact: Whether it agrees bit for bit, and not only within the bound for other hardware. How far it was from the
+            run isn't here, since that depends on the data.
+    """
+
+    INCOMPLETE: ClassVar[str] = "The drawn round isn't what the record, the code and the data make of it"
+
+    kind: Literal["replay"] = "replay"
+    challenge: str
+    round: int | None = None
+    exact: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether the round agrees."""
+        return self.round is not None
+
+    @property
+    def in_words(self) -> str:
+        """What was found, in a sentence or two."""
+        how = "bit for bit" if self.exact else "within the bound for other hardware"
+        return (
+            f"Round {self.round}, drawn after the record, was trained again and agrees, {how}. Towards the organizers "
+            "this round has no differential privacy."
+        )
 
 
 class Scores(Finding):
@@ -143,7 +173,7 @@ class Comparison(Finding):
         return abs(self.difference) <= self.allowed
 
 
-class RerunReport(Finding):
+class RerunFindings(Finding):
     """What whole trainings of the attached files scored, beside what was submitted.
 
     Attributes:
@@ -151,30 +181,25 @@ class RerunReport(Finding):
         repeats: The scores of each training.
         comparisons: The scores that must agree.
         other_terms: What the first line of a repeat's training record states differently from the submitted one.
-        problems: Why there is no comparison.
     """
+
+    INCOMPLETE: ClassVar[str] = "The training could not be repeated"
 
     kind: Literal["rerun"] = "rerun"
     submitted: Scores
-    seconds: float
     repeats: list[Scores] = []
     comparisons: list[Comparison] = []
     other_terms: list[str] = []
-    problems: list[Problem] = []
 
     @property
     def passed(self) -> bool:
         """Whether every score agrees, of a training that was recorded on the same terms."""
         explained = bool(self.comparisons) and all(one.is_explained for one in self.comparisons)
-        return explained and not self.problems and not self.other_terms
+        return explained and not self.other_terms
 
     @property
     def in_words(self) -> str:
         """What was found, in a sentence or two."""
-        if self.problems:
-            return (
-                f"The training could not be repeated: {', '.join(problem.code for problem in self.problems)}."
-            )
         if self.other_terms:
             return (
                 f"The attached files train on other terms than were recorded: {', '.join(self.other_terms)}."
@@ -183,45 +208,95 @@ class RerunReport(Finding):
         return f"{_times(len(self.repeats))}: {scores}."
 
 
-class ReplayReport(Finding):
-    """What training one round again showed; docs/replay.md.
+Findings = ConformanceFindings | ReplayFindings | RerunFindings
+
+
+class Report(Finding):
+    """The report of an examination, of any level.
 
     Attributes:
-        challenge: What drew the round, in hexadecimal.
-        round: The number of the round, if it agrees.
-        exact: Whether it agrees bit for bit, and not only within the bound for other hardware. How far it was from the
-            run isn't here, since that depends on the data.
-        problems: What doesn't agree.
+        identity: Which code was examined.
+        problems: Why the findings are incomplete. An examination with problems hasn't passed.
     """
 
-    kind: Literal["replay"] = "replay"
-    challenge: str
     seconds: float
-    round: int | None = None
-    exact: bool = False
+    identity: CodeIdentity
     problems: list[Problem] = []
+    findings: Annotated[Findings, Field(discriminator="kind")]
 
     @property
     def passed(self) -> bool:
-        """Whether the round agrees."""
-        return self.round is not None and not self.problems
+        """Whether the examination shows what its level stands for."""
+        return self.findings.passed and not self.problems
 
     @property
     def in_words(self) -> str:
         """What was found, in a sentence or two."""
-        if not self.passed:
-            codes = ", ".join(problem.code for problem in self.problems)
-            return f"The drawn round isn't what the record, the code and the data make of it: {codes}."
-        how = "bit for bit" if self.exact else "within the bound for other hardware"
-        return (
-            f"Round {self.round}, drawn after the record, was trained again and agrees, {how}. "
-            "Towards the organizers this round has no differential privacy."
-        )
+        if self.problems:
+            return f"{self.findings.INCOMPLETE}: {', '.join(problem.code for problem in self.problems)}."
+        return self.findings.in_words
 
 
-AnyReport = ConformanceReport | ReplayReport | RerunReport
-Report = Annotated[AnyReport, Field(discriminator="kind")]
-REPORT: TypeAdapter[AnyReport] = TypeAdapter(Report)
+class ExaminationJob(Message):
+    """What the site gives to a judge. All paths are of this machine.
+
+    Attributes:
+        judge: The judge's module, whose function `examine` makes the findings.
+        files: The run's files, by kind; the method file is beside the settings, under its own name.
+        sha256: Their SHA-256.
+        data: The data folder with the training split; None if the level needs none.
+        base: The folder of the base weights; likewise.
+        test_set: The data folder with the test split, which no method ever sees; likewise.
+        track: The slug of the run's track.
+        challenge: What the site drew after the record was uploaded, in hexadecimal.
+        submitted: The run's scores, as its team may see them.
+        is_ranked_by_bytes: Whether the track ranks by the bytes that were sent, which must then agree as well.
+        seed: The seed of synthetic data, which nobody can know in advance.
+        timeout_s: Seconds of computing for each process that runs the method on synthetic data.
+        hours: How long one training may take.
+        repeats: How often to train.
+    """
+
+    judge: str
+    level: TrustLevel
+    files: dict[ArtifactKind, Path]
+    sha256: dict[ArtifactKind, str]
+    data: Path | None = None
+    base: Path | None = None
+    test_set: Path | None = None
+    track: str
+    rules: TrackRules
+    challenge: str = ""
+    submitted: Scores
+    is_ranked_by_bytes: bool
+    seed: int
+    timeout_s: int
+    hours: float
+    repeats: int
+
+    @property
+    def settings(self) -> Path:
+        """The settings file."""
+        return self.files[ArtifactKind.SETTINGS]
+
+    def folder(self, path: Path | None) -> Path:
+        """Return a folder that the level needs. Raises `ValueError` if the job has none."""
+        if path is None:
+            raise ValueError(f"a job of {self.level.label} lacks a folder that the level needs")
+        return path
+
+
+class JudgeAnswer(Message):
+    """What a judge writes: a report, or the reason why nothing could be examined on this machine."""
+
+    report: Report | None = None
+    reason: str = ""
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        if (self.report is None) != bool(self.reason):
+            raise ValueError("either a report or a reason is expected")
+        return self
 
 
 def _times(count: int) -> str:

@@ -32,7 +32,7 @@ from evaluator.records.canonical_lines import (
     values_of,
 )
 from evaluator.records.certificate import MAX_OPENINGS, Floats, Opening
-from evaluator.records.lines import MAX_ADAPTER_NUMEL, Challenge, Line, RunToken, Sha256
+from evaluator.records.lines import MAX_ADAPTER_NUMEL, Challenge, RecordLine, RunToken, Sha256
 
 ANNEX_SCHEMA = "pfl-dp-annex/2"
 # The openings take at most 60 MiB of it and the adapters 22, which don't come together: adapters are short vectors.
@@ -47,7 +47,7 @@ RoundNumber = Annotated[int, Field(ge=1, lt=2**31)]
 Counts = dict[ClientId, Count]
 
 
-class AnnexLine(Line):
+class AnnexLine(RecordLine):
     """The first line. `run_token` is that of the record, and `challenge` is what the openings were drawn from."""
 
     type: Literal["annex"] = "annex"
@@ -56,7 +56,7 @@ class AnnexLine(Line):
     challenge: Challenge
 
 
-class DataLine(Line):
+class DataLine(RecordLine):
     """The second line, the first of the body: how many providers each client has, and the hash of the data manifest.
 
     That hash tells whoever can guess the data whether they guessed right, so the public record doesn't have it. The
@@ -69,7 +69,7 @@ class DataLine(Line):
     data_sha256: Sha256
 
 
-class SampledLine(Line):
+class SampledLine(RecordLine):
     """How many providers of each participating client were sampled in a round, which may be 0."""
 
     type: Literal["round"] = "round"
@@ -77,7 +77,7 @@ class SampledLine(Line):
     sampled: Counts
 
 
-class AdapterLine(Line):
+class AdapterLine(RecordLine):
     """The next coordinates of all adapters at the start or at the end: base64 of little-endian float32.
 
     The adapters are end to end, in the order of the record's trainable tensors. Every line but the last one of the
@@ -89,7 +89,7 @@ class AdapterLine(Line):
     values: Annotated[str, Field(max_length=43_692)]
 
 
-class OpeningLine(Line):
+class OpeningLine(RecordLine):
     """A block of a round's noised sum, or of the weights after it, and its path to that vector's root.
 
     Values are base64 of little-endian float32.

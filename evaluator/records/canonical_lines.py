@@ -15,14 +15,14 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.records.lines import Line
+from evaluator.records.lines import RecordLine
 from evaluator.untrusted_json import UntrustedJSONError, parse
 
 MAX_PROBLEMS = 10
 # How many bytes of a line an error shows.
 EXCERPT = 40
 
-AnyKind = TypeVar("AnyKind", bound=Line)
+AnyKind = TypeVar("AnyKind", bound=RecordLine)
 
 
 def canonical(values: Mapping[str, Any]) -> bytes:
@@ -30,7 +30,7 @@ def canonical(values: Mapping[str, Any]) -> bytes:
     return rfc8785.dumps(dict(values))
 
 
-def values_of(line: Line) -> dict[str, Any]:
+def values_of(line: RecordLine) -> dict[str, Any]:
     """Return a line's values as JSON knows them, under the names that the file has."""
     return line.model_dump(mode="json", by_alias=True)
 

@@ -38,7 +38,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Claim = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 
-class Line(BaseModel):
+class RecordLine(BaseModel):
     """Immutable base of everything in a record. Nothing is converted: `"1"` is no number."""
 
     model_config = ConfigDict(
@@ -46,14 +46,14 @@ class Line(BaseModel):
     )
 
 
-class Codec(Line):
+class Codec(RecordLine):
     """How tensors are packed into messages: `bits_per_parameter` counts scales and zero points."""
 
     name: Name
     bits_per_parameter: Positive
 
 
-class TrainableTensor(Line):
+class TrainableTensor(RecordLine):
     """A tensor that leaves a client. The names of adapter tensors are not in the checkpoint."""
 
     name: Name
@@ -76,14 +76,14 @@ class Adapter:
     up: TrainableTensor
 
 
-class Tuning(Line):
+class Tuning(RecordLine):
     """How settings were chosen: the number of training runs on the private data before this one, and a description."""
 
     private_runs: Count
     description: Annotated[str, Field(max_length=1000)] = ""
 
 
-class RunLine(Line):
+class RunLine(RecordLine):
     """The first line: what is trained and how it is protected.
 
     Attributes:
@@ -209,7 +209,7 @@ class RunLine(Line):
         return self
 
 
-class RoundLine(Line):
+class RoundLine(RecordLine):
     """What one round did; a round in which nobody was sampled has its line too.
 
     Attributes:
@@ -233,7 +233,7 @@ class RoundLine(Line):
     weights_root: Sha256
 
 
-class ResumeLine(Line):
+class ResumeLine(RecordLine):
     """The run was interrupted and resumed here.
 
     Attributes:
@@ -249,7 +249,7 @@ class ResumeLine(Line):
     claimed_epsilon: Claim
 
 
-class EndLine(Line):
+class EndLine(RecordLine):
     """The last line, signed: the number of rounds, and the hashes of the checkpoint's file and the annex's body."""
 
     type: Literal["end"] = "end"

@@ -25,7 +25,7 @@ from evaluator.records.canonical_lines import (
     values_of,
 )
 from evaluator.records.certificate import BLOCK, Floats, root_of_pieces
-from evaluator.records.lines import Line, RunToken, Sha256, TrainingRecord
+from evaluator.records.lines import RecordLine, RunToken, Sha256, TrainingRecord
 from evaluator.records.round_keys import OpenedKeys, drawn_round, interruptions_before, is_committed
 
 OPENING_SCHEMA = "pfl-round-opening/1"
@@ -37,7 +37,7 @@ VECTORS = ("the weights before the round", "the noised sum", "the weights after 
 PIECE = 1024 * BLOCK
 
 
-class OpeningLine(Line):
+class OpeningLine(RecordLine):
     """The first line of the file.
 
     Attributes:

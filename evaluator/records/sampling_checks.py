@@ -1,12 +1,17 @@
-"""Checks C5 and C6: the numbers of clients and providers that took part follow the declared sampling."""
+"""Checks that the numbers of clients and providers that took part follow the declared sampling.
+
+No number of providers is reported.
+"""
 
 from collections.abc import Iterator, Sequence
 
+from evaluator.errors import ErrorCode
 from evaluator.mechanisms.sampling import Binomial, Exactly, Sampling
+from evaluator.messages.checks import Difference, NamedCheck
 from evaluator.messages.jobs import Check
 from evaluator.records.annex import Annex
+from evaluator.records.case import Case, RunFile, record_check
 from evaluator.records.counts import coin_probability, total_probability
-from evaluator.records.difference import Difference, judge, not_applicable
 from evaluator.records.lines import TrainingRecord
 
 # The probability that an honest run is flagged by either of the two checks.
@@ -15,22 +20,47 @@ FALSE_ALARM = 1e-4
 IMPOSSIBLE = 1e-12
 
 
-def clients(record: TrainingRecord) -> Check:
-    """Check C5, the clients of each round; it is exact where their number is fixed."""
-    return judge("C5", _client_differences(record), otherwise="plausible numbers for the declared sampling")
+@record_check(
+    NamedCheck(
+        "record.clients",
+        name="clients of the rounds",
+        meaning="The number of clients in each round matches the declared sampling: the exact number for fixed-size "
+        "sampling, or a plausible distribution for independent sampling. A run is flagged if its counts have a "
+        "probability below 10⁻⁴ and rejected if the probability of its totals is below 10⁻¹².",
+        limit="Clients that were chosen in another way but in plausible numbers. The check has little power in short "
+        "runs: sampling exactly 2 of 10 clients in every round passes as independent sampling at rate 0.2 until about "
+        "round 20.",
+        code=ErrorCode.RECORD_ROUNDS,
+    )
+)
+def clients(this: NamedCheck, case: Case) -> Check:
+    return this.judge(
+        _client_differences(case.record), otherwise="plausible numbers for the declared sampling"
+    )
 
 
-def providers(record: TrainingRecord, annex: Annex, known: Sequence[int] = ()) -> Check:
-    """Check C6, the providers of each client in the rounds in which it took part; their number is not reported.
-
-    Args:
-        known: How many providers each client has by the track's rules, in the order of their ids; empty where they
-            don't say.
-    """
+@record_check(
+    NamedCheck(
+        "record.providers",
+        name="providers of the clients",
+        meaning="For each participating client, the number of sampled providers matches the declared sampling (same "
+        "test as `record.clients`). It never exceeds the number of providers that the client has or that the track "
+        "states, and with fixed-size sampling each client has at least `fewest_providers`.",
+        limit="The identity of the sampled providers, such as the same providers in every round; invented numbers that "
+        "look random; and a fixed sample size chosen based on the number of providers.",
+        code=ErrorCode.RECORD_ANNEX,
+    ),
+    RunFile.ANNEX,
+)
+def providers(this: NamedCheck, case: Case) -> Check:
+    record, annex = case.record, case.annex
     if not any(annex.sampled):
-        return not_applicable("C6", "no client took part in any round")
-    differences = [*_known_differences(annex, known), *_provider_differences(record, annex)]
-    return judge("C6", differences, otherwise="plausible numbers for the declared sampling")
+        return this.not_applicable("no client took part in any round")
+    known = _known_differences(annex, case.rules.providers_per_client)
+    return this.judge(
+        [*known, *_provider_differences(record, annex)],
+        otherwise="plausible numbers for the declared sampling",
+    )
 
 
 def _client_differences(record: TrainingRecord) -> Iterator[Difference]:

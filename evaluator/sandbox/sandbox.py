@@ -35,14 +35,24 @@ DEVICES = Path("/dev")
 # What processes leave there others find: a process gets shared memory of its own instead, where the kernel allows it.
 SHARED = {"shm", "mqueue", "hugepages"}
 CODE = [Path(sys.prefix), Path(sys.base_prefix), Path(evaluator.__file__).parent]
-# What a process may know of its surroundings: how to use the hardware.
+# What a process may know of its surroundings: how to use the hardware. Other instructions round sums otherwise.
 KEPT_VARIABLES = (
     "PATH",
     "LANG",
     "LD_LIBRARY_PATH",
     "OMP_NUM_THREADS",
+    "OPENBLAS_CORETYPE",
+    "ATEN_CPU_CAPABILITY",
+    "ONEDNN_MAX_CPU_ISA",
+    "MKL_ENABLE_INSTRUCTIONS",
     "CUDA_VISIBLE_DEVICES",
     "HF_HUB_OFFLINE",
+    # Which instructions are used, by which results round: a replay compares its own with those of another process.
+    "ATEN_CPU_CAPABILITY",
+    "ONEDNN_MAX_CPU_ISA",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "OPENBLAS_CORETYPE",
+    "NPY_DISABLE_CPU_FEATURES",
 )
 
 DEFAULT_LIMITS = Limits()

@@ -1,7 +1,8 @@
 """The site's Celery app: it receives the workers' reports and watches over evaluations.
 
 Start it with `celery -A portal.celery worker -P solo -Q portal.intake` and, once per site,
-`celery -A portal.celery beat`.
+`celery -A portal.celery beat`. A machine that takes examinations starts
+`celery -A portal.celery worker -P solo -Q examinations`.
 """
 
 import os
@@ -17,6 +18,8 @@ from evaluator.logs import log_tasks_in_context
 from evaluator.messages.jobs import INTAKE_QUEUE
 
 WATCH_TASK = "portal.watch_evaluations"
+EXAMINE_TASK = "portal.examine"
+EXAMINATIONS_QUEUE = "examinations"
 CLEAN_UP_TASK = "portal.clean_up"
 FOLLOW_PHASES_TASK = "portal.follow_phases"
 FOLLOW_PHASES_S = 60

@@ -308,6 +308,12 @@ STORE_BUCKET = _store if isinstance(_store, Bucket) else None
 STORE_FOLDER = HOME / "store" if isinstance(_store, Bucket) else _store
 # The tracks' base weights, as on the workers, whose headers new checkpoints are compared with; a site may have none.
 REFERENCES_FOLDER = Path(os.environ.get("PFL_REFERENCES") or HOME / "evaluator" / "references")
+# What examinations need, on the machine that takes them: the data folder with the training split, and the base weights
+# and test sets that a worker has.
+EXAMINATION_DATA = os.environ.get("PFL_EXAMINATION_DATA", "")
+EVALUATOR_HOME = Path(os.environ.get("PFL_EVALUATOR_HOME") or HOME / "evaluator")
+EXAMINATION_REPEATS = int(os.environ.get("PFL_EXAMINATION_REPEATS", "5"))
+EXAMINATION_HOURS = float(os.environ.get("PFL_EXAMINATION_HOURS", "24"))
 # Where a proxy in front of the site sends the folder's files by itself, at X-Accel-Redirect; empty without one.
 ACCEL_PREFIX = os.environ.get("PFL_ACCEL_PREFIX", "")
 # New uploads are rejected when the folder's disk would have less than this left, and a site whose own disk has less

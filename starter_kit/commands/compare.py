@@ -12,7 +12,7 @@ from starter_kit.commands.app import new_app
 from starter_kit.console import console, exit_on_problem
 
 if TYPE_CHECKING:
-    from starter_kit.reporting.comparison import Comparison
+    from starter_kit.reporting.comparison import RunComparison
 
 app = new_app()
 
@@ -36,10 +36,10 @@ def compare(
     by_anls: Annotated[bool, typer.Option("--by-anls", help="The highest ANLS first.")] = False,
 ) -> None:
     """Print runs beside each other: method, ANLS, accuracy, gigabytes and ε."""
-    from starter_kit.reporting.comparison import Comparison
+    from starter_kit.reporting.comparison import RunComparison
 
     with exit_on_problem():
-        comparison = Comparison.of(runs, by_anls=by_anls, group=group)
+        comparison = RunComparison.of(runs, by_anls=by_anls, group=group)
     match form:
         case Format.TABLE:
             console.print(_table(comparison))
@@ -51,7 +51,7 @@ def compare(
             typer.echo(comparison.as_json(), nl=False)
 
 
-def _table(comparison: "Comparison") -> Table:
+def _table(comparison: "RunComparison") -> Table:
     """The comparison as a table for the terminal, with its notes below."""
     table = Table(
         *(Column(name, min_width=8, overflow="fold") for name in comparison.text_columns),

@@ -15,7 +15,7 @@ from starter_kit.settings.method_list import Config, ListedPlugin, kit_configs, 
 app = new_app()
 
 
-class Kind(StrEnum):
+class ConfigKind(StrEnum):
     """The kinds of what the kit has, each of which can be described."""
 
     TINY = "tiny"
@@ -24,9 +24,9 @@ class Kind(StrEnum):
 
 
 TITLES = {
-    Kind.TINY: "For the tiny model",
-    Kind.PLUGINS: "Examples of plug-ins, for the tiny model",
-    Kind.FULL: "For the real model and data",
+    ConfigKind.TINY: "For the tiny model",
+    ConfigKind.PLUGINS: "Examples of plug-ins, for the tiny model",
+    ConfigKind.FULL: "For the real model and data",
 }
 OF_PLUGINS = "Plug-ins, by the setting that names them"
 BRACKETS = "In brackets: the method, and whose data its privacy is about, where something is private."
@@ -35,7 +35,7 @@ BRACKETS = "In brackets: the method, and whose data its privacy is about, where 
 @app.command()
 def methods(
     kind: Annotated[
-        Kind | None,
+        ConfigKind | None,
         typer.Argument(
             help="What to describe in full: configs for the tiny model (by default), plug-ins with their examples, or "
             "configs for the real model.",
@@ -44,16 +44,16 @@ def methods(
     ] = None,
 ) -> None:
     """List the methods, the configs and the plug-ins that come with the kit."""
-    described = kind or Kind.TINY
+    described = kind or ConfigKind.TINY
     print_lines(BRACKETS, "", TITLES[described])
     _describe((config.name, _about(config)) for config in _configs(described))
-    if described is Kind.PLUGINS:
+    if described is ConfigKind.PLUGINS:
         print_lines("", OF_PLUGINS)
         _describe((f"{plugin.setting}: {plugin.name}", plugin.about) for plugin in listed_plugins())
     if kind is None:
-        for other in (Kind.PLUGINS, Kind.FULL):
+        for other in (ConfigKind.PLUGINS, ConfigKind.FULL):
             _name(f"{TITLES[other]}; described by `pfl methods {other}`", _configs(other))
-        _name(f"{OF_PLUGINS}; described by `pfl methods {Kind.PLUGINS}`", listed_plugins())
+        _name(f"{OF_PLUGINS}; described by `pfl methods {ConfigKind.PLUGINS}`", listed_plugins())
         print_lines(
             "",
             "Train one:        pfl train CONFIG --data data/public --base base --out save/run",
@@ -62,9 +62,9 @@ def methods(
         )
 
 
-def _configs(kind: Kind) -> list[Config]:
+def _configs(kind: ConfigKind) -> list[Config]:
     """The configs of a kind, which are in a folder of that name; those for the tiny model are named without it."""
-    folder = "" if kind is Kind.TINY else kind
+    folder = "" if kind is ConfigKind.TINY else kind
     return [config for config in kit_configs() if config.name.rpartition("/")[0] == folder]
 
 

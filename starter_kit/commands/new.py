@@ -17,7 +17,11 @@ METHOD = "--method"
 @app.command()
 def new(
     name: Annotated[
-        str, typer.Argument(help="Name of the method or plug-in, such as my_method.", show_default=False)
+        str,
+        typer.Argument(
+            help="Name of the method or plug-in, such as my_method; a hyphen becomes an underscore.",
+            show_default=False,
+        ),
     ],
     private: Annotated[
         bool, typer.Option("--private", help="Start with provider-level privacy, and with its proof.")
@@ -32,6 +36,7 @@ def new(
     """Start a method or a plug-in of your own: a file that works, its config and its test. Nothing is overwritten."""
     from starter_kit.scaffolding.writing import write_method
 
+    name = name.replace("-", "_")
     given = {
         METHOD: method or private,
         "--codec": codec,

@@ -34,7 +34,7 @@ def submit(
         bool,
         typer.Option(
             "--private",
-            help="Keep it private until your team publishes it, where the track's phase allows that.",
+            help="Keep it unpublished until your team publishes it, where the track's phase allows that.",
         ),
     ] = False,
     anonymous: Annotated[
@@ -59,7 +59,8 @@ def submit(
     it, and what the run kept for that (its folder `vectors`) is deleted once everything is submitted.
     """
     from evaluator.errors import ErrorCode, ProblemError
-    from evaluator.messages.api import ChangedText, RunState
+    from evaluator.messages.api import ChangedText
+    from evaluator.messages.states import RunState
     from starter_kit.submitting import discard_private_files, prepare, register_keys, send, watch
 
     with exit_on_problem():
@@ -93,7 +94,7 @@ def submit(
             )
         print_lines(f"Submitted: {submission.url}")
         if submission.published_at is None:
-            print_lines("It is private. Its page says when it becomes public, or lets you publish it.")
+            print_lines("It is unpublished. Its page says when it becomes public, or lets you publish it.")
         if submission.publishes_proof:
             print_lines("Your team agreed to publish its proof: it is public while the result is verified.")
         if removed_bytes := discard_private_files(plan):

@@ -1,7 +1,7 @@
 """The examination of a method: a function from `Inputs` to a `Result`, both JSON.
 
 `examine` runs harness and method in this process; `processes.examine_apart` gives them processes of their own, and
-`confined.examine_confined` separates the two.
+`starter_kit.examining.conformance.examine_confined` separates the two.
 """
 
 import math

@@ -18,8 +18,8 @@ from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.conformance.claims import Claims, claims_of, unsupported
 from starter_kit.conformance.statistics import Array
 from starter_kit.conformance.synthetic import Federation, SyntheticLearner
-from starter_kit.federation.beside import NOTHING
-from starter_kit.federation.client_state import Kept
+from starter_kit.federation.auxiliary import NO_AUXILIARY
+from starter_kit.federation.client_state import LocalState
 from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import (
@@ -56,7 +56,7 @@ class _Observed:
             self.messages.append(Message(message.client, message.vector.clone(), message.contributors))
             yield message
 
-    def answer(self, request: Request, kept: Kept, train: Callable[[Tensor], ClientUpdate]) -> Reply:
+    def answer(self, request: Request, kept: LocalState, train: Callable[[Tensor], ClientUpdate]) -> Reply:
         return self.inner.answer(request, kept, train)
 
 
@@ -105,7 +105,7 @@ class Session:
             raise unsupported("settings of a private method, derived from PrivateSettings", settings.method)
         self.federation = federation
         self.plan = settings.plan(federation.clients)
-        if self.plan.beside != NOTHING:
+        if self.plan.auxiliary != NO_AUXILIARY:
             raise unsupported("messages as long as the model", "a method that sends more")
         self.claims: Claims = claims_of(self.plan, settings.clip_norm)
         self.printed = io.StringIO()

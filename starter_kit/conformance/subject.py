@@ -1,7 +1,7 @@
 """The method under examination, as the harness sees it: its settings, and the rounds that it runs.
 
 The harness decides what to run and judges what comes out; a subject runs it. `LocalSubject` does in this process, with
-the harness; `starter_kit.conformance.confined.ConfinedSubject` in processes that the method can't leave.
+the harness; `starter_kit.examining.conformance.ConfinedSubject` in processes that the method can't leave.
 """
 
 from collections.abc import Mapping

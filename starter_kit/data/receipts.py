@@ -42,7 +42,7 @@ class ReceiptSettings(BaseModel):
 
 
 @dataclass(frozen=True)
-class Line:
+class ReceiptLine:
     """A text line and its upright box, in pixels of the source image."""
 
     text: str
@@ -54,7 +54,7 @@ class Receipt:
     """One receipt: its text lines, and the values of its keys."""
 
     name: str
-    lines: list[Line]
+    lines: list[ReceiptLine]
     values: dict[str, str]
 
     @property
@@ -170,7 +170,7 @@ def _read_values(path: Path, findings: Findings) -> dict[str, str] | None:
     return values
 
 
-def _read_lines(path: Path, findings: Findings) -> list[Line]:
+def _read_lines(path: Path, findings: Findings) -> list[ReceiptLine]:
     try:
         text = _read_text(path, findings)
     except OSError:
@@ -190,7 +190,7 @@ def _read_lines(path: Path, findings: Findings) -> list[Line]:
     return lines
 
 
-def _parse_line(row: str) -> Line | None:
+def _parse_line(row: str) -> ReceiptLine | None:
     parts = row.split(",", COORDINATES)
     if len(parts) <= COORDINATES:
         return None
@@ -199,7 +199,7 @@ def _parse_line(row: str) -> Line | None:
     except ValueError:
         return None
     xs, ys = corners[0::2], corners[1::2]
-    return Line(parts[COORDINATES].strip(), (min(xs), min(ys), max(xs), max(ys)))
+    return ReceiptLine(parts[COORDINATES].strip(), (min(xs), min(ys), max(xs), max(ys)))
 
 
 def _providers(receipts: list[Receipt], findings: Findings) -> dict[str, str]:
@@ -236,7 +236,7 @@ def _page(receipt: Receipt, provider: str, size: Size, findings: Findings) -> Pa
     return Page(page=receipt.page, provider=provider, words=words, boxes=boxes)
 
 
-def _cut(line: Line) -> list[tuple[str, tuple[float, float, float, float]]]:
+def _cut(line: ReceiptLine) -> list[tuple[str, tuple[float, float, float, float]]]:
     """The line's words, each with its share of the line's box by the place of its letters."""
     x0, y0, x1, y1 = line.box
     step = (x1 - x0) / max(len(line.text), 1)

@@ -24,7 +24,7 @@ import torch
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.engines.devices import use_device
-from starter_kit.federation.client_state import ClientState, Kept, kept_here
+from starter_kit.federation.client_state import ClientState, LocalState, local_states
 from starter_kit.federation.rounds import Engine, Reply, Request
 from starter_kit.federation.state_bytes import pack_state, unpack_state
 from starter_kit.own_files import run_own_file
@@ -199,13 +199,13 @@ class ProcessEngine:
 
     def __init__(self, workers: Sequence[Worker], clients: Sequence[int]) -> None:
         self.clients = list(clients)
-        self.states: dict[int, Kept] = {client: Kept() for client in clients}
+        self.states: dict[int, LocalState] = {client: LocalState() for client in clients}
         self.unsent: list[int] = []
         self._workers = list(workers)
 
     def restore(self, states: Mapping[int, ClientState]) -> None:
         """Give clients their earlier state back; raises `ProblemError` where it is stored at nodes."""
-        self.states.update(kept_here(states))
+        self.states.update(local_states(states))
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
         """Yield the clients' replies in the order of the requests."""

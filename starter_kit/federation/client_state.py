@@ -1,4 +1,4 @@
-"""The state that a client keeps from one request of the server to the next. It is never sent to the server."""
+"""The state that a client stores from one request of the server to the next. It is never sent to the server."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,8 +8,8 @@ from starter_kit.learning.local_training import State
 
 
 @dataclass
-class Kept:
-    """A client's state, on the machine that stores it. It is changed in place.
+class LocalState:
+    """A client's state, on the machine that stores the state. Changed in place.
 
     Attributes:
         tensors: The method's state from round to round, such as dual variables, by name.
@@ -22,20 +22,20 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class AtNode:
+class RemoteState:
     """A client's state is stored at its node, and the server never receives it."""
 
 
-ClientState = Kept | AtNode
+ClientState = LocalState | RemoteState
 
 
-def kept_here(states: Mapping[int, ClientState]) -> dict[int, Kept]:
+def local_states(states: Mapping[int, ClientState]) -> dict[int, LocalState]:
     """Return the states of an engine whose clients run on this machine.
 
     Raises:
         ProblemError: (`E_CLIENTS_LOST`) Some of them are stored at nodes.
     """
-    kept = {client: state for client, state in states.items() if isinstance(state, Kept)}
+    kept = {client: state for client, state in states.items() if isinstance(state, LocalState)}
     away = [str(client) for client in sorted(states.keys() - kept.keys())]
     if away:
         raise ProblemError.of(

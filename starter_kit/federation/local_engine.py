@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from starter_kit.federation.client_state import ClientState, Kept, kept_here
+from starter_kit.federation.client_state import ClientState, LocalState, local_states
 from starter_kit.federation.rounds import Participant, Reply, Request
 
 
@@ -18,7 +18,7 @@ class LocalEngine:
     def __init__(self, participant: Participant) -> None:
         self._participant = participant
         self.unsent: list[int] = []
-        self.states: dict[int, Kept] = {client: Kept() for client in participant.clients}
+        self.states: dict[int, LocalState] = {client: LocalState() for client in participant.clients}
 
     @property
     def clients(self) -> list[int]:
@@ -27,7 +27,7 @@ class LocalEngine:
 
     def restore(self, states: Mapping[int, ClientState]) -> None:
         """Give clients their earlier state back; raises `ProblemError` where it is stored at nodes."""
-        self.states.update(kept_here(states))
+        self.states.update(local_states(states))
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
         """Yield the clients' replies, each computed when it is requested."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.federation.client_state import Kept
+from starter_kit.federation.client_state import LocalState
 from starter_kit.federation.rounds import Channel, ClientUpdate, Message, Reply, Request
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.party_state import put_back, taken
@@ -44,7 +44,7 @@ class PlainAggregation:
             # As large as all weights: the next client trains without them in memory.
             del reply, update
 
-    def answer(self, request: Request, kept: Kept, train: Callable[[Tensor], ClientUpdate]) -> Reply:
+    def answer(self, request: Request, kept: LocalState, train: Callable[[Tensor], ClientUpdate]) -> Reply:
         """Train from the model (d,) of the request, and reply with the packed update (d,).
 
         Raises:

@@ -21,8 +21,8 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import SERVER
 from evaluator.records.round_keys import DrawKeys
 from starter_kit.dp.keystream import drawing_from
-from starter_kit.federation.beside import BESIDE, NOTHING, Beside
-from starter_kit.federation.client_state import ClientState, Kept
+from starter_kit.federation.auxiliary import AUXILIARY, NO_AUXILIARY, AuxiliaryVectors
+from starter_kit.federation.client_state import ClientState, LocalState
 from starter_kit.learning.local_training import Learner, State
 from starter_kit.randomness import Stream
 
@@ -52,7 +52,7 @@ class ClientTask:
         learner: The model with the client's training examples.
         stream: The client's own randomness in this round.
         state: The client's state from round to round, such as dual variables. It is changed in place and never sent.
-        beside: What came with the model, as it arrived: see `Beside`.
+        auxiliary: The auxiliary vectors that came with the model: see `AuxiliaryVectors`.
     """
 
     client: Client
@@ -62,7 +62,7 @@ class ClientTask:
     learner: Learner
     stream: Stream
     state: State
-    beside: Tensor = field(default_factory=lambda: torch.empty(0))
+    auxiliary: Tensor = field(default_factory=lambda: torch.empty(0))
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class ClientUpdate:
     """The result of a client's part of a round.
 
     Attributes:
-        message: The vector (d,) float32 that is sent to the server, and what goes beside it; the server sees nothing
+        message: The vector (d,) float32 that is sent to the server, with its auxiliary vectors; the server sees nothing
             else.
         sampled: How many of the client's providers took part. Private: it never leaves with the message, and is stored
             for the organizers' annex only.
@@ -298,7 +298,7 @@ class Aggregation(Protocol):
         Clients train while the messages are consumed.
         """
 
-    def answer(self, request: Request, kept: Kept, train: Callable[[Tensor], ClientUpdate]) -> Reply:
+    def answer(self, request: Request, kept: LocalState, train: Callable[[Tensor], ClientUpdate]) -> Reply:
         """Return a client's reply; `train` is the method's part of it, from the round's model (d,)."""
 
 
@@ -311,7 +311,7 @@ class Participant:
         learner: The model with their training examples.
         aggregation: How their updates reach the server.
         stream: The run's randomness.
-        beside: What travels with the model.
+        auxiliary: The auxiliary vectors that travel with the model.
     """
 
     def __init__(
@@ -321,9 +321,9 @@ class Participant:
         learner: Learner,
         aggregation: Aggregation,
         stream: Stream,
-        beside: Beside = NOTHING,
+        auxiliary: AuxiliaryVectors = NO_AUXILIARY,
     ) -> None:
-        self._beside = beside
+        self._auxiliary = auxiliary
         self._method = method
         self._clients = {client.id: client for client in clients}
         self._learner = learner
@@ -335,7 +335,7 @@ class Participant:
         """The ids of the clients."""
         return list(self._clients)
 
-    def answer(self, request: Request, kept: Kept) -> Reply:
+    def answer(self, request: Request, kept: LocalState) -> Reply:
         """Return a client's reply; `kept` is the client's state, changed in place.
 
         Raises:
@@ -344,7 +344,7 @@ class Participant:
         """
 
         def train(received: Tensor) -> ClientUpdate:
-            weights, beside = received.tensor_split([self._beside.model_size(len(received))])
+            weights, auxiliary = received.tensor_split([self._auxiliary.model_size(len(received))])
             task = ClientTask(
                 client=self._clients[request.client],
                 round=request.round,
@@ -353,7 +353,7 @@ class Participant:
                 learner=self._learner,
                 stream=self._stream.at("round", request.round, "client", request.client),
                 state=kept.tensors,
-                beside=beside,
+                auxiliary=auxiliary,
             )
             with drawing_from(request.draws):
                 update = self._method.client_update(task)
@@ -372,8 +372,8 @@ def _check_length(update: ClientUpdate, received: Tensor) -> None:
             where="client_update of the method, message",
             expected=f"{len(received)} numbers, one for each that is trained",
             found=f"a tensor of shape {tuple(update.message.shape)}",
-            next_step="A method without a training record may send more beside its update: see "
-            "starter_kit/federation/beside.py. docs/methods.md says what a record can't state.",
+            next_step="A method without a training record may send auxiliary vectors: see "
+            "starter_kit/federation/auxiliary.py. docs/methods.md says what a record can't state.",
         )
 
 
@@ -424,7 +424,7 @@ class Server:
         needs_all: Whether a round counts only if every chosen client has answered.
         on_update: Called for each update as it arrives.
         draws: The keys of coins and noise in a replayable run; None where nobody can draw them again.
-        beside: What travels with the model.
+        auxiliary: The auxiliary vectors that travel with the model.
     """
 
     method: Method
@@ -435,7 +435,7 @@ class Server:
     needs_all: bool = False
     on_update: OnUpdate = _ignore_update
     draws: DrawKeys | None = None
-    beside: Beside = NOTHING
+    auxiliary: AuxiliaryVectors = NO_AUXILIARY
 
     def round(self, number: int, weights: Tensor) -> Round:
         """Run round `number` from `weights` (d,), even where no client is chosen.
@@ -461,11 +461,11 @@ class Server:
         return _finished(channel, weights, accumulator.result())
 
     def _sent(self, weights: Tensor) -> Tensor:
-        """Return the model (d,) with what goes beside it: what the method keeps for that, or zeros."""
-        if not (size := self.beside.size(len(weights))):
+        """Return the model (d,) with its auxiliary vectors: those that the method stores, or zeros."""
+        if not (size := self.auxiliary.size(len(weights))):
             return weights
-        beside = self.state.get(BESIDE)
-        return torch.cat([weights, weights.new_zeros(size) if beside is None else beside])
+        auxiliary = self.state.get(AUXILIARY)
+        return torch.cat([weights, weights.new_zeros(size) if auxiliary is None else auxiliary])
 
     def _check_answers(self, channel: Channel) -> None:
         answered = {reply.client for reply in channel.replies}

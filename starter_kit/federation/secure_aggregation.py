@@ -15,7 +15,7 @@ from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import SERVER
-from starter_kit.federation.client_state import Kept
+from starter_kit.federation.client_state import LocalState
 from starter_kit.federation.rounds import TRAIN, Channel, ClientUpdate, Message, Reply, Request
 from starter_kit.federation.wire import Wire
 from starter_kit.secure_aggregation import ProtocolError
@@ -64,7 +64,7 @@ class SecureAggregation:
             total = finest_grid(self.bound, len(invited)).decode_sum(server.total())
         yield Message(SERVER, torch.from_numpy(total.astype(np.float32)), contributors=len(survivors))
 
-    def answer(self, request: Request, kept: Kept, train: Callable[[Tensor], ClientUpdate]) -> Reply:
+    def answer(self, request: Request, kept: LocalState, train: Callable[[Tensor], ClientUpdate]) -> Reply:
         """Return a client's reply in one leg, in the leg `train` its masked update (d,).
 
         `kept.secrets` are updated in each leg and deleted after the last.

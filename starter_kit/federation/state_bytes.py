@@ -3,12 +3,12 @@
 import torch
 from safetensors.torch import load, save
 
-from starter_kit.federation.client_state import Kept
+from starter_kit.federation.client_state import LocalState
 
 TENSOR, SECRETS = "tensor/", "secrets"
 
 
-def pack_state(kept: Kept) -> bytes:
+def pack_state(kept: LocalState) -> bytes:
     """Return `kept` as the bytes of a safetensors file; no bytes where the client keeps nothing."""
     # Copied, because safetensors rejects tensors that share memory.
     tensors = {
@@ -20,8 +20,8 @@ def pack_state(kept: Kept) -> bytes:
     return save(tensors) if tensors else b""
 
 
-def unpack_state(data: bytes) -> Kept:
+def unpack_state(data: bytes) -> LocalState:
     """Return the state that `pack_state` packed."""
     tensors = load(data) if data else {}
     secrets = tensors.pop(SECRETS).numpy().tobytes() if SECRETS in tensors else b""
-    return Kept({name.removeprefix(TENSOR): tensor for name, tensor in tensors.items()}, secrets)
+    return LocalState({name.removeprefix(TENSOR): tensor for name, tensor in tensors.items()}, secrets)

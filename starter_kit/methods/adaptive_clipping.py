@@ -32,7 +32,7 @@ from evaluator.mechanisms.noise import Placement
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.noise import gaussian_noise
 from starter_kit.dp.sampling import draw
-from starter_kit.federation.beside import BESIDE, Beside
+from starter_kit.federation.auxiliary import AUXILIARY, AuxiliaryVectors
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Sum
 from starter_kit.learning.local_training import State
 from starter_kit.methods import fl_provider_dp
@@ -69,7 +69,7 @@ class AdaptiveClipping(ProviderDP):
 
     def client_update(self, task: ClientTask) -> ClientUpdate:
         # What travels is the logarithm of C over the first C, so that both sides begin with zero.
-        bound = self._clip_norm(float(task.beside[0]))
+        bound = self._clip_norm(float(task.auxiliary[0]))
         task = replace(task, weights=task.weights.to(task.learner.device))
         total, below = torch.zeros_like(task.weights), 0.0
         law = self.sampling.providers(len(task.client.providers))
@@ -89,13 +89,13 @@ class AdaptiveClipping(ProviderDP):
         return Sum(torch.cat([weights, torch.zeros(1)]), state, self.aggregate)
 
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
-        logarithm = float(state[BESIDE][0]) if BESIDE in state else 0.0
+        logarithm = float(state[AUXILIARY][0]) if AUXILIARY in state else 0.0
         updates, below = received.total[:-1], received.total[-1:]
         std = self.update_multiplier * self._clip_norm(logarithm)
         total = updates + gaussian_noise(len(updates), std, self.noise.keystream)
         counted = float(below + gaussian_noise(1, self.count_std, self.noise.keystream))
         logarithm -= self.clip_learning_rate * (counted / self.divisor + 0.5 - self.quantile)
-        state[BESIDE] = torch.tensor([min(max(logarithm, -math.log(FARTHEST)), math.log(FARTHEST))])
+        state[AUXILIARY] = torch.tensor([min(max(logarithm, -math.log(FARTHEST)), math.log(FARTHEST))])
         return Aggregate(total, weights[:-1] + total * (self.server_learning_rate / self.divisor))
 
     def _clip_norm(self, logarithm: float) -> float:
@@ -133,7 +133,7 @@ class Settings(fl_provider_dp.Settings):
         return self
 
     def plan(self, clients: Sequence[Client]) -> Plan:
-        return replace(super().plan(clients), record_terms=None, beside=Beside(numbers=1))
+        return replace(super().plan(clients), record_terms=None, auxiliary=AuxiliaryVectors(numbers=1))
 
     def extend(self, method: ProviderDP, clients: int) -> AdaptiveClipping:
         return AdaptiveClipping(

@@ -1,8 +1,8 @@
 """The examination of a replayable run: is the opened round what its record, its code and the data make of it?
 
 Everything that needs no training is compared first, and no code is run that the record doesn't name. Then the round is
-trained again, somewhere else if it isn't one's own code (`confined`), and compared here, in a process that never
-loads the method's file.
+trained again, in a sandbox if it isn't one's own code (`starter_kit.examining.replay`), and compared here, in a process
+that never loads the method's file.
 """
 
 import hashlib
@@ -25,6 +25,7 @@ from evaluator.records.lines import RoundLine, RunLine, TrainingRecord
 from evaluator.records.reading import read_record
 from evaluator.records.round_keys import OpenedKeys
 from evaluator.records.round_opening import RoundOpening, check_opening, read_opening
+from evaluator.records.terms import agree
 from starter_kit.replay.comparison import Comparison, compare
 from starter_kit.replay.diagnosis import diagnose
 from starter_kit.replay.training import UPDATE, WEIGHTS, RoundRequest, TrainedRound
@@ -233,7 +234,7 @@ def _check_terms(record: TrainingRecord, annex: Annex, trained: TrainedRound, nu
 def _run_problems(recorded: RunLine, here: RunLine) -> Iterator[Problem]:
     values, expected = recorded.model_dump(mode="json"), here.model_dump(mode="json")
     for name in sorted(expected.keys() - NOT_COMPARED):
-        if values[name] != expected[name]:
+        if not agree(values[name], expected[name]):
             code = CODES.get(name, ErrorCode.REPLAY_CODE)
             yield _differs(code, f"training record, {name}", expected[name], values[name])
 
@@ -246,7 +247,7 @@ def _round_problems(recorded: RoundLine, here: RunLine) -> Iterator[Problem]:
         ErrorCode.REPLAY_COUNT: ("sampling", here.sampling, recorded.sampling),
     }
     for code, (name, expected, found) in terms.items():
-        if expected != found:
+        if not agree(found, expected):
             yield _differs(code, f"training record, round {recorded.round}, {name}", expected, found)
 
 

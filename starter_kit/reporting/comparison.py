@@ -13,7 +13,7 @@ from typing import Self
 
 from evaluator.mechanisms.units import PrivacyUnit
 from evaluator.scoring.metrics import cut
-from starter_kit.reporting.repetitions import Row, Spread, rows_of
+from starter_kit.reporting.repetitions import RunGroup, Spread, run_groups
 from starter_kit.reporting.rounding import GIGABYTE, epsilon_text, significant
 
 MISSING = "–"
@@ -21,10 +21,10 @@ NOT_PRIVATE = "inf"  # in CSV, where most readers parse it as a number
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """The rows of compared runs, and the ways to write them."""
 
-    rows: Sequence[Row]
+    rows: Sequence[RunGroup]
 
     @classmethod
     def of(cls, folders: Sequence[Path], *, by_anls: bool = False, group: bool = False) -> Self:
@@ -37,7 +37,7 @@ class Comparison:
         Raises:
             ProblemError: (`E_RUN_FOLDER`) Folders hold no finished run; one problem for each.
         """
-        rows = rows_of(folders, group=group)
+        rows = run_groups(folders, group=group)
         if by_anls:
             rows.sort(key=lambda row: row.anls.mean if row.anls else -1.0, reverse=True)
         return cls(rows)
@@ -116,7 +116,7 @@ class Comparison:
     def _repeated(self) -> bool:
         return any(len(row.runs) > 1 for row in self.rows)
 
-    def _cells(self, row: Row) -> list[str]:
+    def _cells(self, row: RunGroup) -> list[str]:
         split = f" ({row.split})" if len(self._splits) > 1 else ""
         return [
             ", ".join(row.runs),
@@ -128,7 +128,7 @@ class Comparison:
             self._epsilon(row),
         ]
 
-    def _epsilon(self, row: Row) -> str:
+    def _epsilon(self, row: RunGroup) -> str:
         """The ε of a row, with what is unusual: a unit other than the provider, a δ that not all rows have."""
         unusual = [] if row.unit in (None, PrivacyUnit.PROVIDER) else [str(row.unit)]
         if row.delta is not None and len(self._deltas) > 1:
@@ -143,7 +143,7 @@ def _score(score: Spread | None, split: str) -> str:
     return f"{cut(score.mean)}{deviation}{split}"
 
 
-def _record(row: Row) -> dict[str, object]:
+def _record(row: RunGroup) -> dict[str, object]:
     """The row's numbers by name, as files have them."""
     return {
         "runs": list(row.runs),

@@ -31,7 +31,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Row:
+class RunGroup:
     """One run, or several that repeat each other.
 
     Attributes:
@@ -53,7 +53,7 @@ class Row:
     unit: PrivacyUnit | None
 
 
-def rows_of(folders: Sequence[Path], *, group: bool) -> list[Row]:
+def run_groups(folders: Sequence[Path], *, group: bool) -> list[RunGroup]:
     """Return a row for each run, or with `group` for each set of repetitions, in the order given.
 
     Raises:
@@ -104,10 +104,10 @@ def _what_repeats(folder: Path, summary: RunSummary) -> Hashable:
     return yaml.safe_dump(same, sort_keys=False), one
 
 
-def _row(runs: Sequence[tuple[str, RunSummary]]) -> Row:
+def _row(runs: Sequence[tuple[str, RunSummary]]) -> RunGroup:
     summaries = [summary for _, summary in runs]
     first = summaries[0]
-    return Row(
+    return RunGroup(
         runs=[name for name, _ in runs],
         method=first.method,
         anls=_spread(summary.anls for summary in summaries),

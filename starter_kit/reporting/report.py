@@ -8,13 +8,12 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
+from html import escape
 from pathlib import Path
-from xml.etree.ElementTree import Element
 
 from evaluator.mechanisms.units import PrivacyUnit
 from evaluator.scoring.metrics import cut
 from starter_kit.reporting.files import read_file, replace_file
-from starter_kit.reporting.markup import element, page
 from starter_kit.reporting.metrics import (
     METRICS,
     SUMMARY,
@@ -30,6 +29,27 @@ from starter_kit.reporting.rounding import epsilon_text, significant, size_text
 REPORT = "report.html"
 SETTINGS = "settings.yaml"
 STYLE = Path(__file__).with_name("report.css")
+REPLACED = "\N{REPLACEMENT CHARACTER}"
+# Every value is markup already: made here, or escaped by `_clean`.
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'sha256-{digest}'; \
+base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{experiment}: training run</title>
+<style>{style}</style>
+</head>
+<body>
+<header><p class="kind">Training run</p><h1>{experiment}</h1><p class="short">{short}</p></header>
+<main>
+{sections}
+</main>
+</body>
+</html>
+"""
 
 COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "clients": ("clients", str),
@@ -100,40 +120,24 @@ def report(
     style = STYLE.read_text(encoding="utf-8")
     sections = [
         _section("summary", "Summary", _scroll("summary", _summary_table(summary))),
-        _section("privacy", "Privacy", *(element("p", text) for text in _privacy(summary))),
+        _section("privacy", "Privacy", *(f"<p>{_clean(text)}</p>" for text in _privacy(summary))),
     ]
     if plots:
-        sections.append(_section("plots", "Plots", element("div", *map(_figure, plots), class_="plots")))
+        sections.append(
+            _section("plots", "Plots", f'<div class="plots">{"".join(map(_figure, plots))}</div>')
+        )
     if metrics:
-        explained = element("p", _explained(metrics), class_="note")
+        explained = f'<p class="note">{_clean(_explained(metrics))}</p>'
         sections.append(_section("rounds", "Rounds", _scroll("rounds", _rounds_table(metrics)), explained))
-    sections.append(_section("settings", "Settings", _scroll("settings", element("pre", _in_use(settings)))))
-    body = element(
-        "body",
-        element(
-            "header",
-            element("p", "Training run", class_="kind"),
-            element("h1", summary.experiment),
-            element("p", _in_short(summary), class_="short"),
-        ),
-        element("main", *sections),
+    sections.append(
+        _section("settings", "Settings", _scroll("settings", f"<pre>{_clean(_in_use(settings))}</pre>"))
     )
-    return page(element("html", _head(summary, style), body, lang="en"))
-
-
-def _head(summary: RunSummary, style: str) -> Element:
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    )
-    return element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", f"{summary.experiment}: training run"),
-        element("style", style),
+    return PAGE.format(
+        digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        experiment=_clean(summary.experiment),
+        style=style,
+        short=_clean(_in_short(summary)),
+        sections="\n".join(sections),
     )
 
 
@@ -150,12 +154,12 @@ def _in_short(summary: RunSummary) -> str:
     return " · ".join(parts)
 
 
-def _summary_table(summary: RunSummary) -> Element:
-    rows = [
-        element("tr", element("th", name, scope="row"), element("td", text))
+def _summary_table(summary: RunSummary) -> str:
+    rows = (
+        f'<tr><th scope="row">{_clean(name)}</th><td>{_clean(text)}</td></tr>'
         for name, text in _summary_rows(summary)
-    ]
-    return element("table", element("tbody", *rows), class_="pairs")
+    )
+    return f'<table class="pairs"><tbody>{"".join(rows)}</tbody></table>'
 
 
 def _summary_rows(summary: RunSummary) -> Iterable[tuple[str, str]]:
@@ -229,10 +233,12 @@ def _privacy(summary: RunSummary) -> Iterable[str]:
     )
 
 
-def _figure(drawn: Drawn) -> Element:
-    dark = element("source", media="(prefers-color-scheme: dark)", srcset=_data_uri(drawn.dark))
-    light = element("img", src=_data_uri(drawn.light), alt=f"{drawn.plot.title}. {drawn.plot.in_words}")
-    return element("figure", element("picture", dark, light))
+def _figure(drawn: Drawn) -> str:
+    words = _clean(f"{drawn.plot.title}. {drawn.plot.in_words}")
+    return (
+        f'<figure><picture><source media="(prefers-color-scheme: dark)" srcset="{_data_uri(drawn.dark)}">'
+        f'<img src="{_data_uri(drawn.light)}" alt="{words}"></picture></figure>'
+    )
 
 
 def _shown(metrics: Sequence[RoundMetrics]) -> list[str]:
@@ -245,30 +251,34 @@ def _explained(metrics: Sequence[RoundMetrics]) -> str:
     return " ".join(EXPLAINED[name] for name in _shown(metrics) if name in EXPLAINED)
 
 
-def _rounds_table(metrics: Sequence[RoundMetrics]) -> Element:
+def _rounds_table(metrics: Sequence[RoundMetrics]) -> str:
     """A column for every number that some round has."""
     shown = _shown(metrics)
-    heads = [element("th", "round", scope="col")]
-    heads += [element("th", COLUMNS[name][0], scope="col") for name in shown]
-    rows = []
-    for line in metrics:
-        cells = [element("th", str(line.round), scope="row")]
-        for name in shown:
-            value = getattr(line, name)
-            cells.append(element("td", "–" if value is None else COLUMNS[name][1](value)))
-        rows.append(element("tr", *cells))
-    return element(
-        "table", element("thead", element("tr", *heads)), element("tbody", *rows), class_="numbers"
+    heads = "".join(
+        f'<th scope="col">{head}</th>' for head in ["round", *(COLUMNS[name][0] for name in shown)]
     )
+    rows = "\n".join(_row(line, shown) for line in metrics)
+    return f'<table class="numbers"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
 
 
-def _section(name: str, title: str, *content: Element) -> Element:
-    return element("section", element("h2", title, id=name), *content)
+def _row(line: RoundMetrics, shown: Sequence[str]) -> str:
+    values = [(getattr(line, name), COLUMNS[name][1]) for name in shown]
+    cells = [f"<td>{'–' if value is None else _clean(text(value))}</td>" for value, text in values]
+    return "\n".join([f'<tr><th scope="row">{line.round}</th>', *cells, "</tr>"])
 
 
-def _scroll(name: str, content: Element) -> Element:
+def _section(name: str, title: str, *content: str) -> str:
+    return f'<section><h2 id="{name}">{title}</h2>{"".join(content)}</section>'
+
+
+def _scroll(name: str, content: str) -> str:
     """A box in which wide content scrolls, and many rounds do, with the keyboard as well."""
-    return element("div", content, class_=f"scroll {name}", tabindex="0", role="region", aria_labelledby=name)
+    return f'<div class="scroll {name}" tabindex="0" role="region" aria-labelledby="{name}">{content}</div>'
+
+
+def _clean(text: str) -> str:
+    """Escape `text`, without the characters that HTML forbids or that change how the text around them reads."""
+    return escape("".join(c if c.isprintable() or c in "\n\t" else REPLACED for c in text))
 
 
 def _data_uri(image: bytes) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from evaluator.records.lines import RunLine
 from evaluator.records.reading import read_record
+from evaluator.records.terms import agree
 from starter_kit.runs.executed_code import code_sha256
 
 MAX_ROUNDS = 1_000_000
@@ -42,7 +43,8 @@ def differing_terms(inputs: Any, _: Callable[[object], None]) -> list[str]:
         ProblemError: One of them can't be read.
     """
     submitted, repeated = (
-        read_record(Path(inputs[name]), max_rounds=MAX_ROUNDS).run for name in ("submitted", "repeated")
+        read_record(Path(inputs[name]), max_rounds=MAX_ROUNDS).run.model_dump(mode="json")
+        for name in ("submitted", "repeated")
     )
     names = (name for name in RunLine.model_fields if name not in OWN_TERMS)
-    return [name for name in names if getattr(submitted, name) != getattr(repeated, name)]
+    return [name for name in names if not agree(submitted[name], repeated[name])]

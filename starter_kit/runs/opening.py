@@ -33,7 +33,7 @@ from starter_kit.reporting.files import fsync_path, replace_file
 from starter_kit.reporting.metrics import METRICS, SUMMARY, RoundMetrics, read_metrics, write_metrics
 from starter_kit.runs.folder import FILES
 from starter_kit.runs.private_record import remove_private_files
-from starter_kit.runs.resuming import ResumeFolder, RunState, reading_unfinished_run
+from starter_kit.runs.resuming import ResumeFolder, TrainingState, reading_unfinished_run
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Unfinished:
     """
 
     paths: RunPaths
-    state: RunState | None = None
+    state: TrainingState | None = None
     metrics: Sequence[RoundMetrics] = ()
     log: str = ""
 

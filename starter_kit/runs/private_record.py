@@ -35,7 +35,7 @@ from evaluator.records.writing import RecordWriter
 from starter_kit.federation.rounds import Round
 from starter_kit.reporting.files import fsync_path
 from starter_kit.runs.folder import FILES
-from starter_kit.runs.resuming import RunState, reading_unfinished_run
+from starter_kit.runs.resuming import TrainingState, reading_unfinished_run
 from starter_kit.runs.vectors import UPDATE, WEIGHTS, VectorFolder
 
 # Private; one line per round, converted into the annex at the end.
@@ -71,7 +71,7 @@ class RecordedRounds:
     lines: Sequence[RoundLine | ResumeLine] = ()
     sampled: Sequence[Mapping[int, int]] = ()
 
-    def resumed(self, state: RunState, claimed_epsilon: float) -> "RecordedRounds":
+    def resumed(self, state: TrainingState, claimed_epsilon: float) -> "RecordedRounds":
         """Return the record with a line for every interruption not recorded yet; at least one, for this resumption."""
         recorded = sum(isinstance(line, ResumeLine) and line.begun for line in self.lines)
         unrecorded = state.interrupted_rounds - recorded
@@ -120,7 +120,7 @@ def open_record(
     key: Ed25519PrivateKey,
     data: TrainingData,
     start: Tensor,
-    state: RunState | None = None,
+    state: TrainingState | None = None,
 ) -> Iterator["PrivateRecordWriter"]:
     """Inside the block, write a run's record and annex; the writer is closed when the block is left.
 

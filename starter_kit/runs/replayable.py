@@ -7,8 +7,8 @@ from pathlib import Path
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.server_steps import SumStep
-from starter_kit.federation.client_state import Kept
-from starter_kit.runs.resuming import RunState, reading_unfinished_run
+from starter_kit.federation.client_state import LocalState
+from starter_kit.runs.resuming import TrainingState, reading_unfinished_run
 from starter_kit.runs.round_secret import read_secret
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.run_settings import PrivateSettings
@@ -45,13 +45,15 @@ def check_replayable(setup: RunSetup, *, apart: bool) -> None:
         )
 
 
-def check_stateless(setup: RunSetup, state: RunState) -> None:
+def check_stateless(setup: RunSetup, state: TrainingState) -> None:
     """Reject a replayable run whose parties keep something from round to round.
 
     Raises:
         ProblemError: (`E_REPLAY_UNSUPPORTED`) They do.
     """
-    kept = [client for client, kept in state.clients.items() if not isinstance(kept, Kept) or kept.tensors]
+    kept = [
+        client for client, kept in state.clients.items() if not isinstance(kept, LocalState) or kept.tensors
+    ]
     if is_replayable(setup) and (state.server or kept):
         raise _unsupported(setup.settings.method, _NO_STATE)
 

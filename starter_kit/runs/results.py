@@ -23,7 +23,7 @@ from starter_kit.reporting.metrics import (
     write_summary,
 )
 from starter_kit.runs.environment import device_name, versions
-from starter_kit.runs.resuming import RunState
+from starter_kit.runs.resuming import TrainingState
 from starter_kit.runs.setup import RunSetup
 
 
@@ -84,7 +84,7 @@ def round_metrics(
 def run_summary(
     setup: RunSetup,
     rounds: Sequence[RoundMetrics],
-    state: RunState,
+    state: TrainingState,
     spending: PrivacySpending,
     checkpoint_sha256: str,
 ) -> RunSummary:

@@ -28,7 +28,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.federation.client_state import AtNode, ClientState, Kept
+from starter_kit.federation.client_state import ClientState, LocalState, RemoteState
 from starter_kit.learning.local_training import State
 from starter_kit.reporting.files import fsync_path
 
@@ -43,7 +43,7 @@ AT_NODES = "at_nodes"
 
 
 @dataclass(frozen=True)
-class RunState:
+class TrainingState:
     """The run after `round` whole rounds.
 
     Attributes:
@@ -148,15 +148,15 @@ class ResumeFolder:
         except FileNotFoundError:
             return 0
 
-    def save(self, state: RunState) -> None:
+    def save(self, state: TrainingState) -> None:
         """Replace the saved state by this one. Tensors of clients on the CPU become those of their files."""
         metadata = {name: str(getattr(state, name)) for name in NUMBERS}
-        at_nodes = [client for client, kept in state.clients.items() if isinstance(kept, AtNode)]
+        at_nodes = [client for client, kept in state.clients.items() if isinstance(kept, RemoteState)]
         metadata[AT_NODES] = " ".join(map(str, at_nodes))
         files = {
             client: self._client_file(client, kept)
             for client, kept in state.clients.items()
-            if isinstance(kept, Kept) and kept.tensors
+            if isinstance(kept, LocalState) and kept.tensors
         }
         metadata[CLIENTS] = json.dumps(files)
         tensors = {WEIGHTS: state.weights}
@@ -165,7 +165,7 @@ class ResumeFolder:
         self._write(STATE, tensors, metadata)
         self._remove_others(files.values())
 
-    def _client_file(self, client: int, kept: Kept) -> str:
+    def _client_file(self, client: int, kept: LocalState) -> str:
         """Return the name of the file of a client's state, which is written unless it is there already."""
         written = self._written.get(client)
         if written and written.holds(kept.tensors):
@@ -201,7 +201,7 @@ class ResumeFolder:
             if found.string not in kept:
                 (self.path / found.string).unlink()
 
-    def load(self) -> RunState | None:
+    def load(self) -> TrainingState | None:
         """Load the state after the last whole round; None before the first.
 
         Raises:
@@ -217,17 +217,17 @@ class ResumeFolder:
             raise ValueError(f"{path.name} doesn't say which round it is of")
         numbers = {name: int(metadata[name]) for name in NUMBERS}
         clients = {
-            int(client): Kept(_mapped(self.path / file))
+            int(client): LocalState(_mapped(self.path / file))
             for client, file in json.loads(metadata[CLIENTS]).items()
         }
-        return RunState(
+        return TrainingState(
             weights=tensors.get(WEIGHTS, torch.empty(0)),
             server={
                 name.removeprefix(f"{SERVER}/"): tensor
                 for name, tensor in tensors.items()
                 if name.startswith(f"{SERVER}/")
             },
-            clients={**clients, **{int(client): AtNode() for client in metadata[AT_NODES].split()}},
+            clients={**clients, **{int(client): RemoteState() for client in metadata[AT_NODES].split()}},
             interrupted_rounds=self.begun - numbers["round"],
             **numbers,
         )

@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 
 from evaluator.docvqa.weights import unpickle
 from evaluator.errors import ProblemError
-from starter_kit.federation.client_state import ClientState, Kept, kept_here
+from starter_kit.federation.client_state import ClientState, LocalState, local_states
 from starter_kit.federation.rounds import Engine, Reply, Request
 from starter_kit.federation.state_bytes import pack_state, unpack_state
 from starter_kit.reporting.files import fsync_path
@@ -54,7 +54,7 @@ class RoundProgress:
         """Delete the folder, of a round that was recorded."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def keep(self, request: Request, reply: Reply, state: Kept) -> None:
+    def keep(self, request: Request, reply: Reply, state: LocalState) -> None:
         """Store a client's reply to a request, and its state from then on."""
         path = self._file(f"client-{reply.client}.safetensors")
         tensors = {
@@ -72,7 +72,7 @@ class RoundProgress:
             save_file(tensors, new, metadata=numbers)
             _put(new, path)
 
-    def kept(self, request: Request) -> tuple[Reply, Kept] | None:
+    def kept(self, request: Request) -> tuple[Reply, LocalState] | None:
         """Return the reply to a request, and the client's state after it, if an earlier process stored them."""
         path = self.folder / f"client-{request.client}.safetensors"
         if not path.is_file():
@@ -150,7 +150,9 @@ class ResumingEngine:
             yield reply
         by_client = {request.client: request for request in missing}
         for reply in self._engine.ask(missing) if missing else ():
-            self._progress.keep(by_client[reply.client], reply, kept_here(self._engine.states)[reply.client])
+            self._progress.keep(
+                by_client[reply.client], reply, local_states(self._engine.states)[reply.client]
+            )
             yield reply
 
 

@@ -20,13 +20,13 @@ from evaluator.docvqa.threads import set_threads_for
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.errors.codes import EXPLANATIONS
-from evaluator.records.checks import FRAMING
+from evaluator.records.round_checks import FRAMING
 from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.console import log
 from starter_kit.data.page_file import PagesOnDisk
 from starter_kit.dp.guarantee import Guarantee
-from starter_kit.federation.beside import NOTHING
+from starter_kit.federation.auxiliary import NO_AUXILIARY
 from starter_kit.federation.clients import clients_of
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import Aggregation, KnowsLayout, Method, Participant
@@ -108,7 +108,7 @@ class RunSetup:
 
     @property
     def bits_per_parameter(self) -> float:
-        """The bits per parameter of a message, including everything that is sent beside the parameters."""
+        """The bits per parameter of a message, including everything else that is sent with the parameters."""
         bits = self.wire.codec.bits_per_parameter or 0.0
         if isinstance(self.aggregation, SecureAggregation):
             size = self.model.tensors.size
@@ -141,7 +141,7 @@ class RunSetup:
             return codec(found)
         shapes = [parameter.shape for parameter in self.model.tensors.parameters.values()]
         with reported(found):
-            return found.with_layout(self.plan.beside.layout(shapes))
+            return found.with_layout(self.plan.auxiliary.layout(shapes))
 
     def _fitted(self, method: Method) -> Method:
         """Return the method, with the layout of the trained vector where it asks for that.
@@ -149,14 +149,14 @@ class RunSetup:
         Raises:
             ProblemError: (`E_CONFIGURATION`) It sends more than the record of its run can state.
         """
-        if self.plan.beside != NOTHING and self.plan.record_terms:
+        if self.plan.auxiliary != NO_AUXILIARY and self.plan.record_terms:
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="method",
-                expected="messages as long as the model, as a training record states nothing of what goes beside it",
-                found=f"{self.settings.method}, which sends more",
-                next_step="Return a Plan without beside, or without record_terms: docs/methods.md says what a record "
-                "can't state.",
+                expected="messages as long as the model, as a training record has no place for auxiliary vectors",
+                found=f"{self.settings.method}, which sends auxiliary vectors",
+                next_step="Return a Plan without auxiliary, or without record_terms: docs/methods.md says what a "
+                "record can't state.",
             )
         if isinstance(method, KnowsLayout):
             return method.with_layout(
@@ -165,9 +165,9 @@ class RunSetup:
         return method
 
     def _sent_first(self) -> Tensor:
-        """Return the model at the start, with what goes beside it: zeros at first."""
+        """Return the model at the start, with its auxiliary vectors, which are zeros at first."""
         start = self.model.start
-        size = self.plan.beside.size(len(start))
+        size = self.plan.auxiliary.size(len(start))
         return torch.cat([start, start.new_zeros(size)]) if size else start
 
     def _aggregation(self) -> Aggregation:
@@ -275,7 +275,7 @@ class RunSetup:
         if self.guarantee is None:
             learner.on_step = on_step
             learner.saves = self.saves
-        return Participant(self.method, clients, learner, self.aggregation, self.stream, self.plan.beside)
+        return Participant(self.method, clients, learner, self.aggregation, self.stream, self.plan.auxiliary)
 
 
 @contextmanager
@@ -318,7 +318,7 @@ def _check_stated_bits(wire: Wire, plan: Plan) -> None:
     """Check that a plug-in's messages take the bits that it says, where a training record states them.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) They don't, and check C4 would reject the record.
+        ProblemError: (`E_CONFIGURATION`) They don't, and check `record.bytes` would reject the record.
     """
     codec, size = wire.codec, len(wire.start)
     if plan.record_terms is None or not isinstance(codec, CodecPlugin) or codec.bits_per_parameter is None:
@@ -339,7 +339,7 @@ def _check_stated_bits(wire: Wire, plan: Plan) -> None:
                 f"{FRAMING:.0%} more",
                 found=f"{what} of {len(message):,} bytes",
                 next_step="Correct bits_per_parameter in its file, or what it sends: the record states one number for "
-                "all messages, which check C4 compares with the log.",
+                "all messages, which check `record.bytes` compares with the log.",
             )
 
 

@@ -29,7 +29,7 @@ from starter_kit.runs.results import (
     run_summary,
     sent_bytes,
 )
-from starter_kit.runs.resuming import RunState
+from starter_kit.runs.resuming import TrainingState
 from starter_kit.runs.round_progress import ResumingEngine, RoundProgress
 from starter_kit.runs.round_secret import new_secret
 from starter_kit.runs.setup import RunSetup
@@ -87,7 +87,7 @@ def train(
             return
         if resume:
             _check_token(setup, run)
-        state = run.state or RunState(0, setup.model.start)
+        state = run.state or TrainingState(0, setup.model.start)
         spending = PrivacySpending(setup.guarantee, state.interrupted_rounds)
         spending.check_before(setup.rounds)
         progress = RoundProgress(run.paths, settings.checkpoints.local_steps)
@@ -120,7 +120,7 @@ class Training:
     spending: PrivacySpending
     watcher: Watcher
 
-    def run_rounds(self, state: RunState) -> RunState:
+    def run_rounds(self, state: TrainingState) -> TrainingState:
         """Train and record the rounds after `state`, and return the state after the last one."""
         self.watcher.begins(state.round + 1, self.setup.rounds, sent_bytes(self.writer.metrics))
         for number in range(state.round + 1, self.setup.rounds + 1):
@@ -132,7 +132,7 @@ class Training:
             self._record(finished, state, began)
         return state
 
-    def finish(self, state: RunState) -> None:
+    def finish(self, state: TrainingState) -> None:
         """Write the checkpoint and the results of the run that ended with `state`."""
         self.writer.finish(
             self.setup.model,
@@ -141,7 +141,7 @@ class Training:
             lambda sha256: run_summary(self.setup, self.writer.metrics, state, self.spending, sha256),
         )
 
-    def _after(self, finished: Round, state: RunState) -> RunState:
+    def _after(self, finished: Round, state: TrainingState) -> TrainingState:
         if not finished.weights.isfinite().all():
             raise ProblemError.of(
                 ErrorCode.CHECKPOINT_NOT_FINITE, where=f"the model after round {finished.number}"
@@ -156,7 +156,7 @@ class Training:
         check_stateless(self.setup, after)
         return after
 
-    def _record(self, finished: Round, state: RunState, began: float) -> None:
+    def _record(self, finished: Round, state: TrainingState, began: float) -> None:
         masked = self.server.engine.apart and self.setup.settings.secure_aggregation is not None
         epsilon = self.spending.epsilon(finished.number)
         metrics = round_metrics(self.setup, finished, epsilon, monotonic() - began, masked=masked)
@@ -231,7 +231,7 @@ def _open_record(
         yield record
 
 
-def _server(setup: RunSetup, engine: Engine, state: RunState, watcher: Watcher) -> Server:
+def _server(setup: RunSetup, engine: Engine, state: TrainingState, watcher: Watcher) -> Server:
     return Server(
         setup.method,
         engine,
@@ -240,5 +240,5 @@ def _server(setup: RunSetup, engine: Engine, state: RunState, watcher: Watcher) 
         state.server,
         needs_all=setup.needs_every_client,
         on_update=watcher.update_arrived,
-        beside=setup.plan.beside,
+        auxiliary=setup.plan.auxiliary,
     )

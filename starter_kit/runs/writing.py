@@ -15,7 +15,7 @@ from starter_kit.runs.folder import ADAPTER, FILES
 from starter_kit.runs.kept_models import KeptModels
 from starter_kit.runs.opening import Unfinished, give_proper_name, writing_run
 from starter_kit.runs.private_record import PrivateRecordWriter
-from starter_kit.runs.resuming import ResumeFolder, RunState
+from starter_kit.runs.resuming import ResumeFolder, TrainingState
 from starter_kit.runs.round_progress import RoundProgress
 
 
@@ -46,7 +46,7 @@ class RunWriter:
         self._begun = False
         self.metrics = list(run.metrics)
 
-    def begin(self, round_number: int, state: RunState) -> None:
+    def begin(self, round_number: int, state: TrainingState) -> None:
         """Note that a round begins from `state`, before anything of it is sent."""
         with writing_run(self._paths):
             # Saved so that there is a state to resume from, and this process counts as a resumption if it is one.
@@ -55,7 +55,7 @@ class RunWriter:
                 self._begun = True
             self._resume.begin(round_number)
 
-    def round(self, finished: Round, metrics: RoundMetrics, state: RunState) -> None:
+    def round(self, finished: Round, metrics: RoundMetrics, state: TrainingState) -> None:
         """Record a finished round, even one in which nobody took part, and the state after it.
 
         The state is saved last, when the rest of the round is on disk: a saved state means a complete round.

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
-from starter_kit.federation.beside import NOTHING, Beside
+from starter_kit.federation.auxiliary import NO_AUXILIARY, AuxiliaryVectors
 from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import Client, Method, Participant, Round, Server
@@ -62,19 +62,19 @@ class Toy:
         seed: int = 7,
         *,
         messages: Codec | CodecPlugin | None = None,
-        beside: Beside = NOTHING,
+        auxiliary: AuxiliaryVectors = NO_AUXILIARY,
     ) -> Server:
         """Build the whole federation in this process, and return its server.
 
         Args:
             messages: The codec; None for float32.
-            beside: What travels with the model, as the method's plan says.
+            auxiliary: The auxiliary vectors, as in the method's plan.
         """
         stream = Stream(seed)
-        start = torch.cat([self.weights, self.weights.new_zeros(beside.size(DIMENSION))])
+        start = torch.cat([self.weights, self.weights.new_zeros(auxiliary.size(DIMENSION))])
         aggregation = PlainAggregation(Wire(messages or codec("float32"), start))
-        participant = Participant(method, self.clients, self.learner, aggregation, stream, beside)
-        return Server(method, LocalEngine(participant), aggregation, stream, beside=beside)
+        participant = Participant(method, self.clients, self.learner, aggregation, stream, auxiliary)
+        return Server(method, LocalEngine(participant), aggregation, stream, auxiliary=auxiliary)
 
     def run(self, method: Method, rounds: int, seed: int = 7) -> list[Round]:
         """Run the first `rounds` rounds from `weights`."""
@@ -83,10 +83,10 @@ class Toy:
     def run_settings(self, settings: RunSettings, rounds: int) -> list[Round]:
         """Run the first `rounds` rounds from `weights` with the method and the codec of `settings`."""
         plan = settings.plan(self.clients)
-        shapes = plan.beside.layout([self.model.weight.shape])
+        shapes = plan.auxiliary.layout([self.model.weight.shape])
         chosen = settings.codec
         messages = chosen.with_layout(shapes) if isinstance(chosen, CodecPlugin) else codec(chosen)
-        server = self.server(plan.method, settings.seed, messages=messages, beside=plan.beside)
+        server = self.server(plan.method, settings.seed, messages=messages, auxiliary=plan.auxiliary)
         return list(run_rounds(server, self.weights, range(1, rounds + 1)))
 
 

@@ -60,7 +60,9 @@ def _write(name: str, folder: Path, templates: Sequence[Path]) -> list[Path]:
 
 def _check(name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", name):
-        expected = "lower-case letters, digits and underscores, beginning with a letter, such as my_method"
+        expected = (
+            "lower-case letters, digits, hyphens and underscores, beginning with a letter, such as my_method"
+        )
         raise _not_a_name(name, expected)
     if keyword.iskeyword(name):
         raise _not_a_name(name, "a name that isn't a word of Python itself")

@@ -6,7 +6,6 @@ Assumes that the public keys are the other clients' own, which nothing here can 
 from collections.abc import Sequence
 
 from starter_kit.secure_aggregation import ProtocolError
-from starter_kit.secure_aggregation.client_state import NEXT_LEG, ClientState, Leg
 from starter_kit.secure_aggregation.keys import (
     KeySchedule,
     PublicKeys,
@@ -17,7 +16,7 @@ from starter_kit.secure_aggregation.keys import (
 from starter_kit.secure_aggregation.masks import Mask, Words, add_masks, pairwise_sign
 from starter_kit.secure_aggregation.messages import (
     Envelope,
-    Kind,
+    MessageKind,
     Revealed,
     Secret,
     read_key_list,
@@ -29,6 +28,7 @@ from starter_kit.secure_aggregation.messages import (
     write_sealed,
     write_unmask_answer,
 )
+from starter_kit.secure_aggregation.protocol_state import NEXT_LEG, Leg, ProtocolState
 from starter_kit.secure_aggregation.sealing import SharePair, seal, unseal
 from starter_kit.secure_aggregation.sharing import split
 from starter_kit.secure_aggregation.terms import agreed
@@ -61,7 +61,7 @@ class SecureClient:
         terms = agreed(round, clients, threshold)
         if client_id not in terms.clients:
             raise ProtocolError(f"client {client_id} is not among those of round {round}")
-        self._state = ClientState(
+        self._state = ProtocolState(
             client=client_id,
             terms=terms,
             masking_private=fresh_secret(),
@@ -82,7 +82,7 @@ class SecureClient:
     def from_bytes(cls, state: bytes) -> "SecureClient":
         """Return the client that `to_bytes` was called on. Raises `ProtocolError` for anything else."""
         client = cls.__new__(cls)
-        client._state = ClientState.from_bytes(state)
+        client._state = ProtocolState.from_bytes(state)
         return client
 
     def advertise(self) -> bytes:
@@ -109,7 +109,7 @@ class SecureClient:
         schedule = self._schedule(all_keys)
         sealed = {other: seal(self._key_to(schedule, keys, other), pair) for other, pair in pairs.items()}
         self._advance(key_list=all_keys, held={self._state.client: own})
-        return write_sealed(Envelope(Kind.SHARES, terms.round, self._state.client), sealed)
+        return write_sealed(Envelope(MessageKind.SHARES, terms.round, self._state.client), sealed)
 
     def mask(self, routed_shares: bytes, vector: Words) -> bytes:
         """Leg 3: return `vector` (d,) of uint32 under a mask of its own and one for each client that sent it shares.
@@ -204,7 +204,7 @@ class SecureClient:
         """The shares that other clients sent to this one."""
         keys = self._keys_in(self._state.key_list)
         schedule = self._schedule(self._state.key_list)
-        addressed = Envelope(Kind.ROUTED_SHARES, self._state.terms.round, self._state.client)
+        addressed = Envelope(MessageKind.ROUTED_SHARES, self._state.terms.round, self._state.client)
         sealed = read_sealed(routed_shares, addressed, len(keys) - 1)
         if not sealed.keys() <= keys.keys() - {self._state.client}:
             raise ProtocolError("shares of a client that is not on the list of keys")

@@ -41,7 +41,7 @@ _ID = struct.Struct("<I")
 _SHARE = struct.Struct(f"<IB{SHARE_BYTES}s")
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     """The kinds of messages."""
 
     ADVERTISEMENT = 1
@@ -72,7 +72,7 @@ class Revealed:
 class Envelope:
     """A message's kind, round and client; the client is `EVERYBODY` where the server sends the same to all."""
 
-    kind: Kind
+    kind: MessageKind
     round: int
     client: int
 
@@ -85,7 +85,7 @@ def envelope_of(message: bytes) -> Envelope:
     if mark != MARK or version != VERSION:
         raise ProtocolError(f"not a message of secure aggregation, version {VERSION}")
     try:
-        return Envelope(Kind(kind), number, client)
+        return Envelope(MessageKind(kind), number, client)
     except ValueError:
         raise ProtocolError(f"no message is of kind {kind}") from None
 
@@ -93,7 +93,7 @@ def envelope_of(message: bytes) -> Envelope:
 def write_advertisement(round_number: int, client: int, keys: PublicKeys) -> bytes:
     """Return the message with a client's public keys."""
     return _write(
-        Envelope(Kind.ADVERTISEMENT, round_number, client), [_KEYS.pack(keys.masking, keys.encryption)]
+        Envelope(MessageKind.ADVERTISEMENT, round_number, client), [_KEYS.pack(keys.masking, keys.encryption)]
     )
 
 
@@ -106,12 +106,12 @@ def read_advertisement(message: bytes, expected: Envelope) -> PublicKeys:
 def write_key_list(round_number: int, keys: Mapping[int, PublicKeys]) -> bytes:
     """Return the message with the public keys of all clients that advertised."""
     entries = (_KEYS_OF.pack(client, of.masking, of.encryption) for client, of in sorted(keys.items()))
-    return _write(Envelope(Kind.KEY_LIST, round_number, EVERYBODY), entries)
+    return _write(Envelope(MessageKind.KEY_LIST, round_number, EVERYBODY), entries)
 
 
 def read_key_list(message: bytes, round_number: int, clients: int) -> dict[int, PublicKeys]:
     """Return the public keys of up to `clients` clients, by id."""
-    body = _body(message, Envelope(Kind.KEY_LIST, round_number, EVERYBODY), _KEYS_OF.size, 1, clients)
+    body = _body(message, Envelope(MessageKind.KEY_LIST, round_number, EVERYBODY), _KEYS_OF.size, 1, clients)
     entries = list(_KEYS_OF.iter_unpack(body))
     _check_ascending([client for client, *_ in entries])
     return {client: PublicKeys(masking, encryption) for client, masking, encryption in entries}
@@ -132,7 +132,7 @@ def read_sealed(message: bytes, expected: Envelope, clients: int) -> dict[int, b
 def write_masked_vector(round_number: int, client: int, vector: Words) -> bytearray:
     """Return the message with `vector` (d,) as it is; `vector_in` returns the part to mask."""
     message = bytearray(HEADER.size + vector.size * WORD.itemsize)
-    message[: HEADER.size] = _header(Envelope(Kind.MASKED_VECTOR, round_number, client), vector.size)
+    message[: HEADER.size] = _header(Envelope(MessageKind.MASKED_VECTOR, round_number, client), vector.size)
     vector_in(message)[:] = vector
     return message
 
@@ -151,12 +151,12 @@ def vector_in(message: bytes | bytearray) -> Words:
 def write_unmask_request(round_number: int, survivors: Iterable[int]) -> bytes:
     """Return the message that lists the clients whose vectors arrived."""
     entries = (_ID.pack(client) for client in sorted(survivors))
-    return _write(Envelope(Kind.UNMASK_REQUEST, round_number, EVERYBODY), entries)
+    return _write(Envelope(MessageKind.UNMASK_REQUEST, round_number, EVERYBODY), entries)
 
 
 def read_unmask_request(message: bytes, round_number: int, clients: int) -> tuple[int, ...]:
     """Return the ids of the clients, at most `clients`, whose vectors arrived."""
-    body = _body(message, Envelope(Kind.UNMASK_REQUEST, round_number, EVERYBODY), _ID.size, 1, clients)
+    body = _body(message, Envelope(MessageKind.UNMASK_REQUEST, round_number, EVERYBODY), _ID.size, 1, clients)
     survivors = tuple(client for (client,) in _ID.iter_unpack(body))
     _check_ascending(survivors)
     return survivors
@@ -165,7 +165,7 @@ def read_unmask_request(message: bytes, round_number: int, clients: int) -> tupl
 def write_unmask_answer(round_number: int, client: int, revealed: Mapping[int, Revealed]) -> bytes:
     """Return the message with the shares that a client reveals."""
     entries = (_SHARE.pack(of, it.secret, share_to_bytes(it.share)) for of, it in sorted(revealed.items()))
-    return _write(Envelope(Kind.UNMASK_ANSWER, round_number, client), entries)
+    return _write(Envelope(MessageKind.UNMASK_ANSWER, round_number, client), entries)
 
 
 def read_unmask_answer(message: bytes, expected: Envelope, clients: int) -> dict[int, Revealed]:

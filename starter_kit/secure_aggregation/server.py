@@ -14,7 +14,7 @@ from starter_kit.secure_aggregation.keys import KeySchedule, PublicKeys, public_
 from starter_kit.secure_aggregation.masks import WORD, Mask, Words, add_masks, pairwise_sign
 from starter_kit.secure_aggregation.messages import (
     Envelope,
-    Kind,
+    MessageKind,
     Revealed,
     Secret,
     envelope_of,
@@ -41,10 +41,10 @@ class Stage(IntEnum):
 
 
 COLLECTED = {
-    Stage.ADVERTISEMENTS: Kind.ADVERTISEMENT,
-    Stage.SHARES: Kind.SHARES,
-    Stage.MASKED_VECTORS: Kind.MASKED_VECTOR,
-    Stage.UNMASK_ANSWERS: Kind.UNMASK_ANSWER,
+    Stage.ADVERTISEMENTS: MessageKind.ADVERTISEMENT,
+    Stage.SHARES: MessageKind.SHARES,
+    Stage.MASKED_VECTORS: MessageKind.MASKED_VECTOR,
+    Stage.UNMASK_ANSWERS: MessageKind.UNMASK_ANSWER,
 }
 
 
@@ -108,11 +108,11 @@ class SecureServer:
         if found.client in self._received:
             raise ProtocolError(f"client {found.client} has sent its {found.kind.name} already")
         match found.kind:
-            case Kind.ADVERTISEMENT:
+            case MessageKind.ADVERTISEMENT:
                 self._keys[found.client] = read_advertisement(message, found)
-            case Kind.SHARES:
+            case MessageKind.SHARES:
                 self._sealed[found.client] = self._read_shares(message, found)
-            case Kind.MASKED_VECTOR:
+            case MessageKind.MASKED_VECTOR:
                 self._sum += read_masked_vector(message, found, self._size)
             case _:
                 self._answers[found.client] = self._read_answer(message, found)
@@ -131,7 +131,7 @@ class SecureServer:
         self._end(Stage.SHARES)
         return {
             recipient: write_sealed(
-                Envelope(Kind.ROUTED_SHARES, self._terms.round, recipient),
+                Envelope(MessageKind.ROUTED_SHARES, self._terms.round, recipient),
                 {sender: sealed[recipient] for sender, sealed in self._sealed.items() if sender != recipient},
             )
             for recipient in self._sealed

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from evaluator.mechanisms.mechanism import Mechanism
 from evaluator.records.server_steps import ServerStep
 from starter_kit.dp.guarantee import Guarantee
-from starter_kit.federation.beside import NOTHING, Beside
+from starter_kit.federation.auxiliary import NO_AUXILIARY, AuxiliaryVectors
 from starter_kit.federation.rounds import Client, Method
 
 
@@ -34,7 +34,7 @@ class Plan:
         guarantee: The run's differential privacy guarantee; None where nothing is private.
         record_terms: What the training record states; None where the run writes none.
         needs_every_client: Whether a round counts only if all chosen clients answered.
-        beside: What travels with the model in both directions.
+        auxiliary: The auxiliary vectors that travel with the model in both directions.
     """
 
     clients: Sequence[Client]
@@ -45,7 +45,7 @@ class Plan:
     guarantee: Guarantee | None = None
     record_terms: RecordTerms | None = None
     needs_every_client: bool = False
-    beside: Beside = NOTHING
+    auxiliary: AuxiliaryVectors = NO_AUXILIARY
 
     @property
     def clients_in_a_round(self) -> int:

@@ -36,7 +36,6 @@ from evaluator.messages.api import (
     StoredArtifact,
     StoredParts,
     SubmissionPage,
-    SubmissionState,
     SubmissionStatus,
     SubmissionSummary,
     TrackInfo,
@@ -44,6 +43,7 @@ from evaluator.messages.api import (
     UploadStatus,
     WantedParts,
 )
+from evaluator.messages.states import SubmissionState
 
 TIMEOUT_S = (10, 120)
 TRIES = 6

@@ -36,7 +36,7 @@ class Job(BaseModel):
     Attributes:
         weight_map: The shard of each tensor, if `files` are shards.
         weights: The safetensors file to write.
-        outcome: The file to write an `Outcome` into.
+        outcome: The file to write a `ConversionReport` into.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -47,7 +47,7 @@ class Job(BaseModel):
     outcome: Path
 
 
-class Outcome(BaseModel):
+class ConversionReport(BaseModel):
     """The reading process's answer: there are weights if there are no problems."""
 
     model_config = ConfigDict(frozen=True)
@@ -232,7 +232,7 @@ def _read_apart(source: Source, folder: Path, *, allow_network: bool, report: Re
     return job.weights
 
 
-def _outcome(job: Job, ended: Ended, files: Iterable[Path]) -> Outcome:
+def _outcome(job: Job, ended: Ended, files: Iterable[Path]) -> ConversionReport:
     where = ", ".join(file.name for file in files)
     if ended.status != 0:
         by = f"signal {-ended.status}" if ended.status < 0 else f"status {ended.status}"
@@ -246,7 +246,7 @@ def _outcome(job: Job, ended: Ended, files: Iterable[Path]) -> Outcome:
         )
     try:
         with job.outcome.open("rb") as file:
-            return Outcome.model_validate_json(file.read(MAX_OUTCOME_BYTES))
+            return ConversionReport.model_validate_json(file.read(MAX_OUTCOME_BYTES))
     except (OSError, ValidationError) as error:
         raise ProblemError.of(
             ErrorCode.CHECKPOINT_FORMAT, where=where, expected="a checkpoint", found="no answer"

@@ -1,8 +1,8 @@
 """State dicts as training frameworks save them, rewritten as float32 safetensors under the base weights' names.
 
 Runs as a process of its own, `python -m starter_kit.weights.state_dicts`, started by `starter_kit.weights.converting`:
-it opens files that may be hostile. It reads a `Job` from standard input and writes what that names, an `Outcome` in any
-case.
+it opens files that may be hostile. It reads a `Job` from standard input and writes the files that the job
+names, a `ConversionReport` in any case.
 """
 
 import sys
@@ -19,7 +19,7 @@ from evaluator.checkpoints.header import ALIASES, SHARED_EMBEDDING, read_header
 from evaluator.checkpoints.sharding import check_shard, encode_header
 from evaluator.docvqa.weights import not_saved_by_torch, unpickle
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.weights.converting import MAX_NOTES, MAX_PROBLEMS, Job, Outcome, is_safetensors
+from starter_kit.weights.converting import MAX_NOTES, MAX_PROBLEMS, ConversionReport, Job, is_safetensors
 
 WRAPPERS = ("state_dict", "model_state_dict", "model")
 PREFIXES = ("module.", "_orig_mod.", "model.")  # of DistributedDataParallel, torch.compile and Lightning
@@ -39,7 +39,7 @@ def main() -> None:
         write(rewritten(read(job.files, job.weight_map, notes), notes), job.weights)
     except ProblemError as error:
         problems = error.problems[:MAX_PROBLEMS]
-    outcome = Outcome(notes=notes[:MAX_NOTES], problems=problems)
+    outcome = ConversionReport(notes=notes[:MAX_NOTES], problems=problems)
     job.outcome.write_text(outcome.model_dump_json(), encoding="utf-8")
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.messages.api import FINAL_STATES
 from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.states import FINAL_STATES
 from starter_kit.site.client import SiteClient
 from starter_kit.submitting import PlannedRun, SubmissionPlan, send
 from tests.demo.stack import Stack

@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import requests
+
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.manifest import manifest_sha256
 from tests.demo.parallel import Command, CommandError, SideBySide
@@ -45,6 +47,14 @@ FORMS_THRESHOLD = 0.75
 RECEIPTS_THRESHOLD = 0.02
 # What names a site's database, cache, broker and store.
 BACK_ENDS = ("PFL_DATABASE_URL", "PFL_CACHE_URL", "PFL_BROKER_URL", "PFL_STORE_")
+TRACKS = ["track-1", "track-2"]
+EXPORTS = [
+    "/leaderboard/{slug}.csv",
+    "/leaderboard/{slug}.json",
+    "/leaderboard/{slug}.schema.json",
+    "/leaderboard/{slug}/feed/",
+    "/api/v1/leaderboards/{slug}",
+]
 ORGANIZERS = [("organizer@demo.example", "Olga Organizer"), ("reviewer@demo.example", "Rafael Reviewer")]
 
 
@@ -177,7 +187,7 @@ class Demo:
         self.passwords: dict[str, str] = {}
         self.recovery_codes: dict[str, list[str]] = {}
         self.tokens: dict[Participant, str] = {}
-        self.steps = Steps(total=6)
+        self.steps = Steps(total=7)
 
     @property
     def public(self) -> Path:
@@ -203,7 +213,7 @@ class Demo:
         with self.steps.step(f"Submitting {len(METHODS)} methods, as many at once as there are cores"):
             self.submit(METHODS)
         with self.steps.step("Both leaderboards"):
-            measured = [] if self.receipts else ["track-1", "track-2"]
+            measured = [] if self.receipts else TRACKS
             *_, boards = self.stack.manage_all(
                 [
                     ["mark_baselines", ADA.team, "--by", ORGANIZERS[0][0]],
@@ -212,6 +222,27 @@ class Demo:
                 ]
             )
             say("\n" + boards)
+        with self.steps.step("Every export of the leaderboards, and a snapshot that verifies itself"):
+            self.export()
+
+    def export(self) -> None:
+        """Fetch every export as a visitor does, and freeze and verify the boards as an organizer does."""
+        for slug in TRACKS:
+            for address in EXPORTS:
+                self.fetch(address.format(slug=slug))
+        snapshot = self.home / "snapshot"
+        self.stack.manage("freeze", str(snapshot))
+        verified = subprocess.run(
+            [sys.executable, snapshot / "verify.py"], text=True, capture_output=True, check=False
+        )
+        if verified.returncode:
+            raise StepError(f"The snapshot in {snapshot} isn't right:\n{verified.stdout}{verified.stderr}")
+
+    def fetch(self, address: str) -> None:
+        """Get an address of the site. Raises `StepError` if it answers with an error."""
+        answer = requests.get(self.stack.url + address, timeout=60)
+        if not answer.ok:
+            raise StepError(f"{address} answered {answer.status_code}")
 
     def prepare_data(self) -> None:
         target = self.home / "data"

@@ -1,6 +1,10 @@
-"""Trust levels 1 to 3 on a whole site, by the commands of docs/trust-levels.md and docs/replay.md."""
+"""Trust levels 1 to 3 on a whole site, by the organizers' button and by the command of docs/trust-levels.md."""
 
 import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +13,7 @@ import requests
 
 from tests.demo.stack import Stack
 from tests.e2e.conftest import PASSWORD, make_participant, pfl
+from tests.portal.accounts.codes import code_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("site")]
 
@@ -46,30 +51,89 @@ def run_of(site: Stack, page: str, token: str) -> dict[str, Any]:
     return dict(run)
 
 
-def test_the_documented_commands_earn_a_run_each_level(site: Stack, trained: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def examined(site: Stack, trained: Path, tmp_path: Path) -> tuple[str, str]:
+    """The page of a scored submission, and its team's token."""
     page = submit_replayable_run(site, trained, tmp_path)
-    token, _ = site.manage_all(
-        [
-            ["create_token", "trudy@lab.example", "--label", "examined"],
-            ["create_user", EXAMINER, "--name", "Olga Orgler", "--password-env", "PASSWORD", "--superuser"],
-        ],
+    return page, site.manage("create_token", "trudy@lab.example", "--label", "examined")
+
+
+@pytest.fixture
+def organizer(site: Stack) -> requests.Session:
+    """An organizer's browser, logged in with both factors."""
+    printed = site.manage(
+        *("create_user", EXAMINER, "--name", "Olga Orgler", "--password-env", "PASSWORD"),
+        *("--superuser", "--second-factor"),
         PASSWORD=PASSWORD,
     )
+    secret = re.search(r"Authenticator secret: (\w+)", printed)
+    assert secret, printed
+    session = requests.Session()
+    post(session, f"{site.url}/account/login/", {"login": EXAMINER, "password": PASSWORD})
+    post(session, f"{site.url}/account/2fa/authenticate/", {"code": code_of(secret.group(1))})
+    return session
+
+
+@pytest.fixture
+def machine(site: Stack, trained: Path) -> Iterator[None]:
+    """A machine that takes examinations, as docs/trust-levels.md starts it."""
+    environment = {
+        **site.environment,
+        "PFL_EXAMINATION_DATA": str(trained / "data" / "public"),
+        "PFL_EXAMINATION_REPEATS": "1",
+        "PFL_WORKER_NAME": "examiner-1",
+    }
+    command = ["-m", "celery", "-A", "portal.celery", "worker", "-P", "solo", "-Q", "examinations"]
+    with site.log_path("examinations").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, *command], env=environment, cwd=site.home, stdout=log, stderr=log
+        )
+        yield
+        process.terminate()
+        process.wait()
+
+
+def post(session: requests.Session, address: str, values: dict[str, str]) -> str:
+    """Send a form of the page at this address, or of the page that leads there; returns what follows."""
+    session.get(address, timeout=60)
+    values = {"csrfmiddlewaretoken": session.cookies["csrftoken"], **values}
+    answer = session.post(address, values, headers={"Referer": address}, timeout=60)
+    answer.raise_for_status()
+    return answer.text
+
+
+def wait_for(session: requests.Session, address: str, text: str, log: Path) -> str:
+    """The page as soon as it has this text."""
+    deadline = time.monotonic() + 300
+    while True:
+        page = session.get(address, timeout=60).text
+        if text in page:
+            return page
+        assert time.monotonic() < deadline, f"{page}\n{log.read_text()[-4000:]}"
+        time.sleep(0.5)
+
+
+def test_a_command_and_the_organizers_button_earn_a_run_each_level(
+    site: Stack, examined: tuple[str, str], organizer: requests.Session, machine: None
+) -> None:
+    page, token = examined
     run = run_of(site, page, token)
     assert run["results"]["trust_level"] == 0
-    data, base = f"--data={trained / 'data' / 'public'}", f"--base={trained / 'base'}"
-    for level, command in {
-        "L1 conforming": ["conformance"],
-        "L2 replayed": ["replay", data, base],
-        "L3 rerun": ["rerun", data, "--repeat=1"],
-    }.items():
-        name, *options = command
-        printed = site.manage(name, run["id"], *options, f"--by={EXAMINER}")
-        assert level in printed
+    assert "L1 conforming" in site.manage("examine", run["id"], "--level=1", f"--by={EXAMINER}")
+    desk = f"{site.url}/organize/runs/{run['id']}/"
+    for level, name in enumerate(("L1 conforming", "L2 replayed", "L3 rerun"), 1):
+        followed = post(organizer, f"{desk}examine/", {"level": str(level)})
+        assert "The examination waits for a machine." in followed
+        rejected = post(organizer, f"{desk}examine/", {"level": str(level)})
+        assert "E_EXAMINATION_ACTIVE" in rejected
+        shown = wait_for(
+            organizer, f"{desk}examinations/", "Request an examination", site.log_path("examinations")
+        )
+        assert "run by examiner-1" in shown
         public = requests.get(page, timeout=60).text
-        assert f"{level}</span> by Olga Orgler" in public
-        assert level in requests.get(f"{site.url}/leaderboard/track-2/?epsilon=8", timeout=60).text
+        assert f"{name}</span> by Olga Orgler" in public, shown
+        assert name in requests.get(f"{site.url}/leaderboard/track-2/?epsilon=8", timeout=60).text
     examinations = run_of(site, page, token)["examinations"]
-    assert {(one["level"], one["passed"], one["by"]) for one in examinations} == {
-        (level, True, "Olga Orgler") for level in (1, 2, 3)
-    }
+    assert [(one["level"], one["passed"], one["by"]) for one in examinations] == [
+        (level, True, "Olga Orgler") for level in (3, 2, 1, 1)
+    ]

@@ -12,8 +12,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.messages.api import SubmissionState
 from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.states import SubmissionState
 from starter_kit.site.client import SiteClient
 from starter_kit.submitting import PlannedRun, SubmissionPlan, send
 from tests.faults.back_ends import wait_until

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.messages.api import ChangedText, RunState, RunStatus, SubmissionState, SubmissionStatus
+from evaluator.messages.api import ChangedText, RunStatus, SubmissionStatus
 from evaluator.messages.jobs import PROGRESS_TASK, REPORT_TASK, ArtifactKind, CheckStatus, Outcome, Step
+from evaluator.messages.states import RunState, SubmissionState
 from evaluator.records.signing import public_key_of
 from portal.celery import app
 from portal.challenge.models import Track
@@ -157,7 +158,9 @@ def test_the_annex_answers_the_challenge_that_the_site_drew(
     _, annex = read_both(runs[8])
     assert annex.challenge == challenge != ""
     found = accounting(RunFolder(runs[8]).files(), base, challenge=challenge)
-    assert next(check.status for check in found.checks if check.id == "C23") is CheckStatus.PASSED
+    assert (
+        next(check.status for check in found.checks if check.id == "record.challenge") is CheckStatus.PASSED
+    )
 
 
 @pytest.mark.parametrize("failing", ["uploads", "uploads/*/complete", "submissions/*/submit"])

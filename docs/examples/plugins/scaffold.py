@@ -21,7 +21,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from starter_kit.federation.beside import BESIDE, Beside
+from starter_kit.federation.auxiliary import AUXILIARY, AuxiliaryVectors
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Sum
 from starter_kit.learning.local_training import State
 from starter_kit.learning.plugins import GradientStep
@@ -64,7 +64,7 @@ class Settings(fedavg.Settings):
             server_learning_rate=self.server_learning_rate,
             clients=len(clients),
         )
-        return replace(plan, method=method, beside=Beside(vectors=1))
+        return replace(plan, method=method, auxiliary=AuxiliaryVectors(vectors=1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ class Scaffold(FedAvg):
     clients: int = 1
 
     def client_update(self, task: ClientTask) -> ClientUpdate:
-        control, own = task.beside, task.state.get(CONTROL, torch.zeros_like(task.weights))
+        control, own = task.auxiliary, task.state.get(CONTROL, torch.zeros_like(task.weights))
         hook = _Correction(vector=(control - own).to(_device(task)), sizes=[])
         trained = task.learner.train(task.weights, task.client.examples, self.local, task.stream, hook=hook)
         moved = own
@@ -115,7 +115,7 @@ class Scaffold(FedAvg):
         model, _ = weights.tensor_split(2)
         change, control = (received.total / max(received.contributors, 1)).tensor_split(2)
         share = received.contributors / self.clients
-        state[BESIDE] = state.get(BESIDE, torch.zeros_like(model)) + share * control
+        state[AUXILIARY] = state.get(AUXILIARY, torch.zeros_like(model)) + share * control
         return Aggregate(received.total, model + self.server_learning_rate * change)
 
 

@@ -24,7 +24,7 @@ from portal.api.errors import invalid_form
 from portal.api.throttling import CREATION_LIMITS
 from portal.challenge.models import Track
 from portal.evaluation.display import status as run_status
-from portal.evaluation.examining.examinations import ShownExamination
+from portal.evaluation.models import Examination
 from portal.evaluation.services import cancel as cancel_submission
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.submissions import publication, services
@@ -128,7 +128,7 @@ def cancel(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     return get_submission(request, submission_id)
 
 
-@router.post("/{submission_id}/publish", response=SubmissionStatus, summary="Publish a private submission")
+@router.post("/{submission_id}/publish", response=SubmissionStatus, summary="Publish a submission")
 def publish(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     """This can't be undone, and isn't possible while the phase keeps results private."""
     publication.publish(own_submission(team_in(request), submission_id), request.auth)
@@ -224,13 +224,13 @@ def _status(status: run_status.RunStatus) -> RunStatus:
     )
 
 
-def _examination(one: ShownExamination) -> RunExamination:
+def _examination(one: Examination) -> RunExamination:
     return RunExamination(
-        level=one.level,
-        command=one.command,
+        level=one.trust_level,
+        command=one.found.findings.kind,
         passed=one.passed,
-        by=one.by,
-        at=one.at,
-        summary=one.report.in_words,
-        report=one.report,
+        by=one.examiner,
+        at=one.ended_at,
+        summary=one.found.in_words,
+        report=one.found,
     )

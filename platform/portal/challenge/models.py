@@ -335,9 +335,9 @@ class Phase(models.Model):
     )
     results = models.CharField(max_length=10, choices=Results.choices, default=Results.AT_ONCE)
     allows_private = models.BooleanField(
-        "private submissions",
+        "unpublished submissions",
         default=False,
-        help_text="A team may keep a submission private until it publishes it.",
+        help_text="A team may choose when a submission is published.",
     )
     anonymity = models.CharField("names", max_length=12, choices=Anonymity.choices, default=Anonymity.NONE)
 

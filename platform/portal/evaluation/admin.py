@@ -197,15 +197,27 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
 
 @admin.register(Examination)
 class ExaminationAdmin(ReadOnlyAdmin[Examination]):
-    """What the organizers' commands found out about runs, from which trust levels follow."""
+    """The organizers' examinations of runs, from which trust levels follow."""
 
-    list_display = ("run", "level", "command", "passed", "by", "at")
+    list_display = ("run", "level", "state", "by", "requested_at", "finished_at")
     list_per_page = 50
-    list_filter = ("level", "passed", "run__submission__track")
+    list_filter = ("level", "state", "run__submission__track")
     list_select_related = ("run__submission", "by")
     search_fields = ("run__submission__title", "run__submission__team__name")
-    date_hierarchy = "at"
-    fields = readonly_fields = ("run", "level", "command", "passed", "by", "at", "identity", "report")
+    date_hierarchy = "requested_at"
+    fields = readonly_fields = (
+        "run",
+        "level",
+        "state",
+        "by",
+        "requested_at",
+        "machine",
+        "heartbeat_at",
+        "progress",
+        "finished_at",
+        "report",
+        "reason",
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Examination]:
         """Leave out the tracks in which the visitor competes."""

@@ -2,14 +2,16 @@
 
 import math
 import uuid
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from django.utils.functional import cached_property
 from typing_extensions import override
 
-from evaluator.messages.examinations import REPORT, AnyReport, CodeIdentity
+from evaluator.messages.examinations import Report
 from evaluator.messages.jobs import Outcome, Step, TrustLevel
 from portal.evaluation.queue.turns import FIRST_TURN
 from portal.submissions.models import Run
@@ -127,20 +129,32 @@ class StepReport(models.Model):
         return f"{self.step}: {self.outcome}"
 
 
-class Examination(models.Model):
-    """What a command of the organizers found out about a scored run; never changed, and deleted with its run only.
+class ExaminationState(models.TextChoices):
+    """`passed` and `failed` have a report. A `broken` one could not be completed, through no fault of the run."""
 
-    `portal.evaluation.examining.trust` derives the run's trust level from its rows. `passed` is what the report says.
+    QUEUED = "queued", "queued"
+    RUNNING = "running", "running"
+    PASSED = "passed", "passed"
+    FAILED = "failed", "not passed"
+    BROKEN = "broken", "broken"
+    CANCELED = "canceled", "canceled"
+
+
+ACTIVE_EXAMINATIONS = [ExaminationState.QUEUED, ExaminationState.RUNNING]
+
+
+class Examination(models.Model):
+    """An examination of a scored run, from its request to its end; not changed any more once it has ended.
+
+    `portal.evaluation.examining.trust` derives the run's trust level from its rows. `progress`, `reason` and `machine`
+    are for the organizers only. `finished_at` and `heartbeat_at` are by the database's clock.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="examinations")
     level = models.PositiveSmallIntegerField(
-        choices=LEVELS, help_text="The level that it earns if it passed."
+        choices=LEVELS, help_text="The level that it earns if it passes."
     )
-    command = models.CharField(max_length=40)
-    passed = models.BooleanField()
-    report = models.JSONField()
-    identity = models.JSONField(help_text="Versions and hashes of the code that was examined.")
+    state = models.CharField(max_length=10, choices=ExaminationState.choices, default=ExaminationState.QUEUED)
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.PROTECT,
@@ -149,37 +163,81 @@ class Examination(models.Model):
         blank=True,
         help_text="The organizer; empty where nobody was named.",
     )
-    at = models.DateTimeField(default=timezone.now)
+    requested_at = models.DateTimeField(default=timezone.now)
+    machine = models.CharField(max_length=200, blank=True, help_text="The machine that took it.")
+    heartbeat_at = models.DateTimeField(null=True, blank=True, help_text="The machine's last heartbeat.")
+    progress = models.CharField(max_length=200, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    report = models.JSONField(null=True, blank=True)
+    reason = models.TextField(blank=True, help_text="Why it is broken.")
 
     class Meta:
-        ordering = ["-at", "-id"]
+        ordering = ["-requested_at", "-id"]
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(level__in=[level for level, _ in LEVELS]),
                 name="examinations_are_of_known_levels",
-            )
+            ),
+            models.CheckConstraint(
+                condition=models.Q(
+                    state__in=["passed", "failed"], report__isnull=False, finished_at__isnull=False
+                )
+                | (~models.Q(state__in=["passed", "failed"]) & models.Q(report__isnull=True)),
+                name="examinations_that_ended_with_a_verdict_have_a_report",
+            ),
+            models.UniqueConstraint(
+                fields=["run"],
+                condition=models.Q(state__in=["queued", "running"]),
+                name="one_active_examination_per_run",
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.command} of {self.run}: {'passed' if self.passed else 'failed'}"
+        return f"{self.trust_level.label} of {self.run}: {self.get_state_display()}"
 
     @override
     def save(self, *args: Any, **kwargs: Any) -> None:
-        if not self._state.adding:
-            raise TypeError("An examination is never changed.")
+        stored = (
+            type(self).objects.filter(pk=self.pk) if not self._state.adding else type(self).objects.none()
+        )
+        if stored.exclude(state__in=ACTIVE_EXAMINATIONS).exists():
+            raise TypeError("An examination that has ended is never changed.")
         super().save(*args, **kwargs)
 
     @override
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError("An examination is deleted with its run only.")
 
-    def read_report(self) -> AnyReport:
-        """Return the report."""
-        return REPORT.validate_python(self.report)
+    @property
+    def trust_level(self) -> TrustLevel:
+        """The level that it earns if it passes."""
+        return TrustLevel(self.level)
 
-    def read_identity(self) -> CodeIdentity:
-        """Return which code was examined."""
-        return CodeIdentity.model_validate(self.identity)
+    @property
+    def passed(self) -> bool:
+        """Whether it has passed."""
+        return self.state == ExaminationState.PASSED
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it waits or runs."""
+        return self.state in ACTIVE_EXAMINATIONS
+
+    @property
+    def examiner(self) -> str:
+        """The name of who made it."""
+        return self.by.name if self.by else "the organizers"
+
+    @property
+    def ended_at(self) -> datetime:
+        """When it ended with a report."""
+        assert self.finished_at is not None  # noqa: S101  (a database constraint)
+        return self.finished_at
+
+    @cached_property
+    def found(self) -> Report:
+        """The report of one that has ended with one."""
+        return Report.model_validate(self.report)
 
 
 class StoredSample(models.Model):

@@ -100,7 +100,7 @@ def _outcome(run: Run) -> str:
             scores = {"ANLS": run.results.anls, "accuracy": run.results.accuracy}
             shown = ", ".join(f"{name} {cut(score)}" for name, score in scores.items() if score is not None)
             missing = shortfall(run)
-            return f"{run} has been evaluated: {shown}." + (f" Not ranked: {missing}." if missing else "")
+            return f"{run} is scored: {shown}." + (f" Not ranked: {missing}." if missing else "")
         case RunState.REJECTED:
             returned = " The quota slot was returned." if run.submission.refunded_at else ""
             return f"{run} failed validation.{returned} Problems found:"

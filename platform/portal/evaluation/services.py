@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import Max, QuerySet, prefetch_related_objects
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.messages.api import FINAL_STATES
+from evaluator.messages.states import FINAL_STATES
 from portal.accounts.models import User
 from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation import clock

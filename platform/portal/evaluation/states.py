@@ -1,10 +1,10 @@
-"""The states of evaluations: the allowed transitions, which `portal.audit.transitions.move` makes."""
+"""The states of evaluations and examinations: the allowed transitions, which `portal.audit.transitions.move` makes."""
 
 from typing import Any
 
 from portal.accounts.models import User
 from portal.audit.transitions import Transitions, move
-from portal.evaluation.models import Evaluation, EvaluationState
+from portal.evaluation.models import Evaluation, EvaluationState, Examination, ExaminationState
 
 EVALUATION_TRANSITIONS: Transitions = {
     EvaluationState.QUEUED: frozenset({EvaluationState.RUNNING, EvaluationState.CANCELED}),
@@ -27,6 +27,22 @@ EVALUATION_TRANSITIONS: Transitions = {
     EvaluationState.CANCELED: frozenset(),
 }
 
+EXAMINATION_TRANSITIONS: Transitions = {
+    ExaminationState.QUEUED: frozenset({ExaminationState.RUNNING, ExaminationState.CANCELED}),
+    ExaminationState.RUNNING: frozenset(
+        {
+            ExaminationState.PASSED,
+            ExaminationState.FAILED,
+            ExaminationState.BROKEN,
+            ExaminationState.CANCELED,
+        }
+    ),
+    ExaminationState.PASSED: frozenset(),
+    ExaminationState.FAILED: frozenset(),
+    ExaminationState.BROKEN: frozenset(),
+    ExaminationState.CANCELED: frozenset(),
+}
+
 
 def move_evaluation(
     evaluation: Evaluation, state: EvaluationState, *, actor: User | None = None, **fields: Any
@@ -36,3 +52,13 @@ def move_evaluation(
     Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
     """
     move(evaluation, state, EVALUATION_TRANSITIONS, actor, fields, step=fields.get("step", evaluation.step))
+
+
+def move_examination(
+    examination: Examination, state: ExaminationState, *, actor: User | None = None, **fields: Any
+) -> None:
+    """Move an examination to `state`, setting `fields` with it. The caller holds the row's lock.
+
+    Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
+    """
+    move(examination, state, EXAMINATION_TRANSITIONS, actor, fields, level=examination.level)

@@ -1,4 +1,4 @@
-"""The site's tasks. Workers call the first two by name; the clock calls the last."""
+"""The site's tasks. Workers call the first two by name, the clock the third; the last is for examinations."""
 
 import logging
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 from celery.signals import worker_ready
 
 from evaluator.messages.jobs import PROGRESS_TASK, REPORT_TASK
-from portal.celery import WATCH_TASK, app
+from portal.celery import EXAMINATIONS_QUEUE, EXAMINE_TASK, WATCH_TASK, app
+from portal.evaluation.examining import running
 from portal.evaluation.intake import messages, receiving
 from portal.evaluation.queue import dispatch, watchdog
 
@@ -45,3 +46,16 @@ def receive_report(message: object) -> None:
 def watch_evaluations() -> None:
     """Look for evaluations that are stuck; called by the clock."""
     watchdog.watch()
+
+
+@app.task(name=EXAMINE_TASK, acks_late=False)
+def examine() -> None:
+    """Run the oldest examination that waits.
+
+    The message is acknowledged first: an examination takes longer than brokers wait, and the database keeps it. Workers
+    may send messages to the intake, which never runs a method's code for one.
+    """
+    if EXAMINATIONS_QUEUE not in app.amqp.queues.consume_from:
+        logger.error("This process takes no examinations; the message is dropped.")
+        return
+    running.run_next()

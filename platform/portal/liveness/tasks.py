@@ -5,6 +5,7 @@ from typing import Any
 from celery.signals import worker_ready
 from django.db import Error, close_old_connections
 
+from evaluator.messages.jobs import INTAKE_QUEUE
 from portal.celery import LIVENESS_TASK, app
 from portal.liveness.models import Process, show_life
 
@@ -18,6 +19,8 @@ def show_intake() -> None:
 @worker_ready.connect
 def show_start(**_: Any) -> None:
     """Record that the intake has begun to take messages, before the clock's first message comes."""
+    if INTAKE_QUEUE not in app.amqp.queues.consume_from:
+        return
     try:
         show_life(Process.INTAKE)
     except Error:

@@ -12,6 +12,7 @@ from portal.accounts.selectors import is_reviewer
 from portal.challenge.models import Track
 from portal.challenge.rankings import WITH_PROOFS
 from portal.evaluation import clock
+from portal.evaluation.examining.requests import unattended
 from portal.evaluation.intake.near_copies import near_copies_of_other_teams
 from portal.evaluation.models import Evaluation, EvaluationState, NearCopy, TestSet, Worker
 from portal.evaluation.queue.dispatch import ALIVE
@@ -65,6 +66,7 @@ def desk_of(organizer: User) -> Desk:
         *needs.queue_needs(backlogs, figures.workforces(now)),
         *needs.process_needs(silences()),
         *needs.worker_needs(row.worker.name for row in workers if row.state == "silent"),
+        *needs.examination_needs(len(unattended(now))),
         *needs.proof_needs(overdue_proofs(judged, now).count(), reads_queue=is_reviewer(organizer)),
         *needs.mail_needs(outbox),
         *needs.disk_needs(figures.disk()),

@@ -7,6 +7,7 @@ from django import forms
 from portal.challenge.models import Phase, Track
 from portal.challenge.phases import overlap
 from portal.challenge.rankings import OF_ONE_KIND
+from portal.evaluation.examining.levels import LEVELS
 from portal.organizers.announcements import NAMES, Announcement, Audience
 
 
@@ -89,6 +90,12 @@ class DisqualificationForm(forms.Form):
     reason = forms.CharField(
         max_length=300, help_text="Public: shown on the leaderboard and the method page."
     )
+
+
+class ExaminationForm(forms.Form):
+    """For which trust level a run is to be examined."""
+
+    level = forms.TypedChoiceField(choices=[(level.value, level.label) for level in LEVELS], coerce=int)
 
 
 class AnnouncementForm(forms.Form):

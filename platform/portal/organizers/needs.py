@@ -90,6 +90,15 @@ def worker_needs(silent: Iterable[str]) -> list[Need]:
     )
 
 
+def examination_needs(unattended: int) -> list[Need]:
+    """Return whether examinations wait that no machine takes."""
+    if not unattended:
+        return []
+    text = f"{unattended} examination{pluralize(unattended)} waiting."
+    page = {"view": "admin:evaluation_examination_changelist", "link": "Examinations"}
+    return [Need("No machine takes examinations", text, **page, runbook="examinationswait")]
+
+
 def mail_needs(outbox: Outbox) -> list[Need]:
     """Return whether mails were given up."""
     if not outbox.failed:

@@ -146,7 +146,7 @@ def _publication_sentences(before: Phase | None, edited: Phase, now: datetime) -
         private = 0 if edited.allows_private else drafts.filter(keep_private=True).count()
         anonymous = 0 if edited.allows_anonymous else drafts.filter(anonymous=True).count()
         if private:
-            yield f"{private} draft{pluralize(private)} can’t be submitted as private in this phase."
+            yield f"{private} draft{pluralize(private)} can’t be kept unpublished in this phase."
         if anonymous:
             yield f"{anonymous} draft{pluralize(anonymous)} can’t be submitted anonymously in this phase."
 
@@ -165,7 +165,7 @@ def _submission_sentences(edited: Phase, now: datetime) -> Iterable[str]:
     elif anonymous and edited.anonymity != Anonymity.UNTIL_END:
         yield f"{anonymous} submission{pluralize(anonymous)} stay{pluralize(anonymous, 's,')} anonymous until named."
     if private:
-        yield f"{private} submission{pluralize(private)} stay{pluralize(private, 's,')} private until published."
+        yield f"{private} submission{pluralize(private)} wait{pluralize(private, 's,')} for the team to publish."
 
 
 def _named(name: str, value: Any) -> object:

@@ -5,13 +5,12 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.http import HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from evaluator.errors import ProblemError
-from portal.accounts.models import User
 from portal.accounts.requests import UserRequest
 from portal.audit.models import AuditEntry
 from portal.audit.transitions import IllegalTransitionError
@@ -20,9 +19,11 @@ from portal.evaluation.display.results import shortfall
 from portal.evaluation.intake.near_copies import near_copies_of
 from portal.evaluation.services import evaluate_again
 from portal.organizers.access import for_organizers
+from portal.organizers.examination_views import examinations_context
 from portal.organizers.forms import DisqualificationForm
+from portal.organizers.judged import judged_run, judged_runs
 from portal.reviews.selectors import judgeable_submissions
-from portal.submissions.models import Run, RunState
+from portal.submissions.models import RUN_STATES, Run, RunState
 from portal.submissions.services import disqualify, mark_baseline, refund
 
 PAGE_LENGTH = 50
@@ -49,7 +50,7 @@ def runs(request: UserRequest) -> HttpResponseBase:
         "page": page,
         "chosen": chosen,
         "tracks": Track.objects.all(),
-        "states": [state for state in RunState.choices if state[0] != RunState.DRAFT],
+        "states": [state for state in RUN_STATES if state[0] != RunState.DRAFT],
         "query": query.urlencode() + "&" if query else "",
     }
     return render(request, "organizers/runs.html", context)
@@ -59,14 +60,14 @@ def runs(request: UserRequest) -> HttpResponseBase:
 @for_organizers("submissions.view_submission")
 def run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Show the run with what may be done to it."""
-    return _page(request, _judged(request, run_id), DisqualificationForm())
+    return _page(request, judged_run(request.user, run_id), DisqualificationForm())
 
 
 @require_POST
 @for_organizers("evaluation.change_evaluation")
 def evaluate(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Queue the run again."""
-    found = _judged(request, run_id)
+    found = judged_run(request.user, run_id)
     if not _is_confirmed(request):
         return redirect("organizers:run", run_id)
     try:
@@ -84,7 +85,7 @@ def evaluate(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 @for_organizers("submissions.change_submission")
 def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Take the run's rank for a public reason."""
-    found, form = _judged(request, run_id), DisqualificationForm(request.POST)
+    found, form = judged_run(request.user, run_id), DisqualificationForm(request.POST)
     if not form.is_valid():
         return _page(request, found, form, status=422)
     disqualify(found, form.cleaned_data["reason"], request.user)
@@ -96,7 +97,7 @@ def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 @for_organizers("submissions.change_submission")
 def requalify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Give the run its rank back."""
-    disqualify(_judged(request, run_id), "", request.user)
+    disqualify(judged_run(request.user, run_id), "", request.user)
     messages.success(request, "The run is no longer disqualified.")
     return redirect("organizers:run", run_id)
 
@@ -105,7 +106,7 @@ def requalify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 @for_organizers("submissions.change_submission")
 def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Give the quota slot of the run's submission back, once."""
-    submission = _judged(request, run_id).submission
+    submission = judged_run(request.user, run_id).submission
     if not _is_confirmed(request):
         return redirect("organizers:run", run_id)
     if submission.refunded_at is not None:
@@ -120,19 +121,13 @@ def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 @for_organizers("submissions.change_submission")
 def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Mark the run's submission as the organizers' baseline, or take the mark away."""
-    submission = _judged(request, run_id).submission
+    submission = judged_run(request.user, run_id).submission
     mark_baseline(submission, request.POST.get("is_baseline") == "yes", request.user)
     messages.success(
         request,
         "It is a baseline." if submission.is_baseline else "The method is no longer marked as a baseline.",
     )
     return redirect("organizers:run", run_id)
-
-
-def judged_runs(organizer: User) -> QuerySet[Run]:
-    """Return the runs that the organizer may decide on."""
-    found = Run.objects.filter(submission__in=judgeable_submissions(organizer))
-    return found.select_related("submission__team", "submission__track", "submission__phase")
 
 
 def _is_confirmed(request: UserRequest) -> bool:
@@ -143,16 +138,15 @@ def _is_confirmed(request: UserRequest) -> bool:
     return False
 
 
-def _judged(request: UserRequest, run_id: UUID) -> Run:
-    return get_object_or_404(judged_runs(request.user), pk=run_id)
-
-
 def _page(
     request: UserRequest, found: Run, form: DisqualificationForm, status: int = 200
 ) -> HttpResponseBase:
     submission, judged = found.submission, judgeable_submissions(request.user)
     about = Q(object_type="submissions.run", object_id=str(found.pk))
     about |= Q(object_type="submissions.submission", object_id=str(submission.pk))
+    examined = examinations_context(found)
+    numbers = [str(examination.pk) for examination in examined["examinations"]]
+    about |= Q(object_type="evaluation.examination", object_id__in=numbers)
     context: dict[str, Any] = {
         "run": found,
         "submission": submission,
@@ -160,6 +154,7 @@ def _page(
         "unranked": shortfall(found) if found.scored_at or found.disqualified_because else "",
         "entries": AuditEntry.objects.filter(about).select_related("actor")[:PAGE_LENGTH],
         "near_copies": near_copies_of(found, judged),
+        **examined,
         "is_over": found.state in {RunState.SCORED, RunState.REJECTED, RunState.FAILED},
     }
     return render(request, "organizers/run.html", context, status=status)

@@ -2,6 +2,7 @@ from django.urls import path
 
 from portal.organizers import (
     announcement_views,
+    examination_views,
     export_views,
     part_views,
     phase_views,
@@ -27,6 +28,13 @@ urlpatterns = [
     path("runs/<uuid:run_id>/requalify/", run_views.requalify_run, name="requalify"),
     path("runs/<uuid:run_id>/refund/", run_views.refund_slot, name="refund"),
     path("runs/<uuid:run_id>/baseline/", run_views.mark, name="mark"),
+    path("runs/<uuid:run_id>/examine/", examination_views.examine, name="examine"),
+    path("runs/<uuid:run_id>/examinations/", examination_views.examinations, name="examinations"),
+    path(
+        "runs/<uuid:run_id>/examinations/<int:examination_id>/cancel/",
+        examination_views.cancel,
+        name="cancel_examination",
+    ),
     path("exports/", export_views.exports, name="exports"),
     path("exports/<slug:name>.<slug:kind>", export_views.export, name="export"),
     path("announcement/", announcement_views.announcement, name="announcement"),

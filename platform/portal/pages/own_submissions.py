@@ -91,6 +91,6 @@ def _ranks(submissions: Iterable[Submission]) -> dict[UUID, int]:
 
 def _verdict(submission: Submission) -> Verdict | None:
     is_scored = any(run.scored_at for run in submission.runs.all())
-    is_submitted = submission.state == SubmissionState.SUBMITTED and not submission.is_private
+    is_submitted = submission.state == SubmissionState.SUBMITTED and not submission.is_unpublished
     is_reviewed = submission.track.kind.needs_proof and is_submitted
     return verdict_on(submission) if is_scored and is_reviewed else None

@@ -27,8 +27,8 @@ from portal.boards.ranking import Row
 from portal.boards.selection import SORT_LABELS, Baselines, Selection
 from portal.boards.uncertainty import RankRanges
 from portal.challenge.models import Track
-from portal.evaluation.display.results import TRUST
-from portal.evaluation.models import Examination
+from portal.evaluation.examining.levels import MEANINGS
+from portal.evaluation.models import Examination, ExaminationState
 from portal.evaluation.test_sets.parts import scored_test_set
 from portal.pages.progress import track_plot
 from portal.submissions.selectors import public_runs, quota_of
@@ -164,7 +164,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "tabs": _tabs(shown, asked),
             "plot": track_plot(shown, tracks, versions),
             "boards": with_own_marked(boards, team),
-            "trust_levels": [(level.label, meaning) for level, meaning in TRUST.items()],
+            "trust_levels": [(level.label, meaning) for level, meaning in MEANINGS.items()],
             "own_team": team,
             "deadline": deadline,
             "quota": quota_of(team, shown, moment) if team else None,
@@ -300,5 +300,5 @@ def _overview(track: Track, asked: BoardQuery) -> str:
 def _trust_differs(track: Track) -> bool:
     """Return whether a run of the track may have more than the level that every run has."""
     return Examination.objects.filter(
-        run__in=public_runs().filter(submission__track=track), passed=True
+        run__in=public_runs().filter(submission__track=track), state=ExaminationState.PASSED
     ).exists()

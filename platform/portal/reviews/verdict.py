@@ -2,34 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 
+from evaluator.messages.states import ResultStatus as ResultStatus
 from portal.reviews.models import COUNTED_IN, Decision
 from portal.reviews.tallies import rejected, verified
 from portal.submissions.models import REJECTED
 from portal.ui.conditions import holds
-
-
-class ResultStatus(StrEnum):
-    """How far a result can be relied on; `scored` where the track requires no proof."""
-
-    SCORED = "scored"
-    PROVISIONAL = "provisional"
-    VERIFIED = "verified"
-    REJECTED = "rejected"
-
-    @property
-    def label(self) -> str:
-        """The status in the words of the pages."""
-        return LABELS[self]
-
-
-LABELS = {
-    ResultStatus.SCORED: "evaluated",
-    ResultStatus.PROVISIONAL: "under review",
-    ResultStatus.VERIFIED: "verified",
-    ResultStatus.REJECTED: "proof rejected",
-}
 
 
 @dataclass(frozen=True)

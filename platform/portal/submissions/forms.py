@@ -39,7 +39,7 @@ class WithdrawalForm(forms.Form):
 
 
 class SubmissionForm(TextForm):
-    """What a team says about its method, and what of it stays private. The API validates with it."""
+    """What a team says about its method, and what of it stays unpublished. The API validates with it."""
 
     class Meta(TextForm.Meta):
         fields = ["title", *TextForm.Meta.fields, "keep_private", "anonymous"]

@@ -1,6 +1,6 @@
 """The submissions of teams: a Submission is one method in one track, a Run one trained checkpoint of it.
 
-In private tracks each training carries a RunToken, which the site issued before.
+In tracks with budgets each training carries a RunToken, which the site issued before.
 """
 
 import uuid
@@ -15,6 +15,8 @@ from typing_extensions import override
 
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.messages.results import RunResults
+from evaluator.messages.states import RunState as RunState
+from evaluator.messages.states import SubmissionState as SubmissionState
 from portal.challenge.models import Phase, Track
 from portal.submissions.results_field import FLAGGED, ResultsField
 from portal.teams.models import Team
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
 
 ARTIFACT_KINDS = [(kind.value, kind.value.replace("_", " ")) for kind in ArtifactKind]
+SUBMISSION_STATES = [(state.value, state.value) for state in SubmissionState]
+RUN_STATES = [(state.value, state.value) for state in RunState]
 PROOFS_WITHOUT_RUN = models.Q(kind="privacy_proof", run__isnull=True) | (
     ~models.Q(kind="privacy_proof") & models.Q(run__isnull=False)
 )
@@ -34,25 +38,6 @@ PROOFS_WITHOUT_RUN = models.Q(kind="privacy_proof", run__isnull=True) | (
 REJECTED = models.Q(rejections__gte=1, acceptances=0, change_requests=0) | (
     models.Q(rejections__gte=2) & models.Q(rejections__gte=models.F("acceptances"))
 )
-
-
-class SubmissionState(models.TextChoices):
-    """The state of a submission; `portal.submissions.states` says what may follow what."""
-
-    DRAFT = "draft", "draft"
-    SUBMITTED = "submitted", "submitted"
-    WITHDRAWN = "withdrawn", "withdrawn"
-
-
-class RunState(models.TextChoices):
-    """The participant must fix a `rejected` run; a `failed` one was our fault and gives the quota slot back."""
-
-    DRAFT = "draft", "draft"
-    QUEUED = "queued", "queued"
-    RUNNING = "running", "running"
-    SCORED = "scored", "scored"
-    REJECTED = "rejected", "rejected"
-    FAILED = "failed", "failed"
 
 
 class Refund(models.TextChoices):
@@ -81,14 +66,14 @@ class Submission(models.Model):
     code_url = models.URLField("link to the code", blank=True)
     paper_url = models.URLField("link to a paper", blank=True)
     is_baseline = models.BooleanField(default=False, help_text="Marked as the organizers' baseline.")
-    state = models.CharField(max_length=10, choices=SubmissionState.choices, default=SubmissionState.DRAFT)
+    state = models.CharField(max_length=10, choices=SUBMISSION_STATES, default=SubmissionState.DRAFT)
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
     phase = models.ForeignKey(
         Phase, on_delete=models.PROTECT, related_name="submissions", null=True, blank=True
     )
     submitted_at = models.DateTimeField(null=True, blank=True, db_index=True)
     keep_private = models.BooleanField(
-        "keep it private",
+        "keep it unpublished",
         default=False,
         help_text="Only your team and the organizers can see it until you publish it. Reviews start then.",
     )
@@ -181,7 +166,7 @@ class Submission(models.Model):
         return reverse("submissions:detail", args=[self.id])
 
     @property
-    def is_private(self) -> bool:
+    def is_unpublished(self) -> bool:
         """Whether it is submitted, and only its team and the organizers see it."""
         return self.state == SubmissionState.SUBMITTED and self.published_at is None
 
@@ -218,7 +203,7 @@ class Run(models.Model):
     budget = models.FloatField(
         null=True, blank=True, help_text="ε of the board; empty where ε plays no part."
     )
-    state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.DRAFT)
+    state = models.CharField(max_length=10, choices=RUN_STATES, default=RunState.DRAFT)
     challenge = models.CharField(max_length=64, blank=True, editable=False)
     rules = models.JSONField(default=dict, editable=False)
     results = ResultsField(default=RunResults, editable=False)

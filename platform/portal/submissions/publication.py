@@ -1,6 +1,6 @@
 """When a submission becomes public, and when its team is named: by the rules of its phase, or by its team.
 
-What is public never becomes private again; a team can withdraw it. A team that is named stays named.
+What was published stays so; a team can withdraw it. A team that is named stays named.
 """
 
 import secrets
@@ -43,7 +43,7 @@ def visibility_problems(submission: Submission, phase: Phase) -> list[Problem]:
     """Return what of the team's choices the phase doesn't allow."""
     problems = []
     if submission.keep_private and not phase.allows_private:
-        problems.append(_not_allowed(f"The phase “{phase}” takes no private submissions."))
+        problems.append(_not_allowed(f"The phase “{phase}” takes no unpublished submissions."))
     if submission.anonymous and not phase.allows_anonymous:
         problems.append(_not_allowed(f"The phase “{phase}” takes no anonymous submissions."))
     return problems
@@ -55,14 +55,14 @@ def may_publish(submission: Submission, now: datetime | None = None) -> bool:
     is_open = phase is not None and (
         phase.results == Results.AT_ONCE or phase.has_ended(now or timezone.now())
     )
-    return submission.is_private and is_open
+    return submission.is_unpublished and is_open
 
 
 @transaction.atomic
 def publish(submission: Submission, actor: User, now: datetime | None = None) -> None:
-    """Make a private submission public, for good.
+    """Publish a submission, for good.
 
-    Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is private and its phase lets teams publish now.
+    Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is unpublished and its phase lets teams publish now.
     """
     now = now or timezone.now()
     current = _locked(submission)
@@ -70,7 +70,7 @@ def publish(submission: Submission, actor: User, now: datetime | None = None) ->
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
             message="The submission can't be published right now.",
-            expected="a private submission, in a phase that shows results or has ended",
+            expected="an unpublished submission, in a phase that shows results or has ended",
             found="a public one" if current.published_at else f"one that is {current.state}",
         )
     _publish([current], actor, now)
@@ -122,7 +122,7 @@ def follow_phases(now: datetime | None = None) -> int:
 
 
 def kept_back(now: datetime) -> QuerySet[Submission]:
-    """Return the submissions that a phase has kept back, and no longer does; what a team chose stays private."""
+    """Return the submissions that a phase has kept back, and no longer does; what a team keeps unpublished stays so."""
     shown = Q(phase__results=Results.AT_ONCE) | Q(phase__ends_at__lte=now)
     return Submission.objects.filter(
         shown, state=SubmissionState.SUBMITTED, published_at__isnull=True, keep_private=False
@@ -142,7 +142,7 @@ def to_be_named(now: datetime) -> QuerySet[Submission]:
 def _notify_of_results(submission: Submission) -> None:
     """Notify the team that a phase no longer keeps its results back: once, however many submissions it made."""
     phase = _phase_in_words(submission)
-    text = f"{phase} now shows its results: your submissions are public unless you keep them private."
+    text = f"{phase} now shows its results: your submissions are public unless you keep them unpublished."
     _notify(submission, f"Results are public: {phase}", text, key=f"results public {submission.phase_id}")
 
 

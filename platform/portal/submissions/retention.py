@@ -4,7 +4,7 @@
 | --- | --- | --- | --- |
 | `uploads` | unfinished uploads, and files of nothing | 7 days after they were started | `PFL_RETENTION_UPLOAD_DAYS` |
 | `drafts` | a draft's files; its text stays | 90 days after the last was added | `PFL_RETENTION_DRAFT_DAYS` |
-| `checkpoints` | those of evaluated runs | never; days after the track closed | `PFL_RETENTION_CHECKPOINT_DAYS` |
+| `checkpoints` | of scored and rejected runs | never; days after the track closed | `PFL_RETENTION_CHECKPOINT_DAYS` |
 | `leftovers` | what a store that was away didn't delete | an hour later | |
 | `sessions` | expired sessions | at once | |
 | `notifications` | those on the site, read or not | after 90 days | `PFL_RETENTION_NOTIFICATION_DAYS` |

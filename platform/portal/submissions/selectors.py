@@ -102,7 +102,7 @@ def visible_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
 
 
 def private_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
-    """Return the submissions of which `user` sees what is private: drafts, files, unfinished runs, all findings.
+    """Return the submissions of which `user` sees what the public does not: drafts, files, unfinished runs, findings.
 
     Those of their own team; with the permission to view submissions also those of the others, except in the tracks
     where a team of theirs competes.

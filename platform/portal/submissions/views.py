@@ -174,7 +174,7 @@ def withdraw(request: UserRequest, submission_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def publish(request: UserRequest, submission_id: UUID) -> HttpResponse:
-    """Make a private submission public."""
+    """Publish a submission."""
     submission = own_or_404(request, submission_id)
     done = f"“{submission.title}” is public."
     attempt(request, lambda: publication.publish(submission, request.user), done)

@@ -3,11 +3,8 @@
 Guarantees: a part is listed only while the file holds exactly its bytes, whoever else sends the same part at the same
 time, and wherever a process is killed or the power is cut.
 
-A part that nobody has sent before is written where it belongs while it is being received and hashed, so that every byte
-is written once. Whoever does so has claimed the part. Anybody else who sends it meanwhile, or again, has it verified in
-a file beside, which is then copied to its place; this takes the claim away, so that no sender waits for another who may
-be gone. Bytes are written under the file's lock, and by the holder of the claim only: without it they are hashed and
-written no more.
+A part is hashed while it is received into a file beside. Once it is verified, the kernel copies it to its place under
+the file's lock, so nobody waits for a sender who may be gone.
 """
 
 import errno
@@ -16,7 +13,7 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +25,7 @@ from portal.uploads.parts import Part
 # Stays in the processor's cache from being received to being written.
 CHUNK_BYTES = 256 * 1024
 PART_NAME = re.compile(r"(\d{5})-(\d+)-([0-9a-f]{64})")
-# A file system, or a kernel, that can't copy within itself, or reserve room.
+# A file system, or a kernel, that can't copy within itself.
 NOT_SUPPORTED = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
 
 
@@ -40,8 +37,7 @@ class UnfinishedFile:
 
         file                        the file, as far as its parts have arrived
         <number>-<size>-<sha256>    empty: the file holds this part, verified
-        <number>-claim              empty: somebody writes this part into the file, unless they were killed
-        incoming-<random>           a part on its way that is verified before it is copied into the file
+        incoming-<random>           a part on its way
 
     Methods raise `FileNotFoundError` when the upload is completed or aborted.
     """
@@ -68,13 +64,15 @@ class UnfinishedFile:
 
         Raises `ProblemError`: `E_UPLOAD_PART` when the bytes aren't the announced ones.
         """
+        path = self.folder / f"incoming-{secrets.token_hex(8)}"
         with self.path.open("r+b", buffering=0) as file:
-            claim = self._claim(file, part)
-            if claim is None:
-                self._receive_beside(file, part, chunks)
-                return
-            with claim:
-                self._receive_in_place(file, claim, part, chunks)
+            try:
+                with create(path, self.file_mode) as incoming:
+                    _reject_unless(part, _received(chunks, part, incoming))
+                    with self._lock(file):
+                        self._put(file, part, incoming)
+            finally:
+                path.unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[BinaryIO]:
@@ -84,88 +82,32 @@ class UnfinishedFile:
 
     @contextmanager
     def _lock(self, file: BinaryIO) -> Iterator[None]:
-        with _flock(file, fcntl.LOCK_EX):
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
             # It may have been completed or removed while this waited for the lock.
-            if not _is_at(os.fstat(file.fileno()), self.path):
+            if not os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
                 raise FileNotFoundError(self.path)
             yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
 
     def _markers(self) -> dict[Path, Part]:
         """Return the marker of each stored part."""
         matches = [(path, PART_NAME.fullmatch(path.name)) for path in self.folder.iterdir()]
         return {path: Part(int(match[1]), int(match[2]), match[3]) for path, match in matches if match}
 
-    def _claim_path(self, part: Part) -> Path:
-        return self.folder / f"{part.number:05d}-claim"
-
-    def _start(self, part: Part) -> int:
-        return (part.number - 1) * self.part_size_bytes
-
-    def _claim(self, file: BinaryIO, part: Part) -> BinaryIO | None:
-        """Claim the part and return the open claim; None if it is stored, or somebody else writes it."""
-        with self._lock(file):
-            if any(stored.number == part.number for stored in self._markers().values()):
-                return None
-            try:
-                return create(self._claim_path(part), self.file_mode)
-            except FileExistsError:
-                return None
-
-    def _receive_in_place(self, file: BinaryIO, claim: BinaryIO, part: Part, chunks: Iterable[bytes]) -> None:
-        path, start = self._claim_path(part), self._start(part)
-        # Nothing else gets this inode while the claim is open.
-        own = os.fstat(claim.fileno())
-
-        def write(chunk: bytes, at: int) -> None:
-            # Shared with those who write other parts, but not with whoever takes the claim away. It is gone, too, when
-            # the upload is completed or aborted.
-            with _flock(file, fcntl.LOCK_SH):
-                if _is_at(own, path):
-                    _write(file, chunk, start + at)
-
-        try:
-            with _flock(file, fcntl.LOCK_SH):
-                if _is_at(own, path):
-                    _reserve(file, start, part.size_bytes)
-            _reject_unless(part, _received(chunks, part, write))
-            # By part, so that no request waits for a whole file to reach the disk.
-            os.fdatasync(file.fileno())
-            with self._lock(file):
-                # Whoever has taken it away has stored the part.
-                if _is_at(own, path):
-                    self._mark(part)
-        finally:
-            with self._lock(file):
-                if _is_at(own, path):
-                    path.unlink()
-
-    def _receive_beside(self, file: BinaryIO, part: Part, chunks: Iterable[bytes]) -> None:
-        path = self.folder / f"incoming-{secrets.token_hex(8)}"
-        try:
-            with create(path, self.file_mode) as incoming:
-                received = _received(chunks, part, lambda chunk, at: _write(incoming, chunk, at))
-                _reject_unless(part, received)
-                with self._lock(file):
-                    self._replace(file, part, incoming)
-        finally:
-            path.unlink(missing_ok=True)
-
-    def _replace(self, file: BinaryIO, part: Part, incoming: BinaryIO) -> None:
+    def _put(self, file: BinaryIO, part: Part, incoming: BinaryIO) -> None:
         """Copy a verified part to its place, whatever was there, unless it is there already."""
+        marker = self.folder / f"{part.number:05d}-{part.size_bytes}-{part.sha256}"
         others = [path for path, stored in self._markers().items() if stored.number == part.number]
-        if self._marker(part) in others:
+        if marker in others:
             return
-        for path in [*others, self._claim_path(part)]:
+        for path in others:
             path.unlink(missing_ok=True)
-        _copy_range(incoming, file, self._start(part), part.size_bytes)
+        _copy(incoming, file, (part.number - 1) * self.part_size_bytes, part.size_bytes)
+        # By part, so that no request waits for a whole file to reach the disk.
         os.fdatasync(file.fileno())
-        self._mark(part)
-
-    def _marker(self, part: Part) -> Path:
-        return self.folder / f"{part.number:05d}-{part.size_bytes}-{part.sha256}"
-
-    def _mark(self, part: Part) -> None:
-        create(self._marker(part), self.file_mode).close()
+        create(marker, self.file_mode).close()
 
 
 def create(path: Path, mode: int) -> BinaryIO:
@@ -175,24 +117,8 @@ def create(path: Path, mode: int) -> BinaryIO:
     return file
 
 
-@contextmanager
-def _flock(file: BinaryIO, kind: int) -> Iterator[None]:
-    fcntl.flock(file, kind)
-    try:
-        yield
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)
-
-
-def _is_at(file: os.stat_result, path: Path) -> bool:
-    try:
-        return os.path.samestat(file, path.stat())
-    except FileNotFoundError:
-        return False
-
-
-def _received(chunks: Iterable[bytes], announced: Part, write: Callable[[bytes, int], None]) -> Part:
-    """Hand each chunk to `write`, with where it begins in the part, and return the part that was really received.
+def _received(chunks: Iterable[bytes], announced: Part, file: BinaryIO) -> Part:
+    """Write each chunk to the file, and return the part that was really received.
 
     A chunk with which the part would be longer than announced is not written, and is the last one that is read.
     """
@@ -202,7 +128,7 @@ def _received(chunks: Iterable[bytes], announced: Part, write: Callable[[bytes, 
         if size > announced.size_bytes:
             break
         digest.update(chunk)
-        write(chunk, begin)
+        _write(file, chunk, begin)
     return Part(announced.number, size, digest.hexdigest())
 
 
@@ -216,16 +142,6 @@ def _reject_unless(announced: Part, received: Part) -> None:
         )
 
 
-def _reserve(file: BinaryIO, start: int, size: int) -> None:
-    """Have the file system find room for a range at once, where it can: writing then costs less, and finds the room."""
-    if size:
-        try:
-            os.posix_fallocate(file.fileno(), start, size)
-        except OSError as error:
-            if error.errno not in NOT_SUPPORTED:
-                raise
-
-
 def _write(file: BinaryIO, content: bytes, at: int) -> None:
     """Write all of it: one call may write less, such as at the end of a full disk."""
     rest = memoryview(content)
@@ -234,7 +150,7 @@ def _write(file: BinaryIO, content: bytes, at: int) -> None:
         rest, at = rest[count:], at + count
 
 
-def _copy_range(source: BinaryIO, target: BinaryIO, start: int, size: int) -> None:
+def _copy(source: BinaryIO, target: BinaryIO, start: int, size: int) -> None:
     """Copy the first `size` bytes of `source` to `start` in `target`; by the kernel, and where it can, by reference."""
     copied = 0
     while copied < size:

@@ -62,7 +62,7 @@ BARE_AMOUNT_SHARE = 0.25  # how often public cards answer an amount without its 
 
 
 @dataclass(frozen=True)
-class Line:
+class FormLine:
     """One line of a page: its label and the words of its value."""
 
     pair: Pair
@@ -70,12 +70,12 @@ class Line:
     value: str
 
 
-def write_lines(pair: Pair, rng: random.Random) -> list[Line]:
+def write_lines(pair: Pair, rng: random.Random) -> list[FormLine]:
     """Both fields of `pair`, with values that differ."""
     first, second = write_value(pair, rng), write_value(pair, rng)
     while second == first:
         second = write_value(pair, rng)
-    return [Line(pair, pair.labels[0], first), Line(pair, pair.labels[1], second)]
+    return [FormLine(pair, pair.labels[0], first), FormLine(pair, pair.labels[1], second)]
 
 
 def meaning(pair: Pair, word: str) -> str:
@@ -114,7 +114,7 @@ def ask(subject: str, rng: random.Random) -> str:
     return rng.choice(PHRASINGS).format(subject)
 
 
-def lay_out(fields: list[Line]) -> tuple[list[str], list[Box]]:
+def lay_out(fields: list[FormLine]) -> tuple[list[str], list[Box]]:
     """The words of a page with their boxes: a field a line, its label first."""
     words: list[str] = []
     boxes: list[Box] = []

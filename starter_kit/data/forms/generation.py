@@ -23,7 +23,7 @@ from starter_kit.data.folders import SplitWriter
 from starter_kit.data.forms.drawing import COLORS, JPEG_QUALITY, Color, draw_form
 from starter_kit.data.forms.fields import (
     PAIRS,
-    Line,
+    FormLine,
     Pair,
     ask,
     lay_out,
@@ -176,7 +176,7 @@ def _form(seed: int, split: str, number: int, provider: Provider) -> tuple[Page,
     return page, questions
 
 
-def _question(question_id: str, page: str, pair: Pair, lines: list[Line], rng: random.Random) -> Question:
+def _question(question_id: str, page: str, pair: Pair, lines: list[FormLine], rng: random.Random) -> Question:
     subject = rng.choice(pair.labels) if rng.random() < NAMED_SHARE else rng.choice(pair.words)
     label = subject if subject in pair.labels else meaning(pair, subject)
     answer = next(line.value for line in lines if line.label == label)

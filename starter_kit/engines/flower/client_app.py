@@ -23,7 +23,6 @@ from starter_kit.engines.flower.agreement import (
     reports_provider_counts,
     require_trusted_server,
 )
-from starter_kit.engines.flower.client_state import InContext, InMemory, StateStore
 from starter_kit.engines.flower.messages import (
     HANDSHAKE,
     REQUEST,
@@ -32,6 +31,7 @@ from starter_kit.engines.flower.messages import (
     NodeReply,
     unpack_request,
 )
+from starter_kit.engines.flower.state_stores import InContext, InMemory, StateStore
 from starter_kit.federation.rounds import Participant
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup

@@ -22,7 +22,7 @@ from flwr.serverapp import Grid
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.flower.messages import REQUEST, NodeReply, RequestPacker
 from starter_kit.engines.flower.node_registry import POLL_S, Log, NodeRegistry, read_content, receive, send
-from starter_kit.federation.client_state import AtNode, ClientState
+from starter_kit.federation.client_state import ClientState, RemoteState
 from starter_kit.federation.rounds import Reply, Request
 
 
@@ -148,7 +148,7 @@ class FlowerEngine:
         """Note that a client keeps something at its node, if it does, and that it has done so since the first round."""
         if not received.keeps_state:
             return
-        self.states[received.reply.client] = AtNode()
+        self.states[received.reply.client] = RemoteState()
         if self._first_round != 1:
             raise ProblemError.of(
                 ErrorCode.CLIENTS_LOST,

@@ -2,18 +2,19 @@
 
 import pytest
 
-from evaluator.messages.api import RunState, SubmissionState, UploadStatus
-from portal.submissions import models as submissions
+from evaluator.messages.api import UploadStatus
+from evaluator.messages.states import LABELS, ResultStatus, RunState
 from portal.uploads.models import UploadState
 
 
-@pytest.mark.parametrize(
-    ("of_the_api", "of_the_site"),
-    [
-        (list(RunState), submissions.RunState.values),
-        (list(SubmissionState), submissions.SubmissionState.values),
-        (UploadStatus.model_fields["state"].annotation.__args__, UploadState.values),
-    ],
-)
-def test_the_api_knows_every_state_of_the_site(of_the_api, of_the_site):
-    assert set(of_the_api) == set(of_the_site)
+def test_the_api_knows_every_state_of_an_upload():
+    assert set(UploadStatus.model_fields["state"].annotation.__args__) == set(UploadState.values)
+
+
+@pytest.mark.parametrize("status", [status for status in ResultStatus if status not in LABELS])
+def test_people_read_the_stored_word_where_the_table_of_labels_has_no_other(status):
+    assert status.label == status.value
+
+
+def test_a_result_is_scored_in_the_words_of_the_run_that_has_it():
+    assert ResultStatus.SCORED.label == RunState.SCORED

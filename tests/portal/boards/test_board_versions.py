@@ -95,7 +95,7 @@ WRITERS = {
     "evaluation/queue/breaker.py:_pause",
     "evaluation/queue/breaker.py:_note_health",
     "evaluation/queue/breaker.py:resume",
-    "evaluation/examining/examinations.py:conclude",
+    "evaluation/examining/requests.py:conclude",
     "evaluation/test_sets/parts.py:reveal",
     "proofs/drawing.py:_draw",  # of the pages of proofs, which no board shows
     "proofs/drawing.py:_fail",

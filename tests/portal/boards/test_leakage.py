@@ -93,4 +93,4 @@ def test_a_private_method_shows_what_was_measured_below_what_its_epsilon_allows(
 
 def test_a_method_that_was_not_measured_has_no_section(client):
     run = add(make_track(FEWEST_BYTES, leakage_set="red-team"), "New", anls=0.9, bytes_total=1)
-    assert 'id="leaks"' not in client.get(run.submission.get_absolute_url()).content.decode()
+    assert 'id="leakage"' not in client.get(run.submission.get_absolute_url()).content.decode()

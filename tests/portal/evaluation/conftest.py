@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-from contextlib import nullcontext
 from queue import Empty
 from typing import Any
 
@@ -8,8 +6,6 @@ from celery import Celery
 
 from evaluator.messages.jobs import EVALUATOR_QUEUE, SCORING_QUEUE, EvaluationJob
 from portal.celery import app
-from portal.evaluation.examining import conformance, replay, rerun
-from portal.evaluation.examining.kit_sandbox import KitSandbox
 from portal.evaluation.queue import dispatch
 from portal.submissions.models import RunState
 from tests.portal.factories import make_run
@@ -62,18 +58,3 @@ def committed(django_capture_on_commit_callbacks):
 @pytest.fixture
 def evaluation():
     return dispatch.start(make_run(state=RunState.QUEUED))
-
-
-@pytest.fixture(scope="session")
-def started_kit() -> Iterator[KitSandbox]:
-    """One sandbox for all tests of the group `kit`: it takes seconds to load the kit."""
-    with KitSandbox() as kit:
-        yield kit
-
-
-@pytest.fixture
-def kit(started_kit: KitSandbox, monkeypatch: pytest.MonkeyPatch) -> KitSandbox:
-    """The sandbox that the commands use."""
-    for module in (conformance, replay, rerun):
-        monkeypatch.setattr(module, "KitSandbox", lambda: nullcontext(started_kit))
-    return started_kit

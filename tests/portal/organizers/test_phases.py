@@ -100,12 +100,12 @@ def test_ending_a_phase_says_what_becomes_public_and_makes_it_so(
         page = confirmed(client, address(phase), fields(phase, ends_at="2020-01-01 00:00"))
     assert "1 submission becomes public at once." in page
     assert "The team of 1 submission will be named at once." in page
-    assert "1 submission stays private until published." in page
+    assert "1 submission waits for the team to publish." in page
     waiting.refresh_from_db()
     private.refresh_from_db()
-    assert not waiting.is_private
+    assert not waiting.is_unpublished
     assert not waiting.anonymous
-    assert private.is_private
+    assert private.is_unpublished
 
 
 def test_other_slots_say_how_many_teams_have_none_left(client: Client, organizer, track) -> None:
@@ -124,7 +124,7 @@ def test_rules_that_become_stricter_say_which_drafts_they_stop(client: Client, o
     data = fields(phase, anonymity=Anonymity.NONE, results=Results.AFTER_END)
     del data["allows_private"]
     page = client.post(address(phase), data).text
-    assert "1 draft can’t be submitted as private in this phase." in page
+    assert "1 draft can’t be kept unpublished in this phase." in page
     assert "1 draft can’t be submitted anonymously in this phase." in page
     assert "Public submissions stay public" in page
 

@@ -14,12 +14,14 @@ from tests.portal.factories import make_organizer, make_run, make_submission, ma
 
 pytestmark = pytest.mark.django_db
 
-ACTIONS = ("evaluate", "disqualify", "requalify", "refund", "baseline")
+ACTIONS = ("evaluate", "disqualify", "requalify", "refund", "baseline", "examine")
 
 
 @pytest.fixture
 def organizer(client: Client):
-    organizer = make_organizer("organize", "view_submission", "change_submission", "change_evaluation")
+    organizer = make_organizer(
+        "organize", "view_submission", "change_submission", "change_evaluation", "add_examination"
+    )
     client.force_login(organizer)
     return organizer
 

@@ -62,7 +62,7 @@ class TestSubmitting:
 
     def test_it_is_private_and_anonymous_where_the_team_chose_so_and_the_phase_allows_it(self):
         first, second = submitted(**BOTH), submitted(**BOTH)
-        assert first.is_private
+        assert first.is_unpublished
         assert first.anonymous
         assert first.alias.startswith("Anonymous ")
         assert first.alias != second.alias
@@ -80,7 +80,7 @@ class TestSubmitting:
         submission.refresh_from_db()
         assert (submission.phase, submission.published_at, submission.alias) == (None, None, "")
         submit(submission)
-        assert submission.is_private
+        assert submission.is_unpublished
         assert submission.alias not in ("", alias)
 
     def test_trying_again_keeps_the_choices(self):
@@ -115,7 +115,7 @@ class TestPublishing:
         submission = submitted(keep_private=True)
         owner = owner_of(submission.team)
         publish(submission, owner)
-        assert not Submission.objects.get().is_private
+        assert not Submission.objects.get().is_unpublished
         assert AuditEntry.objects.get(action="submission.published").actor == owner
         with rejected("E_SUBMISSION_STATE"):
             publish(submission, owner)
@@ -134,18 +134,18 @@ class TestPublishing:
             publish(submission, owner_of(submission.team))
         track.phases.update(ends_at=NOW)
         publish(submission, owner_of(submission.team), NOW)
-        assert not Submission.objects.get().is_private
+        assert not Submission.objects.get().is_unpublished
 
     def test_a_phase_that_ends_shows_what_it_kept_back_and_nothing_that_a_team_did(self):
         track = liberal_track(results=Results.AFTER_END, closes_at=NOW + DAY)
         kept, own = submitted(track), submitted(track, keep_private=True)
-        assert kept.is_private
+        assert kept.is_unpublished
         assert follow_phases(NOW) == 0
         assert follow_phases(NOW + DAY) == 1
         kept.refresh_from_db()
         own.refresh_from_db()
-        assert not kept.is_private
-        assert own.is_private
+        assert not kept.is_unpublished
+        assert own.is_unpublished
         assert follow_phases(NOW + DAY) == 0
 
     def test_each_team_is_notified_once_of_results_that_a_phase_no_longer_keeps_back(self):
@@ -242,20 +242,23 @@ class TestPages:
         client.force_login(owner_of(submission.team))
         assert client.get(address).status_code == 405
         submission.refresh_from_db()
-        assert submission.is_private
+        assert submission.is_unpublished
         assert submission.anonymous
 
     def test_the_list_of_submissions_marks_it(self, client: Client, submission):
         client.force_login(owner_of(submission.team))
         page = client.get(reverse("submissions:list")).text
-        assert ">private</span>" in page
+        assert ">unpublished</span>" in page
         assert ">anonymous</span>" in page
 
     def test_a_draft_says_what_will_be_public_and_offers_what_the_phase_allows(self, client: Client):
         draft = make_complete_draft(track=liberal_track(), **BOTH)
         client.force_login(owner_of(draft.team))
         page = client.get(draft.get_absolute_url()).text
-        assert "stay private until you publish them, under an anonymous name until you name your team" in page
+        assert (
+            "stay unpublished until you publish them, under an anonymous name until you name your team"
+            in page
+        )
         assert 'name="keep_private"' in client.get(reverse("submissions:edit", args=[draft.pk])).text
         other = make_submission(draft.team, make_track())
         form = client.get(reverse("submissions:edit", args=[other.pk])).text

@@ -114,7 +114,7 @@ CASES = [
     ),
     *(
         Bad(f"new {n[:9]}", f"new {n}", C, "")
-        for n in ("class", "3d", "a-b", "A", "../x", "a.b", "torch", "a" * 300, "__init__", "ü")
+        for n in ("class", "3d", "a--b!", "A", "../x", "a.b", "torch", "a" * 300, "__init__", "ü")
     ),
     Bad("new exists", "new idea", "E_RUN_FOLDER", "idea.py", written("idea.py", "x")),
     Bad("new out file", "new idea --out file", "E_RUN_FOLDER", "file", written("file", "x")),

@@ -26,6 +26,11 @@ def test_a_new_private_method_comes_with_its_proof(tmp_path: Path) -> None:
     assert "Prove it" not in pfl("new", "other_idea", "--out", tmp_path).stdout
 
 
+def test_a_name_may_have_hyphens_as_configs_do(tmp_path: Path) -> None:
+    assert "my_avg.yaml --data" in pfl("new", "my-avg", "--out", tmp_path).stdout.replace("\n", "")
+    assert {path.name for path in tmp_path.iterdir()} == {"my_avg.py", "my_avg.yaml", "test_my_avg.py"}
+
+
 def test_kinds_of_files_are_started_one_at_a_time(tmp_path: Path) -> None:
     printed = pfl("new", "clever_idea", "--codec", "--private", "--out", tmp_path, status=2).stderr
     assert "--private is for methods" in printed

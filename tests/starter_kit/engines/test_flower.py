@@ -13,11 +13,11 @@ from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.annex import read_annex
 from starter_kit.engines.flower.agreement import Agreement
 from starter_kit.engines.flower.client_app import ClientHost
-from starter_kit.engines.flower.client_state import InContext, InMemory
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.node_registry import NodeRegistry
 from starter_kit.engines.flower.server_app import over_grid
-from starter_kit.federation.client_state import Kept
+from starter_kit.engines.flower.state_stores import InContext, InMemory
+from starter_kit.federation.client_state import LocalState
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import Aggregation, Method, Participant, Request, Round, Server
 from starter_kit.federation.secure_aggregation import SecureAggregation
@@ -191,7 +191,7 @@ def test_secure_aggregation_works_over_nodes() -> None:
     assert torch.allclose(federation.round().weights, plain.weights, atol=1e-6)
     assert federation.engine.apart
     for node in federation.grid.nodes.values():  # no secret is left
-        assert all(node.host.states.load(node.context, client) == Kept() for client in range(4))
+        assert all(node.host.states.load(node.context, client) == LocalState() for client in range(4))
 
 
 def test_a_silent_node_is_lost_for_the_round_and_asked_again_once_it_has_replied(
@@ -378,9 +378,9 @@ def test_a_node_may_only_have_clients_of_the_federation(base: Path, data: Path) 
 def test_what_clients_keep_is_of_one_run_only() -> None:
     context = InProcessGrid().add(10, Federation().host([0])).context
     states = InMemory()
-    assert states.load(context, 0) == Kept()
-    states.save(context, 0, Kept({"dual": torch.ones(2)}))
+    assert states.load(context, 0) == LocalState()
+    states.save(context, 0, LocalState({"dual": torch.ones(2)}))
     states.load(context, 0).tensors["another"] = torch.zeros(2)  # not saved
     assert states.load(context, 0).tensors.keys() == {"dual"}
     context.run_id = 2
-    assert states.load(context, 0) == Kept()
+    assert states.load(context, 0) == LocalState()

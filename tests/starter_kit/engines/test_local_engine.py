@@ -1,7 +1,7 @@
 import pytest
 
 from evaluator.errors import ProblemError
-from starter_kit.federation.client_state import AtNode, Kept
+from starter_kit.federation.client_state import LocalState, RemoteState
 from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import Participant, Request
@@ -19,7 +19,7 @@ def test_replies_come_in_the_order_of_the_requests() -> None:
     model = wire.pack_model(toy.weights)
     replies = list(engine.ask([Request(1, client, 2, model) for client in (3, 1)]))
     assert [reply.client for reply in replies] == [3, 1]
-    assert replies[0].payload == participant.answer(Request(1, 3, 2, model), Kept()).payload
+    assert replies[0].payload == participant.answer(Request(1, 3, 2, model), LocalState()).payload
     assert replies[0].payload != replies[1].payload
 
 
@@ -50,7 +50,7 @@ def test_what_was_left_at_a_node_is_not_restored_here() -> None:
     aggregation = PlainAggregation(wire_from(toy.weights))
     engine = LocalEngine(Participant(method, toy.clients, toy.learner, aggregation, STREAM))
     with pytest.raises(ProblemError, match="no state of client 2 on this machine"):
-        engine.restore({1: Kept({"rounds": toy.weights}), 2: AtNode()})
-    assert engine.states[1] == Kept()
-    engine.restore({1: Kept({"rounds": toy.weights})})
+        engine.restore({1: LocalState({"rounds": toy.weights}), 2: RemoteState()})
+    assert engine.states[1] == LocalState()
+    engine.restore({1: LocalState({"rounds": toy.weights})})
     assert engine.states[1].tensors.keys() == {"rounds"}

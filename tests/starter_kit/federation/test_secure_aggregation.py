@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.federation.client_state import Kept
+from starter_kit.federation.client_state import LocalState
 from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.rounds import TRAIN, Participant, Reply, Request, Round, Server
 from starter_kit.federation.secure_aggregation import SHARES, UNMASK, SecureAggregation, overhead_bytes
@@ -91,7 +91,7 @@ def test_a_loss_that_is_not_tolerated_ends_the_round_with_nothing_released(leg: 
 
 def test_secrets_are_kept_for_the_round_only() -> None:
     _, engine = secure_round(Toy())
-    assert all(state == Kept() for state in engine.states.values())
+    assert all(state == LocalState() for state in engine.states.values())
     _, broken = secure_round(Toy(), TRAIN, [2], tolerated=1)
     assert [client for client, state in broken.states.items() if state.secrets] == [2]
 

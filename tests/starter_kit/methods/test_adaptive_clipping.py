@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from evaluator.errors import ProblemError
-from starter_kit.federation.beside import BESIDE
+from starter_kit.federation.auxiliary import AUXILIARY
 from starter_kit.federation.rounds import Server
 from starter_kit.learning.local_training import State
 from starter_kit.methods.adaptive_clipping import AdaptiveClipping
@@ -22,7 +22,7 @@ NO_NOISE = [
 def method_and_server(toy: Toy, *changes: str) -> tuple[AdaptiveClipping, Server]:
     plan = load_settings("plugins/adaptive-clipping", [*changes]).plan(toy.clients)
     assert isinstance(plan.method, AdaptiveClipping)
-    return plan.method, toy.server(plan.method, beside=plan.beside)
+    return plan.method, toy.server(plan.method, auxiliary=plan.auxiliary)
 
 
 def test_the_clip_norm_follows_the_share_of_updates_below_it() -> None:
@@ -42,7 +42,7 @@ def test_the_clip_norm_follows_the_share_of_updates_below_it() -> None:
     first = server.round(1, toy.weights)
     assert torch.allclose(first.aggregate.total, clipped, atol=1e-5)
     assert torch.allclose(first.weights, toy.weights + method.server_learning_rate * clipped / 10, atol=1e-6)
-    assert float(server.state[BESIDE][0]) == pytest.approx(-0.4 * (below - 0.5))
+    assert float(server.state[AUXILIARY][0]) == pytest.approx(-0.4 * (below - 0.5))
     server.round(2, first.weights)
     assert {message.size_bytes for message in first.messages} == {4 * 9}
 
@@ -56,7 +56,7 @@ def test_it_settles_where_the_quantile_is() -> None:
         toy.weights, client.providers, method.local, server.stream)]  # fmt: skip
     for number in range(1, 13):
         server.round(number, toy.weights)
-    found = 10 * math.exp(float(server.state[BESIDE][0]))
+    found = 10 * math.exp(float(server.state[AUXILIARY][0]))
     assert 0.6 <= sum(norm <= found for norm in norms) / 20 <= 0.8
 
 
@@ -72,7 +72,7 @@ def test_both_releases_together_have_the_noise_that_is_accounted() -> None:
     for _ in range(400):
         state = {}
         method.accumulator(torch.zeros(1), state).result()
-        counts.append(float(state[BESIDE][0]) / 0.01 * method.divisor)
+        counts.append(float(state[AUXILIARY][0]) / 0.01 * method.divisor)
     assert float(torch.tensor(counts).std()) == pytest.approx(method.count_std, rel=0.3)
 
 

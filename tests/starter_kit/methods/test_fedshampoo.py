@@ -13,14 +13,14 @@ from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ProblemError
 from evaluator.messages.jobs import ArtifactKind, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step
-from starter_kit.federation.client_state import ClientState, Kept
+from starter_kit.federation.client_state import ClientState, LocalState
 from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.rounds import Client, Engine, Server
 from starter_kit.learning.local_training import Learner, LocalTraining, ShampooSettings
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.methods.fedavg import FedAvg
 from starter_kit.methods.fedshampoo import Settings
-from starter_kit.runs.resuming import ResumeFolder, RunState
+from starter_kit.runs.resuming import ResumeFolder, TrainingState
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.toy import run_rounds, server
@@ -119,7 +119,7 @@ def test_a_run_that_is_resumed_ends_with_the_same_bits(tmp_path: Path) -> None:
     *_, second = run_rounds(broken, toy.start, [1, 2])
     folder = ResumeFolder(tmp_path)
     folder.create()
-    folder.save(RunState(2, second.weights, broken.state, engine_of(broken).states))
+    folder.save(TrainingState(2, second.weights, broken.state, engine_of(broken).states))
     state = folder.load()
     assert state is not None
 
@@ -130,7 +130,7 @@ def test_a_run_that_is_resumed_ends_with_the_same_bits(tmp_path: Path) -> None:
         return end.weights
 
     assert torch.equal(resumed(dict(state.clients)), last.weights)
-    assert not torch.equal(resumed({0: Kept(), 1: Kept()}), last.weights)
+    assert not torch.equal(resumed({0: LocalState(), 1: LocalState()}), last.weights)
 
 
 def test_another_optimizer_is_rejected_by_name() -> None:

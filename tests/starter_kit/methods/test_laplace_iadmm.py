@@ -20,7 +20,7 @@ from starter_kit.learning.local_training import State
 from starter_kit.methods.laplace_iadmm import LaplaceIADMM, Settings
 from starter_kit.reporting.metrics import SUMMARY, read_summary
 from starter_kit.runs.progress import Watcher
-from starter_kit.runs.resuming import ResumeFolder, RunState
+from starter_kit.runs.resuming import ResumeFolder, TrainingState
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
@@ -170,7 +170,7 @@ def test_a_run_resumes_from_a_saved_state_as_if_it_had_not_been_interrupted(tmp_
     (tmp_path / "unfinished").mkdir()
     folder = ResumeFolder(tmp_path / "unfinished")
     folder.create()
-    folder.save(RunState(2, last.weights, first.state, first.engine.states))
+    folder.save(TrainingState(2, last.weights, first.state, first.engine.states))
     saved = folder.load()
     assert saved is not None
     second = federation(exact, clients, records)

@@ -41,7 +41,7 @@ def test_a_share_of_the_clients_moves_the_servers_variate_by_that_share() -> Non
     toy = Toy(clients=4)
     settings = load_settings(example("scaffold"), [*SETTINGS, "clients_per_round=1"])
     plan = settings.plan(toy.clients)
-    server = toy.server(plan.method, beside=plan.beside)
+    server = toy.server(plan.method, auxiliary=plan.auxiliary)
     first = server.round(1, toy.weights)
     assert torch.allclose(server.state["beside"], first.aggregate.total[8:] / 4)
 

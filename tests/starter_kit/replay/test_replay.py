@@ -2,6 +2,7 @@
 
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,29 @@ def test_a_genuine_round_is_the_same_bit_for_bit(genuine: RunFolder, base: Path,
     replayed = examined(genuine, base, data)
     assert (replayed.round, replayed.comparison.exact, replayed.comparison.distance) == (2, True, 0.0)
     assert replayed.comparison.step_follows
+
+
+def with_noise(factor: float) -> Callable[[RoundRequest], TrainedRound]:
+    """Trains a round on terms whose noise multiplier is this times that of the settings."""
+
+    def train(request: RoundRequest) -> TrainedRound:
+        trained_round = train_round(request)
+        assert trained_round.terms is not None
+        terms = trained_round.terms
+        noise = terms.noise.model_copy(update={"multiplier": factor * terms.noise.multiplier})
+        return trained_round.model_copy(update={"terms": terms.model_copy(update={"noise": noise})})
+
+    return train
+
+
+def test_noise_that_another_processor_computed_otherwise_in_the_last_digits_is_the_same(
+    genuine: RunFolder, base: Path, data: Path
+) -> None:
+    inputs = inputs_of(genuine, base, data)
+    assert examine(inputs, with_noise(1 + 1e-13)).comparison.exact
+    with pytest.raises(ProblemError) as caught:
+        examine(inputs, with_noise(1 + 1e-6))
+    assert codes(caught.value) == {ErrorCode.REPLAY_NOISE}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.reporting.comparison import Comparison
+from starter_kit.reporting.comparison import RunComparison
 from starter_kit.reporting.metrics import RunSummary
 from tests.starter_kit.reporting.runs import SETTINGS, open_summary, private_summary, run_folder
 
@@ -35,13 +35,13 @@ def runs(make_run: MakeRun) -> list[Path]:
 
 def markdown(*folders: Path, by_anls: bool = False, group: bool = False) -> tuple[list[list[str]], list[str]]:
     """The cells of each row, and the notes below."""
-    lines = Comparison.of(folders, by_anls=by_anls, group=group).as_markdown().splitlines()
+    lines = RunComparison.of(folders, by_anls=by_anls, group=group).as_markdown().splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("|")]
     return rows[2:], [line.removeprefix("- ") for line in lines if line.startswith("- ")]
 
 
 def records(*folders: Path, **options: bool) -> list[dict[str, object]]:
-    return json.loads(Comparison.of(folders, **options).as_json())
+    return json.loads(RunComparison.of(folders, **options).as_json())
 
 
 def test_runs_keep_the_given_order(runs: list[Path]) -> None:
@@ -150,7 +150,7 @@ def test_json_keeps_numbers_as_they_are(runs: list[Path]) -> None:
 
 
 def test_csv_has_one_line_a_row_and_numbers_that_readers_take(runs: list[Path]) -> None:
-    rows = list(csv.DictReader(StringIO(Comparison.of(runs).as_csv())))
+    rows = list(csv.DictReader(StringIO(RunComparison.of(runs).as_csv())))
     assert [row["runs"] for row in rows] == ["low", "unscored", "high"]
     assert [float(row["epsilon"]) for row in rows] == [float("inf"), float("inf"), 1.99991]
     assert [row["anls"] for row in rows] == ["0.5", "", "0.8"]
@@ -164,7 +164,7 @@ def test_names_are_escaped_in_markdown(make_run: MakeRun) -> None:
 def test_everything_that_is_no_run_is_rejected_at_once(tmp_path: Path, runs: list[Path]) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ProblemError) as error:
-        Comparison.of([runs[0], tmp_path / "empty", tmp_path / "nowhere"])
+        RunComparison.of([runs[0], tmp_path / "empty", tmp_path / "nowhere"])
     assert [problem.where for problem in error.value.problems] == [
         str(tmp_path / "empty"),
         str(tmp_path / "nowhere"),
@@ -180,7 +180,7 @@ def test_settings_that_cannot_be_read_are_rejected_where_they_are_needed(
     run = make_run("run", open_summary(), settings)
     assert len(records(run)) == 1
     with pytest.raises(ProblemError) as error:
-        Comparison.of([run], group=True)
+        RunComparison.of([run], group=True)
     assert error.value.problem.where == str(run / "settings.yaml")
 
 

@@ -17,3 +17,21 @@ def test_trainings_of_the_same_settings_have_the_same_terms(base: Path, data: Pa
     )
     assert differing_terms({"submitted": submitted, "repeated": repeated}, print) == []
     assert differing_terms({"submitted": submitted, "repeated": other}, print) == ["clip_norm"]
+
+
+def test_noise_that_another_processor_computed_otherwise_in_the_last_digits_is_the_same(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    paths = [
+        str(
+            trained(
+                "fl-provider-dp", base, data, tmp_path / name, ["rounds=1", f"noise_multiplier={noise!r}"]
+            ).file(ArtifactKind.TRAINING_RECORD)
+        )
+        for name, noise in (("one", 0.7), ("other", 0.7 * (1 + 1e-13)), ("third", 0.7 * (1 + 1e-6)))
+    ]
+    assert differing_terms({"submitted": paths[0], "repeated": paths[1]}, print) == []
+    assert differing_terms({"submitted": paths[0], "repeated": paths[2]}, print) == [
+        "noise",
+        "claimed_epsilon",
+    ]

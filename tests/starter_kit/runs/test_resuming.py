@@ -4,17 +4,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from starter_kit.federation.client_state import AtNode, Kept
-from starter_kit.runs.resuming import ResumeFolder, RunState
+from starter_kit.federation.client_state import LocalState, RemoteState
+from starter_kit.runs.resuming import ResumeFolder, TrainingState
 
-STATE = RunState(
+STATE = TrainingState(
     round=3,
     weights=torch.arange(5.0),
     server={"duals": torch.ones(2, 3), "client/3": torch.tensor(3.0)},
     clients={
-        0: Kept({"left": torch.zeros(2)}),
-        3: AtNode(),
-        11: Kept({"left": torch.ones(2), "0.step": torch.tensor(7)}, b"of a round"),
+        0: LocalState({"left": torch.zeros(2)}),
+        3: RemoteState(),
+        11: LocalState({"left": torch.ones(2), "0.step": torch.tensor(7)}, b"of a round"),
     },
     breaks=2,
 )
@@ -38,9 +38,9 @@ def test_a_state_reads_back_the_same(tmp_path: Path) -> None:
     assert torch.equal(found.server["duals"], STATE.server["duals"])
     assert torch.equal(found.server["client/3"], torch.tensor(3.0))
     assert found.clients.keys() == {0, 3, 11}
-    assert found.clients[3] == AtNode()
+    assert found.clients[3] == RemoteState()
     client = found.clients[11]
-    assert isinstance(client, Kept)
+    assert isinstance(client, LocalState)
     assert torch.equal(client.tensors["0.step"], torch.tensor(7))
     assert client.secrets == b""  # a round that was interrupted never resumes
 
@@ -48,7 +48,7 @@ def test_a_state_reads_back_the_same(tmp_path: Path) -> None:
 def test_a_later_state_replaces_an_earlier_one(tmp_path: Path) -> None:
     resume = folder(tmp_path)
     resume.save(STATE)
-    resume.save(RunState(4, torch.zeros(5)))
+    resume.save(TrainingState(4, torch.zeros(5)))
     found = resume.load()
     assert found is not None
     assert (found.round, found.server, dict(found.clients)) == (4, {}, {})
@@ -66,7 +66,7 @@ def test_rounds_that_began_are_counted_whatever_became_of_them(tmp_path: Path) -
     for number in (1, 2, 2, 3, 3):
         resume.begin(number)
     assert ResumeFolder(tmp_path).begun == 5
-    resume.save(RunState(2, torch.zeros(1)))
+    resume.save(TrainingState(2, torch.zeros(1)))
     for _ in range(3):  # a process that never begins a round leaves the count as it was
         found = ResumeFolder(tmp_path).load()
         assert found is not None
@@ -79,15 +79,17 @@ def test_what_clients_keep_is_for_the_owner_only(tmp_path: Path) -> None:
 
 def test_tensors_that_share_memory_are_kept_each_by_itself(tmp_path: Path) -> None:
     resume, whole = folder(tmp_path), torch.arange(6.0)
-    resume.save(RunState(1, whole, server={"same": whole, "part": whole[::2]}))
+    resume.save(TrainingState(1, whole, server={"same": whole, "part": whole[::2]}))
     found = resume.load()
     assert found is not None
     assert found.server["same"].tolist() == whole.tolist()
     assert found.server["part"].tolist() == [0, 2, 4]
 
 
-def kept(**tensors: torch.Tensor) -> RunState:
-    return RunState(1, torch.zeros(1), clients={3: Kept(dict(tensors)), 4: Kept({"same": torch.ones(2)})})
+def kept(**tensors: torch.Tensor) -> TrainingState:
+    return TrainingState(
+        1, torch.zeros(1), clients={3: LocalState(dict(tensors)), 4: LocalState({"same": torch.ones(2)})}
+    )
 
 
 def files(resume: ResumeFolder) -> dict[int, str]:
@@ -103,7 +105,7 @@ def test_what_a_client_keeps_is_written_when_it_has_changed(tmp_path: Path) -> N
     resume.save(state)
     assert files(resume) == first
     client = state.clients[3]
-    assert isinstance(client, Kept)
+    assert isinstance(client, LocalState)
     for change in (
         lambda: client.tensors.update(dual=torch.zeros(3)),
         lambda: client.tensors["dual"].add_(1),
@@ -119,7 +121,7 @@ def test_what_a_client_keeps_is_written_when_it_has_changed(tmp_path: Path) -> N
         found = ResumeFolder(tmp_path).load()
         assert found is not None
         again = found.clients[3]
-        assert isinstance(again, Kept)
+        assert isinstance(again, LocalState)
         assert again.tensors.keys() == client.tensors.keys()
         assert all(torch.equal(again.tensors[name], tensor) for name, tensor in client.tensors.items())
 
@@ -128,7 +130,7 @@ def test_what_a_client_keeps_is_in_its_file_and_not_in_memory(tmp_path: Path) ->
     resume, state = folder(tmp_path), kept(dual=torch.ones(5_000))
     resume.save(state)
     client = state.clients[3]
-    assert isinstance(client, Kept)
+    assert isinstance(client, LocalState)
     maps = Path("/proc/self/maps").read_text()
     address = client.tensors["dual"].untyped_storage().data_ptr()
     (line,) = [
@@ -141,7 +143,7 @@ def test_what_a_client_keeps_is_in_its_file_and_not_in_memory(tmp_path: Path) ->
     found = ResumeFolder(tmp_path).load()
     assert found is not None
     stored = found.clients[3]
-    assert isinstance(stored, Kept)
+    assert isinstance(stored, LocalState)
     assert stored.tensors["dual"].eq(1).all()
 
 
@@ -156,7 +158,7 @@ def test_a_kill_before_the_state_is_replaced_leaves_the_one_before(tmp_path: Pat
     found = ResumeFolder(tmp_path).load()
     assert found is not None
     stored = found.clients[3]
-    assert isinstance(stored, Kept)
+    assert isinstance(stored, LocalState)
     assert stored.tensors["dual"].eq(1).all()
     later = ResumeFolder(tmp_path)
     later.save(found)

@@ -9,12 +9,11 @@ from scipy import stats
 
 from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.client import SecureClient
-from starter_kit.secure_aggregation.client_state import ClientState
 from starter_kit.secure_aggregation.keys import KeySchedule, PublicKeys, transcript_of
 from starter_kit.secure_aggregation.masks import Mask, add_masks, pairwise_sign
 from starter_kit.secure_aggregation.messages import (
     Envelope,
-    Kind,
+    MessageKind,
     Revealed,
     Secret,
     read_key_list,
@@ -25,6 +24,7 @@ from starter_kit.secure_aggregation.messages import (
     write_sealed,
     write_unmask_request,
 )
+from starter_kit.secure_aggregation.protocol_state import ProtocolState
 from starter_kit.secure_aggregation.sharing import reconstruct
 from tests.starter_kit.secure_aggregation.whole_round import ROUND, Round, random_vectors
 
@@ -39,7 +39,7 @@ def a_round(threshold: int = 3) -> Round:
 
 def answer_of(client: SecureClient, id_: int, survivors: tuple[int, ...]) -> dict[int, Revealed]:
     answer = client.unmask(write_unmask_request(ROUND, survivors))
-    return read_unmask_answer(answer, Envelope(Kind.UNMASK_ANSWER, ROUND, id_), len(IDS))
+    return read_unmask_answer(answer, Envelope(MessageKind.UNMASK_ANSWER, ROUND, id_), len(IDS))
 
 
 def restored(client: SecureClient) -> SecureClient:
@@ -48,7 +48,7 @@ def restored(client: SecureClient) -> SecureClient:
 
 def rerouted(routed: bytes, recipient: int, change: dict[int, bytes]) -> bytes:
     """The message with the shares of some senders replaced."""
-    envelope = Envelope(Kind.ROUTED_SHARES, ROUND, recipient)
+    envelope = Envelope(MessageKind.ROUTED_SHARES, ROUND, recipient)
     return write_sealed(envelope, read_sealed(routed, envelope, len(IDS)) | change)
 
 
@@ -103,7 +103,7 @@ def test_requests_that_differ_between_clients_never_give_both_secrets_of_one() -
         assert sum(len(of_one) >= 3 for of_one in shares.values()) == 1
         for secret, of_one in shares.items():
             if len(of_one) >= 3:
-                state = ClientState.from_bytes(played.clients[12].to_bytes())
+                state = ProtocolState.from_bytes(played.clients[12].to_bytes())
                 seed, key = state.self_mask_seed, state.masking_private
                 assert reconstruct(of_one, 3) == (seed if secret is Secret.SELF_MASK_SEED else key)
 
@@ -133,7 +133,7 @@ def test_a_late_vector_of_a_client_said_to_be_lost_stays_under_its_own_mask() ->
     key_list = played.advertise()
     routed = played.share(key_list)
     late = vector_in(played.clients[12].mask(routed[12], played.vectors[12])).copy()
-    state = ClientState.from_bytes(played.clients[12].to_bytes())
+    state = ProtocolState.from_bytes(played.clients[12].to_bytes())
     keys = read_key_list(key_list, ROUND, 5)
     schedule = KeySchedule(ROUND, transcript_of(key_list, state.terms))
     for id_ in IDS[:-1]:
@@ -151,7 +151,7 @@ def test_a_late_vector_of_a_client_said_to_be_lost_stays_under_its_own_mask() ->
 def test_changed_shares_are_rejected_and_the_true_ones_taken_afterwards(position: int) -> None:
     played = a_round()
     routed = played.until_shared()[0]
-    sealed = read_sealed(routed, Envelope(Kind.ROUTED_SHARES, ROUND, 0), 4)[3]
+    sealed = read_sealed(routed, Envelope(MessageKind.ROUTED_SHARES, ROUND, 0), 4)[3]
     changed = bytearray(sealed)
     changed[position] ^= 1
     with pytest.raises(ProtocolError, match="the shares don't open"):
@@ -165,9 +165,9 @@ def test_shares_of_another_sender_or_recipient_or_the_clients_own_do_not_open() 
     key_list = played.advertise()
     for id_, client in played.clients.items():
         played.server.receive(message := client.share(key_list))
-        own[id_] = read_sealed(message, Envelope(Kind.SHARES, ROUND, id_), 4)
+        own[id_] = read_sealed(message, Envelope(MessageKind.SHARES, ROUND, id_), 4)
     routed = played.server.routed_shares()[0]
-    from_six = read_sealed(routed, Envelope(Kind.ROUTED_SHARES, ROUND, 0), 4)[6]
+    from_six = read_sealed(routed, Envelope(MessageKind.ROUTED_SHARES, ROUND, 0), 4)[6]
     for replayed in (from_six, own[3][6], own[0][3]):
         with pytest.raises(ProtocolError, match="the shares don't open"):
             played.clients[0].mask(rerouted(routed, 0, {3: replayed}), ZEROS)
@@ -186,15 +186,15 @@ def test_shares_of_another_round_or_for_another_client_are_rejected() -> None:
     routed = played.until_shared()
     with pytest.raises(ProtocolError, match="client is 3, where 0 was expected"):
         played.clients[0].mask(routed[3], ZEROS)
-    sealed = read_sealed(routed[0], Envelope(Kind.ROUTED_SHARES, ROUND, 0), 4)
+    sealed = read_sealed(routed[0], Envelope(MessageKind.ROUTED_SHARES, ROUND, 0), 4)
     with pytest.raises(ProtocolError, match="round is 8, where 7 was expected"):
-        played.clients[0].mask(write_sealed(Envelope(Kind.ROUTED_SHARES, 8, 0), sealed), ZEROS)
+        played.clients[0].mask(write_sealed(Envelope(MessageKind.ROUTED_SHARES, 8, 0), sealed), ZEROS)
 
 
 def test_shares_of_too_few_clients_are_rejected() -> None:
     played = a_round()
     routed = played.until_shared()[0]
-    envelope = Envelope(Kind.ROUTED_SHARES, ROUND, 0)
+    envelope = Envelope(MessageKind.ROUTED_SHARES, ROUND, 0)
     (one, sealed), *_ = read_sealed(routed, envelope, 4).items()
     with pytest.raises(ProtocolError, match="only 2 clients have sent shares; 3 are required"):
         played.clients[0].mask(write_sealed(envelope, {one: sealed}), ZEROS)
@@ -203,7 +203,7 @@ def test_shares_of_too_few_clients_are_rejected() -> None:
 def test_shares_of_an_unknown_client_are_rejected() -> None:
     played = a_round()
     routed = played.until_shared()[0]
-    envelope = Envelope(Kind.ROUTED_SHARES, ROUND, 0)
+    envelope = Envelope(MessageKind.ROUTED_SHARES, ROUND, 0)
     sealed = read_sealed(routed, envelope, 4)
     sealed[4] = sealed.pop(3)
     with pytest.raises(ProtocolError, match="not on the list of keys"):
@@ -218,9 +218,9 @@ def test_clients_with_different_lists_of_keys_cannot_open_shares_of_each_other()
     sealed = {}
     for id_ in IDS[:4]:
         message = played.clients[id_].share(key_list if id_ == 0 else shorter)
-        sealed[id_] = read_sealed(message, Envelope(Kind.SHARES, ROUND, id_), 4)
+        sealed[id_] = read_sealed(message, Envelope(MessageKind.SHARES, ROUND, id_), 4)
     to_three = write_sealed(
-        Envelope(Kind.ROUTED_SHARES, ROUND, 3), {id_: sealed[id_][3] for id_ in (0, 6, 9)}
+        Envelope(MessageKind.ROUTED_SHARES, ROUND, 3), {id_: sealed[id_][3] for id_ in (0, 6, 9)}
     )
     with pytest.raises(ProtocolError, match="the shares don't open"):
         played.clients[3].mask(to_three, ZEROS)
@@ -339,7 +339,7 @@ def test_anything_but_a_saved_state_is_rejected_without_showing_it(
 def test_secrets_of_the_state_are_not_printed() -> None:
     played = a_round()
     played.until_masked()
-    state = ClientState.from_bytes(played.clients[0].to_bytes())
+    state = ProtocolState.from_bytes(played.clients[0].to_bytes())
     shown = repr(state) + repr(state.held) + repr(played.clients[0])
     for secret in (state.masking_private, state.encryption_private, state.self_mask_seed):
         assert repr(secret)[2:-1] not in shown
@@ -353,6 +353,6 @@ def test_a_client_that_was_not_invited_is_rejected() -> None:
 
 
 def test_two_clients_share_no_key() -> None:
-    states = [ClientState.from_bytes(SecureClient(0, ROUND, IDS).to_bytes()) for _ in range(2)]
+    states = [ProtocolState.from_bytes(SecureClient(0, ROUND, IDS).to_bytes()) for _ in range(2)]
     secrets = [key for s in states for key in (s.masking_private, s.encryption_private, s.self_mask_seed)]
     assert len(set(secrets)) == 6

@@ -10,7 +10,7 @@ from starter_kit.secure_aggregation.keys import PublicKeys
 from starter_kit.secure_aggregation.messages import (
     HEADER,
     Envelope,
-    Kind,
+    MessageKind,
     envelope_of,
     read_advertisement,
     read_key_list,
@@ -66,9 +66,9 @@ def test_a_message_cut_off_or_with_more_behind_it_is_rejected(change: bytes) -> 
 def test_more_entries_than_there_can_be_are_rejected_before_they_are_read() -> None:
     with pytest.raises(ProtocolError, match="KEY_LIST with 3 entries, not 1 to 2"):
         read_key_list(KEY_LIST, ROUND, 2)
-    claims_much = HEADER.pack(b"PFSA", 1, Kind.MASKED_VECTOR, ROUND, 0, 2**32 - 1)
+    claims_much = HEADER.pack(b"PFSA", 1, MessageKind.MASKED_VECTOR, ROUND, 0, 2**32 - 1)
     with pytest.raises(ProtocolError, match="4294967295 entries, not 10 to 10"):
-        read_masked_vector(claims_much, Envelope(Kind.MASKED_VECTOR, ROUND, 0), 10)
+        read_masked_vector(claims_much, Envelope(MessageKind.MASKED_VECTOR, ROUND, 0), 10)
 
 
 def test_another_round_kind_or_client_is_rejected() -> None:
@@ -78,7 +78,7 @@ def test_another_round_kind_or_client_is_rejected() -> None:
     with pytest.raises(ProtocolError, match="kind is ADVERTISEMENT, where KEY_LIST was expected"):
         read_key_list(advertisement, ROUND, 3)
     with pytest.raises(ProtocolError, match="client is 1, where 2 was expected"):
-        read_advertisement(advertisement, Envelope(Kind.ADVERTISEMENT, ROUND, 2))
+        read_advertisement(advertisement, Envelope(MessageKind.ADVERTISEMENT, ROUND, 2))
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,16 @@ def test_clients_out_of_order_or_twice_are_rejected(order: tuple[int, ...]) -> N
 
 
 def test_a_share_of_a_secret_that_does_not_exist_is_rejected() -> None:
-    header = HEADER.pack(b"PFSA", 1, Kind.UNMASK_ANSWER, ROUND, 1, 1)
+    header = HEADER.pack(b"PFSA", 1, MessageKind.UNMASK_ANSWER, ROUND, 1, 1)
     with pytest.raises(ProtocolError, match="no secret has the number 3"):
-        read_unmask_answer(header + bytes(4) + b"\x03" + bytes(33), Envelope(Kind.UNMASK_ANSWER, ROUND, 1), 1)
+        read_unmask_answer(
+            header + bytes(4) + b"\x03" + bytes(33), Envelope(MessageKind.UNMASK_ANSWER, ROUND, 1), 1
+        )
 
 
 def test_a_masked_vector_is_read_without_a_copy() -> None:
-    message = HEADER.pack(b"PFSA", 1, Kind.MASKED_VECTOR, ROUND, 1, 2) + b"\x01\0\0\0" + b"\0\0\0\x80"
-    vector = read_masked_vector(message, Envelope(Kind.MASKED_VECTOR, ROUND, 1), 2)
+    message = HEADER.pack(b"PFSA", 1, MessageKind.MASKED_VECTOR, ROUND, 1, 2) + b"\x01\0\0\0" + b"\0\0\0\x80"
+    vector = read_masked_vector(message, Envelope(MessageKind.MASKED_VECTOR, ROUND, 1), 2)
     assert vector.tolist() == [1, 2**31]
     assert np.shares_memory(vector, np.frombuffer(message, np.uint8))
 

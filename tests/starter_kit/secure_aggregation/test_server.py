@@ -6,7 +6,7 @@ from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.client import SecureClient
 from starter_kit.secure_aggregation.messages import (
     Envelope,
-    Kind,
+    MessageKind,
     Revealed,
     Secret,
     read_sealed,
@@ -34,7 +34,7 @@ def with_answers(played: Round, request: bytes, number: int) -> dict[int, dict[i
         if n < number:
             played.server.receive(answer)
         else:
-            others[id_] = read_unmask_answer(answer, Envelope(Kind.UNMASK_ANSWER, ROUND, id_), 4)
+            others[id_] = read_unmask_answer(answer, Envelope(MessageKind.UNMASK_ANSWER, ROUND, id_), 4)
     return others
 
 
@@ -110,7 +110,7 @@ def test_the_sum_is_given_once() -> None:
 def test_shares_for_fewer_than_all_others_are_rejected() -> None:
     played = a_round()
     message = played.clients[0].share(played.advertise())
-    envelope = Envelope(Kind.SHARES, ROUND, 0)
+    envelope = Envelope(MessageKind.SHARES, ROUND, 0)
     sealed = read_sealed(message, envelope, 3)
     sealed.pop(9)
     with pytest.raises(ProtocolError, match="did not send shares for all others"):

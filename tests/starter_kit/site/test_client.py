@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.messages.api import RunState, SubmissionState
+from evaluator.messages.states import RunState, SubmissionState
 from portal.submissions.models import RunToken
 from portal.teams.models import Team
 from starter_kit.site.client import TRIES, SiteClient

@@ -6,23 +6,14 @@ from dataclasses import dataclass
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
-from evaluator.messages.jobs import Check, CheckStatus, Epsilon, TrustLevel
+from evaluator.messages.checks import NamedCheck
+from evaluator.messages.jobs import Check, CheckStatus, Epsilon
 from evaluator.messages.leakage import Leakage
 from evaluator.messages.results import RunResults
-from evaluator.records.check_texts import CHECKS, CheckText
+from evaluator.records.check_table import CHECKS
 from portal.challenge.rankings import Shortfall
 from portal.submissions.models import Run
 
-TRUST = {
-    TrustLevel.RECOMPUTED: "Every number was recomputed from the submitted files. It has not been verified that the "
-    "training ran as these files describe.",
-    TrustLevel.CONFORMING: "The attached method, run on synthetic data in a sandbox, behaved as its ε assumes. It has "
-    "not been verified that this code produced the checkpoint.",
-    TrustLevel.REPLAYED: "After the record was uploaded, the organizers picked one round at random, trained it again "
-    "on their data, and got the recorded result. The other rounds have not been verified.",
-    TrustLevel.RERUN: "The organizers trained again with the attached files, and the scores agree within random "
-    "variation. This says nothing about the privacy claim.",
-}
 WORST_FIRST = [
     CheckStatus.FAILED,
     CheckStatus.FLAGGED,
@@ -32,14 +23,6 @@ WORST_FIRST = [
 ]
 RULE_NAMES = {SamplingRule.TWO_STAGE: "two-stage", SamplingRule.PRODUCT: "product"}
 
-# The findings of a check may come from the annex or name the clients of a round. In a private track the public reads
-# only those that the published numbers disclose anyway; the team and the organizers alone read those of other checks.
-PUBLIC_FINDINGS = frozenset(
-    {"C1", "C2", "C3", "C4", "C10", "C14", "C15", "C16", "C18", "C19", "C20", "C23", "C24"},
-)
-# Where these find nothing, they report what they would have found, by the record's numbers alone.
-PUBLIC_POWER = frozenset({"C8", "C9", "C22"})
-
 
 @dataclass(frozen=True)
 class EpsilonColumn:
@@ -48,7 +31,6 @@ class EpsilonColumn:
     Attributes:
         key: Its name in published data, after `epsilon_`.
         rule: None for the sampling rule that decides.
-        wide: Whether narrow screens leave it out.
     """
 
     key: str
@@ -56,7 +38,6 @@ class EpsilonColumn:
     meaning: str
     accountant: Accountant
     rule: SamplingRule | None
-    wide: bool = False
 
     def of(self, results: RunResults) -> Epsilon | None:
         """Return the column's ε of a run; None where the run has none."""
@@ -94,7 +75,6 @@ EPSILON_COLUMNS = (
         meaning="With Rényi differential privacy, under the sampling rule used for ranking",
         accountant=Accountant.RDP,
         rule=None,
-        wide=True,
     ),
 )
 
@@ -202,9 +182,7 @@ def without_traces_of_team(results: RunResults) -> RunResults:
 
 
 def _is_public(budget: float | None, check: Check) -> bool:
-    if budget is None or check.id in PUBLIC_FINDINGS:
-        return True
-    return check.id in PUBLIC_POWER and check.status in (CheckStatus.PASSED, CheckStatus.NO_POWER)
+    return budget is None or _named(check).findings.are_public(check.status)
 
 
 def _deciding_rule(results: RunResults) -> SamplingRule | None:
@@ -212,9 +190,13 @@ def _deciding_rule(results: RunResults) -> SamplingRule | None:
 
 
 def _shown(check: Check, is_public: bool) -> ShownCheck:
-    # A run may have been checked by an earlier evaluator, which made other checks.
-    text = CHECKS.get(check.id, CheckText(name="", meaning="", limit=""))
-    return ShownCheck(check, text.name, text.meaning, text.limit, is_public)
+    named = _named(check)
+    return ShownCheck(check, named.name, named.meaning, named.limit, is_public)
+
+
+def _named(check: Check) -> NamedCheck:
+    # A run may have been checked by an evaluator of another version, which made other checks.
+    return CHECKS.get(check.id, NamedCheck(check.id, name="", meaning="", limit=""))
 
 
 def _words(status: CheckStatus) -> str:

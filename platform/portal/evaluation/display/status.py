@@ -10,17 +10,25 @@ from django.db.models import prefetch_related_objects
 
 from evaluator.errors import ErrorCode, Problem
 from evaluator.mechanisms.events import merged
-from evaluator.messages.api import FINAL_STATES
 from evaluator.messages.jobs import Epsilon, Outcome, Step, TrackRules
+from evaluator.messages.states import FINAL_STATES
 from evaluator.worker.time_left import in_words
 from portal.calculator.presets import address_of
 from portal.challenge.rankings import Shortfall
 from portal.evaluation import clock
 from portal.evaluation.display import results
 from portal.evaluation.display.changed_tensors import ChangedTensors
-from portal.evaluation.examining.examinations import ShownExamination, shown
+from portal.evaluation.examining.levels import MEANINGS
+from portal.evaluation.examining.trust import in_order
 from portal.evaluation.intake.accounting import EVENTS
-from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepQueue, StepReport
+from portal.evaluation.models import (
+    ACTIVE_STATES,
+    Evaluation,
+    EvaluationState,
+    Examination,
+    StepQueue,
+    StepReport,
+)
 from portal.evaluation.queue import places
 from portal.submissions.models import Run, RunState
 
@@ -120,15 +128,15 @@ class RunStatus:
     def trust_meaning(self) -> str:
         """What the run's trust level means; empty before it has one."""
         level = self.run.results.trust_level
-        return "" if level is None else results.TRUST[level]
+        return "" if level is None else MEANINGS[level]
 
     @property
-    def examinations(self) -> list[ShownExamination]:
-        """The run's examinations, newest first, for the team and the organizers."""
-        return shown(self.run)
+    def examinations(self) -> list[Examination]:
+        """The run's examinations that ended with a report, newest first, for the team and the organizers."""
+        return in_order(self.run.examinations.all())[::-1]
 
     @property
-    def passed_examinations(self) -> list[ShownExamination]:
+    def passed_examinations(self) -> list[Examination]:
         """Those that have passed, for everyone."""
         return [one for one in self.examinations if one.passed]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.contrib.humanize.templatetags.humanize import apnumber
 
-from evaluator.messages.api import FINAL_STATES
+from evaluator.messages.states import FINAL_STATES
 from portal.evaluation.display.status import STEP_NAMES
 from portal.evaluation.services import may_cancel
 from portal.submissions.draft_files import DraftFile, proof_of
@@ -56,8 +56,8 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
             "close this page."
         )
     elif RunState.SCORED in states:
-        where = "are private" if submission.is_private else "appear on the leaderboard"
-        news.append(f"The evaluation is complete. Evaluated runs {where}.")
+        where = "are unpublished" if submission.is_unpublished else "appear on the leaderboard"
+        news.append(f"The evaluation is complete. Scored runs {where}.")
     elif submission.refunded_for == Refund.REJECTED:
         news.append("No run passed validation. Nothing was published, and the quota slot was returned.")
     elif RunState.REJECTED in states:
@@ -68,7 +68,7 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
     elif RunState.FAILED in states:
         news.append("The evaluation failed because of a platform error. The quota slot was returned.")
     if track.kind.needs_proof and set(states) - ENDED_BADLY:
-        once = "Once public, an evaluated" if submission.is_private else "An evaluated"
+        once = "Once published, a scored" if submission.is_unpublished else "A scored"
         news.append(
             f"{once} run stays under review until {apnumber(track.required_reviews)} reviewers have accepted the "
             "proof. If they reject it or request changes, you'll see why and can reply or upload a revised proof."

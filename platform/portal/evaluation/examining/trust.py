@@ -13,7 +13,6 @@ from evaluator.messages.results import RunResults
 from portal.evaluation.models import Examination
 
 EVALUATOR = "the evaluator"
-ORGANIZERS = "the organizers"
 
 
 @dataclass(frozen=True)
@@ -28,18 +27,19 @@ class Trust:
 def earned(scored_at: datetime, examinations: Iterable[Examination]) -> Trust:
     """Return the highest level of a run that was scored at `scored_at`."""
     newest: dict[int, Examination] = {}
-    for examination in sorted(examinations, key=lambda one: (one.at, one.pk)):
+    for examination in in_order(examinations):
         newest[examination.level] = examination
     passed = [one for one in newest.values() if one.passed]
     if not passed:
         return Trust(TrustLevel.RECOMPUTED, EVALUATOR, scored_at)
     highest = max(passed, key=lambda one: one.level)
-    return Trust(TrustLevel(highest.level), examiner(highest), highest.at)
+    return Trust(TrustLevel(highest.level), highest.examiner, highest.ended_at)
 
 
-def examiner(examination: Examination) -> str:
-    """Return the name of who made the examination."""
-    return examination.by.name if examination.by else ORGANIZERS
+def in_order(examinations: Iterable[Examination]) -> list[Examination]:
+    """Return those that have ended with a report, in the order of their ends."""
+    reported = [one for one in examinations if one.report is not None]
+    return sorted(reported, key=lambda one: (one.ended_at, one.pk))
 
 
 def with_trust(results: RunResults, trust: Trust) -> RunResults:

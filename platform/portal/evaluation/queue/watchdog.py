@@ -2,7 +2,7 @@
 
 A running one whose worker sends no sign of life is lost and tried again. A step that was sent and is not in the
 broker any more, though it has not begun, is sent again. If steps wait and no worker is seen, the organizers are
-notified, once.
+notified, once. Examinations are watched in the same way: see `portal.evaluation.examining.requests`.
 
 All times are the database's. After a pause of the watchdog itself, such as a restart of the site, every worker
 gets the full silence limit again before its evaluation counts as lost.
@@ -20,8 +20,9 @@ from kombu.exceptions import OperationalError
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import Outcome
-from portal.celery import app
+from portal.celery import EXAMINATIONS_QUEUE, app
 from portal.evaluation import clock, notifications
+from portal.evaluation.examining import requests
 from portal.evaluation.intake.consequences import after_loss, is_last_loss
 from portal.evaluation.intake.outcomes import carry_out
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Watch, Worker
@@ -46,6 +47,7 @@ def watch(now: datetime | None = None) -> None:
         _recall_lost_messages(name, now)
         _notify_unattended(name, now, since)
     Worker.objects.filter(seen_at__lt=now - FORGOTTEN).delete()
+    requests.watch(now, since, lambda: _messages(EXAMINATIONS_QUEUE))
     dispatch.dispatch()
 
 

@@ -6,19 +6,27 @@ from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 from django.test import Client
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.messages.examinations import CodeIdentity, Comparison, ConformanceReport, RerunReport, Scores
+from evaluator.messages.examinations import (
+    CodeIdentity,
+    Comparison,
+    ConformanceFindings,
+    Report,
+    RerunFindings,
+    Scores,
+)
 from evaluator.messages.jobs import ArtifactKind, Step, TrustLevel
 from portal.audit.models import AuditEntry
 from portal.boards.published import as_csv
-from portal.evaluation.examining.examinations import conclude
-from portal.evaluation.examining.run_files import fetched
+from portal.evaluation import clock
+from portal.evaluation.examining.files import fetched
+from portal.evaluation.examining.requests import conclude
 from portal.evaluation.examining.trust import Trust, earned
 from portal.evaluation.intake.receiving import receive_report
-from portal.evaluation.models import Evaluation, Examination
+from portal.evaluation.models import Evaluation, Examination, ExaminationState
 from portal.submissions.models import RunState
 from portal.submissions.services import start_upload
 from tests.portal.evaluation.messages import make_report
@@ -44,21 +52,26 @@ IDENTITY = CodeIdentity(
 SCORES = Scores(anls=0.5, accuracy=0.4, bytes_total=100)
 
 
-def conformance(*verdicts: str, problems: list[Problem] | None = None) -> ConformanceReport:
+def reported(findings, problems=()) -> Report:
+    return Report(seconds=2.0, identity=IDENTITY, problems=list(problems), findings=findings)
+
+
+def conformance(*verdicts: str, problems: list[Problem] | None = None) -> Report:
     tests = [
         {"id": f"test-{number}", "measures": "something", "verdict": verdict}
         for number, verdict in enumerate(verdicts)
     ]
-    return ConformanceReport.model_validate(
-        {"unit": "provider", "seed": 1, "seconds": 2.0, "tests": tests, "problems": problems or []}
-    )
+    findings = ConformanceFindings.model_validate({"unit": "provider", "seed": 1, "tests": tests})
+    return reported(findings, problems or [])
 
 
-def rerun(difference: float) -> RerunReport:
+def rerun(difference: float, **findings) -> Report:
     comparison = Comparison(
         name="anls", submitted=0.5, repeated=0.5 - difference, allowed=0.1, basis="three repeats"
     )
-    return RerunReport(submitted=SCORES, seconds=1.0, repeats=[SCORES] * 3, comparisons=[comparison])
+    return reported(
+        RerunFindings(submitted=SCORES, repeats=[SCORES] * 3, comparisons=[comparison], **findings)
+    )
 
 
 PASSED, FAILED = conformance("passed", "no_power"), conformance("passed", "failed")
@@ -75,8 +88,12 @@ def run():
     )
 
 
-def examine(run, report=PASSED, level=TrustLevel.CONFORMING, by=None):
-    return conclude(run, level, "conformance", report, IDENTITY, by=by)
+def examine(run, report=PASSED, level=TrustLevel.CONFORMING, by=None) -> Examination:
+    examination = Examination.objects.create(
+        run=run, level=level, by=by, state=ExaminationState.RUNNING, heartbeat_at=clock.now()
+    )
+    conclude(examination, report)
+    return examination
 
 
 def page(run, user=None):
@@ -103,8 +120,8 @@ class TestReports:
         assert rerun(0.09).passed
         assert not rerun(0.11).passed
         assert not rerun(-0.11).passed
-        assert not rerun(0.0).model_copy(update={"other_terms": ["rounds"]}).passed
-        assert not RerunReport(submitted=SCORES, seconds=1.0).passed
+        assert not rerun(0.0, other_terms=["rounds"]).passed
+        assert not reported(RerunFindings(submitted=SCORES)).passed
 
     def test_a_number_that_is_none_is_rejected(self):
         with pytest.raises(ValueError, match="finite"):
@@ -114,8 +131,19 @@ class TestReports:
 class TestEarned:
     def examination(self, run, level, passed, days, by=None):
         return Examination(
-            run=run, level=level, passed=passed, at=SCORED_AT + timedelta(days=days), pk=days, by=by
+            run=run,
+            level=level,
+            state="passed" if passed else "failed",
+            report={},
+            finished_at=SCORED_AT + timedelta(days=days),
+            pk=days,
+            by=by,
         )
+
+    def test_one_that_has_not_ended_or_is_broken_says_nothing(self, run):
+        passed = self.examination(run, 3, True, 1)
+        others = [Examination(run=run, level=3, state=state) for state in ("queued", "broken", "canceled")]
+        assert earned(SCORED_AT, [passed, *others]).level is TrustLevel.RERUN
 
     def test_without_examinations_the_evaluator_has_recomputed_the_numbers(self, run):
         assert earned(SCORED_AT, []) == Trust(TrustLevel.RECOMPUTED, "the evaluator", SCORED_AT)
@@ -137,16 +165,16 @@ class TestConcluding:
         examination = examine(run, by=organizer)
         run.refresh_from_db()
         assert (run.results.trust_level, run.results.trust_by) == (TrustLevel.CONFORMING, "Ada Lovelace")
-        assert run.results.trust_at == examination.at
-        entry = AuditEntry.objects.get(action="run.examined")
-        assert (entry.actor, entry.object_id) == (organizer, str(run.pk))
-        assert entry.details == {"command": "conformance", "level": 1, "passed": True, "row": examination.pk}
+        assert run.results.trust_at == examination.finished_at
+        entry = AuditEntry.objects.get(action="examination.passed")
+        assert entry.object_id == str(examination.pk)
+        assert entry.details == {"before": "running", "level": 1}
 
     def test_a_failed_one_is_stored_and_gives_none(self, run):
         examine(run, FAILED)
         run.refresh_from_db()
         assert run.results.trust_level is TrustLevel.RECOMPUTED
-        assert run.examinations.get().read_report() == FAILED
+        assert run.examinations.get().found == FAILED
 
     def test_it_survives_another_evaluation_of_the_same_files(self, run):
         examine(run)
@@ -170,13 +198,14 @@ class TestConcluding:
             examination.save()
         with pytest.raises(TypeError):
             examination.delete()
-        with pytest.raises(IntegrityError):
-            Examination.objects.create(run=run, level=0, command="none", passed=True, report={}, identity={})
+        for wrong in ({"level": 0}, {"level": 1, "state": "passed"}, {"level": 1, "report": {}}):
+            with pytest.raises(IntegrityError), transaction.atomic():
+                Examination.objects.create(run=run, **wrong)
 
     def test_text_that_the_database_cannot_store_is_replaced(self, run):
         problem = Problem.of(ErrorCode.CONFORMANCE_FAILED)
         examine(run, conformance(problems=[problem.model_copy(update={"found": "printed \0" + "x" * 10**6})]))
-        found = run.examinations.get().read_report().problems[0].found
+        found = run.examinations.get().found.problems[0].found
         assert found.startswith("printed")
         assert "\0" not in found
         assert len(found) <= 500
@@ -185,7 +214,7 @@ class TestConcluding:
 class TestShowing:
     def test_page_api_and_boards_show_the_level_with_who_and_when(self, run):
         organizer = make_organizer(name="Ada Lovelace")
-        at = examine(run, by=organizer).at
+        at = examine(run, by=organizer).ended_at
         day = f"{at:%Y-%m-%d}"
         html = page(run)
         assert "L1 conforming" in html
@@ -260,9 +289,9 @@ class TestFiles:
         make_artifact(run, ArtifactKind.SETTINGS, b"method: mine.py", "set.yaml")
         make_artifact(run, ArtifactKind.METHOD_FILE, b"Settings = 1", "mine.py")
         with fetched(run, required=[ArtifactKind.SETTINGS], optional=[ArtifactKind.METHOD_FILE]) as files:
-            assert files.settings.read_bytes() == b"method: mine.py"
-            assert (files.folder / "mine.py").read_bytes() == b"Settings = 1"
-            folder = files.folder
+            assert files.paths[ArtifactKind.SETTINGS].read_bytes() == b"method: mine.py"
+            folder = files.paths[ArtifactKind.SETTINGS].parent
+            assert (folder / "mine.py").read_bytes() == b"Settings = 1"
         assert not folder.exists()
 
     def test_one_that_is_missing_or_altered_is_a_problem(self, run):

@@ -1,4 +1,4 @@
-"""The commands that examine runs, from the attached files to the page, the API and the board."""
+"""`manage.py examine`, from the attached files to the page, the API and the board."""
 
 import json
 from pathlib import Path
@@ -8,14 +8,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from evaluator.errors import ProblemError
-from evaluator.messages.examinations import RerunReport
+from evaluator.messages.examinations import RerunFindings
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
 from evaluator.scoring.split import Split, write_split
 from portal.accounts.services import create_token
 from portal.evaluation import models
-from portal.evaluation.examining import rerun
-from portal.evaluation.examining.kit_sandbox import CannotExamineError, KitSandbox
+from portal.evaluation.examining import sandbox
+from portal.evaluation.models import ExaminationState
 from portal.submissions.models import Run, RunState
 from starter_kit.scaffolding.writing import write_method
 from tests.portal.factories import (
@@ -51,7 +50,6 @@ def attach(run: Run, settings: str, method: str = "", name: str = "odd.py") -> N
         make_artifact(run, ArtifactKind.METHOD_FILE, method.encode(), name)
 
 
-@pytest.mark.usefixtures("kit")
 class TestConformance:
     def test_an_attached_method_earns_its_level_which_page_and_api_show(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -60,7 +58,7 @@ class TestConformance:
         write_method("odd", tmp_path, private=True)
         attach(run, (tmp_path / "odd.yaml").read_text(), (tmp_path / "odd.py").read_text())
         organizer = make_organizer(name="Ada Lovelace", email="ada@example.org")
-        call_command("conformance", str(run.pk), "--by", "ada@example.org")
+        call_command("examine", str(run.pk), "--level=1", "--by", "ada@example.org")
         assert "L1 conforming" in capsys.readouterr().out
         run.refresh_from_db()
         assert (run.results.trust_level, run.results.trust_by) == (TrustLevel.CONFORMING, organizer.name)
@@ -72,28 +70,28 @@ class TestConformance:
         )
         (examination,) = json.loads(status.content)["runs"][0]["examinations"]
         assert (examination["level"], examination["passed"], examination["by"]) == (1, True, "Ada Lovelace")
-        assert len(examination["report"]["tests"]) > 20
+        assert len(examination["report"]["findings"]["tests"]) > 20
 
     def test_without_settings_or_an_organizer_nothing_is_examined(self) -> None:
         run = scored_run(make_private_track(), budget=4.0)
         make_user("somebody@example.org")
         with pytest.raises(CommandError, match="No organizer"):
-            call_command("conformance", str(run.pk), "--by", "somebody@example.org")
+            call_command("examine", str(run.pk), "--level=1", "--by", "somebody@example.org")
         with pytest.raises(CommandError, match="E_ARTIFACT_MISSING"):
-            call_command("conformance", str(run.pk))
+            call_command("examine", str(run.pk), "--level=1")
         assert not run.examinations.exists()
 
     def test_a_failure_of_our_own_is_no_examination(self, monkeypatch: pytest.MonkeyPatch) -> None:
         run = scored_run(make_private_track(), budget=4.0)
         attach(run, SETTINGS)
 
-        def broken(*_: object) -> None:
-            raise CannotExamineError("no kernel")
-
-        monkeypatch.setattr(KitSandbox, "identify", broken)
-        with pytest.raises(CommandError, match="nothing is stored"):
-            call_command("conformance", str(run.pk))
-        assert not run.examinations.exists()
+        monkeypatch.setattr(sandbox, "JUDGES", "starter_kit.no_judge")
+        with pytest.raises(CommandError, match="No module named starter_kit"):
+            call_command("examine", str(run.pk), "--level=1")
+        examination = run.examinations.get()
+        assert (examination.state, examination.report) == (ExaminationState.BROKEN, None)
+        run.refresh_from_db()
+        assert run.results.trust_level is TrustLevel.RECOMPUTED
 
 
 @pytest.fixture(scope="module")
@@ -106,11 +104,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [f"--data={data}", f"--base={base}", f"--test-set={test_set}"]
 
 
-@pytest.mark.usefixtures("kit")
 class TestRerun:
     def rerun(self, run: Run, folders: list[str], settings: str) -> None:
         attach(run, settings)
-        call_command("rerun", str(run.pk), *folders, "--repeat=1")
+        call_command("examine", str(run.pk), "--level=3", *folders, "--repeat=1")
 
     def test_scores_that_differ_are_stored_as_failed_and_those_that_agree_earn_the_level(
         self, folders: list[str]
@@ -119,13 +116,13 @@ class TestRerun:
         first = scored_run(track, anls=0.99, bytes_total=1)
         with pytest.raises(CommandError, match="not been passed"):
             self.rerun(first, folders, SETTINGS)
-        report = first.examinations.get().read_report()
-        assert isinstance(report, RerunReport)
+        report = first.examinations.get().found
         assert report.problems == []
-        assert [one.is_explained for one in report.comparisons] == [False, False]
+        assert isinstance(report.findings, RerunFindings)
+        assert [one.is_explained for one in report.findings.comparisons] == [False, False]
         first.refresh_from_db()
         assert first.results.trust_level is TrustLevel.RECOMPUTED
-        (scores,) = report.repeats
+        (scores,) = report.findings.repeats
         honest = scored_run(track, anls=scores.anls, bytes_total=scores.bytes_total)
         self.rerun(honest, folders, SETTINGS)
         honest.refresh_from_db()
@@ -135,13 +132,13 @@ class TestRerun:
         run = scored_run(make_track(clients=3))
         with pytest.raises(CommandError, match="not been passed"):
             self.rerun(run, folders, SETTINGS.replace("fedavg", "missing.py"))
-        report = run.examinations.get().read_report()
+        report = run.examinations.get().found
         assert [problem.code for problem in report.problems] == ["E_CONFIGURATION"]
 
 
 @pytest.mark.parametrize("fraction", [None, 0.5], ids=["no split", "another split"])
 def test_a_run_is_rerun_on_the_split_on_which_it_was_scored_only(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], fraction: float | None
+    tmp_path: Path, fraction: float | None
 ) -> None:
     run = scored_run(make_track(test_set="secret"))
     split = Split.drawn(0.5)
@@ -151,26 +148,14 @@ def test_a_run_is_rerun_on_the_split_on_which_it_was_scored_only(
     if fraction:
         write_split(tmp_path, Split.drawn(fraction))
     folders = [f"--{name}={tmp_path}" for name in ("data", "base", "test-set")]
+    with pytest.raises(CommandError, match="E_ARTIFACT_MISSING"):
+        call_command("examine", str(run.pk), "--level=3", *folders)
+    attach(run, SETTINGS)
     with pytest.raises(CommandError, match=f"is split by {split.sha256}.* give it the workers' split.json"):
-        call_command("rerun", str(run.pk), *folders)
-    assert "Training" not in capsys.readouterr().out
-    assert not run.examinations.exists()
+        call_command("examine", str(run.pk), "--level=3", *folders)
+    assert run.examinations.get().state == ExaminationState.BROKEN
     (tmp_path / "split.json").unlink(missing_ok=True)
     write_split(tmp_path, split)
-    with pytest.raises(CommandError, match="E_ARTIFACT_MISSING"):
-        call_command("rerun", str(run.pk), *folders)
-
-
-def test_a_link_in_a_run_folder_is_no_file_of_the_run(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("the answers")
-    (tmp_path / "folder").mkdir()
-    link = tmp_path / "folder" / "model.safetensors"
-    link.symlink_to(tmp_path / "secret")
-    for path in (
-        link,
-        tmp_path / "folder" / ".." / "secret",
-        tmp_path / "secret",
-        tmp_path / "folder" / "none",
-    ):
-        with pytest.raises(ProblemError, match="E_RERUN_TRAINING"):
-            rerun.regular_file(tmp_path / "folder", path)
+    # On the same split it is trained, for which there is no data here.
+    with pytest.raises(CommandError, match="has not been passed"):
+        call_command("examine", str(run.pk), "--level=3", *folders)

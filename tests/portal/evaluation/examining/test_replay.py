@@ -1,4 +1,4 @@
-"""`manage.py replay` trains the drawn round of a genuine run again, in the sandbox, and sets level 2 if it agrees."""
+"""`manage.py examine --level 2` trains the drawn round of a genuine run again; if it agrees, the run has level 2."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from django.core.management import CommandError, call_command
 
-from evaluator.messages.examinations import ReplayReport
+from evaluator.messages.examinations import ReplayFindings
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
 from portal.submissions.models import Run, RunState
 from starter_kit.runs.folder import OPENING, SETTINGS, RunFolder
@@ -16,7 +16,7 @@ from tests.portal.submissions.drafts import make_private_track
 from tests.starter_kit.pocket_data import make_base, make_data
 from tests.starter_kit.replay.opened_runs import CHALLENGE, DRAWS_FIRST, replayable_run
 
-pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("kit"), pytest.mark.usefixtures("kit")]
+pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("kit")]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,14 @@ def submitted(opened: RunFolder) -> Callable[[str], Run]:
 
 def replay(run: Run, opened: RunFolder, *options: str) -> None:
     beside = opened.path.parent
-    call_command("replay", str(run.pk), f"--data={beside / 'data'}", f"--base={beside / 'base'}", *options)
+    call_command(
+        "examine",
+        str(run.pk),
+        "--level=2",
+        f"--data={beside / 'data'}",
+        f"--base={beside / 'base'}",
+        *options,
+    )
 
 
 def test_a_round_that_agrees_gives_level_2_and_says_by_whom(
@@ -67,7 +74,7 @@ def test_a_round_that_agrees_gives_level_2_and_says_by_whom(
     run.refresh_from_db()
     assert (run.results.trust_level, run.results.trust_by) == (TrustLevel.REPLAYED, organizer.name)
     assert "Round 2, drawn after the record, was trained again and agrees, bit for bit." in (
-        run.examinations.get().read_report().in_words
+        run.examinations.get().found.in_words
     )
 
 
@@ -80,7 +87,7 @@ def test_a_round_that_was_not_drawn_is_stored_and_gives_nothing(
     run.refresh_from_db()
     examination = run.examinations.get()
     assert (examination.passed, examination.level) == (False, TrustLevel.REPLAYED)
-    assert "E_REPLAY_ROUND" in examination.read_report().in_words
+    assert "E_REPLAY_ROUND" in examination.found.in_words
     assert run.results.trust_level in (None, TrustLevel.RECOMPUTED)
 
 
@@ -93,7 +100,7 @@ def test_a_run_without_an_opening_isnt_examined(submitted: Callable[[str], Run],
 
 
 def test_the_public_words_of_a_replay_show_no_distance() -> None:
-    report = ReplayReport(challenge=CHALLENGE, seconds=1.0, round=3)
-    assert report.passed
-    assert "within the bound for other hardware" in report.in_words
-    assert not {"distance", "bound"} & ReplayReport.model_fields.keys()
+    found = ReplayFindings(challenge=CHALLENGE, round=3)
+    assert found.passed
+    assert "within the bound for other hardware" in found.in_words
+    assert not {"distance", "bound"} & ReplayFindings.model_fields.keys()

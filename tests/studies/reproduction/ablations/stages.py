@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from evaluator.progress import ignore_progress
-from starter_kit.federation.client_state import Kept
+from starter_kit.federation.client_state import LocalState
 from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.rounds import Aggregation, Channel, ClientUpdate, Message, Reply, Request, Server
 from starter_kit.runs.setup import RunSetup
@@ -47,7 +47,7 @@ class WatchedAggregation:
             self.models[Stage.UPLOAD].append(weights + message.vector)
             yield message
 
-    def answer(self, request: Request, kept: Kept, train: Callable[[Tensor], ClientUpdate]) -> Reply:
+    def answer(self, request: Request, kept: LocalState, train: Callable[[Tensor], ClientUpdate]) -> Reply:
         """Return the reply of `inner`, whose model (d,) is seen before and after `train`."""
 
         def watched(received: Tensor) -> ClientUpdate:

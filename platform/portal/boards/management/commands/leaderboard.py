@@ -37,9 +37,9 @@ def _lines(track: Track, board: Board) -> Iterator[str]:
     yield title
     yield "=" * len(title)
     if not board.rows:
-        yield "No evaluated runs yet."
+        yield "No scored runs yet."
         return
-    if track.kind.is_accounted:
+    if any(one.decides for row in board.rows for one in row.entry.results.epsilons):
         yield f"{DECIDES} used for ranking; every ε is at δ = {track.delta:g}, recomputed and rounded up"
     columns = columns_of(track, Shown.TEXT)
     table = [[column.title for column in columns]]

@@ -1,0 +1,98 @@
+"""`manage.py examine RUN --level 1|2|3`: examine a run on this machine, for a trust level."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+from typing_extensions import override
+
+from evaluator.errors import ProblemError
+from evaluator.messages.jobs import TrustLevel
+from portal.accounts.models import User
+from portal.evaluation.examining import requests, running
+from portal.evaluation.examining.levels import LEVELS, Effort, Folder
+from portal.evaluation.models import Examination, ExaminationState
+from portal.submissions.models import Run
+from portal.submissions.selectors import competed_tracks
+
+
+class Command(BaseCommand):
+    help = "Examine a run in the sandbox of this machine, for a trust level; see docs/trust-levels.md."
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("run", type=UUID, help="the run's id, as in the administration and in the API")
+        parser.add_argument("--level", type=int, choices=[level.value for level in LEVELS], required=True)
+        parser.add_argument(
+            "--by",
+            metavar="EMAIL",
+            help="the organizer who examines it; named on the run's page and on the board",
+        )
+        parser.add_argument("--data", type=Path, help="the data folder with the training split")
+        parser.add_argument("--base", type=Path, help="the base weights; by default this worker's")
+        parser.add_argument(
+            "--test-set", type=Path, help="the data folder with the test split; by default this worker's"
+        )
+        parser.add_argument(
+            "--repeat", type=int, default=Effort.repeats, help="how often to train the whole run"
+        )
+        parser.add_argument(
+            "--hours", type=float, default=Effort.hours, help="how long one training may take"
+        )
+        parser.add_argument(
+            "--timeout-s",
+            type=int,
+            default=Effort.timeout_s,
+            help="seconds of computing for each process that runs the method on synthetic data",
+        )
+
+    @override
+    def handle(self, *_: Any, **options: Any) -> None:
+        run = Run.objects.select_related("submission__track").filter(pk=options["run"]).first()
+        if run is None:
+            raise CommandError(f"There is no run {options['run']}.")
+        by = examiner_named(options["by"], run) if options["by"] else None
+        effort = Effort(options["timeout_s"], options["hours"], max(1, options["repeat"]))
+        given = {folder: options[folder] for folder in Folder if options[folder]}
+        try:
+            examination = taken(run, TrustLevel(options["level"]), by)
+            running.run(examination, effort, given)
+        except ProblemError as error:
+            raise CommandError(str(error)) from error
+        except KeyboardInterrupt:
+            requests.cancel(examination, actor=by)
+            raise CommandError("The examination was canceled.") from None
+        self._report(examination)
+
+    def _report(self, examination: Examination) -> None:
+        if examination.state == ExaminationState.BROKEN:
+            raise CommandError(f"Nothing was examined. {examination.reason}")
+        if examination.report is None:
+            raise CommandError(f"The examination was {examination.state}.")
+        run = Run.objects.select_related("submission").get(pk=examination.run_id)
+        level = run.results.trust_level
+        self.stdout.write(examination.found.in_words)
+        self.stdout.write(f"Stored. {run}: {level.label if level is not None else 'no level'}.")
+        if not examination.passed:
+            raise CommandError("The examination has not been passed.")
+
+
+@transaction.atomic
+def taken(run: Run, level: TrustLevel, by: User | None) -> Examination:
+    """Request an examination and take it at once, before another machine does. Raises `ProblemError` as `request`."""
+    examination = requests.take(requests.request(run, level, by=by))
+    assert examination is not None  # noqa: S101  (nobody else sees it before the transaction ends)
+    return examination
+
+
+def examiner_named(email: str, run: Run) -> User:
+    """Return the organizer with this address. Raises `CommandError` for anybody else, and for the run's competitors."""
+    user = User.objects.filter(email=email.lower(), is_active=True, is_staff=True).first()
+    if user is None:
+        raise CommandError(f"No organizer's account has the address {email}.")
+    if competed_tracks(user).filter(pk=run.submission.track_id).exists():
+        raise CommandError(f"{user.name} competes in {run.submission.track} and examines nothing there.")
+    return user
