@@ -183,8 +183,7 @@ class TestPages:
             type(submission).objects.filter(pk=submission.pk).update(is_baseline=True)
         boards_changed(track.pk)
         assert (
-            "2.5 times fewer bytes than the baseline Method 9."
-            in client.get("/leaderboard/communication/").text
+            "2.5× fewer bytes than the baseline Method 9." in client.get("/leaderboard/communication/").text
         )
 
     @pytest.mark.parametrize("query", ["sort=x", "baselines=x", "verified=x", "page=-1"])
@@ -267,7 +266,8 @@ class TestDeadlineAndQuota:
     def test_it_says_why_none_is_taken(self, client, track):
         track.phases.update(ends_at="2026-02-01T12:00Z")
         assert (
-            "No submissions now: it closed on 1 February 2026 at 12:00 UTC." in client.get(self.ADDRESS).text
+            "Not open for submissions: closed on 1 February 2026 at 12:00 UTC."
+            in client.get(self.ADDRESS).text
         )
 
     def test_a_visitor_with_an_older_distance_is_sent_the_page_again(self, client, track, monkeypatch):

@@ -79,7 +79,7 @@ class TestEpsilon:
     def test_an_epsilon_over_the_budget_is_called_so(self, run):
         beyond = [one.model_copy(update={"within_budget": False}) for one in run.results.epsilons]
         change_results(run, epsilon=4.1, epsilons=beyond)
-        assert "exceeds it" in page(run)
+        assert "over budget" in page(run)
 
     def test_the_joint_epsilon_is_shown_with_the_number_of_trainings(self, run):
         assert "6.5" in page(run)
@@ -142,14 +142,14 @@ class TestRank:
         assert "<strong>#1</strong> at ε\xa0=\xa04" in page(run)
         beyond = [one.model_copy(update={"within_budget": False}) for one in run.results.epsilons]
         change_results(run, epsilon=4.1, epsilons=beyond)
-        assert "not ranked, since recomputed ε\xa0=\xa04.1000 exceeds the budget 4." in page(run)
+        assert "not ranked (recomputed ε\xa0=\xa04.1000 exceeds the budget 4)" in page(run)
         assert "ε 4.1000 &gt; 4" in page(run)
 
     def test_a_run_that_is_evaluated_again_keeps_its_result_meanwhile(self, run):
         type(run).objects.update(state=RunState.RUNNING)
         html = page(run)
         assert "re-evaluating" in html
-        assert "this result stays until the new one is in" in html
+        assert "this result stays until the new one is ready" in html
         assert "<strong>#1</strong> at ε\xa0=\xa04" in html
 
 
@@ -211,7 +211,7 @@ def test_a_withdrawn_submission_leaves_a_page_that_says_so(client, run):
     withdraw(run.submission, run.submission.created_by)
     response = client.get(run.submission.get_absolute_url())
     assert response.status_code == 410
-    assert "was withdrawn by its team on" in response.text
+    assert "The team withdrew this submission on" in response.text
     assert run.submission.title in response.text
     assert "0.9000" not in response.text
 
