@@ -212,7 +212,7 @@ def _describe(way: str, size: Sizes, parameters: int) -> str:
 
 LEAST_BYTES = NamedCheck(
     "log.least_bytes",
-    name="floor",
+    name="minimum size",
     meaning="In each direction, the bytes are enough to carry the change of the weights once, at 4.5 bits per "
     "parameter, with the change of each matrix as two factors of its rank.",
     limit="Missing messages beyond the first. A codec with fewer bits is flagged even if honest.",

@@ -10,7 +10,7 @@ from evaluator.records.case import Case, record_check
 @record_check(
     NamedCheck(
         "record.track_rules",
-        name="the track's rules",
+        name="track rules",
         meaning="The record's privacy unit, adjacency, δ and number of clients match the track's.",
         limit="Whether the trainer really protects this unit; see the privacy proof.",
         code=ErrorCode.RECORD_RULES,

@@ -16,7 +16,7 @@ from evaluator.records.lines import TrainingRecord
 @record_check(
     NamedCheck(
         "record.models",
-        name="chain of models",
+        name="model chain",
         meaning="The record commits to all weights before the first round and after every round. The first weights "
         "match the base weights, and the last weights match the checkpoint.",
         limit="The steps in between. `record.linkage` covers them, including adapters, which are in neither file.",

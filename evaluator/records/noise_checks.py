@@ -59,7 +59,7 @@ def _noised_rounds(case: Case) -> NoisedRounds:
 @record_check(
     NamedCheck(
         "record.noise_size",
-        name="noise in the sums",
+        name="noise level",
         meaning="Blocks of the noised sums, drawn after all sums were committed to, match the commitments and vary as "
         "much as the declared noise. An honest run is flagged with a probability below 4·10⁻⁶ (below 10⁻⁵ for "
         "`record.noise_size`, `record.noise_reuse` and `record.noise_shape` together). The check reports the noise "
@@ -128,7 +128,7 @@ def noise_reuse(this: NamedCheck, case: Case) -> Check:
 @record_check(
     NamedCheck(
         "record.noise_shape",
-        name="shape of the noise",
+        name="noise distribution",
         meaning="All opened blocks, their even and odd coordinates and pairs of coordinates spread at least as much as "
         "independent Gaussian noise (measured by the characteristic function), whatever the updates are. An honest run "
         "is flagged with a probability below 2·10⁻⁶. The check reports the share of coordinates in which it would have "

@@ -23,7 +23,7 @@ IMPOSSIBLE = 1e-12
 @record_check(
     NamedCheck(
         "record.clients",
-        name="clients of the rounds",
+        name="clients per round",
         meaning="The number of clients in each round matches the declared sampling: the exact number for fixed-size "
         "sampling, or a plausible distribution for independent sampling. A run is flagged if its counts have a "
         "probability below 10⁻⁴ and rejected if the probability of its totals is below 10⁻¹².",
@@ -42,7 +42,7 @@ def clients(this: NamedCheck, case: Case) -> Check:
 @record_check(
     NamedCheck(
         "record.providers",
-        name="providers of the clients",
+        name="sampled providers",
         meaning="For each participating client, the number of sampled providers matches the declared sampling (same "
         "test as `record.clients`). It never exceeds the number of providers that the client has or that the track "
         "states, and with fixed-size sampling each client has at least `fewest_providers`.",

@@ -112,7 +112,7 @@ class TestReports:
 
     def test_tests_without_power_are_named(self):
         assert "show nothing: test-1" in PASSED.in_words
-        assert FAILED.in_words == "The method doesn't keep what it claims: test-1."
+        assert FAILED.in_words == "The method doesn't behave as claimed: test-1."
         stopped = conformance(problems=[Problem.of(ErrorCode.CONFORMANCE_TIMEOUT)])
         assert stopped.in_words == "The method could not be examined: E_CONFORMANCE_TIMEOUT."
 
