@@ -35,7 +35,6 @@ from evaluator.messages.jobs import (
 )
 from evaluator.messages.leakage import LeakageResult
 from evaluator.progress import OnProgress
-from evaluator.records.check_texts import failures
 
 if TYPE_CHECKING:
     from evaluator.docvqa.dataset import Dataset
@@ -136,7 +135,8 @@ def account(inputs: StepInputs, _: OnProgress) -> StepOutput[AccountingResult]:
     """Check the training record against the run's other files, and recompute its ε."""
     # Imported here: accounting takes a second to load, and half the tracks don't need it.
     from evaluator.records import epsilon as rules
-    from evaluator.records.check_groups import Case, RunFile, check_record
+    from evaluator.records.case import Case, RunFile
+    from evaluator.records.check_table import check_record, failures
     from evaluator.records.reading import read_record
 
     privacy = inputs.rules.privacy

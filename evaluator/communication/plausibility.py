@@ -1,8 +1,8 @@
-"""Whether a communication log is plausible: checks P1 to P4, which compare it with itself and with what changed.
+"""Whether a communication log is plausible: checks that compare it with itself and with what changed.
 
 They need no training record, so every track has them. They only ever flag: only the participant saw the
 messages, a log that passes may still be made up, and an unforeseen codec may pass below the floor. Where a
-record declares the tensors that were sent and their codec, check C4 compares exactly.
+record declares the tensors that were sent and their codec, `record.bytes` compares exactly.
 """
 
 import math
@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from evaluator.checkpoints.weight_changes import TensorChange
 from evaluator.communication.log import CommunicationTotals, Exchange
-from evaluator.messages.jobs import Check, CheckStatus
+from evaluator.messages.checks import NamedCheck
+from evaluator.messages.jobs import Check
 
 # NF4 with a float32 scale for each 64 numbers (Dettmers et al., 2023, arXiv:2305.14314): the tightest codec that runs
 # on this benchmark have used.
@@ -106,7 +107,7 @@ def bytes_needed(changes: Sequence[TensorChange]) -> int:
 def checks(
     totals: CommunicationTotals, traffic: Traffic, changes: Sequence[TensorChange], *, clients: int
 ) -> list[Check]:
-    """Return the checks P1 to P4 of one log.
+    """Return the checks of one log, in the order of `LOG_CHECKS`.
 
     Args:
         totals: The totals of the log.
@@ -122,26 +123,44 @@ def checks(
     ]
 
 
+DIRECTIONS = NamedCheck(
+    "log.directions",
+    name="both directions",
+    meaning="In every round, each client that was sent a message sent one back, and the reverse; so each client's "
+    "first download is there too.",
+    limit="Messages that were left out of the log both ways, and whole rounds.",
+)
+
+
 def _both_directions(traffic: Traffic) -> Check:
     expected = "a message down and one up for each client of a round"
     if not traffic.one_way.count:
-        return _passed("P1", expected, f"{traffic.exchanges} exchanges, all both ways")
+        return DIRECTIONS.passed(expected=expected, found=f"{traffic.exchanges} exchanges, all both ways")
     found = f"{traffic.one_way.count} of {traffic.exchanges} exchanges went one way"
-    return _flagged("P1", expected, found, traffic.one_way.first)
+    return DIRECTIONS.flagged(found, expected, traffic.one_way.first)
+
+
+REGULAR_ROUNDS = NamedCheck(
+    "log.rounds",
+    name="regular rounds",
+    meaning="Every exchange has the same number of messages each way, and no more rounds are empty than sampling "
+    "each client by its own coin leaves.",
+    limit="Clients or rounds left out so that the rest still looks regular.",
+)
 
 
 def _regular(totals: CommunicationTotals, traffic: Traffic, clients: int) -> Check:
     if traffic.usual is None:
-        return Check(id="P2", status=CheckStatus.NOT_APPLICABLE, found="no exchange went both ways")
+        return REGULAR_ROUNDS.not_applicable("no exchange went both ways")
     down, up = traffic.usual
     expected = f"{down} down and {up} up in each exchange, and no more empty rounds than sampling leaves"
     gaps = totals.rounds - traffic.rounds
     found = f"{traffic.unusual.count} exchanges with other numbers, {gaps} of {totals.rounds} rounds empty"
     if traffic.unusual.count:
-        return _flagged("P2", expected, found, traffic.unusual.first)
+        return REGULAR_ROUNDS.flagged(found, expected, traffic.unusual.first)
     if _empty_rounds_are_rare(gaps, totals.rounds, traffic.exchanges / (clients * totals.rounds), clients):
-        return _flagged("P2", expected, found)
-    return _passed("P2", expected, found)
+        return REGULAR_ROUNDS.flagged(found, expected)
+    return REGULAR_ROUNDS.passed(expected=expected, found=found)
 
 
 def _empty_rounds_are_rare(gaps: int, rounds: int, client_rate: float, clients: int) -> bool:
@@ -155,9 +174,18 @@ def _empty_rounds_are_rare(gaps: int, rounds: int, client_rate: float, clients: 
     return gaps * log_mean - math.lgamma(gaps + 1) < math.log(RARE)
 
 
+MESSAGE_SIZES = NamedCheck(
+    "log.message_sizes",
+    name="bits per parameter",
+    meaning="Exchanges are of one size each way, from 1 bit for each parameter that describes the change to 64 "
+    "bits for each entry of the tensors that changed.",
+    limit="Sizes made up within that range. A codec whose messages vary in size is flagged and may be honest.",
+)
+
+
 def _bits(traffic: Traffic, changes: Sequence[TensorChange]) -> Check:
     if not changes or not traffic.exchanges:
-        return Check(id="P3", status=CheckStatus.NOT_APPLICABLE, found="nothing changed, or no messages")
+        return MESSAGE_SIZES.not_applicable("nothing changed, or no messages")
     parameters = sum(change.parameters for change in changes)
     entries = sum(change.numel for change in changes)
     least, most = MIN_BITS * parameters / 8, MAX_BITS * entries / 8
@@ -165,7 +193,11 @@ def _bits(traffic: Traffic, changes: Sequence[TensorChange]) -> Check:
     plausible = all(least <= size.smallest == size.largest <= most for size in ways.values())
     expected = f"{math.ceil(least)} to {math.floor(most)} bytes each way, the same in all exchanges"
     found = ", ".join(_describe(way, size, parameters) for way, size in ways.items())
-    return _passed("P3", expected, found) if plausible else _flagged("P3", expected, found)
+    return (
+        MESSAGE_SIZES.passed(expected=expected, found=found)
+        if plausible
+        else MESSAGE_SIZES.flagged(found, expected)
+    )
 
 
 def _describe(way: str, size: Sizes, parameters: int) -> str:
@@ -176,17 +208,23 @@ def _describe(way: str, size: Sizes, parameters: int) -> str:
     return f"{varying}{largest} ({8 * size.largest / parameters:.3g} bits for each changed parameter)"
 
 
+LEAST_BYTES = NamedCheck(
+    "log.least_bytes",
+    name="floor",
+    meaning="Each way, the bytes could have carried what changed in the weights once, at 4.5 bits a parameter and "
+    "with a matrix's change as two factors of its rank.",
+    limit="Messages beyond the first that were left out. A codec of fewer bits is flagged and may be honest.",
+)
+
+
 def _floor(totals: CommunicationTotals, changes: Sequence[TensorChange]) -> Check:
     least = transfer_bytes(changes)
     expected = f"at least {least} bytes each way"
     found = f"{totals.bytes_down} bytes down, {totals.bytes_up} bytes up"
     enough = min(totals.bytes_down, totals.bytes_up) >= least
-    return _passed("P4", expected, found) if enough else _flagged("P4", expected, found)
+    return (
+        LEAST_BYTES.passed(expected=expected, found=found) if enough else LEAST_BYTES.flagged(found, expected)
+    )
 
 
-def _passed(check: str, expected: str, found: str) -> Check:
-    return Check(id=check, status=CheckStatus.PASSED, expected=expected, found=found)
-
-
-def _flagged(check: str, expected: str, found: str, where: str = "") -> Check:
-    return Check(id=check, status=CheckStatus.FLAGGED, expected=expected, found=found, where=where)
+LOG_CHECKS = (DIRECTIONS, REGULAR_ROUNDS, MESSAGE_SIZES, LEAST_BYTES)

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import Base64Bytes, Field, FiniteFloat, model_validator
+from pydantic import Base64Bytes, BeforeValidator, Field, FiniteFloat, model_validator
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.accounting.bounds import MembershipBounds
@@ -278,15 +278,48 @@ class CheckStatus(StrEnum):
     NOT_APPLICABLE = "not_applicable"
 
 
+# The ids of checks in results that were stored while checks had numbers.
+NUMBERED_CHECKS = {
+    "C1": "record.budget",
+    "C2": "record.rounds",
+    "C3": "record.models",
+    "C4": "record.bytes",
+    "C5": "record.clients",
+    "C6": "record.providers",
+    "C8": "record.noise_size",
+    "C9": "record.noise_reuse",
+    "C10": "record.tensors",
+    "C14": "team.declared_runs",
+    "C15": "team.joint_epsilon",
+    "C16": "record.checkpoint",
+    "C17": "record.annex",
+    "C18": "record.base_weights",
+    "C19": "record.track_rules",
+    "C20": "record.other_uses",
+    "C21": "record.linkage",
+    "C22": "record.noise_shape",
+    "C23": "record.challenge",
+    "C24": "record.data",
+    "P1": "log.directions",
+    "P2": "log.rounds",
+    "P3": "log.message_sizes",
+    "P4": "log.least_bytes",
+}
+
+
+def _current_id(name: object) -> object:
+    return NUMBERED_CHECKS.get(name, name) if isinstance(name, str) else name
+
+
 class Check(Message):
     """One named comparison of what a run says with what it should be.
 
     Attributes:
-        id: The check's name, such as `C4`; `evaluator.records.check_texts` says what each means and can't detect.
+        id: The check's name, such as `record.bytes`; `evaluator.records.check_table` lists what each means.
         where: The file and the place in it, where there is one.
     """
 
-    id: str = Field(pattern=r"^[A-Z][0-9]{1,2}$")
+    id: Annotated[str, BeforeValidator(_current_id)] = Field(pattern=r"^[a-z]+\.[a-z_]+$", max_length=40)
     status: CheckStatus
     expected: str = ""
     found: str = ""

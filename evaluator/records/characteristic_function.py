@@ -17,7 +17,6 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import i0e, ive
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -59,10 +58,14 @@ def powers(turns: Complexes) -> Iterator[Complexes]:
 
 def _log_moment(lambdas: Floats, frequency: float) -> Floats:
     """Return ln E e^(λ cos kz) for each λ."""
+    from scipy.special import i0e, ive
+
     bessel = ive(_TERMS, lambdas[:, np.newaxis])
     moments = i0e(lambdas) + 2 * bessel @ np.exp(-((_TERMS * frequency) ** 2) / 2)
     return np.asarray(lambdas + np.log(moments))
 
 
 def _log_i0(arguments: Floats) -> Floats:
+    from scipy.special import i0e
+
     return np.asarray(arguments + np.log(i0e(arguments)))

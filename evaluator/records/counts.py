@@ -11,8 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.special import gammainc, gammaincc
-from scipy.stats import binom
 
 
 def coin_probability(counts: Iterable[tuple[int, float]], population: int) -> float:
@@ -49,6 +47,9 @@ def _by_rate(counts: Iterable[tuple[int, float]]) -> dict[float, list[int]]:
 
 def _of_total(counts: Sequence[int], population: int, rate: float) -> float:
     """Return the smaller of the total's one-sided p-values."""
+    # Imported here, as everywhere in checks: SciPy takes a second to load, and the site only reads their texts.
+    from scipy.stats import binom
+
     coins, total = population * len(counts), sum(counts)
     if max(counts) > population:
         return 0.0
@@ -57,6 +58,8 @@ def _of_total(counts: Sequence[int], population: int, rate: float) -> float:
 
 def _of_spread(counts: Sequence[int], population: int, rate: float) -> float:
     """Return the smaller of the spread's one-sided p-values."""
+    from scipy.special import gammainc, gammaincc
+
     variance = population * rate * (1 - rate)
     if variance == 0:
         # The total covers this case.

@@ -28,11 +28,11 @@ from evaluator.mechanisms.sampling import Sampling
 from evaluator.messages.jobs import (
     AccountingResult,
     Check,
-    CheckStatus,
     Epsilon,
     PrivacyRules,
     evaluator_version,
 )
+from evaluator.records.check_table import BUDGET
 from evaluator.records.lines import RoundLine, RunLine, TrainingRecord
 
 # Each different round costs a Fourier transform. A schedule of noise or sampling may have as many steps as this.
@@ -67,7 +67,7 @@ def releases(record: TrainingRecord, rule: SamplingRule) -> list[Event]:
 def account(
     record: TrainingRecord, rules: PrivacyRules, checks: list[Check], deciding: list[Event] | None = None
 ) -> AccountingResult:
-    """Compute ε of a run at the track's δ; the result includes `checks` on the record, with C1 added.
+    """Compute ε of a run at the track's δ; the result includes `checks` on the record, with that of the budget added.
 
     A run over the budget is not an error: see `within_budget`.
 
@@ -107,12 +107,8 @@ def account(
             found=claimed,
         )
     within_budget = epsilon <= rules.epsilon
-    budget = Check(
-        id="C1",
-        status=CheckStatus.PASSED if within_budget else CheckStatus.FLAGGED,
-        expected=f"ε at most {rules.epsilon:g}",
-        found=f"{epsilon:.6g}",
-    )
+    outcome = BUDGET.passed if within_budget else BUDGET.flagged
+    budget = outcome(f"{epsilon:.6g}", expected=f"ε at most {rules.epsilon:g}")
     return AccountingResult(
         epsilon=epsilon,
         epsilons=epsilons,

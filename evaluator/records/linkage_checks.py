@@ -1,8 +1,9 @@
-"""Check C21: the noised sums, by the server's declared rule, lead from the base weights to the checkpoint.
+"""The check that the noised sums, by the server's declared rule, lead from the base weights to the checkpoint.
 
 On the blocks that the annex opens, every round is replayed: from wₜ₋₁ and uₜ, and the rule's own state from the rounds
-before, to wₜ, up to the float32 rounding that `replay` derives. w₀ is read from the base weights, and check C3 compares
-the roots of both ends with base weights and checkpoint as a whole. Adapters are in neither: the annex has theirs, which
+before, to wₜ, up to the float32 rounding that `replay` derives. w₀ is read from the base weights, and the check
+`record.models` compares the roots of both ends with base weights and checkpoint as a whole. Adapters are in neither:
+the annex has theirs, which
 must have the record's roots, begin without an effect, and give the checkpoint when they are merged (`merging`).
 
 The texts say nothing of a value in the annex: what is found is only where the first difference is.
@@ -10,15 +11,15 @@ The texts say nothing of a value in the annex: what is found is only where the f
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from evaluator.checkpoints.weight_changes import TensorChange
 from evaluator.checkpoints.weight_vector import WeightVector, weight_vector
+from evaluator.errors import ErrorCode
+from evaluator.messages.checks import Difference, NamedCheck
 from evaluator.messages.jobs import Check
 from evaluator.records.annex import Annex, Openings
+from evaluator.records.case import Case, RunFile, record_check
 from evaluator.records.certificate import (
     BLOCK,
     Floats,
@@ -27,8 +28,7 @@ from evaluator.records.certificate import (
     is_opening_of,
     root_of_pieces,
 )
-from evaluator.records.checks import last_weights
-from evaluator.records.difference import Difference, judge, not_applicable
+from evaluator.records.file_checks import last_weights
 from evaluator.records.lines import RunLine, TrainingRecord
 from evaluator.records.merging import badly_merged
 from evaluator.records.replay import Doubles, Replay, next_weights, replay_of
@@ -37,32 +37,45 @@ from evaluator.records.replay import Doubles, Replay, next_weights, replay_of
 MOST_SLACK = 0.1
 
 
-@dataclass(frozen=True)
-class Ends:
-    """Between what the rounds lie: the files of base weights and checkpoint, and the tensors in which they differ."""
-
-    base: Path
-    checkpoint: Path
-    changes: Sequence[TensorChange]
-
-
-def linkage(record: TrainingRecord, annex: Annex, ends: Ends) -> Check:
-    """Check C21."""
+@record_check(
+    NamedCheck(
+        "record.linkage",
+        name="linkage",
+        meaning="On blocks of the vectors, drawn when all of them were committed to, the server's declared rule, with "
+        "its learning rate, normalizer and other parameters, leads from the base weights through every noised sum to "
+        "the checkpoint, up to float32 rounding (for a sum, 8·2⁻²³ of the magnitudes that are added); and adapters, "
+        "which the annex has as a whole, begin without an effect and give the checkpoint when they are merged. A "
+        "rule that can't be replayed, tensors that can't be followed, and steps so small that rounding could hide a "
+        "tenth of them or more, are flagged.",
+        limit="Sums that were made up so that they lead to the wanted model, such as the wanted change with noise "
+        "that is taken back over the rounds, which is for `record.noise_size` and `record.noise_reuse` to see; "
+        "whether the sums are those of clipped "
+        "updates, or of any training at all; noise that somebody knows; a change of a share s of all blocks, with a "
+        "probability of (1 − s)ⁿ where n blocks are opened, for which there is one try (`record.challenge`); and "
+        "first values of "
+        "adapters that were chosen by looking at private data.",
+        code=ErrorCode.RECORD_MODELS,
+    ),
+    RunFile.BASE,
+    RunFile.CHECKPOINT,
+    RunFile.ANNEX,
+)
+def linkage(this: NamedCheck, case: Case) -> Check:
+    record, annex = case.record, case.annex
     drawn = drawn_openings(annex.challenge, len(record.rounds), record.run.numel)
     if annex.openings.keys() != set(drawn) or _wrong(annex.openings, record, "update_root"):
-        return not_applicable("C21", "the noised sums in the annex aren't those that its challenge asks for")
+        return this.not_applicable("the noised sums in the annex aren't those that its challenge asks for")
     blocks = sorted({block for _, block in drawn})
-    return judge(
-        "C21",
-        _differences(record, annex, ends, blocks),
+    return this.judge(
+        _differences(case, blocks),
         otherwise=f"{len(record.rounds)} rounds by the rule {record.run.server.rule}, on {len(blocks)} of "
         f"{block_count(record.run.numel)} blocks",
     )
 
 
-def _differences(
-    record: TrainingRecord, annex: Annex, ends: Ends, blocks: Sequence[int]
-) -> Iterator[Difference]:
+def _differences(case: Case, blocks: Sequence[int]) -> Iterator[Difference]:
+    record, annex = case.record, case.annex
+    base, checkpoint = case.files[RunFile.BASE], case.files[RunFile.CHECKPOINT]
     run = record.run
     if annex.weights.keys() != annex.openings.keys():
         yield Difference("the blocks of the weights that the challenge asks for", "others", "annex")
@@ -76,11 +89,11 @@ def _differences(
             "the coordinates of all adapters, at the start and at the end", "others", "annex, adapters"
         )
         return
-    first = weight_vector(ends.base, run.shapes, start)
-    last = weight_vector(ends.checkpoint, run.shapes, end)
+    first = weight_vector(base, run.shapes, start)
+    last = weight_vector(checkpoint, run.shapes, end)
     if run.adapters and first is not None and last is not None:
         yield from _adapter_differences(record, first, last)
-        yield from badly_merged(run, start, end, ends.base, ends.checkpoint, ends.changes)
+        yield from badly_merged(run, start, end, base, checkpoint, case.changes)
     yield from _unbound(run, first, last)
     if blocks and (rule := replay_of(run.server, run.normalizer)) is not None:
         yield from _replayed(record, annex, blocks, first, rule)

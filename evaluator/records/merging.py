@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evaluator.checkpoints.header import read_header
 from evaluator.checkpoints.weight_changes import UNIT_ROUNDOFF, TensorChange
 from evaluator.checkpoints.weight_vector import Floats, weight_vector
-from evaluator.records.difference import Difference
+from evaluator.messages.checks import Difference
 from evaluator.records.lines import Adapter, RunLine
 from evaluator.records.replay import EPS, ROUNDING
 

@@ -1,4 +1,4 @@
-"""Checks C8, C9 and C22: the blocks that the annex opens are those of the committed noised sums, and contain the noise.
+"""Checks that the blocks that the annex opens are those of the committed noised sums, and contain the noise.
 
 What a check reports where it finds nothing follows from the record alone: what it would have found, by the expected
 number of providers. The annex's numbers only decide whether something is found.
@@ -6,14 +6,17 @@ number of providers. The annex's numbers only decide whether something is found.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from evaluator.errors import ErrorCode
+from evaluator.messages.checks import Difference, Findings, NamedCheck
 from evaluator.messages.jobs import Check
 from evaluator.records import noise_tests
 from evaluator.records.annex import Annex
+from evaluator.records.case import Case, RunFile, record_check
 from evaluator.records.certificate import drawn_openings, is_opening_of
-from evaluator.records.difference import Difference, judge, no_power, not_applicable
 from evaluator.records.lines import RoundLine, RunLine, TrainingRecord
 from evaluator.records.noise_power import RoundSize, bare_share_detected, noise_detected, reuse_detected
 from evaluator.records.noise_tests import Finding, OpenedRound
@@ -25,83 +28,142 @@ HALF = 0.5
 EXACT_BITS = 32
 
 
-def noise(record: TrainingRecord, annex: Annex, known: Sequence[int] = ()) -> list[Check]:
-    """Run checks C8, C9 and C22.
+@dataclass(frozen=True)
+class NoisedRounds:
+    """The opened rounds with noise, and the public numbers of each; nothing where openings are `wrong`.
 
     Rounds without clients in which only clients would draw noise carry none, and are left out.
-
-    Args:
-        known: How many providers each client has by the track's rules; empty where they don't say.
     """
-    if wrong := _wrong_openings(record, annex):
-        return [
-            judge("C8", wrong, otherwise=""),
-            *(not_applicable(name, "the openings are wrong") for name in ("C9", "C22")),
-        ]
-    opened = _opened_rounds(record, annex)
-    if not opened:
-        return [not_applicable(name, "no round has noise") for name in ("C8", "C9", "C22")]
-    sizes = [_size(record, one, known) for one in opened]
-    return [_size_check(opened, sizes), _repetition_check(opened, sizes), _shape_check(opened, sizes)]
+
+    wrong: list[Difference]
+    opened: list[OpenedRound]
+    sizes: list[RoundSize]
+
+    @property
+    def nothing(self) -> str:
+        """Why there is nothing to look at; empty where there is something."""
+        return "the openings are wrong" if self.wrong else "" if self.opened else "no round has noise"
+
+    def __str__(self) -> str:
+        return f"{len(self.sizes)} rounds, {self.sizes[0].coordinates} coordinates of each"
 
 
-def _size_check(opened: Sequence[OpenedRound], sizes: Sequence[RoundSize]) -> Check:
-    differences = _differences(noise_tests.size(opened) + noise_tests.block_size(opened))
-    least, what = noise_detected(sizes), _opened(sizes)
+def _noised_rounds(case: Case) -> NoisedRounds:
+    if wrong := _wrong_openings(case.record, case.annex):
+        return NoisedRounds(wrong, [], [])
+    opened = _opened_rounds(case.record, case.annex)
+    known = case.rules.providers_per_client
+    return NoisedRounds([], opened, [_size(case.record, one, known) for one in opened])
+
+
+@record_check(
+    NamedCheck(
+        "record.noise_size",
+        name="noise in the sums",
+        meaning="Blocks of the noised sums, drawn when all sums were committed to, are the committed ones and have "
+        "the size of the declared noise; an honest run is flagged with a probability below 4·10⁻⁶, and by "
+        "`record.noise_size`, `record.noise_reuse` and "
+        "`record.noise_shape` together below 10⁻⁵. It says below which part of the declared noise it would have "
+        "detected that noise is "
+        "missing, with a probability of 99 %, even behind updates of the expected providers that all point the same "
+        "way; it has no power where that is half of it or less.",
+        limit="Noise that somebody knows, since noise from a known seed looks like any other; updates that weren't "
+        "clipped, as far as the noise covers them; sums that were made up and never used; and noise left out of a "
+        "share s of all blocks, with a probability of (1 − s)ⁿ where n blocks are opened, for which there is one try "
+        "(`record.challenge`). Where the track doesn't say how many providers there are, too small a normalizer makes "
+        "it claim too "
+        "much power.",
+        code=ErrorCode.RECORD_ANNEX,
+        findings=Findings.PUBLIC_POWER,
+    ),
+    RunFile.ANNEX,
+)
+def noise_size(this: NamedCheck, case: Case) -> Check:
+    rounds = case.once(_noised_rounds)
+    if rounds.wrong:
+        return this.judge(rounds.wrong, otherwise="")
+    if rounds.nothing:
+        return this.not_applicable(rounds.nothing)
+    differences = _differences(noise_tests.size(rounds.opened) + noise_tests.block_size(rounds.opened))
+    least = noise_detected(rounds.sizes)
     if differences or least > HALF:
-        return judge(
-            "C8",
-            differences,
-            otherwise=f"{what}; noise below {_percent(least)} of the declared would have been detected",
-        )
-    return no_power(
-        "C8",
-        f"{what}; the updates of the expected providers may be as long as half of the noise that is missing, or more",
+        detected = f"noise below {_percent(least)} of the declared would have been detected"
+        return this.judge(differences, otherwise=f"{rounds}; {detected}")
+    return this.no_power(
+        f"{rounds}; the updates of the expected providers may be as long as half of the noise that is missing, or more"
     )
 
 
-def _repetition_check(opened: Sequence[OpenedRound], sizes: Sequence[RoundSize]) -> Check:
-    if len(opened) < 2:
-        return not_applicable("C9", "there are no two rounds with noise")
-    found = noise_tests.repetition(opened)
+@record_check(
+    NamedCheck(
+        "record.noise_reuse",
+        name="fresh noise in every round",
+        meaning="The opened blocks of a round follow neither those of an earlier round nor the sum of all earlier "
+        "opened ones, beyond what the clipped updates can do, and leave noise when they are added to them; an honest "
+        "run is flagged with a probability below 4·10⁻⁶. It says from which part of a round's noise on it would have "
+        "detected, likewise, that it is used again or taken back; it has no power where that is more than all of it.",
+        limit="Noise that is taken back in later rounds where many providers' updates could hide it, or that each "
+        "round takes back in part only (telescoping sums) behind a signal.",
+        findings=Findings.PUBLIC_POWER,
+    ),
+    RunFile.ANNEX,
+)
+def noise_reuse(this: NamedCheck, case: Case) -> Check:
+    rounds = case.once(_noised_rounds)
+    if rounds.nothing or len(rounds.opened) < 2:
+        return this.not_applicable(rounds.nothing or "there are no two rounds with noise")
+    found = noise_tests.repetition(rounds.opened)
     # Rounding moves the shape of what is left.
-    if not opened[0].rounded:
-        found += noise_tests.taken_back(opened)
-    differences, part, what = _differences(found), reuse_detected(sizes), _opened(sizes)
+    if not rounds.opened[0].rounded:
+        found += noise_tests.taken_back(rounds.opened)
+    differences, part = _differences(found), reuse_detected(rounds.sizes)
     if differences or part <= 1:
-        return judge(
-            "C9",
+        return this.judge(
             differences,
-            otherwise=f"{what}; {_percent(part, up=True)} of a round's noise, used again or taken back in a later one, "
-            "would have been detected",
+            otherwise=f"{rounds}; {_percent(part, up=True)} of a round's noise, used again or taken back in a later "
+            "one, would have been detected",
         )
-    return no_power(
-        "C9",
-        f"{what}; the updates of the expected providers may hide that a round takes back an earlier one's noise",
+    return this.no_power(
+        f"{rounds}; the updates of the expected providers may hide that a round takes back an earlier one's noise"
     )
 
 
-def _shape_check(opened: Sequence[OpenedRound], sizes: Sequence[RoundSize]) -> Check:
-    what = _opened(sizes)
-    if opened[0].rounded:
-        return no_power(
-            "C22", f"{what}; the codec rounded the noise after it was drawn, and so changed its shape"
+@record_check(
+    NamedCheck(
+        "record.noise_shape",
+        name="shape of the noise",
+        meaning="The opened blocks, every one of them, their even and odd coordinates and pairs of coordinates spread "
+        "at least as independent normally distributed noise makes them (by their characteristic function), whatever "
+        "the updates are; an honest run is flagged with a probability below 2·10⁻⁶. It says in which part of the "
+        "coordinates it would have detected, with a probability of 99 %, that noise is missing, even behind the "
+        "longest updates of the expected providers; it has no power where that is more than half, or where a codec "
+        "rounded the noise.",
+        limit="Missing noise behind a signal that is itself spread like noise; noise that repeats within a round in "
+        "another order than between neighbors, halves, mirror images or neighboring blocks; more noise than declared.",
+        findings=Findings.PUBLIC_POWER,
+    ),
+    RunFile.ANNEX,
+)
+def noise_shape(this: NamedCheck, case: Case) -> Check:
+    rounds = case.once(_noised_rounds)
+    if rounds.nothing:
+        return this.not_applicable(rounds.nothing)
+    if rounds.opened[0].rounded:
+        return this.no_power(
+            f"{rounds}; the codec rounded the noise after it was drawn, and so changed its shape"
         )
-    differences, share = _differences(noise_tests.shape(opened)), bare_share_detected(sizes)
+    differences, share = _differences(noise_tests.shape(rounds.opened)), bare_share_detected(rounds.sizes)
     if differences or share <= HALF:
-        return judge(
-            "C22",
-            differences,
-            otherwise=f"{what}; noise that is missing in {_one_in(share)} would have been detected",
-        )
-    without_signal = bare_share_detected([_silent(one) for one in sizes])
+        detected = f"noise that is missing in {_one_in(share)} would have been detected"
+        return this.judge(differences, otherwise=f"{rounds}; {detected}")
+    without_signal = bare_share_detected([_silent(one) for one in rounds.sizes])
     detected = (
         f"noise that is missing in {_one_in(without_signal)} would have been detected only where updates are alike"
         if without_signal <= 1
         else "too few coordinates"
     )
-    return no_power(
-        "C22", f"{what}; {detected}, and those of the expected providers may be spread as the noise is"
+    return this.no_power(
+        f"{rounds}; {detected}, and those of the expected providers may be spread as the noise is"
     )
 
 
@@ -168,10 +230,6 @@ def _differences(findings: list[Finding]) -> list[Difference]:
         )
         for finding in findings
     ]
-
-
-def _opened(sizes: Sequence[RoundSize]) -> str:
-    return f"{len(sizes)} rounds, {sizes[0].coordinates} coordinates of each"
 
 
 def _silent(one: RoundSize) -> RoundSize:

@@ -10,8 +10,7 @@ vector only is taken to lie in the blocks that are drawn with its share of them.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from scipy.stats import norm
+from statistics import NormalDist
 
 from evaluator.records.characteristic_function import FREQUENCIES, limit
 from evaluator.records.noise_tests import (
@@ -24,7 +23,7 @@ from evaluator.records.noise_tests import (
 )
 
 CERTAINTY = 0.99
-_MARGIN = float(norm.ppf(CERTAINTY))
+_MARGIN = NormalDist().inv_cdf(CERTAINTY)
 
 
 @dataclass(frozen=True)

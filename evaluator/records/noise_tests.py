@@ -22,7 +22,6 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2, norm
 
 from evaluator.records.certificate import BLOCK
 from evaluator.records.characteristic_function import FREQUENCIES, STEP, Complexes, limit, powers
@@ -88,6 +87,8 @@ def taken_back_p(rounds: int) -> float:
 
 def correlation_limit(rounds: int) -> float:
     """Return what noise along an earlier round, or the sum of all, reaches by chance at most, in `repetition`."""
+    from scipy.stats import norm
+
     # Two-sided, over more than all pairs and sums.
     return float(norm.isf(FALSE_ALARM / (rounds * (rounds + 1))))
 
@@ -98,6 +99,8 @@ def least_norm(count: int, p: float, *, rounded: bool) -> float:
 
     It is exact by χ² where nothing is rounded, since no signal makes the norm smaller in distribution.
     """
+    from scipy.stats import chi2
+
     return (LEFT_BY_ROUNDING if rounded else 1.0) * math.sqrt(float(chi2.ppf(p, count)) / count)
 
 

@@ -1,12 +1,17 @@
-"""Checks C5 and C6: the numbers of clients and providers that took part follow the declared sampling."""
+"""Checks that the numbers of clients and providers that took part follow the declared sampling.
+
+No number of providers is reported.
+"""
 
 from collections.abc import Iterator, Sequence
 
+from evaluator.errors import ErrorCode
 from evaluator.mechanisms.sampling import Binomial, Exactly, Sampling
+from evaluator.messages.checks import Difference, NamedCheck
 from evaluator.messages.jobs import Check
 from evaluator.records.annex import Annex
+from evaluator.records.case import Case, RunFile, record_check
 from evaluator.records.counts import coin_probability, total_probability
-from evaluator.records.difference import Difference, judge, not_applicable
 from evaluator.records.lines import TrainingRecord
 
 # The probability that an honest run is flagged by either of the two checks.
@@ -15,22 +20,43 @@ FALSE_ALARM = 1e-4
 IMPOSSIBLE = 1e-12
 
 
-def clients(record: TrainingRecord) -> Check:
-    """Check C5, the clients of each round; it is exact where their number is fixed."""
-    return judge("C5", _client_differences(record), otherwise="as the sampling makes them")
+@record_check(
+    NamedCheck(
+        "record.clients",
+        name="clients of the rounds",
+        meaning="The number of clients in each round is the one that the round's sampling fixes, or varies over the "
+        "rounds as independent coins make it vary; what coins show with a probability below 10⁻⁴ is flagged, and a run "
+        "whose totals they show with one below 10⁻¹² is rejected.",
+        limit="Clients that were chosen in another way but in the number that coins would choose, and little at "
+        "all in a run of a few rounds: 2 of 10 clients in every round pass for coins of rate 0.2 until there are "
+        "about 20 rounds.",
+        code=ErrorCode.RECORD_ROUNDS,
+    )
+)
+def clients(this: NamedCheck, case: Case) -> Check:
+    return this.judge(_client_differences(case.record), otherwise="as the sampling makes them")
 
 
-def providers(record: TrainingRecord, annex: Annex, known: Sequence[int] = ()) -> Check:
-    """Check C6, the providers of each client in the rounds in which it took part; their number is not reported.
-
-    Args:
-        known: How many providers each client has by the track's rules, in the order of their ids; empty where they
-            don't say.
-    """
+@record_check(
+    NamedCheck(
+        "record.providers",
+        name="providers of the clients",
+        meaning="Of each client that took part, as many providers were sampled as the round's sampling fixes, or as "
+        "independent coins make it, by the same test as `record.clients`; never more than it has, or than the track "
+        "says it has; and "
+        "where a fixed number is drawn, each client has at least `fewest_providers`.",
+        limit="Which providers they were, such as the same ones in every round; made-up numbers that look random; "
+        "and a fixed number that was chosen by how many providers there are.",
+        code=ErrorCode.RECORD_ANNEX,
+    ),
+    RunFile.ANNEX,
+)
+def providers(this: NamedCheck, case: Case) -> Check:
+    record, annex = case.record, case.annex
     if not any(annex.sampled):
-        return not_applicable("C6", "no client took part in any round")
-    differences = [*_known_differences(annex, known), *_provider_differences(record, annex)]
-    return judge("C6", differences, otherwise="as the sampling makes them")
+        return this.not_applicable("no client took part in any round")
+    known = _known_differences(annex, case.rules.providers_per_client)
+    return this.judge([*known, *_provider_differences(record, annex)], otherwise="as the sampling makes them")
 
 
 def _client_differences(record: TrainingRecord) -> Iterator[Difference]:

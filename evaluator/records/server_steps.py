@@ -44,7 +44,7 @@ class AdamStep(Value):
 
 
 class OtherStep(Value):
-    """A rule that can't be replayed; nothing then ties the sums to the model, and check C21 says so."""
+    """A rule that can't be replayed; nothing then ties the sums to the model, and check `record.linkage` says so."""
 
     rule: Literal["other"] = "other"
     description: Annotated[str, Field(max_length=1000)]

@@ -1,47 +1,64 @@
-"""Check C10: the change of the weights can be the work of the declared tensors."""
+"""The check that the change of the weights can be the work of the declared tensors."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from evaluator.checkpoints.header import read_header
 from evaluator.checkpoints.weight_changes import MAX_RANK, TensorChange
+from evaluator.errors import ErrorCode
+from evaluator.mechanisms.noise import Placement
+from evaluator.messages.checks import Difference, Findings, NamedCheck
 from evaluator.messages.jobs import Check
-from evaluator.records.difference import Difference, judge
+from evaluator.records.case import Case, RunFile, record_check
 from evaluator.records.lines import TrainableTensor
 
 Shape = tuple[int, ...]
 
 
-def tensors(
+@record_check(
+    NamedCheck(
+        "record.tensors",
+        name="trained tensors",
+        meaning="The declared tensors are different ones with the base weights' shapes, and whatever else changed in "
+        "the checkpoint has a rank that the declared adapters can give.",
+        limit="Tensors that were sent and didn't change.",
+        code=ErrorCode.RECORD_TENSORS,
+        findings=Findings.PUBLIC,
+    ),
+    RunFile.BASE,
+    RunFile.CHECKPOINT,
+)
+def tensors(this: NamedCheck, case: Case) -> Check:
+    record, trainable = case.record, case.record.run.trainable
+    shapes = {name: tensor.shape for name, tensor in read_header(case.files[RunFile.BASE]).tensors.items()}
+    # A client's message, or noise that the server adds even to an empty sum.
+    is_noised = record.run.noise.placement is Placement.SERVER
+    released = any(is_noised or line.clients for line in record.rounds)
+    return this.judge(
+        tensor_differences(trainable, shapes, case.changes, released=released),
+        otherwise=f"{len(trainable)} declared, {len(case.changes)} changed",
+    )
+
+
+def tensor_differences(
     trainable: Sequence[TrainableTensor],
     base: Mapping[str, Shape],
     changes: Sequence[TensorChange],
     *,
     released: bool,
-) -> Check:
-    """Check C10.
+) -> Iterator[Difference]:
+    """Yield what can't be the work of the declared tensors.
 
     Args:
         trainable: The declared tensors; those whose names the base weights don't have are adapters.
         base: The shapes of the base weights by name.
         changes: The tensors in which the checkpoint differs from the base weights.
-        released: Whether any round released something: a client's message, or noise that the server adds even to an
-            empty sum.
+        released: Whether any round released something.
     """
     if changes and not released:
-        unchanged = Difference(
-            "the base weights, as no round released anything", f"{len(changes)} changed tensors"
-        )
-        return judge("C10", [unchanged], otherwise="")
-    return judge(
-        "C10",
-        _differences(trainable, base, changes),
-        otherwise=f"{len(trainable)} declared, {len(changes)} changed",
-    )
-
-
-def _differences(
-    trainable: Sequence[TrainableTensor], base: Mapping[str, Shape], changes: Sequence[TensorChange]
-) -> Iterator[Difference]:
+        unchanged = "the base weights, as no round released anything"
+        yield Difference(unchanged, f"{len(changes)} changed tensors")
+        return
     for tensor in trainable:
         if (shape := base.get(tensor.name, tuple(tensor.shape))) != tuple(tensor.shape):
             yield Difference(list(shape), tensor.shape, f"trainable, {tensor.name}")

@@ -37,7 +37,9 @@ STEP_LIMITS = Limits(
 PRELOADED = {
     Step.ACCOUNTING: [
         "evaluator.records.epsilon",
-        "evaluator.records.check_groups",
+        "evaluator.records.check_table",
+        "scipy.special",
+        "scipy.stats",
         "evaluator.records.reading",
     ],
     Step.SCORING: ["evaluator.scoring.predictions", "evaluator.scoring.groups"],

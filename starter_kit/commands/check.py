@@ -75,7 +75,7 @@ def check(
     if privacy:
         print_lines(
             "The site also checks whether the run token and the key belong to your team; and when it has the record, "
-            "it draws which blocks the annex must open (C23)."
+            "it draws which blocks the annex must open (record.challenge)."
         )
     print_lines("docs/checks.md describes what each check means, and what none can detect.")
     if not accepted:
@@ -95,8 +95,8 @@ def _rule_of(track: str) -> "RankingRule":
 
 
 def _print_outcome(outcome: "StepOutcome", rules: "TrackRules") -> None:
+
     from evaluator.messages.jobs import AccountingResult, CommunicationResult
-    from evaluator.records.check_texts import CHECKS
 
     result = outcome.result
     if result is None:
@@ -108,7 +108,7 @@ def _print_outcome(outcome: "StepOutcome", rules: "TrackRules") -> None:
     if isinstance(result, CommunicationResult | AccountingResult):
         for check in result.checks:
             status = check.status.replace("_", " ")
-            print_lines(f"  {check.id:<4}{status:<16}{CHECKS[check.id].name}: {check.found}")
+            print_lines(f"  {check.id:<22}{status:<16}{check.found}")
 
 
 def _detail(result: "StepResult", rules: "TrackRules") -> str:

@@ -186,7 +186,7 @@ def explain(
     """Explain what each check finds, means and can't detect. Other files of the run are found beside the record."""
     from evaluator.messages.jobs import PrivacyRules, TrackRules
     from evaluator.pipeline import WEIGHTS
-    from evaluator.records.check_groups import RunFile
+    from evaluator.records.case import RunFile
     from evaluator.records.reading import read_record
     from starter_kit.evaluation.record_checks import AccountedCase, explain_checks, verdict
     from starter_kit.runs.folder import RunFolder

@@ -1,16 +1,17 @@
 """Every check on a training record that the files at hand allow, explained."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
+from evaluator.communication.plausibility import LOG_CHECKS
 from evaluator.errors import ProblemError
 from evaluator.messages.jobs import AccountingResult, ArtifactKind, Check, CheckStatus
 from evaluator.pipeline import StepInputs, count_communication
 from evaluator.progress import ignore_progress
-from evaluator.records.check_groups import GROUPS, Case, CheckGroup, RunFile
-from evaluator.records.check_texts import CHECKS
+from evaluator.records.case import Case, RecordCheck, RunFile
+from evaluator.records.check_table import BUDGET, CHECKS, RECORD_CHECKS
 from evaluator.records.epsilon import account
 from starter_kit.reporting.rounding import rounded_up
 
@@ -40,18 +41,18 @@ class ExplainedCheck:
     reason: str = ""
 
     def __str__(self) -> str:
-        text = CHECKS[self.id]
+        named = CHECKS[self.id]
         rows = {
-            "means": text.meaning,
+            "means": named.meaning,
             "expected": self.check.expected if self.check else "",
             "found": self.check.found if self.check else "",
             "where": self.check.where if self.check else "",
             "why not": self.reason,
-            "can't detect": text.limit,
+            "can't detect": named.limit,
         }
         return "\n".join(
             [
-                f"{self.id} {text.name}: {self.status}",
+                f"{self.id}, {named.name}: {self.status}",
                 *(f"  {name}: {row}" for name, row in rows.items() if row),
             ]
         )
@@ -73,16 +74,17 @@ class AccountedCase(Case):
 
     @cached_property
     def accounting(self) -> AccountingResult:
-        """ε, and check C1 on it. Raises ProblemError where there is none, or the record claims less."""
+        """ε, and the check of the budget. Raises ProblemError where there is none, or the record claims less."""
         return account(self.record, self.privacy, [])
 
 
 def explain_checks(case: AccountedCase) -> Iterator[ExplainedCheck]:
     """Yield every check of the table `CHECKS`, in its order."""
-    budget = CheckGroup(("C1",), (), lambda _: case.accounting.checks)
-    found: dict[str, ExplainedCheck] = {}
-    for group in [budget, *GROUPS, _PLAUSIBILITY]:
-        found |= {explained.id: explained for explained in _explain(group, case)}
+    found = dict(_made([BUDGET.id], (), lambda: case.accounting.checks, case))
+    for one in RECORD_CHECKS:
+        found |= _made([one.check.id], one.needs, partial(_one, one, case), case)
+    log = (RunFile.BASE, RunFile.CHECKPOINT, RunFile.LOG)
+    found |= _made([check.id for check in LOG_CHECKS], log, lambda: _plausibility(case), case)
     for name in CHECKS:
         yield found.get(name, ExplainedCheck(name, None, "the site makes it, over all runs of a team"))
 
@@ -108,17 +110,22 @@ def _tally(explained: Sequence[ExplainedCheck]) -> str:
     return f"Checks: {'; '.join([f'{counts[CheckStatus.PASSED]} passed', *parts])}."
 
 
-def _explain(group: CheckGroup, case: Case) -> Iterator[ExplainedCheck]:
-    made: dict[str, Check] = {}
-    missing = [f"--{name}" for name in group.needs if name not in case.files]
-    reason = f"it requires {' and '.join(missing)}" if missing else "the files are of different runs"
-    if not missing:
+def _one(check: RecordCheck, case: Case) -> list[Check]:
+    return [check.make(case)]
+
+
+def _made(
+    ids: Sequence[str], needs: Sequence[RunFile], make: Callable[[], Sequence[Check]], case: Case
+) -> dict[str, ExplainedCheck]:
+    """Return the checks with these ids, or why each of them can't be made."""
+    if missing := [f"--{name}" for name in needs if name not in case.files]:
+        reason = f"it requires {' and '.join(missing)}"
+    else:
         try:
-            made = {check.id: check for check in group.make(case)}
+            return {check.id: ExplainedCheck(check.id, check) for check in make()}
         except ProblemError as error:
             reason = "\n".join(map(str, error.problems))
-    for name in group.ids:
-        yield ExplainedCheck(name, made[name]) if name in made else ExplainedCheck(name, None, reason)
+    return {name: ExplainedCheck(name, None, reason) for name in ids}
 
 
 def _plausibility(case: Case) -> list[Check]:
@@ -128,8 +135,3 @@ def _plausibility(case: Case) -> list[Check]:
     }
     inputs = StepInputs(files, case.rules, reference=case.files[RunFile.BASE].parent)
     return count_communication(inputs, ignore_progress).result.checks
-
-
-_PLAUSIBILITY = CheckGroup(
-    ("P1", "P2", "P3", "P4"), (RunFile.BASE, RunFile.CHECKPOINT, RunFile.LOG), _plausibility
-)

@@ -20,7 +20,7 @@ from evaluator.docvqa.threads import set_threads_for
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.errors.codes import EXPLANATIONS
-from evaluator.records.checks import FRAMING
+from evaluator.records.round_checks import FRAMING
 from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.console import log
@@ -318,7 +318,7 @@ def _check_stated_bits(wire: Wire, plan: Plan) -> None:
     """Check that a plug-in's messages take the bits that it says, where a training record states them.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) They don't, and check C4 would reject the record.
+        ProblemError: (`E_CONFIGURATION`) They don't, and check `record.bytes` would reject the record.
     """
     codec, size = wire.codec, len(wire.start)
     if plan.record_terms is None or not isinstance(codec, CodecPlugin) or codec.bits_per_parameter is None:
@@ -339,7 +339,7 @@ def _check_stated_bits(wire: Wire, plan: Plan) -> None:
                 f"{FRAMING:.0%} more",
                 found=f"{what} of {len(message):,} bytes",
                 next_step="Correct bits_per_parameter in its file, or what it sends: the record states one number for "
-                "all messages, which check C4 compares with the log.",
+                "all messages, which check `record.bytes` compares with the log.",
             )
 
 

@@ -237,5 +237,5 @@ def unrecordable(plugin: Plugin, method: OwnFile | None) -> str:
     if isinstance(plugin, CodecPlugin | HookPlugin) and plugin.keeps_state:
         return "it keeps something of a client's data from round to round, which no noise covers"
     if isinstance(plugin, CodecPlugin) and plugin.bits_per_parameter is None:
-        return "its messages vary in size, and the record states one number of bits per parameter (check C4)"
+        return "its messages vary in size, and the record states one number of bits for each (check `record.bytes`)"
     return ""

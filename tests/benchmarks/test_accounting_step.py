@@ -32,23 +32,23 @@ os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.messages.jobs import ArtifactKind, Step
 from evaluator.pipeline import StepInputs, run_step
-from evaluator.records import check_groups
+from evaluator.records import check_table
 from tests.benchmarks.full_size_record import CHALLENGE, RULES
 
 files = {ArtifactKind(kind): Path(path) for kind, path in json.loads(sys.argv[1]).items()}
 base = Path(sys.argv[2])
 parts = {}
 
-def timed(group):
-    def make(case):
+def timed(one):
+    def function(check, case):
         began = time.process_time()
         try:
-            return group.make(case)
+            return one.function(check, case)
         finally:
-            parts[", ".join(group.ids)] = time.process_time() - began
-    return replace(group, make=make)
+            parts[check.id] = time.process_time() - began
+    return replace(one, function=function)
 
-check_groups.GROUPS = [timed(group) for group in check_groups.GROUPS]
+check_table.RECORD_CHECKS = [timed(one) for one in check_table.RECORD_CHECKS]
 began = time.process_time()
 for path in (files[ArtifactKind.CHECKPOINT], base):
     sha256_of(path)

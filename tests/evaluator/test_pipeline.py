@@ -27,7 +27,7 @@ from evaluator.messages.jobs import (
 )
 from evaluator.messages.leakage import Leakage, LeakageDetail, LeakageResult
 from evaluator.pipeline import StepInputs, run_step
-from evaluator.records.check_texts import CHECKS
+from evaluator.records.check_table import CHECKS
 from evaluator.records.lines import TrainableTensor
 from evaluator.scoring.split import Split, write_split
 from tests.evaluator.records.factories import make_record
@@ -142,7 +142,7 @@ def test_accounting_carries_its_checks_its_token_and_its_key(inputs: StepInputs)
     assert isinstance(result, AccountingResult)
     assert {check.id for check in result.checks} <= CHECKS.keys()
     # The run is too small for any check of the noise.
-    wrong = {check.id for check in result.checks} - {"C24"}
+    wrong = {check.id for check in result.checks} - {"record.data"}
     assert {check.status for check in result.checks if check.id in wrong} <= {
         CheckStatus.PASSED,
         CheckStatus.NO_POWER,

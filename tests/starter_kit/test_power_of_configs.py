@@ -61,7 +61,7 @@ def sizes_of(config: str, providers: int, epsilon: int) -> list[RoundSize]:
 
 
 def cells(sizes: list[RoundSize]) -> list[str]:
-    """The cells of the table: r², and what C8, C22 and C9 detect, each rounded to the side that promises less."""
+    """The cells of the table: r², and what the checks of the noise detect, rounded to the side that promises less."""
     noise, bare, reuse = noise_detected(sizes), bare_share_detected(sizes), reuse_detected(sizes)
     return [
         f"{sizes[0].energy:.2g}",

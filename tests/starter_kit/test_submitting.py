@@ -158,7 +158,9 @@ def test_the_annex_answers_the_challenge_that_the_site_drew(
     _, annex = read_both(runs[8])
     assert annex.challenge == challenge != ""
     found = accounting(RunFolder(runs[8]).files(), base, challenge=challenge)
-    assert next(check.status for check in found.checks if check.id == "C23") is CheckStatus.PASSED
+    assert (
+        next(check.status for check in found.checks if check.id == "record.challenge") is CheckStatus.PASSED
+    )
 
 
 @pytest.mark.parametrize("failing", ["uploads", "uploads/*/complete", "submissions/*/submit"])

@@ -203,6 +203,17 @@ STATUS = Column(
     has_label=False,
 )
 
+LEAKAGE = Column(
+    "leakage",
+    "Leakage",
+    "AUC of an attack on the checkpoint; `n.s.` where it isn't significant.",
+    lambda row: leakage_text(row.entry.results.leakage),
+    EVERYWHERE,
+    is_result=True,
+    applies=lambda track: bool(track.leakage_set),
+    css="num",
+)
+
 # In the order in which tables show them; on a board, the result that ranks it comes first.
 COLUMNS: tuple[Column, ...] = (
     Column(
@@ -294,17 +305,7 @@ COLUMNS: tuple[Column, ...] = (
         text=lambda row: row.entry.accountant_name,
         applies=_accounted,
     ),
-    Column(
-        "leakage",
-        "Leakage",
-        "AUC of an attack on the checkpoint; `n.s.` where it isn't significant.",
-        lambda row: leakage_text(row.entry.results.leakage),
-        EVERYWHERE,
-        is_result=True,
-        applies=lambda track: bool(track.leakage_set),
-        css="num",
-        link="#leakage",
-    ),
+    LEAKAGE,
     _result(
         "trust_level",
         "Verification",
@@ -362,7 +363,11 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 
-PICKED_METHOD = replace(METHOD, cell=lambda row: cells.method(row.entry, has_pick=True))
+# On the page of a track, where the legend and the button that compares are.
+ON_TRACK_PAGE = {
+    "method": replace(METHOD, cell=lambda row: cells.method(row.entry, has_pick=True)),
+    "leakage": replace(LEAKAGE, link="#leakage"),
+}
 
 
 def columns_of(track: Track, where: Shown, without: Collection[str] = ()) -> list[Column]:
@@ -395,13 +400,16 @@ class Table:
         """The heads of the columns."""
         return [column.head for column in self.columns]
 
+    def cells(self, row: Row) -> list[SafeString]:
+        """Return the cells of a row."""
+        first = self.track.kind.first
+        return [
+            column.element(row, "board-decides" if column.key == first else "") for column in self.columns
+        ]
+
     def row(self, row: Row) -> SafeString:
         """Return a row of the table."""
-        first = self.track.kind.first
-        found = (
-            column.element(row, "board-decides" if column.key == first else "") for column in self.columns
-        )
-        return SafeString(f"<tr>{''.join(found)}</tr>\n")
+        return SafeString(f"<tr>{''.join(self.cells(row))}</tr>\n")
 
 
 def board_table(track: Track, *, more: bool = False, picks: bool = False, trust: bool = False) -> Table:
@@ -409,12 +417,12 @@ def board_table(track: Track, *, more: bool = False, picks: bool = False, trust:
 
     Args:
         more: Whether it has the columns that most visitors don't need.
-        picks: Whether each row has a box by which it is picked for a comparison.
+        picks: Whether the page is that of the track, on which rows are picked for a comparison.
         trust: Whether it has the level of verification, which is shown where the runs of a track differ in it.
     """
     where = Shown.BOARD | Shown.MORE if more else Shown.BOARD
     found = columns_of(track, where, () if trust else ("trust_level",))
-    return Table(track, [PICKED_METHOD if picks and column is METHOD else column for column in found])
+    return Table(track, [ON_TRACK_PAGE.get(column.key, column) if picks else column for column in found])
 
 
 def sorts_of(track: Track) -> set[Sort]:

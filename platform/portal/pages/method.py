@@ -14,7 +14,7 @@ from django.utils.timezone import localdate
 from django.views.decorators.http import require_safe
 
 from portal.audit.models import AuditEntry
-from portal.boards.columns import Column, Shown, columns_of
+from portal.boards.columns import Shown, Table, columns_of
 from portal.boards.ordering import rank_if_published, ranks_of
 from portal.boards.plots import leakage_plot
 from portal.boards.ranking import Entry, Row
@@ -65,7 +65,7 @@ class MethodRun:
     @property
     def cells(self) -> list[SafeString]:
         """The run's results as cells of the table of results."""
-        return [column.element(self.row) for column in result_columns(self.status.run.submission.track)]
+        return results_table(self.status.run.submission.track).cells(self.row)
 
     @property
     def board(self) -> str:
@@ -79,9 +79,9 @@ class MethodRun:
         return at_budget(run.budget) or f" in {run.submission.track}"
 
 
-def result_columns(track: Track) -> list[Column]:
-    """Return the columns of a table of a method's results."""
-    return columns_of(track, Shown.METHOD)
+def results_table(track: Track) -> Table:
+    """Return the table of a method's results."""
+    return Table(track, columns_of(track, Shown.METHOD))
 
 
 @require_safe
@@ -120,7 +120,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "types": type_rows([one.status.run.results for one in runs]),
         "heads": [at_budget(one.status.run.budget, "{}") or "ANLS" for one in runs],
         "has_leakage": any(one.status.run.results.leakage for one in runs),
-        "heads_of_results": [column.head for column in result_columns(submission.track)],
+        "heads_of_results": results_table(submission.track).heads,
         "leakage_plot": draw(leakage_plot([one.status.run for one in runs])),
         "scored_on": scored_test_set(submission.track),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),

@@ -17,19 +17,19 @@ from portal.submissions.models import RunToken, Submission
 from portal.ui.budgets import IN_ONE_PIECE
 from portal.ui.rounding import rounded_up
 
-# The checks that bear on a question. C1 to C24 are those of `evaluator.records.check_texts`.
+# The checks that bear on a question, by their ids in `evaluator.records.check_table`.
 CHECKS_OF: Mapping[str, tuple[str, ...]] = {
-    "unit": ("C19",),
-    "releases": ("C4", "C10", "C20"),
-    "sensitivity": ("C21",),
-    "noise": ("C8", "C9", "C22"),
-    "sampling": ("C5", "C6"),
-    "empty_rounds": ("C2", "C5"),
-    "composition": ("C2", "C3"),
-    "conversion": ("C19",),
-    "recomputed": ("C1",),
-    "tuning": ("C14", "C20"),
-    "multiple_releases": ("C14", "C15"),
+    "unit": ("record.track_rules",),
+    "releases": ("record.bytes", "record.tensors", "record.other_uses"),
+    "sensitivity": ("record.linkage",),
+    "noise": ("record.noise_size", "record.noise_reuse", "record.noise_shape"),
+    "sampling": ("record.clients", "record.providers"),
+    "empty_rounds": ("record.rounds", "record.clients"),
+    "composition": ("record.rounds", "record.models"),
+    "conversion": ("record.track_rules",),
+    "recomputed": ("record.budget",),
+    "tuning": ("team.declared_runs", "record.other_uses"),
+    "multiple_releases": ("team.declared_runs", "team.joint_epsilon"),
 }
 
 

@@ -15,7 +15,7 @@ from evaluator.communication.log import LogEntry, read_log, write_log
 from evaluator.communication.plausibility import Traffic, bytes_needed, checks, transfer_bytes
 from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, CommunicationResult, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step
-from evaluator.records.check_texts import CHECKS
+from evaluator.records.check_table import CHECKS
 
 CLIENTS = 10
 EVERYBODY = range(CLIENTS)
@@ -73,7 +73,7 @@ def test_an_honest_log_passes(path: Path, size: int, changes: list[TensorChange]
 def test_the_log_of_an_untrained_model_is_not_flagged(path: Path) -> None:
     found = results(path, [], [])
     assert flagged(found) == set()
-    assert found["P4"].status is CheckStatus.PASSED
+    assert found["log.least_bytes"].status is CheckStatus.PASSED
     assert bytes_needed([]) == 0
 
 
@@ -82,11 +82,11 @@ def test_messages_that_changed_nothing_are_not_flagged(path: Path) -> None:
 
 
 def test_a_trained_model_without_messages_is_flagged(path: Path) -> None:
-    assert flagged(results(path, [], FULL)) == {"P4"}
+    assert flagged(results(path, [], FULL)) == {"log.least_bytes"}
 
 
 def test_bits_for_each_changed_parameter_are_shown(path: Path) -> None:
-    found = results(path, training([1], size=4 * ADAPTER_PARAMETERS), ADAPTER)["P3"].found
+    found = results(path, training([1], size=4 * ADAPTER_PARAMETERS), ADAPTER)["log.message_sizes"].found
     assert found.startswith("43200 bytes down (32 bits for each changed parameter), 43200 bytes up (32 bits")
 
 
@@ -95,8 +95,8 @@ def test_a_log_that_claims_less_than_the_change_needs_is_flagged(path: Path) -> 
     assert needed == 450_000
     assert flagged(results(path, training([1], [0], size=needed), FULL)) == set()
     found = results(path, training([1], [0], size=needed - 1), FULL)
-    assert flagged(found) == {"P4"}
-    assert (found["P4"].expected, found["P4"].found) == (
+    assert flagged(found) == {"log.least_bytes"}
+    assert (found["log.least_bytes"].expected, found["log.least_bytes"].found) == (
         "at least 450000 bytes each way",
         "449999 bytes down, 449999 bytes up",
     )
@@ -115,45 +115,47 @@ def test_no_matrix_needs_more_than_its_entries() -> None:
 
 
 def test_messages_without_bytes_are_flagged(path: Path) -> None:
-    assert flagged(results(path, training([1, 2], size=0), FULL)) == {"P3", "P4"}
+    assert flagged(results(path, training([1, 2], size=0), FULL)) == {"log.message_sizes", "log.least_bytes"}
 
 
 def test_many_tiny_messages_are_flagged_for_their_size(path: Path) -> None:
-    assert flagged(results(path, training(range(1, 101), EVERYBODY, size=1000), FULL)) == {"P3"}
+    assert flagged(results(path, training(range(1, 101), EVERYBODY, size=1000), FULL)) == {
+        "log.message_sizes"
+    }
 
 
 @pytest.mark.parametrize(("down", "up"), [(True, False), (False, True)])
 def test_messages_one_way_only_are_flagged(path: Path, down: bool, up: bool) -> None:
     log = [entry for entry in training([1, 2]) if (entry.sender == -1) == down]
     found = results(path, log, FULL)
-    assert flagged(found) == {"P1", "P3", "P4"}
-    assert found["P1"].where == f"round 1, client 0: {down:d} down, {up:d} up"
-    assert found["P2"].status is CheckStatus.NOT_APPLICABLE
+    assert flagged(found) == {"log.directions", "log.message_sizes", "log.least_bytes"}
+    assert found["log.directions"].where == f"round 1, client 0: {down:d} down, {up:d} up"
+    assert found["log.rounds"].status is CheckStatus.NOT_APPLICABLE
 
 
 def test_a_first_download_that_is_not_in_the_log_is_flagged(path: Path) -> None:
     log = training([1, 2, 3])
     found = results(path, [entry for entry in log if entry.round > 1 or entry.sender != -1], FULL)
-    assert flagged(found) == {"P1"}
-    assert found["P1"].found == "2 of 6 exchanges went one way"
+    assert flagged(found) == {"log.directions"}
+    assert found["log.directions"].found == "2 of 6 exchanges went one way"
 
 
 def test_another_number_of_messages_is_flagged(path: Path) -> None:
     log = training([1, 2])
     found = results(path, [*log[:-1], LogEntry(2, 1, -1, 1_600_000), LogEntry(2, 1, -1, 1_600_000)], FULL)
-    assert flagged(found) == {"P2"}
-    assert found["P2"].where == "round 2, client 1: 1 down, 2 up"
+    assert flagged(found) == {"log.rounds"}
+    assert found["log.rounds"].where == "round 2, client 1: 1 down, 2 up"
 
 
 def test_messages_of_varying_size_are_flagged_and_shown(path: Path) -> None:
     log = [*training([1]), *training([2], size=3_100_000)]
     found = results(path, log, FULL)
-    assert flagged(found) == {"P3"}
-    assert found["P3"].found.startswith("3100000 to 3200000 bytes down")
+    assert flagged(found) == {"log.message_sizes"}
+    assert found["log.message_sizes"].found.startswith("3100000 to 3200000 bytes down")
 
 
 def test_messages_larger_than_any_method_needs_are_flagged(path: Path) -> None:
-    assert flagged(results(path, training([1], size=6_400_001), FULL)) == {"P3"}
+    assert flagged(results(path, training([1], size=6_400_001), FULL)) == {"log.message_sizes"}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_messages_larger_than_any_method_needs_are_flagged(path: Path) -> None:
 def test_empty_rounds_are_flagged_where_sampling_does_not_explain_them(
     path: Path, rounds: list[int], clients: range, unusual: bool
 ) -> None:
-    assert flagged(results(path, training(rounds, clients), FULL)) == ({"P2"} if unusual else set())
+    assert flagged(results(path, training(rounds, clients), FULL)) == ({"log.rounds"} if unusual else set())
 
 
 @pytest.mark.parametrize("client_rate", [0.02, 0.2, 0.5])
@@ -182,7 +184,7 @@ def test_sampling_by_independent_coins_is_hardly_ever_flagged(path: Path, client
     logs = [
         [message for number, client in run for message in training([number], [client])] for run in sampled
     ]
-    assert sum("P2" in flagged(results(path, log, FULL)) for log in logs) <= 2
+    assert sum("log.rounds" in flagged(results(path, log, FULL)) for log in logs) <= 2
 
 
 @given(
@@ -201,7 +203,7 @@ def test_a_regular_log_passes_and_is_flagged_once_a_message_is_gone(
     ]
     assert flagged(results(path, log, FULL)) == set()
     log.remove(data.draw(st.sampled_from(log)))
-    assert "P1" in flagged(results(path, log, FULL))
+    assert "log.directions" in flagged(results(path, log, FULL))
 
 
 def test_the_communication_step_holds_the_log_against_the_weights(tmp_path: Path, path: Path) -> None:
@@ -222,5 +224,5 @@ def test_the_communication_step_holds_the_log_against_the_weights(tmp_path: Path
     assert (result.rounds, result.messages, result.bytes_total) == (2, 8, 1600)
     assert result.bytes_needed == 2 * 40  # a change of rank 1: 70 numbers of 4.5 bits, once each way
     assert {check.id: check.status for check in result.checks} == dict.fromkeys(
-        ["P1", "P2", "P3", "P4"], CheckStatus.PASSED
+        ["log.directions", "log.rounds", "log.message_sizes", "log.least_bytes"], CheckStatus.PASSED
     )

@@ -2,8 +2,8 @@ from evaluator.messages.jobs import Check, CheckStatus, CommunicationResult, Sco
 from evaluator.messages.results import RunResults
 
 SHA256 = "0" * 64
-PASSED = Check(id="P1", status=CheckStatus.PASSED)
-FLAGGED = Check(id="P3", status=CheckStatus.FLAGGED, found="0.1 bits")
+PASSED = Check(id="log.directions", status=CheckStatus.PASSED)
+FLAGGED = Check(id="log.message_sizes", status=CheckStatus.FLAGGED, found="0.1 bits")
 COMMUNICATION = CommunicationResult(
     rounds=3, messages=6, bytes_total=6000, bytes_down=3000, bytes_up=3000, bytes_needed=500, checks=[FLAGGED]
 )

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from evaluator.messages.jobs import Check, CheckStatus, PrivacyRules, TrackRules
-from evaluator.records.check_groups import Case, RunFile, check_record
+from evaluator.records.case import Case, RunFile
+from evaluator.records.check_table import check_record
 from evaluator.records.lines import (
     TrainableTensor,
 )

@@ -24,7 +24,7 @@ from evaluator.mechanisms.sampling import Poisson
 from evaluator.messages.jobs import CheckStatus
 from evaluator.records.annex import Annex
 from evaluator.records.certificate import BLOCK, Floats, drawn_blocks
-from evaluator.records.check_texts import UNCAUGHT
+from evaluator.records.check_table import UNCAUGHT
 from evaluator.records.lines import RoundLine, RunLine, TrainableTensor
 from evaluator.records.server_steps import MomentumStep, OtherStep, SumStep
 from tests.evaluator.records.checked import checks, odd
@@ -213,17 +213,17 @@ class Lie:
 LIES = [
     Lie(
         "a checkpoint that no private training made, beside sums of pure noise",
-        {"C21": REJECTED},
+        {"record.linkage": REJECTED},
         fabricated=True,
     ),
-    Lie("fine-tuned afterwards, and signed again", {"C21": REJECTED}, {"finish": fine_tuned}),
-    Lie("a single weight changed afterwards", {"C21": REJECTED}, {"finish": one_weight_changed}),
-    Lie("scaled afterwards", {"C21": REJECTED}, {"finish": scaled}),
-    Lie("divided by how many took part", {"C21": REJECTED}, {"follow": by_the_count}),
-    Lie("another learning rate than declared", {"C21": REJECTED}, {"follow": by_another_rate}),
+    Lie("fine-tuned afterwards, and signed again", {"record.linkage": REJECTED}, {"finish": fine_tuned}),
+    Lie("a single weight changed afterwards", {"record.linkage": REJECTED}, {"finish": one_weight_changed}),
+    Lie("scaled afterwards", {"record.linkage": REJECTED}, {"finish": scaled}),
+    Lie("divided by how many took part", {"record.linkage": REJECTED}, {"follow": by_the_count}),
+    Lie("another learning rate than declared", {"record.linkage": REJECTED}, {"follow": by_another_rate}),
     Lie(
         "a learning rate declared after the fact",
-        {"C21": REJECTED},
+        {"record.linkage": REJECTED},
         {
             "server": SumStep(learning_rate=1000.0),
             "follow": as_before,
@@ -231,55 +231,81 @@ LIES = [
     ),
     Lie(
         "a normalizer declared after the fact",
-        {"C21": REJECTED},
+        {"record.linkage": REJECTED},
         {"normalizer": 50_000.0, "follow": as_before},
     ),
     Lie(
         "momentum declared and not used",
-        {"C21": REJECTED},
+        {"record.linkage": REJECTED},
         {
             "server": MomentumStep(learning_rate=1.0, momentum=0.5),
             "follow": as_before,
         },
     ),
-    Lie("a round left out of the model", {"C21": REJECTED}, {"follow": without_the_noise_of_a_round}),
-    Lie("the mean of all models, declared as the last one", {"C21": REJECTED}, {"follow": averaged}),
+    Lie(
+        "a round left out of the model",
+        {"record.linkage": REJECTED},
+        {"follow": without_the_noise_of_a_round},
+    ),
+    Lie(
+        "the mean of all models, declared as the last one", {"record.linkage": REJECTED}, {"follow": averaged}
+    ),
     Lie(
         "a made-up checkpoint, with a rule that can't be replayed",
-        {"C21": FLAGGED},
+        {"record.linkage": FLAGGED},
         {"server": OtherStep(description="secret")},
         fabricated=True,
     ),
     Lie(
         "steps so small that rounding hides a drift",
-        {"C21": FLAGGED},
+        {"record.linkage": FLAGGED},
         {"server": SumStep(learning_rate=1e-9), "follow": drifting},
     ),
-    Lie("half of the noise", dict.fromkeys(("C8", "C9", "C22"), FLAGGED), {"sums": half_the_noise}),
-    Lie("the same noise in every round", dict.fromkeys(("C9", "C22"), FLAGGED), {"sums": same_noise}),
+    Lie(
+        "half of the noise",
+        dict.fromkeys(("record.noise_size", "record.noise_reuse", "record.noise_shape"), FLAGGED),
+        {"sums": half_the_noise},
+    ),
+    Lie(
+        "the same noise in every round",
+        dict.fromkeys(("record.noise_reuse", "record.noise_shape"), FLAGGED),
+        {"sums": same_noise},
+    ),
     Lie(
         "the wanted change, and noise that is taken back at the end",
-        {"C9": FLAGGED},
+        {"record.noise_reuse": FLAGGED},
         {"sums": zero_sum_noise},
     ),
-    Lie("no noise", dict.fromkeys(("C8", "C9", "C22"), FLAGGED), {"sums": no_noise}),
+    Lie(
+        "no noise",
+        dict.fromkeys(("record.noise_size", "record.noise_reuse", "record.noise_shape"), FLAGGED),
+        {"sums": no_noise},
+    ),
     Lie(
         "noise in every second coordinate only",
-        dict.fromkeys(("C9", "C22"), FLAGGED),
+        dict.fromkeys(("record.noise_reuse", "record.noise_shape"), FLAGGED),
         {"sums": half_of_the_coordinates_bare},
     ),
-    Lie("uniform noise", {"C22": FLAGGED}, {"sums": uniform_noise}),
-    Lie("two-point noise", dict.fromkeys(("C9", "C22"), FLAGGED), {"sums": two_point_noise}),
-    Lie("antithetic pairs within a round", {"C22": FLAGGED}, {"sums": antithetic_noise}),
-    Lie("telescoping noise", dict.fromkeys(("C8", "C9", "C22"), FLAGGED), {"sums": telescoping_noise}),
+    Lie("uniform noise", {"record.noise_shape": FLAGGED}, {"sums": uniform_noise}),
+    Lie(
+        "two-point noise",
+        dict.fromkeys(("record.noise_reuse", "record.noise_shape"), FLAGGED),
+        {"sums": two_point_noise},
+    ),
+    Lie("antithetic pairs within a round", {"record.noise_shape": FLAGGED}, {"sums": antithetic_noise}),
+    Lie(
+        "telescoping noise",
+        dict.fromkeys(("record.noise_size", "record.noise_reuse", "record.noise_shape"), FLAGGED),
+        {"sums": telescoping_noise},
+    ),
     Lie(
         "ten times the providers, at a tenth of the rate",
-        {"C6": REJECTED},
+        {"record.providers": REJECTED},
         {"providers": 200, "sampling": Poisson(provider_rate=0.025)},
     ),
     Lie(
         "fixed-size sampling declared as Poisson, in 20 rounds",
-        {"C6": FLAGGED},
+        {"record.providers": FLAGGED},
         {"rounds": 20, "change_annex": of_a_fixed_number},
     ),
     # These pass: nothing in record, annex and checkpoint is other than in an honest run.
@@ -304,9 +330,11 @@ def test_a_lie_is_caught_by_these_checks_and_no_others(tmp_path: Path, lie: Lie)
         run |= {"base": base, "checkpoint": made_without_privacy(tmp_path, base)}
         run.setdefault("follow", by_the_sum if "server" not in run else as_before)
     found = odd(checks(make_record(tmp_path / "run", **run), providers=PROVIDERS))
-    # C8 may flag a last round as well whose noise is the sum of the others'.
+    # `record.noise_size` may flag a last round as well whose noise is the sum of the others'.
     assert {name: found.get(name) for name in lie.caught} == lie.caught
-    assert found.keys() - lie.caught.keys() <= ({"C8"} if "C9" in lie.caught else set())
+    assert found.keys() - lie.caught.keys() <= (
+        {"record.noise_size"} if "record.noise_reuse" in lie.caught else set()
+    )
 
 
 def test_the_documentation_names_the_lies_that_pass() -> None:
@@ -326,9 +354,9 @@ def test_trying_many_records_hides_nothing_from_a_challenge_that_comes_after_the
     assert odd(unseen) == {}
     # The site draws after it has the record: the annex can't answer with the one that was chosen.
     refused = checks(make_record(tmp_path / "kept", challenge=chosen, **run), challenge=drawn)
-    assert odd(refused) == {"C23": REJECTED}
+    assert odd(refused) == {"record.challenge": REJECTED}
     shown = checks(make_record(tmp_path / "drawn", challenge=drawn, **run), challenge=drawn)
-    assert odd(shown).keys() == {"C8", "C9", "C22"}
+    assert odd(shown).keys() == {"record.noise_size", "record.noise_reuse", "record.noise_shape"}
 
 
 def made_without_privacy(folder: Path, base: Path) -> Path:

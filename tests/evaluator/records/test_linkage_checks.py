@@ -1,4 +1,4 @@
-"""Check C21 on adapters, on wrong openings and on what it can't follow; lies are in test_lies.py."""
+"""Check `record.linkage` on adapters, on wrong openings and on what it can't follow; lies are in test_lies.py."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +24,7 @@ ADAPTERS: dict[str, Any] = {
 
 
 def linkage(made: MadeRun) -> tuple[CheckStatus, str]:
-    found = checks(made)["C21"]
+    found = checks(made)["record.linkage"]
     return found.status, found.where
 
 
@@ -112,5 +112,5 @@ def test_tensors_that_nobody_can_follow_are_flagged(tmp_path: Path) -> None:
 
 
 def test_what_is_found_says_nothing_of_the_annex(tmp_path: Path) -> None:
-    found = checks(make_record(tmp_path / "run", rounds=5))["C21"]
+    found = checks(make_record(tmp_path / "run", rounds=5))["record.linkage"]
     assert (found.status, found.found) == (CheckStatus.PASSED, "5 rounds by the rule sum, on 3 of 3 blocks")

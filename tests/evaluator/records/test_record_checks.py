@@ -18,7 +18,7 @@ from evaluator.mechanisms.sampling import FixedSize, Full, Poisson
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.messages.jobs import CheckStatus
 from evaluator.records.annex import Annex
-from evaluator.records.check_texts import CHECKS, failures
+from evaluator.records.check_table import CHECKS, failures
 from evaluator.records.lines import (
     Codec,
     RoundLine,
@@ -26,7 +26,7 @@ from evaluator.records.lines import (
     TrainableTensor,
     Tuning,
 )
-from evaluator.records.tensor_checks import tensors
+from evaluator.records.tensor_checks import tensor_differences
 from starter_kit.compression.nf4 import dequantize, quantize
 from tests.evaluator.records.checked import adapter, checks, odd
 from tests.evaluator.records.factories import DATA_SHA256, make_record, noise_only, write_weights
@@ -81,45 +81,53 @@ def test_a_run_of_no_rounds_leaves_the_base_weights(tmp_path: Path) -> None:
     assert odd(checks(make_record(tmp_path / "same", rounds=0, base=base, checkpoint=base))) == {}
     other = write_weights(tmp_path / "other.safetensors", seed=2)
     assert odd(checks(make_record(tmp_path / "other", rounds=0, checkpoint=other))) == {
-        "C3": CheckStatus.FAILED,
-        "C10": CheckStatus.FAILED,
+        "record.models": CheckStatus.FAILED,
+        "record.tensors": CheckStatus.FAILED,
     }
 
 
 # More blocks than are opened.
 LONG = [TrainableTensor(name="encoder.weight", shape=[300, 400])]
 REJECTED: list[tuple[str, dict[str, Any], str]] = [
-    ("C2", {"change_round": changing(2, round=3)}, "line 3"),
-    ("C2", {"end": {"rounds": 3}}, "end line, rounds"),
-    ("C4", {"change_round": changing(1, bytes_up=19271)}, "round 1, bytes_up"),
-    ("C4", {"change_round": changing(1, bytes_down=19700)}, "round 1, bytes_down"),
-    ("C4", {"codec": Codec(name="int8", bits_per_parameter=8.0)}, "round 1, bytes_down"),
-    ("C4", {"end": {"bytes_up": 1}}, "end line, bytes_up"),
-    ("C5", {"change_round": changing(2, clients=1)}, "round 2, clients"),
-    ("C6", {"change_annex": with_sampled(c0=21, c1=5)}, "annex, round 1"),
-    ("C6", {"change_annex": with_sampled(c0=5)}, "annex, round 1"),
-    ("C6", {"change_annex": with_sampled(c0=5, c7=5)}, "annex, round 1"),
+    ("record.rounds", {"change_round": changing(2, round=3)}, "line 3"),
+    ("record.rounds", {"end": {"rounds": 3}}, "end line, rounds"),
+    ("record.bytes", {"change_round": changing(1, bytes_up=19271)}, "round 1, bytes_up"),
+    ("record.bytes", {"change_round": changing(1, bytes_down=19700)}, "round 1, bytes_down"),
+    ("record.bytes", {"codec": Codec(name="int8", bits_per_parameter=8.0)}, "round 1, bytes_down"),
+    ("record.bytes", {"end": {"bytes_up": 1}}, "end line, bytes_up"),
+    ("record.clients", {"change_round": changing(2, clients=1)}, "round 2, clients"),
+    ("record.providers", {"change_annex": with_sampled(c0=21, c1=5)}, "annex, round 1"),
+    ("record.providers", {"change_annex": with_sampled(c0=5)}, "annex, round 1"),
+    ("record.providers", {"change_annex": with_sampled(c0=5, c7=5)}, "annex, round 1"),
     (
-        "C6",
+        "record.providers",
         {"change_annex": lambda annex: replace(annex, providers_per_client={0: 20})},
         "annex, providers_per_client",
     ),
-    ("C6", {"sampling": Full(), "change_annex": with_sampled(c0=20, c1=19)}, "annex, client 1"),
+    ("record.providers", {"sampling": Full(), "change_annex": with_sampled(c0=20, c1=19)}, "annex, client 1"),
     (
-        "C6",
+        "record.providers",
         {"rounds": 30, "change_annex": lambda annex: replace(annex, sampled=[{0: 9, 1: 5}] * 30)},
         "annex, client 0",
     ),
-    ("C8", {"change_annex": lambda annex: replace(annex, openings={})}, "annex"),
-    ("C8", {"change_annex": lambda annex: replace(annex, challenge="f" * 64), "trainable": LONG}, "annex"),
-    ("C16", {"end": {"checkpoint_sha256": "f" * 64}}, "end line, checkpoint_sha256"),
-    ("C17", {"end": {"annex_body_sha256": "f" * 64}}, "end line, annex_body_sha256"),
-    ("C17", {"change_annex": lambda annex: replace(annex, run_token=None)}, "annex, run_token"),
-    ("C17", {"change_annex": lambda annex: replace(annex, sampled=annex.sampled[:1])}, "annex, rounds"),
-    ("C18", {"base_sha256": "f" * 64}, "line 1, base_sha256"),
-    ("C19", {"delta": 1e-4}, "line 1, delta"),
-    ("C19", {"unit": PrivacyUnit.RECORD}, "line 1, unit"),
-    ("C19", {"adjacency": Adjacency.REPLACE}, "line 1, adjacency"),
+    ("record.noise_size", {"change_annex": lambda annex: replace(annex, openings={})}, "annex"),
+    (
+        "record.noise_size",
+        {"change_annex": lambda annex: replace(annex, challenge="f" * 64), "trainable": LONG},
+        "annex",
+    ),
+    ("record.checkpoint", {"end": {"checkpoint_sha256": "f" * 64}}, "end line, checkpoint_sha256"),
+    ("record.annex", {"end": {"annex_body_sha256": "f" * 64}}, "end line, annex_body_sha256"),
+    ("record.annex", {"change_annex": lambda annex: replace(annex, run_token=None)}, "annex, run_token"),
+    (
+        "record.annex",
+        {"change_annex": lambda annex: replace(annex, sampled=annex.sampled[:1])},
+        "annex, rounds",
+    ),
+    ("record.base_weights", {"base_sha256": "f" * 64}, "line 1, base_sha256"),
+    ("record.track_rules", {"delta": 1e-4}, "line 1, delta"),
+    ("record.track_rules", {"unit": PrivacyUnit.RECORD}, "line 1, unit"),
+    ("record.track_rules", {"adjacency": Adjacency.REPLACE}, "line 1, adjacency"),
 ]
 
 
@@ -144,7 +152,7 @@ def test_other_base_weights_or_another_checkpoint_than_the_records_are_rejected(
         (replace(made, checkpoint=other), "round 2, weights_root"),
     ):
         found = checks(changed)
-        assert (found["C3"].status, found["C3"].where) == (CheckStatus.FAILED, where)
+        assert (found["record.models"].status, found["record.models"].where) == (CheckStatus.FAILED, where)
 
 
 @pytest.mark.parametrize(
@@ -159,11 +167,11 @@ def test_tensors_that_were_not_declared_may_not_change(
 ) -> None:
     checkpoint = write_weights(tmp_path / "other.safetensors", seed=2)
     found = checks(make_record(tmp_path / "run", trainable=trainable, checkpoint=checkpoint))
-    assert (found["C10"].status, found["C10"].where) == (CheckStatus.FAILED, where)
+    assert (found["record.tensors"].status, found["record.tensors"].where) == (CheckStatus.FAILED, where)
 
 
 def test_a_run_of_another_number_of_clients_than_the_track_is_rejected(tmp_path: Path) -> None:
-    assert checks(make_record(tmp_path), clients=3)["C19"].status is CheckStatus.FAILED
+    assert checks(make_record(tmp_path), clients=3)["record.track_rules"].status is CheckStatus.FAILED
 
 
 def test_openings_of_other_values_are_rejected(tmp_path: Path) -> None:
@@ -174,7 +182,7 @@ def test_openings_of_other_values_are_rejected(tmp_path: Path) -> None:
             openings=annex.openings | {place: replace(opening, values=opening.values * np.float32(1.1))},
         )
 
-    found = checks(make_record(tmp_path, change_annex=prettier))["C8"]
+    found = checks(make_record(tmp_path, change_annex=prettier))["record.noise_size"]
     assert (found.status, found.where) == (CheckStatus.FAILED, "annex, round 1, block 0")
 
 
@@ -187,14 +195,14 @@ def test_bytes_that_the_log_has_otherwise_are_rejected(tmp_path: Path) -> None:
         for way in ((-1, client), (client, -1))
     ]
     write_log(made.log, log)
-    assert checks(made)["C4"].status is CheckStatus.PASSED
+    assert checks(made)["record.bytes"].status is CheckStatus.PASSED
     for other, where in (
         ([*log[:-1], replace(log[-1], size_bytes=9637)], "round 2, bytes_up"),
         (log[:4], "round 2, clients"),
         ([*log, LogEntry(3, -1, 0, 9636)], "communication log"),
     ):
         write_log(made.log, other)
-        found = checks(made)["C4"]
+        found = checks(made)["record.bytes"]
         assert (found.status, found.where) == (CheckStatus.FAILED, where)
 
 
@@ -217,19 +225,19 @@ def test_a_percent_of_framing_is_allowed(tmp_path: Path) -> None:
 
 
 FLAGGED: list[tuple[str, dict[str, Any]]] = [
-    ("C2", {"change_round": changing(2, noise_multiplier=1.2)}),
-    ("C2", {"change_round": changing(2, sampling=Poisson(provider_rate=0.3))}),
-    ("C2", {"change_round": changing(1, clip_norm=0.6)}),
+    ("record.rounds", {"change_round": changing(2, noise_multiplier=1.2)}),
+    ("record.rounds", {"change_round": changing(2, sampling=Poisson(provider_rate=0.3))}),
+    ("record.rounds", {"change_round": changing(1, clip_norm=0.6)}),
     (
-        "C6",
+        "record.providers",
         {"rounds": 30, "change_annex": lambda annex: replace(annex, sampled=[{0: 5, 1: 5}] * 30)},
     ),
     (
-        "C6",
+        "record.providers",
         {"rounds": 30, "change_annex": lambda annex: replace(annex, sampled=[{0: 7, 1: 5}] * 30)},
     ),
-    ("C20", {"validation_on_private_data": True}),
-    ("C20", {"tuning": Tuning(private_runs=3)}),
+    ("record.other_uses", {"validation_on_private_data": True}),
+    ("record.other_uses", {"tuning": Tuning(private_runs=3)}),
 ]
 
 
@@ -244,8 +252,9 @@ def test_weights_after_rounds_that_released_nothing_are_the_base_weights() -> No
     changed = [TensorChange("encoder.weight", (60, 40), 2400, 1)]
     adapters = [TrainableTensor(name="a", shape=[60, 1]), TrainableTensor(name="b", shape=[1, 40])]
     base = {"encoder.weight": (60, 40)}
-    assert tensors(adapters, base, changed, released=True).status is CheckStatus.PASSED
-    assert tensors(adapters, base, changed, released=False).status is CheckStatus.FAILED
+    assert not list(tensor_differences(adapters, base, changed, released=True))
+    (difference,) = tensor_differences(adapters, base, changed, released=False)
+    assert difference.rejects
 
 
 def less_noise(run: RunLine, line: RoundLine, providers: int) -> NDArray[np.float32]:
@@ -262,11 +271,20 @@ def same_noise(run: RunLine, line: RoundLine, providers: int) -> NDArray[np.floa
     return noise_only(run, line.model_copy(update={"round": 1}), providers)
 
 
-@pytest.mark.parametrize(("check", "sums"), [("C8", less_noise), ("C8", half_without), ("C9", same_noise)])
+@pytest.mark.parametrize(
+    ("check", "sums"),
+    [
+        ("record.noise_size", less_noise),
+        ("record.noise_size", half_without),
+        ("record.noise_reuse", same_noise),
+    ],
+)
 def test_missing_noise_is_flagged(tmp_path: Path, check: str, sums: Any) -> None:
     found = checks(make_record(tmp_path, sums=sums, rounds=4))
     # The shape shows it, too, where it is in all rounds.
-    assert odd(found) | {"C22": CheckStatus.FLAGGED} == dict.fromkeys((check, "C22"), CheckStatus.FLAGGED)
+    assert odd(found) | {"record.noise_shape": CheckStatus.FLAGGED} == dict.fromkeys(
+        (check, "record.noise_shape"), CheckStatus.FLAGGED
+    )
     assert found[check].where.startswith("round ")
 
 
@@ -290,7 +308,10 @@ def test_no_finding_reveals_how_many_providers_took_part(tmp_path: Path) -> None
             change_annex=lambda annex: replace(annex, sampled=[{0: count, 1: count}] * 30),
         )
         private = checks(made)
-        return [(private[name].expected, private[name].found) for name in ("C6", "C8", "C9")]
+        return [
+            (private[name].expected, private[name].found)
+            for name in ("record.providers", "record.noise_size", "record.noise_reuse")
+        ]
 
     coins = Poisson(provider_rate=0.5)
     assert found(3, coins) == found(17, coins)
@@ -317,22 +338,28 @@ def test_no_text_of_a_noise_check_changes_with_the_private_counts(
             change_round=lambda line: line.model_copy(update={"noise_multiplier": 3.0}),
             change_annex=counted(count),
         )
-        found.append([checks(made)[name] for name in ("C8", "C9", "C22")])
+        found.append(
+            [checks(made)[name] for name in ("record.noise_size", "record.noise_reuse", "record.noise_shape")]
+        )
     assert found[0] == found[1] == found[2]
 
 
 def test_a_check_that_would_have_found_nothing_says_so(tmp_path: Path) -> None:
     """What it says follows from the expected number of providers, which is public."""
     few = checks(make_record(tmp_path / "few", rounds=4))
-    assert {few[name].status for name in ("C8", "C9", "C22")} == {CheckStatus.PASSED}
-    assert "noise below 87.9 % of the declared would have been detected" in few["C8"].found
+    assert {
+        few[name].status for name in ("record.noise_size", "record.noise_reuse", "record.noise_shape")
+    } == {CheckStatus.PASSED}
+    assert "noise below 87.9 % of the declared would have been detected" in few["record.noise_size"].found
     many = checks(make_record(tmp_path / "many", rounds=4, normalizer=1000.0))
-    assert {many[name].status for name in ("C8", "C9", "C22")} == {CheckStatus.NO_POWER}
+    assert {
+        many[name].status for name in ("record.noise_size", "record.noise_reuse", "record.noise_shape")
+    } == {CheckStatus.NO_POWER}
     assert failures(list(many.values())) == []
 
 
 def test_a_single_round_has_no_earlier_one_to_repeat(tmp_path: Path) -> None:
-    assert checks(make_record(tmp_path, rounds=1))["C9"].status is CheckStatus.NOT_APPLICABLE
+    assert checks(make_record(tmp_path, rounds=1))["record.noise_reuse"].status is CheckStatus.NOT_APPLICABLE
 
 
 def test_honest_noise_that_a_codec_rounded_raises_no_alarm(tmp_path: Path) -> None:
@@ -353,12 +380,14 @@ def test_honest_noise_that_a_codec_rounded_raises_no_alarm(tmp_path: Path) -> No
         codec=Codec(name="nf4", bits_per_parameter=4.5),
     )
     found = checks(made, clients=1)
-    assert {name: found[name].status for name in ("C8", "C9", "C22")} == {
-        "C8": CheckStatus.PASSED,
-        "C9": CheckStatus.PASSED,
-        "C22": CheckStatus.NO_POWER,
+    assert {
+        name: found[name].status for name in ("record.noise_size", "record.noise_reuse", "record.noise_shape")
+    } == {
+        "record.noise_size": CheckStatus.PASSED,
+        "record.noise_reuse": CheckStatus.PASSED,
+        "record.noise_shape": CheckStatus.NO_POWER,
     }
-    assert "codec" in found["C22"].found
+    assert "codec" in found["record.noise_shape"].found
 
 
 @pytest.fixture(scope="module")
@@ -376,8 +405,8 @@ def adapted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_merged_adapters_explain_a_change_of_their_rank(tmp_path: Path) -> None:
     found = checks(make_record(tmp_path, trainable=adapter(2), lora_scale=2.0))
     assert odd(found) == {}
-    assert found["C3"].status is CheckStatus.NOT_APPLICABLE
-    assert found["C10"].status is found["C21"].status is CheckStatus.PASSED
+    assert found["record.models"].status is CheckStatus.NOT_APPLICABLE
+    assert found["record.tensors"].status is found["record.linkage"].status is CheckStatus.PASSED
 
 
 @pytest.mark.parametrize(
@@ -396,7 +425,10 @@ def test_adapters_too_small_for_the_change_are_rejected(
     scale = 1.0 if trainable == adapter(1) else None
     made = make_record(tmp_path, base=base, checkpoint=checkpoint, trainable=trainable, lora_scale=scale)
     found = checks(made)
-    assert (found["C10"].status, found["C10"].where) == (CheckStatus.FAILED, "tensor encoder.weight")
+    assert (found["record.tensors"].status, found["record.tensors"].where) == (
+        CheckStatus.FAILED,
+        "tensor encoder.weight",
+    )
 
 
 def test_one_adapter_doesnt_explain_the_changes_of_two_matrices(tmp_path: Path) -> None:
@@ -409,7 +441,7 @@ def test_one_adapter_doesnt_explain_the_changes_of_two_matrices(tmp_path: Path) 
     save_file(weights, tmp_path / "model.safetensors")
     one = [TrainableTensor(name="in", shape=[1, 30]), TrainableTensor(name="out", shape=[30, 1])]
     made = make_record(tmp_path, base=base, checkpoint=tmp_path / "model.safetensors", trainable=one)
-    found = checks(made)["C10"]
+    found = checks(made)["record.tensors"]
     assert (found.status, found.where) == (CheckStatus.FAILED, "undeclared tensors")
 
 
@@ -418,31 +450,31 @@ CHALLENGE = "5" * 64
 
 def test_the_annex_must_answer_the_challenge_that_the_site_drew(tmp_path: Path) -> None:
     dry_run = checks(make_record(tmp_path / "dry"), challenge=CHALLENGE)
-    assert odd(dry_run) == {"C23": CheckStatus.FAILED}
+    assert odd(dry_run) == {"record.challenge": CheckStatus.FAILED}
     assert [problem.code for problem in failures(list(dry_run.values()))] == [ErrorCode.RECORD_CHALLENGE]
     made = make_record(tmp_path / "answer", challenge=CHALLENGE)
     found = checks(made, challenge=CHALLENGE)
     assert odd(found) == {}
-    assert found["C23"].status is CheckStatus.PASSED
-    assert odd(checks(made, challenge="6" * 64)) == {"C23": CheckStatus.FAILED}
+    assert found["record.challenge"].status is CheckStatus.PASSED
+    assert odd(checks(made, challenge="6" * 64)) == {"record.challenge": CheckStatus.FAILED}
 
 
 def test_without_a_site_the_challenge_shows_nothing_and_says_so(tmp_path: Path) -> None:
-    dry_run = checks(make_record(tmp_path / "dry"))["C23"]
+    dry_run = checks(make_record(tmp_path / "dry"))["record.challenge"]
     assert dry_run.status is CheckStatus.NO_POWER
     assert "the site draws other ones" in dry_run.found
-    answered = checks(make_record(tmp_path / "answer", challenge=CHALLENGE))["C23"]
+    answered = checks(make_record(tmp_path / "answer", challenge=CHALLENGE))["record.challenge"]
     assert answered.status is CheckStatus.NOT_APPLICABLE
 
 
 def test_the_training_data_must_be_the_tracks(tmp_path: Path) -> None:
     made = make_record(tmp_path)
-    assert checks(made, data_sha256=DATA_SHA256)["C24"].status is CheckStatus.PASSED
+    assert checks(made, data_sha256=DATA_SHA256)["record.data"].status is CheckStatus.PASSED
     other = checks(made, data_sha256="b" * 64)
-    assert odd(other) == {"C24": CheckStatus.FAILED}
+    assert odd(other) == {"record.data": CheckStatus.FAILED}
     (problem,) = failures(list(other.values()))
     assert problem.code is ErrorCode.RECORD_DATA
     assert DATA_SHA256 not in str(problem)
     assert "b" * 64 not in str(problem)
-    unknown = checks(made)["C24"]
+    unknown = checks(made)["record.data"]
     assert (unknown.status, "not compared" in unknown.found) == (CheckStatus.NOT_APPLICABLE, True)

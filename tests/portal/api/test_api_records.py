@@ -132,7 +132,13 @@ class TestAccess:
 
 def test_the_team_reads_the_checks_of_a_run_in_full(api, team):
     submission = make_submission(team, make_private_track(), state="submitted")
-    found = {"id": "C6", "status": "flagged", "expected": "17", "found": "18", "where": "round 3"}
+    found = {
+        "id": "record.providers",
+        "status": "flagged",
+        "expected": "17",
+        "found": "18",
+        "where": "round 3",
+    }
     made = make_run(
         submission,
         state="scored",

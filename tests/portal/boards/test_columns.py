@@ -49,7 +49,7 @@ EVERYTHING: dict[str, Any] = {
     "trust_level": TrustLevel.REPLAYED,
     "trust_by": "=cmd()",
     "trust_at": timezone.now(),
-    "checks": [Check(id="C1", status=CheckStatus.FLAGGED, found="something")],
+    "checks": [Check(id="record.budget", status=CheckStatus.FLAGGED, found="something")],
 }
 
 # Those that only accounting reports.

@@ -41,8 +41,8 @@ RESULTS = {
         bytes_up=3000,
         bytes_needed=500,
         checks=[
-            Check(id="P1", status=CheckStatus.PASSED),
-            Check(id="P3", status=CheckStatus.FLAGGED, found="0.1 bits", where="round 2"),
+            Check(id="log.directions", status=CheckStatus.PASSED),
+            Check(id="log.message_sizes", status=CheckStatus.FLAGGED, found="0.1 bits", where="round 2"),
         ],
     ),
     Step.SCORING: ScoringResult(
@@ -116,8 +116,13 @@ def make_accounting(run, record=None, **changes):
         "within_budget": True,
         "events": [Gaussian(effective_noise_multiplier=4, rounds=3)],
         "checks": [
-            Check(id="C1", status=CheckStatus.PASSED, expected="at most 4", found="3.9"),
-            Check(id="C6", status=CheckStatus.PASSED, expected="17 providers", found="18 providers"),
+            Check(id="record.budget", status=CheckStatus.PASSED, expected="at most 4", found="3.9"),
+            Check(
+                id="record.providers",
+                status=CheckStatus.PASSED,
+                expected="17 providers",
+                found="18 providers",
+            ),
         ],
     }
     return AccountingResult(**{**result, **changes})

@@ -136,7 +136,7 @@ def test_overdue_proofs_and_flagged_checks_are_listed_except_where_one_competes(
     track = make_track(BEST_ANLS_AT_BUDGET)
     long_ago = timezone.now() - timedelta(days=20)
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED, submitted_at=long_ago)
-    flagged = Check(id="C1", status=CheckStatus.FLAGGED)
+    flagged = Check(id="record.budget", status=CheckStatus.FLAGGED)
     make_run(submission, state=RunState.SCORED, budget=1.0, checks=[flagged])
     page = desk(client)
     assert "1 overdue proof" in page

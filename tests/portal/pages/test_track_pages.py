@@ -143,13 +143,16 @@ class TestTrackPage:
         assert "Nobody has confirmed that the training ran" in page_of(client, bytes_track)
 
     def test_flagged_checks_are_counted_and_linked(self, client, bytes_track):
-        checks = [{"id": "P1", "status": "passed"}, *[{"id": "P3", "status": "flagged"}] * 2]
+        checks = [
+            {"id": "log.directions", "status": "passed"},
+            *[{"id": "log.message_sizes", "status": "flagged"}] * 2,
+        ]
         run = add_run(bytes_track, checks=checks)
         page = page_of(client, bytes_track)
         assert f'<a href="{run.submission.get_absolute_url()}#run-{run.pk}">2 checks flagged</a>' in page
 
     def test_nothing_is_said_of_checks_that_passed(self, client, bytes_track):
-        add_run(bytes_track, checks=[{"id": "P1", "status": "passed"}])
+        add_run(bytes_track, checks=[{"id": "log.directions", "status": "passed"}])
         assert "flagged" not in page_of(client, bytes_track)
 
     def test_a_baseline_is_marked(self, client, bytes_track):
@@ -362,7 +365,7 @@ class TestApi:
             epsilon=0.9,
             epsilons=make_epsilons(0.9, 0.8, 1.0),
             accountant="PLD, evaluator 1",
-            checks=[{"id": "C14", "status": "flagged"}],
+            checks=[{"id": "team.declared_runs", "status": "flagged"}],
         )
         add_run(private_track, "Two", budget=1.0, epsilon=1.1)
         answer = client.get("/api/v1/leaderboards/privacy")
@@ -401,12 +404,18 @@ class TestApi:
                 "found": "18 of client 7",
                 "where": "round 3",
             }
-            for check in ("C6", "C2")
+            for check in ("record.providers", "record.rounds")
         ]
         add_run(private_track, budget=1.0, epsilon=0.9, checks=checks)
         body = client.get("/api/v1/leaderboards/privacy").json()
         hidden, public = body["boards"][0]["rows"][0]["results"]["checks"]
-        assert hidden == {"id": "C6", "status": "flagged", "expected": "", "found": "", "where": ""}
+        assert hidden == {
+            "id": "record.providers",
+            "status": "flagged",
+            "expected": "",
+            "found": "",
+            "where": "",
+        }
         assert public == checks[1]
 
     def test_a_missing_track_is_not_found(self, client):

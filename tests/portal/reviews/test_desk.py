@@ -146,13 +146,13 @@ def test_a_new_decision_starts_from_the_last_answers(client, submission, reviewe
 
 def test_reviewers_read_every_check_in_full(client, submission, reviewer):
     found = {
-        "id": "C6",
+        "id": "record.providers",
         "status": "flagged",
         "expected": "17 providers",
         "found": "18 providers",
         "where": "round 3",
     }
-    checks = [found, {"id": "C2", "status": "passed"}]
+    checks = [found, {"id": "record.rounds", "status": "passed"}]
     change_results(submission.runs.get(), checks=checks, joint_epsilon=8.70001, joint_runs=3)
     page = client.get(address(submission)).text
     assert "1 flagged, 1 passed" in page
@@ -255,12 +255,12 @@ def test_changes_are_asked_for_with_a_day(client, submission, reviewer):
 
 
 def test_a_passed_check_is_offered_and_never_ticked(client, submission, reviewer):
-    passed = [{"id": "C19", "status": "passed"}, {"id": "C5", "status": "passed"}]
-    change_results(submission.runs.get(), checks=[*passed, {"id": "C6", "status": "flagged"}])
+    passed = [{"id": "record.track_rules", "status": "passed"}, {"id": "record.clients", "status": "passed"}]
+    change_results(submission.runs.get(), checks=[*passed, {"id": "record.providers", "status": "flagged"}])
     page = client.get(address(submission))
-    assert "C19 supports “yes”" in page.text
+    assert "record.track_rules supports “yes”" in page.text
     offers = {one.key: one.offer for _, questions in page.context["groups"] for one in questions}
-    assert (offers["unit"], offers["sampling"], offers["code"]) == ("C19", "", "")
+    assert (offers["unit"], offers["sampling"], offers["code"]) == ("record.track_rules", "", "")
     assert " checked" not in page.text
 
 

@@ -3,7 +3,7 @@ from django.urls import reverse
 
 from evaluator.mechanisms.events import Gaussian, PoissonGaussian, TwoStage
 from evaluator.messages.jobs import Step
-from evaluator.records.check_texts import CHECKS
+from evaluator.records.check_table import CHECKS
 from portal.evaluation.display.status import statuses
 from portal.evaluation.models import Evaluation, StepReport
 from portal.reviews.checklist import CHECKLIST
@@ -48,7 +48,7 @@ def accounted(db):
     StepReport.objects.create(
         evaluation=evaluation, step=Step.ACCOUNTING, outcome="passed", result=result.model_dump(mode="json")
     )
-    change_results(run, checks=[{"id": "C6", "status": "flagged", "found": "18 providers"}])
+    change_results(run, checks=[{"id": "record.providers", "status": "flagged", "found": "18 providers"}])
     return submission, result
 
 
@@ -61,7 +61,7 @@ def test_the_page_has_the_evidence_at_its_question(client, accounted):
     submission, _ = accounted
     client.force_login(make_reviewer())
     page = client.get(reverse("reviews:desk", args=[submission.pk])).text
-    sampling = page.index("C6 providers of the clients: 18 providers")
+    sampling = page.index("record.providers providers of the clients: 18 providers")
     assert page.index("Does the accounted sampling match") < sampling < page.index('name="sampling"')
     assert "3 rounds: gaussian, effective noise multiplier 4" in page
     assert "1 issued, 0 used by a run" in page
@@ -83,10 +83,10 @@ def test_what_is_the_same_in_several_runs_is_said_once(db):
     change_results(first, checks=[providers("18 providers")])
     texts = [one.text for one in evidence_on(submission, statuses(submission.runs.all()))["sampling"]]
     assert texts == [
-        "ε\xa0=\xa01, 4: C6 providers of the clients: 18 providers",
-        "ε\xa0=\xa08: C6 providers of the clients: 17 providers",
+        "ε\xa0=\xa01, 4: record.providers providers of the clients: 18 providers",
+        "ε\xa0=\xa08: record.providers providers of the clients: 17 providers",
     ]
 
 
 def providers(found):
-    return {"id": "C6", "status": "passed", "found": found}
+    return {"id": "record.providers", "status": "passed", "found": found}

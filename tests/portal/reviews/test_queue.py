@@ -51,7 +51,7 @@ def test_the_reviewers_own_teams_are_left_out(reviewer):
 
 def test_the_page_shows_flags_and_hides_what_others_decided(client, reviewer):
     submission = scored_submission()
-    change_results(submission.runs.get(), checks=[{"id": "C6", "status": "flagged"}])
+    change_results(submission.runs.get(), checks=[{"id": "record.providers", "status": "flagged"}])
     accept(submission, make_reviewer())
     page = client.get(QUEUE).text
     assert reverse("reviews:desk", args=[submission.pk]) in page

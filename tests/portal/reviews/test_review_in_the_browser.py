@@ -28,7 +28,15 @@ def submission(settings, tmp_path):
     settings.STORE_FOLDER = tmp_path / "store"
     submission = scored_submission()
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
-    checks = [{"id": "C16", "status": "failed", "expected": HASH, "found": HASH, "where": f"round 3, {HASH}"}]
+    checks = [
+        {
+            "id": "record.checkpoint",
+            "status": "failed",
+            "expected": HASH,
+            "found": HASH,
+            "where": f"round 3, {HASH}",
+        }
+    ]
     change_results(submission.runs.get(), checks=checks)
     return submission
 

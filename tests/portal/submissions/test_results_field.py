@@ -14,7 +14,7 @@ RESULTS = RunResults(
     **SCORES,
     epsilon=0.1 + 0.2,
     epsilons=make_epsilons(0.1 + 0.2, None, 5e-324),
-    checks=[{"id": "C1", "status": "passed"}],
+    checks=[{"id": "record.budget", "status": "passed"}],
 )
 
 
@@ -34,6 +34,14 @@ def test_the_document_has_only_what_there_is(run):
     assert set(json.loads(document)) == {*SCORES, "epsilon", "epsilons", "checks"}
 
 
+def test_results_from_before_checks_had_names_are_read_with_the_names(run):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT results FROM submissions_run")
+        (document,) = cursor.fetchone()
+        cursor.execute("UPDATE submissions_run SET results = %s", [document.replace("record.budget", "C1")])
+    assert Run.objects.get(pk=run.pk).results == RESULTS
+
+
 def test_a_result_can_be_looked_up(run):
     assert Run.objects.filter(results__anls__gt=0.5).values_list("results__anls", flat=True).get() == 0.9
 
@@ -41,7 +49,7 @@ def test_a_result_can_be_looked_up(run):
 def test_the_number_of_flagged_checks_is_stored_beside_them(run):
     assert not Run.objects.filter(flagged_checks__gt=0).exists()
     for flagged in (2, 0):
-        checks = [{"id": f"C{number}", "status": "flagged"} for number in range(flagged)]
+        checks = [{"id": f"log.{'ab'[number]}", "status": "flagged"} for number in range(flagged)]
         change_results(run, checks=checks)
         assert list(Run.objects.values_list("flagged_checks", flat=True)) == [flagged or None]
     assert Run.objects.get().results.flagged_checks == 0

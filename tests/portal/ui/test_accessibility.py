@@ -152,8 +152,8 @@ NO_PAGE = {
     "submissions:bibtex", "submissions:citation", "submissions:eval_results",
     "submissions:proof_file", "submissions:proof_page", "reviews:proof_file", "reviews:proof_page", "organizers:export",
     "mfa_download_recovery_codes", "mfa_login_webauthn",
-    # A part of the page of a submission.
-    "submissions:status",
+    # Parts of the pages of a submission and of a run.
+    "submissions:status", "organizers:examinations",
 }  # fmt: skip
 # Those that take forms only, and lead to a page.
 FORMS = {
@@ -166,7 +166,8 @@ FORMS = {
     "reviews:draft", "reviews:message", "reviews:take", "reviews:team_message", "reviews:team_appeal",
     "notifications:read", "notifications:choose", "notifications:open",
     "organizers:queue_failed", "organizers:evaluate", "organizers:disqualify", "organizers:requalify",
-    "organizers:refund", "organizers:mark", "organizers:remove_phase",
+    "organizers:refund", "organizers:mark", "organizers:remove_phase", "organizers:examine",
+    "organizers:cancel_examination",
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.
 STEPS = {

@@ -10,13 +10,23 @@ from django.core import mail
 from django.core.management import call_command
 from django.utils import timezone
 
-from evaluator.messages.jobs import ArtifactKind, Outcome, Step
+from evaluator.errors import ErrorCode, Problem
+from evaluator.messages.examinations import CodeIdentity, ConformanceFindings, Report
+from evaluator.messages.jobs import ArtifactKind, Outcome, Step, TrustLevel
 from portal.accounts.models import User
 from portal.accounts.services import create_token, vouch_for_address
 from portal.boards.models import RankRecord
 from portal.challenge.models import Phase, Track
 from portal.downloads.models import Terms
-from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, TestSet, Worker
+from portal.evaluation.models import (
+    Evaluation,
+    EvaluationState,
+    Examination,
+    StepQueue,
+    StepReport,
+    TestSet,
+    Worker,
+)
 from portal.news.models import NewsItem
 from portal.notifications.kinds import Kind
 from portal.notifications.models import Notification
@@ -74,6 +84,7 @@ def make_world() -> World:
     submissions["foreign"] = foreign
     ids |= {name: str(submission.pk) for name, submission in submissions.items()}
     ids["run"] = str(foreign.runs.get().pk)
+    examine(foreign.runs.get(), people["organizer"])
     revise_proof(foreign, make_upload(other, b"# Theorem\n\n$$x^3$$", "proof.md"), owner_of(other))
     ids["phase"] = str(Phase.objects.get(track__slug="track-2").pk)
     ids["test_set"] = TestSet.objects.create(
@@ -81,6 +92,24 @@ def make_world() -> World:
     ).name
     ids["unsubscribe"] = link_token(people["participant"], Kind.RESULTS)
     return World(people, ids)
+
+
+def examine(run: Run, organizer: User) -> None:
+    """Examine a run twice: once with a report, and once in vain."""
+    identity = CodeIdentity(kit_version="1", code_sha256=HASH, settings_sha256=HASH)
+    problems = [Problem.of(ErrorCode.CONFORMANCE_CRASHED, where=HASH, expected="a result", found=HASH)]
+    report = Report(seconds=1.0, identity=identity, problems=problems, findings=ConformanceFindings(seed=1))
+    for state, found in (("failed", report.model_dump(mode="json")), ("broken", None)):
+        Examination.objects.create(
+            run=run,
+            level=TrustLevel.CONFORMING,
+            state=state,
+            by=organizer,
+            machine="examiner-1.a-long-host-name.example",
+            finished_at=timezone.now(),
+            report=found,
+            reason="" if found else f"The judge ended with status 1. {HASH * 4}",
+        )
 
 
 def make_people() -> dict[str, User]:
@@ -177,7 +206,15 @@ def private_submission(team: Team, **fields: object) -> Submission:
         b"# Theorem\n\n$$x^2$$\n\n| a | b |\n|---|---|\n| 1 | 2 |",
         "proof.md",
     )
-    checks = [{"id": "C16", "status": "failed", "expected": HASH, "found": HASH, "where": f"round 3, {HASH}"}]
+    checks = [
+        {
+            "id": "record.checkpoint",
+            "status": "failed",
+            "expected": HASH,
+            "found": HASH,
+            "where": f"round 3, {HASH}",
+        }
+    ]
     types = [
         {"name": "invoice_number", "anls": 0.91, "anls_low": 0.88, "anls_high": 0.94},
         {"name": "total_amount", "anls": 0.62, "anls_low": 0.55, "anls_high": 0.7},

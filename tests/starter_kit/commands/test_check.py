@@ -42,10 +42,19 @@ def test_what_the_track_holds_fixed_must_be_as_in_the_base_weights(run: Path, ba
 def test_every_check_is_listed_with_its_status_and_what_it_found(run: Path, base: Path) -> None:
     listed = check(run, base).stdout.splitlines()
     rows = {line.split()[0]: line for line in listed if line.startswith("  ")}
-    assert {"C1", "C2", "C3", "C4", "C5", "C6", "C8", "C10"} <= set(rows)
+    assert {
+        "record.budget",
+        "record.rounds",
+        "record.models",
+        "record.bytes",
+        "record.clients",
+        "record.providers",
+        "record.noise_size",
+        "record.tensors",
+    } <= set(rows)
     good = ("passed", "no power", "not applicable")
     assert all(any(status in row for status in good) for row in rows.values()), rows
-    assert 7.9 < float(rows["C1"].split()[-1]) <= 8
+    assert 7.9 < float(rows["record.budget"].split()[-1]) <= 8
 
 
 def test_the_tracks_sampling_rule_can_be_named(run: Path, base: Path) -> None:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from evaluator.accounting import pld
 from evaluator.mechanisms.events import PoissonGaussian, TwoStage
-from evaluator.records.check_texts import CHECKS
+from evaluator.records.check_table import CHECKS
 from starter_kit.commands.privacy import app
 from starter_kit.reporting.rounding import rounded_up
 from tests.starter_kit.training_runs import trained
@@ -107,8 +107,8 @@ def test_what_cannot_be_accounted_is_reported_with_a_code(arguments: list[str], 
 
 def statuses(explained: str) -> dict[str, str]:
     """Of each check, its status."""
-    heads = [line for line in explained.splitlines() if re.match(r"[CP]\d", line)]
-    return {head.split()[0]: head.rpartition(": ")[2] for head in heads}
+    heads = [line for line in explained.splitlines() if re.match(r"(record|team|log)\.", line)]
+    return {head.partition(",")[0]: head.rpartition(": ")[2] for head in heads}
 
 
 def test_a_run_is_explained_with_what_lies_beside_its_record(run_folder: Path, base: Path) -> None:
@@ -116,7 +116,10 @@ def test_a_run_is_explained_with_what_lies_beside_its_record(run_folder: Path, b
     explained = run_privacy("explain", record, "--base", base, "--clients", "3")
     found = statuses(explained)
     assert list(found) == list(CHECKS)
-    assert {name for name, status in found.items() if status == "not made"} == {"C14", "C15"}
+    assert {name for name, status in found.items() if status == "not made"} == {
+        "team.declared_runs",
+        "team.joint_epsilon",
+    }
     assert not {"failed", "flagged"} & set(found.values())
     assert all(text.meaning in explained and text.limit in explained for text in CHECKS.values())
 
@@ -134,19 +137,21 @@ def test_an_explanation_begins_with_a_verdict(run_folder: Path, base: Path) -> N
     assert re.match(
         r"The record claims ε = [\d.]+ for one provider; recomputed, ε = \d\.\d{4} at δ = 1e-05", claim
     )
-    assert re.match(r"Checks: \d+ passed;.* 2 not made \(C14, C15\)\.", checks)
+    assert re.match(
+        r"Checks: \d+ passed;.* 2 not made \(team\.declared_runs, team\.joint_epsilon\)\.", checks
+    )
     assert "Nothing here shows that this training took place" in trust
 
 
 def test_what_needs_reading_is_shown_alone_on_request(run_folder: Path, base: Path, tmp_path: Path) -> None:
     arguments: list[str | Path] = ["--base", base, "--clients", "3", "--flagged"]
     shown = statuses(run_privacy("explain", run_folder / "training_record.jsonl", *arguments))
-    assert {"C14", "C15"} <= shown.keys()
+    assert {"team.declared_runs", "team.joint_epsilon"} <= shown.keys()
     assert "passed" not in shown.values()
     (tmp_path / "other.csv").write_text("federated_round,sender,receiver,amount_of_bytes\n1,-1,0,10\n")
     log: list[str | Path] = ["--log", tmp_path / "other.csv"]
     lines = run_privacy("explain", run_folder / "training_record.jsonl", *arguments, *log).splitlines()
-    assert "1 failed (C4)" in lines[1]
+    assert "1 failed (record.bytes)" in lines[1]
 
 
 def test_checks_whose_files_are_not_given_are_listed_as_not_made(run_folder: Path, tmp_path: Path) -> None:
@@ -155,11 +160,11 @@ def test_checks_whose_files_are_not_given_are_listed_as_not_made(run_folder: Pat
     found = statuses(explained)
     assert list(found) == list(CHECKS)
     assert {name for name, status in found.items() if status != "not made"} == {
-        "C1",
-        "C2",
-        "C5",
-        "C19",
-        "C20",
+        "record.budget",
+        "record.rounds",
+        "record.clients",
+        "record.track_rules",
+        "record.other_uses",
     }
     assert "it requires --base and --checkpoint" in explained
 
@@ -168,8 +173,8 @@ def test_a_file_of_another_run_fails_its_checks_and_leaves_the_others(run_folder
     record = run_folder / "training_record.jsonl"
     other = base / "model.safetensors"
     found = statuses(run_privacy("explain", record, "--base", base, "--clients", "3", "--checkpoint", other))
-    assert found["C3"] == found["C16"] == "failed"
-    assert found["C2"] == found["C4"] == found["C17"] == "passed"
+    assert found["record.models"] == found["record.checkpoint"] == "failed"
+    assert found["record.rounds"] == found["record.bytes"] == found["record.annex"] == "passed"
 
 
 def test_a_file_that_cannot_be_read_is_why_its_checks_are_not_made(run_folder: Path, tmp_path: Path) -> None:
@@ -177,7 +182,7 @@ def test_a_file_that_cannot_be_read_is_why_its_checks_are_not_made(run_folder: P
     log.write_text("round,from,to,bytes\n")
     record = run_folder / "training_record.jsonl"
     explained = run_privacy("explain", record, "--clients", "3", "--log", log)
-    assert statuses(explained)["C4"] == "not made"
+    assert statuses(explained)["record.bytes"] == "not made"
     assert "E_LOG_COLUMNS" in explained
 
 

@@ -68,7 +68,7 @@ def test_an_example_trains_and_passes_the_checks_of_its_track(
         # The record states the server optimizer, and the evaluator does its steps again.
         assert run.record(max_rounds=10).run.server.rule == "adam"
         (result,) = (o.result for o in outcomes if isinstance(o.result, AccountingResult))
-        assert {check.id: check.status for check in result.checks}["C21"] is CheckStatus.PASSED
+        assert {check.id: check.status for check in result.checks}["record.linkage"] is CheckStatus.PASSED
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_a_codec_that_takes_other_bits_than_it_says_is_rejected_before_a_private
     settings = load_settings("fl-provider-dp", [f"method={own}", f"codec={own}", "placement=client_full"])
     with pytest.raises(ProblemError) as caught:
         RunSetup(settings, data=data, base=base)
-    assert "C4" in caught.value.problem.next_step
+    assert "record.bytes" in caught.value.problem.next_step
 
 
 def test_a_codec_that_a_methods_own_settings_name_is_rejected_with_what_to_do(own: Path) -> None:
@@ -337,7 +337,7 @@ def test_eight_bits_are_recorded_where_clients_draw_the_noise(base: Path, data: 
     line = run.record(max_rounds=10).run
     assert (line.codec.name, line.codec.bits_per_parameter) == ("int8", 8.125)
     found = {check.id: check.status for check in accounting(run.files(), base).checks}
-    assert found["C4"] is CheckStatus.PASSED
+    assert found["record.bytes"] is CheckStatus.PASSED
 
 
 def test_a_method_with_a_longer_message_is_rejected_for_what_it_is(

@@ -114,7 +114,7 @@ def test_the_record_of_a_resumed_run_shows_the_interruption_and_accounts_for_wha
     assert event.rounds == seen
     assert releases(whole, SamplingRule.TWO_STAGE)[0].rounds == 3
     result = accounting(run.files(), base)
-    (rounds,) = (check for check in result.checks if check.id == "C2")
+    (rounds,) = (check for check in result.checks if check.id == "record.rounds")
     assert rounds.status is CheckStatus.FLAGGED
     assert rounds.where == "resumed at round 2"
     assert result.epsilon == pytest.approx(spent, rel=1e-3)

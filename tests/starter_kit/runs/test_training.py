@@ -52,7 +52,7 @@ UNFINISHED = "run.unfinished"
 
 ALL_BUT_SCORING = [Step.VALIDATE, Step.COMMUNICATION, Step.ACCOUNTING]
 # That the models change as is declared, and that each follows from the one before.
-LINKS = {"C3", "C21"}
+LINKS = {"record.models", "record.linkage"}
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_the_evaluator_accepts_what_a_baseline_leaves(
             good = (CheckStatus.NO_POWER, CheckStatus.NOT_APPLICABLE)
             assert all(check.status in good for check in wrong.values()), wrong
             if "sampling.client_rate=1.0e-6" not in changes:  # where a client took part, that is
-                assert wrong.keys() & LINKS == ({"C3"} if config == "dp-lora" else set()), wrong
+                assert wrong.keys() & LINKS == ({"record.models"} if config == "dp-lora" else set()), wrong
             assert result.within_budget
             assert result.epsilon == pytest.approx(result.epsilon_claimed, rel=1e-3)
             assert run.file(ArtifactKind.TRAINING_ANNEX).stat().st_size < MAX_BYTES
@@ -460,7 +460,9 @@ def test_the_annex_answers_another_challenge_with_the_same_body(
     assert (after.challenge, after.body_sha256) == ("5" * 64, before.body_sha256)
     assert stat.S_IMODE(run.file(ArtifactKind.TRAINING_ANNEX).stat().st_mode) == 0o600
     found = {check.id: check.status for check in accounting(run.files(), base, challenge="5" * 64).checks}
-    assert (found["C23"], found["C17"], found["C21"]) == (CheckStatus.PASSED,) * 3
+    assert (found["record.challenge"], found["record.annex"], found["record.linkage"]) == (
+        CheckStatus.PASSED,
+    ) * 3
     with pytest.raises(ProblemError) as caught:
         accounting(run.files(), base, challenge="6" * 64)
     assert [problem.code for problem in caught.value.problems] == [ErrorCode.RECORD_CHALLENGE]

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.messages.checks import NamedCheck
 from evaluator.messages.jobs import Check, CheckStatus, Epsilon
 from evaluator.messages.leakage import Leakage
 from evaluator.messages.results import RunResults
-from evaluator.records.check_texts import CHECKS, CheckText
+from evaluator.records.check_table import CHECKS
 from portal.challenge.rankings import Shortfall
 from portal.submissions.models import Run
 
@@ -21,14 +22,6 @@ WORST_FIRST = [
     CheckStatus.NOT_APPLICABLE,
 ]
 RULE_NAMES = {SamplingRule.TWO_STAGE: "two-stage", SamplingRule.PRODUCT: "product"}
-
-# The findings of a check may come from the annex or name the clients of a round. In a private track the public reads
-# only those that the published numbers disclose anyway; the team and the organizers alone read those of other checks.
-PUBLIC_FINDINGS = frozenset(
-    {"C1", "C2", "C3", "C4", "C10", "C14", "C15", "C16", "C18", "C19", "C20", "C23", "C24"},
-)
-# Where these find nothing, they report what they would have found, by the record's numbers alone.
-PUBLIC_POWER = frozenset({"C8", "C9", "C22"})
 
 
 @dataclass(frozen=True)
@@ -188,9 +181,7 @@ def without_traces_of_team(results: RunResults) -> RunResults:
 
 
 def _is_public(budget: float | None, check: Check) -> bool:
-    if budget is None or check.id in PUBLIC_FINDINGS:
-        return True
-    return check.id in PUBLIC_POWER and check.status in (CheckStatus.PASSED, CheckStatus.NO_POWER)
+    return budget is None or _named(check).findings.are_public(check.status)
 
 
 def _deciding_rule(results: RunResults) -> SamplingRule | None:
@@ -198,9 +189,13 @@ def _deciding_rule(results: RunResults) -> SamplingRule | None:
 
 
 def _shown(check: Check, is_public: bool) -> ShownCheck:
-    # A run may have been checked by an earlier evaluator, which made other checks.
-    text = CHECKS.get(check.id, CheckText(name="", meaning="", limit=""))
-    return ShownCheck(check, text.name, text.meaning, text.limit, is_public)
+    named = _named(check)
+    return ShownCheck(check, named.name, named.meaning, named.limit, is_public)
+
+
+def _named(check: Check) -> NamedCheck:
+    # A run may have been checked by an evaluator of another version, which made other checks.
+    return CHECKS.get(check.id, NamedCheck(check.id, name="", meaning="", limit=""))
 
 
 def _words(status: CheckStatus) -> str:

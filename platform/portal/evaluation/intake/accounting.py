@@ -1,6 +1,6 @@
 """The site's part of the accounting of a run: whose record it is, and all trainings of its team in the track together.
 
-No single record can answer checks C14 and C15, which are about the latter.
+No single record can answer the checks `team.declared_runs` and `team.joint_epsilon`.
 """
 
 import math
@@ -11,7 +11,8 @@ from pydantic import TypeAdapter
 
 from evaluator.errors import Problem, ProblemError
 from evaluator.mechanisms.events import Event, merged
-from evaluator.messages.jobs import AccountingResult, Check, CheckStatus
+from evaluator.messages.jobs import AccountingResult, Check
+from evaluator.records.check_table import DECLARED_RUNS, JOINT_EPSILON
 from portal.submissions.arrival import reject_foreign_key
 from portal.submissions.models import Run, RunState, RunToken
 from portal.submissions.tokens import find_token
@@ -32,14 +33,13 @@ class JointPrivacyLoss:
     reason: str = ""
 
     def check(self, delta: float) -> Check:
-        """Return check C15, which states the joint ε or why there is none."""
+        """Return the check that states the joint ε or why there is none."""
         trainings = "1 training" if self.trainings == 1 else f"{self.trainings} trainings"
         if self.epsilon is None:
-            return Check(id="C15", status=CheckStatus.FLAGGED, found=f"{trainings}: {self.reason}")
-        found = (
+            return JOINT_EPSILON.flagged(f"{trainings}: {self.reason}")
+        return JOINT_EPSILON.passed(
             f"ε = {rounded_up(self.epsilon)} at δ = {delta:g} for {trainings} together, by the two-stage rule"
         )
-        return Check(id="C15", status=CheckStatus.PASSED, found=found)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def look_up_team(run: Run, result: AccountingResult) -> TeamAccounting | list[Pr
 
 
 def _check_tokens(run: Run, own: RunToken, result: AccountingResult) -> Check:
-    """Return check C14: whether each training that the team began, by the tokens issued to it, is accounted for.
+    """Return the check of whether each training that the team began, by the tokens issued to it, is accounted for.
 
     Either it is a run that was submitted, or one of the tuning runs that the run's record declares.
     """
@@ -93,11 +93,11 @@ def _check_tokens(run: Run, own: RunToken, result: AccountingResult) -> Check:
         .exclude(pk=run.pk)
         .count()
     )
-    return Check(
-        id="C14",
-        status=CheckStatus.PASSED if issued <= used + waiting + result.tuning_runs else CheckStatus.FLAGGED,
+    is_accounted = issued <= used + waiting + result.tuning_runs
+    outcome = DECLARED_RUNS.passed if is_accounted else DECLARED_RUNS.flagged
+    return outcome(
+        f"{used} accounted, {waiting} on the way, {result.tuning_runs} declared as tuning",
         expected=f"{issued} run{'s' if issued > 1 else ''}, one for each token that the team was issued",
-        found=f"{used} accounted, {waiting} on the way, {result.tuning_runs} declared as tuning",
     )
 
 

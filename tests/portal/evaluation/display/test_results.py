@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
-from evaluator.messages.jobs import ArtifactKind, TrustLevel
+from evaluator.messages.jobs import ArtifactKind, CheckStatus, TrustLevel
 from evaluator.messages.results import RunResults
-from evaluator.records.check_texts import CHECKS
+from evaluator.records.check_table import CHECKS
 from portal.evaluation.display import results
 from portal.evaluation.examining.levels import MEANINGS
 from portal.submissions.models import RunState
@@ -31,15 +31,20 @@ pytestmark = pytest.mark.django_db
 
 CHECKS_OF_A_RUN = [
     {
-        "id": "P3",
+        "id": "log.message_sizes",
         "status": "flagged",
         "expected": "1 to 64 bits",
         "found": "client 7 sent 0.1",
         "where": "round 2",
     },
-    {"id": "C2", "status": "passed", "expected": "30 rounds declared", "found": "30 rounds recorded"},
-    {"id": "C6", "status": "passed", "expected": "about 17 providers", "found": "18 providers"},
-    {"id": "C15", "status": "not_applicable", "found": "2 trainings: a reason"},
+    {
+        "id": "record.rounds",
+        "status": "passed",
+        "expected": "30 rounds declared",
+        "found": "30 rounds recorded",
+    },
+    {"id": "record.providers", "status": "passed", "expected": "about 17 providers", "found": "18 providers"},
+    {"id": "team.joint_epsilon", "status": "not_applicable", "found": "2 trainings: a reason"},
 ]
 PRIVACY = {
     "epsilon": 3.900001,
@@ -80,7 +85,7 @@ class TestEpsilon:
         assert "6.5" in page(run)
         assert "composition of the team's 2 training runs" in page(run)
         change_results(run, joint_epsilon=None)
-        assert "check C15 says why" in page(run)
+        assert "check <code>team.joint_epsilon</code> says why" in page(run)
 
     @pytest.mark.parametrize(
         ("rule", "accountant", "expected"),
@@ -231,9 +236,13 @@ class TestChecks:
 
     def test_everyone_reads_what_a_noise_check_would_have_detected_but_not_what_it_flagged(self, run):
         checks = [
-            {"id": "C8", "status": "passed", "found": "noise below 98 % would have been detected"},
-            {"id": "C9", "status": "no_power", "found": "the updates may hide it"},
-            {"id": "C22", "status": "flagged", "found": "0.4711", "expected": "at most 0.01"},
+            {
+                "id": "record.noise_size",
+                "status": "passed",
+                "found": "noise below 98 % would have been detected",
+            },
+            {"id": "record.noise_reuse", "status": "no_power", "found": "the updates may hide it"},
+            {"id": "record.noise_shape", "status": "flagged", "found": "0.4711", "expected": "at most 0.01"},
         ]
         change_results(run, checks=checks)
         html = page(run)
@@ -257,21 +266,33 @@ class TestChecks:
             assert shown.meaning
 
     def test_names_of_fields_in_its_meaning_are_code(self, run):
-        change_results(run, checks=[{"id": "C6", "status": "passed"}])
+        change_results(run, checks=[{"id": "record.providers", "status": "passed"}])
         html = page(run)
         assert "<code>fewest_providers</code>" in html
         assert "`fewest_providers`" not in html
 
     def test_a_check_that_is_not_made_any_more_is_still_shown(self, run):
-        change_results(run, checks=[{"id": "C99", "status": "passed"}])
-        assert "C99" in page(run)
+        change_results(run, checks=[{"id": "other.check", "status": "passed"}])
+        assert "other.check" in page(run)
 
     def test_what_files_were_named_is_text(self, run):
-        change_results(run, checks=[{"id": "C10", "status": "flagged", "found": "<img src=x onerror=a>"}])
+        change_results(
+            run, checks=[{"id": "record.tensors", "status": "flagged", "found": "<img src=x onerror=a>"}]
+        )
         assert "<img src=x" not in page(run)
 
     def test_a_check_that_reads_the_annex_is_never_public(self):
-        assert not results.PUBLIC_FINDINGS & {"C5", "C6", "C8", "C9", "C17"}
+        reading_the_annex = (
+            "clients",
+            "providers",
+            "noise_size",
+            "noise_reuse",
+            "noise_shape",
+            "annex",
+            "linkage",
+        )
+        for name in reading_the_annex:
+            assert not CHECKS[f"record.{name}"].findings.are_public(CheckStatus.FLAGGED)
 
 
 def test_the_annex_is_given_to_nobody(run):

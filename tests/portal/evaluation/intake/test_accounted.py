@@ -197,7 +197,7 @@ class TestToken:
         ) == (
             None,
             None,
-            ["P1", "P3"],
+            ["log.directions", "log.message_sizes"],
         )
 
 
@@ -215,12 +215,12 @@ class TestTokenCheck:
         make_token(team, track)
         make_token(make_team(), track)
         run = account(queued_run(team, track))
-        assert check(run, "C14").status is CheckStatus.PASSED
+        assert check(run, "team.declared_runs").status is CheckStatus.PASSED
 
     def test_trainings_that_never_became_a_run_are_flagged(self, team, track):
         make_token(team, track)
         run = account(queued_run(team, track))
-        found = check(run, "C14")
+        found = check(run, "team.declared_runs")
         assert found.status is CheckStatus.FLAGGED
         assert found.expected.startswith("2 runs")
         assert found.found == "1 accounted, 0 on the way, 0 declared as tuning"
@@ -228,9 +228,14 @@ class TestTokenCheck:
     def test_trainings_that_the_record_declares_as_tuning_are_not(self, team, track):
         for _ in range(2):
             make_token(team, track)
-        assert check(account(queued_run(team, track), tuning_runs=1), "C14").status is CheckStatus.FLAGGED
         assert (
-            check(account(queued_run(team, track), b"another record", tuning_runs=2), "C14").status
+            check(account(queued_run(team, track), tuning_runs=1), "team.declared_runs").status
+            is CheckStatus.FLAGGED
+        )
+        assert (
+            check(
+                account(queued_run(team, track), b"another record", tuning_runs=2), "team.declared_runs"
+            ).status
             is CheckStatus.PASSED
         )
 
@@ -252,7 +257,7 @@ class TestJointEpsilon:
         assert second.results.joint_epsilon == pytest.approx(4.3772, abs=0.01)
         again = account(queued_run(team, track), run_token=first.token.token, events=half)
         assert (again.results.joint_runs, again.results.joint_epsilon) == (2, second.results.joint_epsilon)
-        assert "2 trainings" in check(again, "C15").found
+        assert "2 trainings" in check(again, "team.joint_epsilon").found
 
     def test_evaluating_a_run_again_takes_nothing_from_the_others(self, team, track):
         first = account(queued_run(team, track))
@@ -265,7 +270,7 @@ class TestJointEpsilon:
         other = [Gaussian(effective_noise_multiplier=1, adjacency="replace")]
         run = account(queued_run(team, track), b"another record", events=other)
         assert (run.state, run.results.joint_runs, run.results.joint_epsilon) == (RunState.RUNNING, 2, None)
-        found = check(run, "C15")
+        found = check(run, "team.joint_epsilon")
         assert found.status is CheckStatus.FLAGGED
         assert "one adjacency" in found.found
 
@@ -275,13 +280,13 @@ class TestJointEpsilon:
             make_token(team, track, run=make_run(make_submission(team, track), budget=4.0), events=events)
         run = account(queued_run(team, track))
         assert (run.results.joint_runs, run.results.joint_epsilon) == (52, None)
-        assert "more than 51" in check(run, "C15").found
+        assert "more than 51" in check(run, "team.joint_epsilon").found
 
     def test_nor_are_too_many_different_rounds(self, team, track):
         events = [Gaussian(effective_noise_multiplier=1 + number / 1000) for number in range(257)]
         run = account(queued_run(team, track), events=events)
         assert run.results.joint_epsilon is None
-        assert "different rounds" in check(run, "C15").found
+        assert "different rounds" in check(run, "team.joint_epsilon").found
 
 
 @pytest.mark.django_db(transaction=True)

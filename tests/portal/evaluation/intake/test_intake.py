@@ -119,7 +119,14 @@ class TestPassing:
             500,
             TrustLevel.RECOMPUTED,
         )
-        assert [check.id for check in run.results.checks] == ["P1", "P3", "C1", "C6", "C14", "C15"]
+        assert [check.id for check in run.results.checks] == [
+            "log.directions",
+            "log.message_sizes",
+            "record.budget",
+            "record.providers",
+            "team.declared_runs",
+            "team.joint_epsilon",
+        ]
         assert run.scored_at == evaluation.finished_at is not None
         assert [report.step for report in evaluation.reports.all()] == steps
 

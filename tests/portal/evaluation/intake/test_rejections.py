@@ -121,7 +121,7 @@ class TestRejection:
 
     def test_what_checks_found_is_stored_harmless_and_short(self, evaluation):
         receive_report(make_report(evaluation, Step.VALIDATE))
-        hostile = Check(id="P1", status=CheckStatus.FLAGGED, found="\0" + "x" * 100_000)
+        hostile = Check(id="log.directions", status=CheckStatus.FLAGGED, found="\0" + "x" * 100_000)
         result = RESULTS[Step.COMMUNICATION].model_copy(update={"checks": [hostile] * 1000})
         receive_report(make_report(evaluation, Step.COMMUNICATION, result=result))
         checks = fresh(evaluation).run.results.checks

@@ -8,10 +8,11 @@ from django.utils import timezone
 
 from evaluator.messages.jobs import EVALUATOR_QUEUE, Outcome, Step
 from evaluator.worker.broker import broker_settings
-from portal.celery import WATCH_TASK, app
+from portal.celery import EXAMINATIONS_QUEUE, WATCH_TASK, app
 from portal.evaluation import clock
+from portal.evaluation.examining import requests
 from portal.evaluation.intake.receiving import receive_progress, receive_report
-from portal.evaluation.models import Evaluation, EvaluationState, Watch
+from portal.evaluation.models import Evaluation, EvaluationState, Examination, Watch
 from portal.evaluation.queue import dispatch, watchdog
 from portal.evaluation.queue.watchdog import watch
 from portal.submissions.models import RunState
@@ -234,6 +235,19 @@ class TestWaiting:
         self.look_later(sent, committed)
         assert "doesn't say how many" in caplog.text
         assert fresh(sent).sent_at == sent_at
+
+
+def test_each_broker_has_one_call_while_examinations_wait(any_broker, monkeypatch):
+    monkeypatch.setattr(requests, "app", any_broker.app)
+    if any_broker.app is app:
+        # The other brokers are new, and have no such queue yet.
+        any_broker.take(EXAMINATIONS_QUEUE)
+    Examination.objects.create(run=make_run(state=RunState.SCORED), level=1)
+    now = clock.now()
+    for at in (now, now + A_TICK, now + 2 * A_TICK):
+        Watch.objects.update_or_create(pk=1, defaults={"watched_at": at - A_TICK, "since": now})
+        watch(at)
+    assert len(any_broker.take(EXAMINATIONS_QUEUE)) == 1
 
 
 class TestUnattended:

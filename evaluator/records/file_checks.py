@@ -1,0 +1,157 @@
+"""Checks that a record is that of the run's other files: base weights, checkpoint and annex."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from evaluator.checkpoints.contents import sha256_of
+from evaluator.checkpoints.weight_vector import weight_vector
+from evaluator.errors import ErrorCode
+from evaluator.messages.checks import Difference, Findings, NamedCheck
+from evaluator.messages.jobs import Check
+from evaluator.records.case import Case, RunFile, record_check
+from evaluator.records.certificate import root_of_pieces
+from evaluator.records.lines import TrainingRecord
+
+
+@record_check(
+    NamedCheck(
+        "record.models",
+        name="chain of models",
+        meaning="The record commits to all weights before the first round and after every round: the first are the "
+        "base weights', and the last are the checkpoint's.",
+        limit="What is between the two: see `record.linkage`, which also looks at adapters, as they are in neither "
+        "file.",
+        code=ErrorCode.RECORD_MODELS,
+        findings=Findings.PUBLIC,
+    ),
+    RunFile.BASE,
+    RunFile.CHECKPOINT,
+)
+def models(this: NamedCheck, case: Case) -> Check:
+    record, shapes = case.record, case.record.run.shapes
+    first, last = (_root(case.files[file], shapes) for file in (RunFile.BASE, RunFile.CHECKPOINT))
+    if first is None or last is None:
+        return this.not_applicable(
+            "the trainable tensors aren't in the base weights and checkpoint: see record.linkage"
+        )
+    ends = {
+        "line 1, weights_root": (first, record.run.weights_root),
+        f"{last_weights(record)}, weights_root": (last, record.last_weights_root),
+    }
+    broken = [
+        Difference(expected, found, where) for where, (expected, found) in ends.items() if expected != found
+    ]
+    return this.judge(
+        broken, otherwise=f"{len(record.rounds)} rounds from the base weights to the checkpoint"
+    )
+
+
+def _root(checkpoint: Path, shapes: Mapping[str, Sequence[int]]) -> str | None:
+    """Return the root of the trainable tensors, in the order of the record; None where the file has others."""
+    vector = weight_vector(checkpoint, shapes)
+    return None if vector is None else root_of_pieces(vector.pieces())
+
+
+def last_weights(record: TrainingRecord) -> str:
+    """Return which line has the root of the weights that the run ends with."""
+    return f"round {record.rounds[-1].round}" if record.rounds else "line 1"
+
+
+@record_check(
+    NamedCheck(
+        "record.checkpoint",
+        name="checkpoint file",
+        meaning="The record's last line has the SHA-256 of the submitted checkpoint.",
+        limit="How that checkpoint came about.",
+        code=ErrorCode.RECORD_CHECKPOINT,
+        findings=Findings.PUBLIC,
+    ),
+    RunFile.CHECKPOINT,
+)
+def checkpoint_file(this: NamedCheck, case: Case) -> Check:
+    sha256 = sha256_of(case.files[RunFile.CHECKPOINT])
+    return this.compare(sha256, case.record.end.checkpoint_sha256, "end line, checkpoint_sha256")
+
+
+@record_check(
+    NamedCheck(
+        "record.annex",
+        name="annex file",
+        meaning="The annex's body, which has the counts and the adapters, has the SHA-256 in the record's last line, "
+        "and the annex has the record's run token and number of rounds.",
+        limit="Whether what the annex says is true.",
+        code=ErrorCode.RECORD_ANNEX,
+    ),
+    RunFile.ANNEX,
+    of_any_annex=True,
+)
+def annex_file(this: NamedCheck, case: Case) -> Check:
+    return this.judge(case.annex_differences, otherwise=case.annex.body_sha256)
+
+
+@record_check(
+    NamedCheck(
+        "record.base_weights",
+        name="base weights",
+        meaning="The record names the SHA-256 of the track's base weights.",
+        limit="Whether training started from them: see `record.models`.",
+        code=ErrorCode.RECORD_MODELS,
+        findings=Findings.PUBLIC,
+    ),
+    RunFile.BASE,
+)
+def base_weights(this: NamedCheck, case: Case) -> Check:
+    return this.compare(
+        sha256_of(case.files[RunFile.BASE]), case.record.run.base_sha256, "line 1, base_sha256"
+    )
+
+
+@record_check(
+    NamedCheck(
+        "record.challenge",
+        name="challenge",
+        meaning="The annex opens the blocks that follow from a number that the site drew at random after the record "
+        "was uploaded, once for its run token. So nobody could know them when the vectors were fixed, and nobody "
+        "could try again with another record. Without a site, in a dry run, they follow from the record's own hash: "
+        "whoever made the record could choose it, and the check has no power.",
+        limit="A second training under another token, which `team.declared_runs` counts, and whose blocks are as "
+        "unknown beforehand.",
+        code=ErrorCode.RECORD_CHALLENGE,
+        findings=Findings.PUBLIC,
+    ),
+    RunFile.ANNEX,
+)
+def challenge(this: NamedCheck, case: Case) -> Check:
+    # No site was asked on a participant's own disk.
+    if case.challenge is not None:
+        return this.compare(case.challenge, case.annex.challenge, "annex, challenge")
+    if case.annex.challenge == case.record.own_challenge:
+        return this.no_power(
+            "a dry run: the opened blocks follow from the record's own hash; when the record is uploaded, the site "
+            "draws other ones"
+        )
+    return this.not_applicable(
+        "the annex answers a challenge, and only the site knows whether it drew that one"
+    )
+
+
+@record_check(
+    NamedCheck(
+        "record.data",
+        name="training data",
+        meaning="The annex states the hash of the data manifest that the organizers set: which documents every "
+        "provider and client has, with their words and questions. Where they set none, it wasn't compared.",
+        limit="Whether the run used that data, or other data besides, since the hash can be copied; and the pixels of "
+        "the pages.",
+        code=ErrorCode.RECORD_DATA,
+        findings=Findings.PUBLIC,
+    ),
+    RunFile.ANNEX,
+)
+def training_data(this: NamedCheck, case: Case) -> Check:
+    if not (sha256 := case.rules.data_sha256):
+        return this.not_applicable("not compared: the track's rules name no data manifest")
+    # The hashes are not reported: whoever can guess the data could compare.
+    expected = "the data manifest that the organizers set"
+    other = Difference(expected, "another one", "annex, data_sha256")
+    return this.judge([other] if case.annex.data_sha256 != sha256 else [], otherwise=expected)
