@@ -22,6 +22,7 @@ from portal.challenge.models import Anonymity, Phase, ResultsTiming
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
 from portal.submissions.models import Submission, SubmissionState
+from portal.teams.selectors import active_members
 
 ALIAS_BYTES = 3
 
@@ -154,10 +155,9 @@ def _notify_of_name(submission: Submission) -> None:
 
 
 def _notify(submission: Submission, subject: str, text: str, *, key: str) -> None:
-    members = User.objects.filter(membership__team=submission.team_id, is_active=True)
     query = urlencode({"phase": str(submission.phase), "team": submission.team.slug})
     board = f"{reverse('leaderboard:track', args=[submission.track.slug])}?{query}"
-    notify(members, Kind.RESULTS, subject, [text, settings.SITE_URL + board], key=key)
+    notify(active_members(submission.team), Kind.RESULTS, subject, [text, settings.SITE_URL + board], key=key)
 
 
 def _phase_in_words(submission: Submission) -> str:
