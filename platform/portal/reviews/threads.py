@@ -34,7 +34,7 @@ GENERAL = "In general"
 
 
 @dataclass(frozen=True)
-class Line:
+class ThreadLine:
     """A message as a page shows it."""
 
     author: str
@@ -48,7 +48,7 @@ class Thread:
     """The messages about one item of the checklist, or in general."""
 
     item: str
-    lines: list[Line]
+    lines: list[ThreadLine]
 
     @property
     def title(self) -> str:
@@ -72,13 +72,13 @@ def threads_for_reviewer(submission: Submission, reviewer: User) -> list[Thread]
 
 def _threads(submission: Submission, messages: Iterable[ReviewMessage], *, you: User | None) -> list[Thread]:
     numbers = reviewer_numbers(submission)
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[ThreadLine]] = {}
     for message in messages:
         reviewer = (
             "You" if you and message.author_id == you.pk else f"Reviewer {numbers.get(message.author_id, '')}"
         )
         author = "The team" if message.by_team else reviewer.strip()
-        line = Line(author, message.text, message.created_at, message.by_team)
+        line = ThreadLine(author, message.text, message.created_at, message.by_team)
         found.setdefault(message.item, []).append(line)
     return [Thread(item, found[item]) for item in ["", *QUESTIONS] if item in found]
 
