@@ -25,6 +25,8 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).resolve().parents[1]
 # About a minute for a change in one place.
 MAX_MODULES = 12
+# Folders of tests that take minutes.
+NOT_RUN = {"benchmarks", "e2e", "faults"}
 
 
 def affected(changed: Iterable[str], root: Path = ROOT) -> list[str]:
@@ -94,7 +96,8 @@ def _within(folder: PurePosixPath, imports: Mapping[str, frozenset[str]]) -> Ite
 
 
 def _is_test(path: str) -> bool:
-    return PurePosixPath(path).name.startswith("test_")
+    folder, *_ = PurePosixPath(path).parts[1:]
+    return PurePosixPath(path).name.startswith("test_") and folder not in NOT_RUN
 
 
 def changed_files(base: str, root: Path = ROOT) -> list[str]:

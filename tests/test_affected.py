@@ -21,6 +21,7 @@ FILES = {
     "tests/portal/teams/test_teams.py": "from portal.ui.markdown import render_markdown",
     "tests/portal/ui/conftest.py": "",
     "tests/portal/ui/test_markdown.py": "from portal.ui import markdown",
+    "tests/e2e/test_path.py": "import evaluator.pipeline",
     "tests/test_docs.py": 'PAGE = "errors.md"',
 }
 

@@ -202,7 +202,8 @@ def test_large_gradients_in_one_direction_do_not_spoil_the_others() -> None:
     roots = shampoo.export_state()["0.left_root"]
     eigenvalues = torch.linalg.eigvalsh(roots.double())
     assert eigenvalues.min() > 0
-    assert eigenvalues.max() <= 1
+    # It is 1 but for rounding.
+    assert eigenvalues.max() <= 1 + 1e-5
 
 
 def test_a_closure_is_evaluated_with_gradients_and_its_loss_returned() -> None:
