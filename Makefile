@@ -79,7 +79,7 @@ audit: $(VENV)/.demo  ## simulate audits with canaries, of honest and of faulty 
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.auditing docs/auditing.md
 
 base-weights: $(VENV)/.demo  ## pre-train the tiny VT5 again, in place of the weights that ship with the kit (four minutes)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.weights.tiny_vt5
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.tiny_vt5
 
 docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -c 'from evaluator.errors.codes import catalog; print(catalog(), end="")' > docs/errors.md
@@ -88,7 +88,7 @@ docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -c 'from tests.studies.published_settings import table; print(table(), end="")' > docs/published-settings.md
 	@$(BIN)/python -m tests.studies.conformance docs/conformance.md --page-only
 	@$(BIN)/python -m tests.studies.genuine_runs docs/genuine-runs.md --page-only
-	@$(BIN)/python -c 'from starter_kit.settings.reference import page; print(page(), end="")' > docs/settings.md
+	@$(BIN)/python -c 'from tests.studies.settings_page import page; print(page(), end="")' > docs/settings.md
 
 notebooks: $(VENV)/.test  ## run the kit's notebooks, and write their pages with what they print and draw
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.notebooks docs/notebooks

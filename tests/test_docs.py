@@ -12,8 +12,8 @@ from evaluator.errors import codes as error_codes
 from evaluator.records import check_table as checks
 from starter_kit.commands.main import PflGroup
 from starter_kit.commands.privacy import app
-from starter_kit.settings import reference
 from tests.studies import published_settings as published
+from tests.studies import settings_page
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -44,7 +44,7 @@ PRODUCTION = [
         ("errors.md", error_codes.catalog),
         ("checks.md", checks.catalog),
         ("published-settings.md", published.table),
-        ("settings.md", reference.page),
+        ("settings.md", settings_page.page),
     ],
 )
 def test_generated_pages_are_what_the_code_writes(page: str, write: Callable[[], str]) -> None:

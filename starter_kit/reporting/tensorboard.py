@@ -5,8 +5,7 @@ the numbers of a private run are stamped with their round instead.
 """
 
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.extras import import_extra
@@ -40,37 +39,6 @@ TAGS = {
 }
 
 
-class EventWriter:
-    """Writes rounds into `log_dir` as they end. Use as a context.
-
-    Raises:
-        ProblemError: (`E_CONFIGURATION`) TensorBoard is not installed; (`E_RUN_FOLDER`) `log_dir` can't be written.
-    """
-
-    def __init__(self, log_dir: Path) -> None:
-        self._writer = _summary_writer(log_dir)
-
-    def write(self, metrics: RoundMetrics) -> None:
-        """Write the round's numbers, and flush them to disk."""
-        stamp = None if metrics.epsilon is None else float(metrics.round)
-        for name, tag in TAGS.items():
-            if (value := getattr(metrics, name)) is not None:
-                self._writer.add_scalar(tag, value, metrics.round, walltime=stamp)
-        self._writer.flush()
-
-    def close(self) -> None:
-        """Close the files."""
-        self._writer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        self.close()
-
-
 class TensorBoardLogger:
     """Writes the rounds of a run into a folder of its name below `folder`, for TensorBoard to show while it trains.
 
@@ -84,43 +52,51 @@ class TensorBoardLogger:
     errors: tuple[type[Exception], ...] = ()
 
     def __init__(self, folder: Path) -> None:
-        import_extra("torch.utils.tensorboard", "tensorboard", "TensorBoard")
+        self._module: Any = import_extra("torch.utils.tensorboard", "tensorboard", "TensorBoard")
         self._folder = folder
-        self._events: EventWriter | None = None
+        self._writer: SummaryWriter | None = None
 
     def open(self, run: LoggedRun) -> None:
-        """Begin the run. Raises `ProblemError` as `EventWriter` does."""
-        self._events = EventWriter(self._folder / run.name)
+        """Begin the run. Raises `ProblemError` (`E_RUN_FOLDER`) where the folder can't be written."""
+        place = self._folder / run.name
+        try:
+            self._writer = self._module.SummaryWriter(str(place))
+        except OSError as error:
+            raise ProblemError.of(
+                ErrorCode.RUN_FOLDER,
+                where=str(place),
+                expected="a folder to write into",
+                found=error.strerror,
+            ) from error
 
     def write(self, metrics: RoundMetrics) -> None:
-        """Write a round."""
-        if self._events:
-            self._events.write(metrics)
+        """Write the round's numbers, and flush them to disk."""
+        stamp = None if metrics.epsilon is None else float(metrics.round)
+        if writer := self._writer:
+            for name, tag in TAGS.items():
+                if (value := getattr(metrics, name)) is not None:
+                    writer.add_scalar(tag, value, metrics.round, walltime=stamp)
+            writer.flush()
 
     def close(self, summary: RunSummary | None) -> None:
-        """End the run."""
-        if self._events:
-            self._events.close()
+        """Close the files."""
+        if self._writer:
+            self._writer.close()
 
 
 def write_events(folder: Path, log_dir: Path) -> None:
-    """Write the rounds of a run folder into `log_dir`. Raises `ProblemError` as `EventWriter` and `read_metrics` do."""
+    """Write the rounds of a run folder into `log_dir`.
+
+    Raises:
+        ProblemError: As `TensorBoardLogger` and `read_metrics` do.
+    """
     metrics = read_metrics(folder / METRICS)
-    if (folder / SUMMARY).is_file():  # a run that is still training has none
-        check_private(metrics, read_summary(folder / SUMMARY))
-    with EventWriter(log_dir) as events:
-        for line in metrics:
-            events.write(line)
-
-
-def _summary_writer(log_dir: Path) -> "SummaryWriter":
-    module: Any = import_extra("torch.utils.tensorboard", "tensorboard", "TensorBoard")
-    try:
-        return cast("SummaryWriter", module.SummaryWriter(str(log_dir)))
-    except OSError as error:
-        raise ProblemError.of(
-            ErrorCode.RUN_FOLDER,
-            where=str(log_dir),
-            expected="a folder to write into",
-            found=error.strerror,
-        ) from error
+    # A run that is still training has no summary.
+    summary = read_summary(folder / SUMMARY) if (folder / SUMMARY).is_file() else None
+    if summary:
+        check_private(metrics, summary)
+    logger = TensorBoardLogger(log_dir)
+    logger.open(LoggedRun("", {}, private=summary is not None and summary.unit is not None))
+    for line in metrics:
+        logger.write(line)
+    logger.close(summary)

@@ -116,8 +116,7 @@ class Memory:
     """The memory of one process, in bytes, where the model trains on the CPU; on a GPU, `host_bytes` and
     `device_bytes` share it.
 
-    Of several GPUs, each takes `device_bytes`, and in a private run two vectors more: the round's model, and an update
-    that waits for its turn.
+    Of several GPUs, each takes `device_bytes`.
 
     Attributes:
         model_bytes: All weights of the model.

@@ -130,7 +130,7 @@ class StepReport(models.Model):
 
 
 class ExaminationState(models.TextChoices):
-    """`passed` and `failed` have a report. `broken` means that nothing was found out, by no fault of the run."""
+    """`passed` and `failed` have a report. A `broken` one could not be completed, through no fault of the run."""
 
     QUEUED = "queued", "queued"
     RUNNING = "running", "running"

@@ -4,22 +4,8 @@ import random
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from starter_kit.data.synthetic.providers import Provider
+from starter_kit.data.synthetic.providers import TABLES, Provider
 
-ARTICLES = (
-    "Service",
-    "Delivery",
-    "Material",
-    "Repair",
-    "Rental",
-    "Labour",
-    "Supplies",
-    "Packing",
-    "Storage",
-    "Support",
-    "Parts",
-    "Transport",
-)
 FIRST_DAY = date(2017, 1, 1)
 DAYS = 6 * 365
 
@@ -54,7 +40,7 @@ def write_invoice(provider: Provider, rng: random.Random) -> Invoice:
     for key in ("due_date", "payment_terms"):
         if key not in style.order:
             del values[key]
-    articles = rng.sample(ARTICLES, len(cents))
+    articles = rng.sample(TABLES["articles"], len(cents))
     return Invoice(
         provider, values, [(a, style.print_amount(c)) for a, c in zip(articles, cents, strict=True)]
     )

@@ -5,167 +5,63 @@ invoices. Names are combined from word lists; addresses end in `.example`, which
 """
 
 import random
+import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
 
 from starter_kit.randomness import data_stream
 
 Rgb = tuple[int, int, int]
 
 
+LETTERS = "ADHKMPTVWX"
+
+
 @dataclass(frozen=True)
 class Country:
-    """The names and conventions of the providers of one country."""
+    """The names and conventions of the providers of one country.
 
-    surnames: tuple[str, ...]
-    cities: tuple[str, ...]
-    form: str  # of the company
-    currencies: tuple[str, ...]  # as printed
-    tax: Callable[[random.Random], str]
+    Attributes:
+        form: Of the company.
+        currencies: As printed.
+        tax: The pattern of tax numbers.
+        dates: For `strftime`, without a locale's month names.
+    """
+
+    surnames: Sequence[str]
+    cities: Sequence[str]
+    form: str
+    currencies: Sequence[str]
+    tax: str
     dial: str
-    dates: tuple[str, ...]  # strftime, without a locale's month names
+    dates: Sequence[str]
     decimal_comma: bool
+
+    def tax_number(self, rng: random.Random) -> str:
+        """Draw a tax number."""
+        return re.sub(
+            "#+|@", lambda m: rng.choice(LETTERS) if m[0] == "@" else _digits(rng, len(m[0])), self.tax
+        )
 
 
 def _digits(rng: random.Random, count: int) -> str:
     return str(rng.randrange(10 ** (count - 1), 10**count))
 
 
-COUNTRIES: tuple[Country, ...] = (
-    Country(
-        ("Müller", "Köhler", "Brandt", "Schäfer", "Vogel", "Lorenz", "Jürgens", "Pohl"),
-        ("Köln", "Bremen", "Münster", "Jena"),
-        "GmbH",
-        ("EUR",),
-        lambda rng: f"DE{_digits(rng, 9)}",
-        "+49",
-        ("%d.%m.%Y", "%d.%m.%y"),
-        True,
-    ),
-    Country(
-        ("Lefèvre", "Moreau", "Bézier", "Garnier", "Chauvin", "Rémond", "Perrot", "Aubert"),
-        ("Nîmes", "Lyon", "Orléans", "Brest"),
-        "SARL",
-        ("EUR",),
-        lambda rng: f"FR{_digits(rng, 11)}",
-        "+33",
-        ("%d/%m/%Y",),
-        True,
-    ),
-    Country(
-        ("Lindqvist", "Åkesson", "Sjöberg", "Nyström", "Ekdahl", "Bergman", "Wallin", "Hägg"),
-        ("Malmö", "Umeå", "Lund", "Växjö"),
-        "AB",
-        ("SEK", "kr"),
-        lambda rng: f"SE{_digits(rng, 10)}",
-        "+46",
-        ("%Y-%m-%d",),
-        True,
-    ),
-    Country(
-        ("García", "Núñez", "Ibáñez", "Ortega", "Robles", "Peña", "Vidal", "Serrano"),
-        ("León", "Cádiz", "Bilbao", "Toledo"),
-        "SL",
-        ("EUR",),
-        lambda rng: f"ESB{_digits(rng, 8)}",
-        "+34",
-        ("%d/%m/%Y", "%d-%m-%Y"),
-        True,
-    ),
-    Country(
-        ("Novák", "Dvořák", "Šimek", "Horáček", "Kučera", "Beneš", "Růžička", "Malý"),
-        ("Brno", "Plzeň", "Zlín", "Písek"),
-        "s.r.o.",
-        ("CZK",),
-        lambda rng: f"CZ{_digits(rng, 8)}",
-        "+420",
-        ("%d.%m.%Y",),
-        True,
-    ),
-    Country(
-        ("Ashworth", "Pemberton", "Hartley", "Goodwin", "Thorne", "Barlow", "Kershaw", "Whitby"),
-        ("Leeds", "York", "Bath", "Truro"),
-        "Ltd",
-        ("GBP",),
-        lambda rng: f"GB{_digits(rng, 9)}",
-        "+44",
-        ("%d/%m/%Y", "%d/%m/%y"),
-        False,
-    ),
-    Country(
-        ("Calloway", "Whitaker", "Delgado", "Prescott", "Okafor", "Nguyen", "Hollis", "Tran"),
-        ("Dayton", "Tulsa", "Salem", "Reno"),
-        "LLC",
-        ("USD", "$"),
-        lambda rng: f"{_digits(rng, 2)}-{_digits(rng, 7)}",
-        "+1",
-        ("%m/%d/%Y", "%m/%d/%y", "%m-%d-%Y"),
-        False,
-    ),
-    Country(
-        ("Tan", "Rahman", "Subramaniam", "Lim", "Yusof", "Chong", "Kaur", "Ismail"),
-        ("Ipoh", "Melaka", "Kuching", "Klang"),
-        "SDN BHD",
-        ("MYR", "RM"),
-        lambda rng: f"{_digits(rng, 6)}-{rng.choice('ADHKMPTVWX')}",
-        "+60",
-        ("%d-%m-%Y", "%d/%m/%y"),
-        False,
-    ),
-)
-
-TRADES = (
-    "Timber",
-    "Paper",
-    "Catering",
-    "Optics",
-    "Cables",
-    "Printing",
-    "Logistics",
-    "Tools",
-    "Textiles",
-    "Dairy",
-    "Media",
-    "Glass",
-    "Roofing",
-    "Coffee",
-    "Bearings",
-    "Signs",
-)
-
-LABELS: dict[str, tuple[str, ...]] = {
-    "invoice_number": ("Invoice No:", "Invoice #:", "Number:", "Ref:", "Inv:"),
-    "invoice_date": ("Date:", "Issued:", "Invoice date:", "Dated:"),
-    "due_date": ("Due:", "Pay by:", "Due date:", "Payable by:"),
-    "payment_terms": ("Terms:", "Payment:", "Conditions:"),
-    "total_amount": ("Total", "TOTAL", "Amount due", "To pay", "Balance"),
-    "tax_number": ("VAT", "Tax ID", "Tax No", "Reg:"),
-    "phone": ("Tel", "Phone", "T:", "Call"),
-}
-
-TERMS: tuple[tuple[str, int], ...] = (  # as printed, days
-    ("Net 7", 7),
-    ("Net 14", 14),
-    ("Net 30", 30),
-    ("30 days", 30),
-    ("14 days net", 14),
-    ("60 days", 60),
-    ("On receipt", 0),
-)
+TABLES: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+COUNTRIES = tuple(Country(**country) for country in TABLES["countries"])
+LABELS: dict[str, list[str]] = TABLES["labels"]
+STREETS: list[str] = TABLES["streets"]
 
 INKS: tuple[Rgb, ...] = ((20, 20, 20), (35, 35, 70), (60, 40, 30), (25, 60, 45))
-ACCENTS: tuple[Rgb, ...] = (
-    (170, 40, 40),
-    (40, 90, 170),
-    (40, 130, 80),
-    (190, 120, 20),
-    (110, 50, 140),
-    (30, 130, 140),
-    (80, 80, 80),
-    (190, 60, 120),
-)
+ACCENTS: tuple[Rgb, ...] = ((170, 40, 40), (40, 90, 170), (40, 130, 80), (190, 120, 20))
+ACCENTS += ((110, 50, 140), (30, 130, 140), (80, 80, 80), (190, 60, 120))
 PAPERS: tuple[Rgb, ...] = ((255, 255, 255), (250, 248, 240), (244, 247, 250), (246, 246, 246))
 
 LOGOS = ("disc", "ring", "square", "diamond", "bars", "triangle", "cross", "steps")
@@ -227,7 +123,7 @@ def providers(seed: int, count: int) -> Iterator[Provider]:
     tax_numbers: set[str] = set()
     for number, (country, surname, trade) in enumerate(names[:count]):
         rng = data_stream(seed, "provider", number)
-        while (tax_number := country.tax(rng)) in tax_numbers:
+        while (tax_number := country.tax_number(rng)) in tax_numbers:
             continue
         tax_numbers.add(tax_number)
         mailbox = rng.choice(("info", "billing", "accounts", "office", "mail"))
@@ -236,20 +132,20 @@ def providers(seed: int, count: int) -> Iterator[Provider]:
             email=f"{mailbox}@{_ascii(surname)}-{trade.lower()}.example",
             tax_number=tax_number,
             phone=f"{country.dial} 555 {_digits(rng, 4)}",
-            address=f"{rng.randrange(1, 99)} {rng.choice(STREETS)}, {rng.choice(country.cities)}",
+            address=f"{rng.randrange(1, 99)} {rng.choice(TABLES['streets'])}, {rng.choice(country.cities)}",
             currency=rng.choice(country.currencies),
-            terms=rng.choice(TERMS),
+            terms=tuple(rng.choice(TABLES["terms"])),
             style=_style(rng, country, surname),
         )
-
-
-STREETS = ("Mill Lane", "Station Road", "Harbour Street", "Market Square", "Park Avenue", "Dock Street")
 
 
 def all_names() -> list[tuple[Country, str, str]]:
     """Return every name that can be made, as country, surname and trade."""
     return [
-        (country, surname, trade) for country in COUNTRIES for surname in country.surnames for trade in TRADES
+        (country, surname, trade)
+        for country in COUNTRIES
+        for surname in country.surnames
+        for trade in TABLES["trades"]
     ]
 
 

@@ -1,8 +1,22 @@
-"""The tiny VT5 for trials, which ships with the kit: a reference folder, and the note of how it was made.
+"""The tiny VT5 for trials, which ships with the kit: configs, tokenizer and weights, and the note of their origin."""
 
-`make base-weights` makes both again, by `pretraining`.
-"""
+import hashlib
+import shutil
+from pathlib import Path
 
-from starter_kit.weights.tiny_vt5.reference_files import FOLDER, copy_to, digests
+FOLDER = Path(__file__).with_name("reference")
+# How the files were made; written by `make base-weights`.
+ORIGIN = Path(__file__).with_name("origin.json")
 
-__all__ = ["FOLDER", "copy_to", "digests"]
+
+def copy_to(folder: Path) -> None:
+    """Write the reference folder `folder`; it appears whole or not at all."""
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    shutil.copytree(FOLDER, unfinished)
+    unfinished.rename(folder)
+
+
+def digests() -> dict[str, str]:
+    """SHA-256 of each shipped file, by its name."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(FOLDER.iterdir())}

@@ -7,8 +7,9 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.reporting.loggers import LoggedRun
 from starter_kit.reporting.metrics import METRICS, RoundMetrics, write_metrics
-from starter_kit.reporting.tensorboard import TAGS, EventWriter, write_events
+from starter_kit.reporting.tensorboard import TAGS, TensorBoardLogger, write_events
 from tests.starter_kit.reporting.runs import (
     open_round,
     open_rounds,
@@ -32,6 +33,12 @@ def stamps(log_dir: Path) -> set[float]:
     return {event.wall_time for tag in events.Tags()["scalars"] for event in events.Scalars(tag)}
 
 
+def opened(folder: Path, name: str) -> TensorBoardLogger:
+    logger = TensorBoardLogger(folder)
+    logger.open(LoggedRun(name, {}, private=False))
+    return logger
+
+
 def test_every_number_of_a_round_has_a_tag() -> None:
     assert TAGS.keys() == RoundMetrics.model_fields.keys() - {"round"}
 
@@ -53,10 +60,11 @@ def test_a_private_run_writes_no_loss_no_seconds_and_no_providers(tmp_path: Path
 
 
 def test_numbers_of_a_private_run_carry_their_round_and_not_the_time(tmp_path: Path) -> None:
-    with EventWriter(tmp_path / "private") as events, EventWriter(tmp_path / "open") as others:
-        for line, other in zip(private_rounds(3), open_rounds(3), strict=False):
-            events.write(line)
-            others.write(other)
+    for name, rounds in (("private", private_rounds(3)), ("open", open_rounds(3))):
+        logger = opened(tmp_path, name)
+        for line in rounds:
+            logger.write(line)
+        logger.close(None)
     assert stamps(tmp_path / "private") == {1.0, 2.0, 3.0}
     assert min(stamps(tmp_path / "open")) > 1e9
 
@@ -69,10 +77,11 @@ def test_a_private_run_that_reports_its_loss_is_not_written(tmp_path: Path) -> N
 
 
 def test_every_round_can_be_read_while_the_run_continues(tmp_path: Path) -> None:
-    with EventWriter(tmp_path) as events:
-        for number in (1, 2, 3):
-            events.write(open_round(number))
-            assert read(tmp_path)["bytes/up"][-1] == (number, 6_000_000)
+    logger = opened(tmp_path, "run")
+    for number in (1, 2, 3):
+        logger.write(open_round(number))
+        assert read(tmp_path / "run")["bytes/up"][-1] == (number, 6_000_000)
+    logger.close(None)
 
 
 def test_a_run_that_is_still_training_has_no_summary_and_is_written(tmp_path: Path) -> None:
@@ -90,7 +99,7 @@ def test_without_tensorboard_the_message_says_how_to_install_it(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(ProblemError) as error:
-        EventWriter(tmp_path / "logs")
+        TensorBoardLogger(tmp_path / "logs")
     assert error.value.problem.code is ErrorCode.CONFIGURATION
     assert ".[tensorboard]" in error.value.problem.next_step
     assert not (tmp_path / "logs").exists()
@@ -99,5 +108,5 @@ def test_without_tensorboard_the_message_says_how_to_install_it(
 def test_a_place_that_cannot_be_written_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ProblemError) as error:
-        EventWriter(tmp_path / "file" / "logs")
+        opened(tmp_path / "file", "logs")
     assert error.value.problem.code is ErrorCode.RUN_FOLDER

@@ -8,9 +8,10 @@ import pytest
 from starter_kit.settings.config_files import config_names, method_names
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.method_list import PLUGIN_SETTINGS, Config, kit_configs, listed_plugins
-from starter_kit.settings.plugin_list import KINDS, kit_plugins
+from starter_kit.settings.plugin_list import KINDS
 from starter_kit.settings.run_settings import PrivateSettings
 from tests.starter_kit.settings.federation import FEDERATION
+from tests.studies.settings_page import kit_plugins
 
 DOCS = Path(__file__).parents[3] / "docs"
 

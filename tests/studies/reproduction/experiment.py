@@ -28,8 +28,8 @@ from starter_kit.runs.training import train
 from starter_kit.settings.configuration import load_settings
 from starter_kit.site.credentials import Credentials
 from starter_kit.weights import tiny_vt5
-from starter_kit.weights.tiny_vt5.origin import Origin, read_origin
 from tests.studies.reproduction.rows import ROWS, Outcome, Row
+from tests.studies.tiny_vt5.origin import Origin, read_origin
 
 RunKey = tuple[str, int, str]  # of an outcome: its row, its seed and the hash of the row's settings
 

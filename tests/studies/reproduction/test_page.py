@@ -1,11 +1,11 @@
 import pytest
 
 from starter_kit.data.forms import FormSettings
-from starter_kit.weights.tiny_vt5.origin import read_origin
 from tests.studies.reproduction.claims import CLAIMS
 from tests.studies.reproduction.experiment import Results
 from tests.studies.reproduction.page import page
 from tests.studies.reproduction.rows import ROWS, Outcome
+from tests.studies.tiny_vt5.origin import read_origin
 
 # Of every row, in the order of the papers.
 ORDER = [

@@ -5,7 +5,6 @@ from itertools import pairwise
 import pytest
 
 from starter_kit.data.forms import FormSettings
-from starter_kit.weights.tiny_vt5.origin import read_origin
 from tests.studies.reproduction.ablations.claims import CLAIMS
 from tests.studies.reproduction.ablations.page import page
 from tests.studies.reproduction.ablations.rows import (
@@ -20,6 +19,7 @@ from tests.studies.reproduction.ablations.rows import (
 )
 from tests.studies.reproduction.experiment import Results
 from tests.studies.reproduction.rows import Outcome, Row
+from tests.studies.tiny_vt5.origin import read_origin
 
 EXACT_ONE, EXACT_TWO, NF4_ONE, NF4_TWO = STAGED_RUNS
 MEGABYTES = {EXACT_ONE: 55, EXACT_TWO: 110, NF4_ONE: 7.7, NF4_TWO: 15.4}

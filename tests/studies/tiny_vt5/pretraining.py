@@ -152,7 +152,7 @@ def pretrain(folder: Path, settings: PretrainingSettings, on_progress: OnProgres
     Args:
         on_progress: Called with the steps done and all steps.
     """
-    stream = cards(settings, random.Random(settings.seed))  # noqa: S311  (made-up text, no secret)
+    stream = cards(settings, random.Random(settings.seed))
     tokenizer = _learn_tokenizer(stream)
     model = initial_model(tokenizer, settings)
     _train(model, tokenizer, stream, settings, on_progress)
@@ -163,7 +163,7 @@ def pretrain(folder: Path, settings: PretrainingSettings, on_progress: OnProgres
 
 def make_tokenizer(settings: PretrainingSettings) -> Tokenizer:
     """The tokenizer that `pretrain` writes; the same on every machine."""
-    return _learn_tokenizer(cards(settings, random.Random(settings.seed)))  # noqa: S311  (made-up text, no secret)
+    return _learn_tokenizer(cards(settings, random.Random(settings.seed)))
 
 
 def initial_model(tokenizer: Tokenizer, settings: PretrainingSettings) -> VT5:
@@ -177,7 +177,7 @@ def exam_accuracy(model: VT5, tokenizer: Tokenizer, settings: PretrainingSetting
     An amount is right with and without its currency.
     """
     naming = settings.model_copy(update={"named_share": 1.0})
-    stream = cards(naming, random.Random(f"exam/{settings.seed}"))  # noqa: S311  (made-up text, no secret)
+    stream = cards(naming, random.Random(f"exam/{settings.seed}"))
     exam = [next(stream) for _ in range(EXAM_CARDS)]
     ids, _ = model.generate(as_batch(model, tokenizer, exam))
     read = [tokenizer.decode(row) for row in ids.tolist()]

@@ -3,14 +3,16 @@
 import inspect
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from starter_kit.plugin import Plugin, PluginKind
 from starter_kit.settings.config_files import method_names
 from starter_kit.settings.configuration import method_module
 from starter_kit.settings.official_keys import FLAGS, KEYS
-from starter_kit.settings.plugin_list import kit_plugins
+from starter_kit.settings.plugin_list import KINDS
 from starter_kit.settings.run_settings import (
     LocalTrainingSettings,
     PrivateSettings,
@@ -63,6 +65,34 @@ TAKEN_AS_KNOWN = {
     "shampoo": "Where `local.optimizer` is shampoo.",
 }
 """Settings that the docstrings of their classes don't describe."""
+
+
+@dataclass(frozen=True)
+class KitPlugin:
+    """One of the kit's plug-ins.
+
+    Attributes:
+        about: The first line of its file.
+    """
+
+    kind: PluginKind
+    name: str
+    known: type[Plugin]
+    about: str
+
+
+def kit_plugins() -> list[KitPlugin]:
+    """Return the kit's plug-ins, by kind and name."""
+    return [
+        KitPlugin(
+            kind,
+            name,
+            kind.plugin_class(name),
+            (inspect.getdoc(kind.module(name)) or "").partition("\n")[0],
+        )
+        for kind in KINDS
+        for name in kind.names
+    ]
 
 
 def page() -> str:

@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 from starter_kit.settings.config_files import method_names
 from starter_kit.settings.configuration import method_module
 from starter_kit.settings.official_keys import FLAGS, KEYS
-from starter_kit.settings.reference import meaning, page
 from starter_kit.settings.words import dotted_names, groups_of, kind
+from tests.studies.settings_page import meaning, page
 
 PAGE = page()
 

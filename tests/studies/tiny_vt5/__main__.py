@@ -1,9 +1,9 @@
 """`make base-weights`: pre-train the tiny VT5 again, and replace the files that ship with the kit."""
 
 from starter_kit.console import print_lines, progress
-from starter_kit.weights.tiny_vt5.origin import make_again
-from starter_kit.weights.tiny_vt5.pretraining import PretrainingSettings
-from starter_kit.weights.tiny_vt5.reference_files import FOLDER
+from starter_kit.weights.tiny_vt5 import FOLDER
+from tests.studies.tiny_vt5.origin import make_again
+from tests.studies.tiny_vt5.pretraining import PretrainingSettings
 
 
 def base_weights() -> None:

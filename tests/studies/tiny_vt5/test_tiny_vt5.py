@@ -8,8 +8,8 @@ import torch
 from evaluator.docvqa.reference import open_reference
 from starter_kit.data.forms.fields import PAIRS, PUBLIC_SHARES, meaning
 from starter_kit.weights.tiny_vt5 import FOLDER, copy_to, digests
-from starter_kit.weights.tiny_vt5.origin import read_origin
-from starter_kit.weights.tiny_vt5.pretraining import (
+from tests.studies.tiny_vt5.origin import read_origin
+from tests.studies.tiny_vt5.pretraining import (
     PretrainingSettings,
     as_batch,
     cards,

@@ -1,16 +1,13 @@
 """How the shipped files of the tiny VT5 were made, written down beside them."""
 
 import platform
-from pathlib import Path
 
 import torch
 from pydantic import BaseModel, ConfigDict
 
 from evaluator.progress import OnProgress, ignore_progress
-from starter_kit.weights.tiny_vt5.pretraining import PretrainingSettings, pretrain
-from starter_kit.weights.tiny_vt5.reference_files import FOLDER, digests
-
-ORIGIN = Path(__file__).with_name("origin.json")
+from starter_kit.weights.tiny_vt5 import FOLDER, ORIGIN, digests
+from tests.studies.tiny_vt5.pretraining import PretrainingSettings, pretrain
 
 
 class Origin(BaseModel):
