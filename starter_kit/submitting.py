@@ -112,7 +112,7 @@ def prepare(
                 ErrorCode.SUBMISSION_BUDGET,
                 where=str(path),
                 expected=f"one run for {f'ε = {run.budget:g}' if run.budget else 'this track'}",
-                found="a second one",
+                found="a second run",
             )
         runs[run.budget] = run
     if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not (proof and proof.is_file()):
@@ -193,7 +193,7 @@ def challenge_in(stored: StoredArtifact) -> str:
             message="The site drew no challenge for the training record.",
             expected="a challenge",
             found="none",
-            next_step="Install the version of the starter kit that the site offers.",
+            next_step="Install the site's version of the starter kit.",
         )
     return stored.challenge
 
@@ -255,8 +255,8 @@ def status_line(run: RunStatus) -> str:
         epsilon = f", ε = {rounded_up(results.epsilon, 4)}" if results.epsilon is not None else ""
         return f"{name}: scored, ANLS {cut(results.anls)}, {results.bytes_total:,} bytes{epsilon}"
     step = f", {run.step}" if run.step else ""
-    queue = f", number {run.queue_position} in the queue" if run.queue_position else ""
-    later = f", tried again at {run.next_attempt_at:%Y-%m-%d %H:%M} UTC" if run.next_attempt_at else ""
+    queue = f", position {run.queue_position} in the queue" if run.queue_position else ""
+    later = f", next attempt at {run.next_attempt_at:%Y-%m-%d %H:%M} UTC" if run.next_attempt_at else ""
     time_left = in_words(run.remaining_s)
     return f"{name}: {run.state}{step}{queue}{later}{f', {time_left}' if time_left else ''}"
 
@@ -280,7 +280,7 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
             ErrorCode.RECORD_TOKEN,
             where=str(path),
             expected="a run token, requested before the training",
-            found="null",
+            found="no run token",
         )
     require_answerable(path)
     budgets = [budget for budget in rules.budgets if budget is not None]

@@ -4,12 +4,22 @@ A `Problem` names its code, the place, what was expected, what was found and wha
 for the participant and never carries secret data; what an operator needs travels apart from it.
 """
 
-from typing import Self
+from typing import Self, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict
 
 from evaluator.errors.codes import EXPLANATIONS
 from evaluator.errors.codes import ErrorCode as ErrorCode
+
+
+class Details(TypedDict, total=False):
+    """What a problem says of its case."""
+
+    message: str
+    where: str
+    expected: object
+    found: object
+    next_step: str
 
 
 class Problem(BaseModel):
@@ -29,38 +39,22 @@ class Problem(BaseModel):
     next_step: str = ""
 
     @classmethod
-    def of(
-        cls,
-        code: ErrorCode,
-        *,
-        message: str = "",
-        where: str = "",
-        expected: object = "",
-        found: object = "",
-        next_step: str = "",
-    ) -> Self:
+    def of(cls, code: ErrorCode, **details: Unpack[Details]) -> Self:
         """Return the problem for `code`; what isn't given is taken from the table of explanations."""
         explanation = EXPLANATIONS[code]
         return cls(
             code=code,
-            message=message or explanation.meaning,
-            where=shorten(where),
-            expected=shorten(expected),
-            found=shorten(found),
-            next_step=next_step or explanation.next_step,
+            message=details.get("message") or explanation.meaning,
+            next_step=details.get("next_step") or explanation.next_step,
+            where=shorten(details.get("where", "")),
+            expected=shorten(details.get("expected", "")),
+            found=shorten(details.get("found", "")),
         )
 
     def __str__(self) -> str:
-        parts = [f"{self.code}: {self.message}"]
-        for label, value in (
-            ("where", self.where),
-            ("expected", self.expected),
-            ("found", self.found),
-            ("next", self.next_step),
-        ):
-            if value:
-                parts.append(f"  {label}: {value}")
-        return "\n".join(parts)
+        rows = {"where": self.where, "expected": self.expected, "found": self.found, "next": self.next_step}
+        said = [f"  {label}: {value}" for label, value in rows.items() if value]
+        return "\n".join([f"{self.code}: {self.message}", *said])
 
 
 class ProblemError(Exception):
@@ -71,22 +65,9 @@ class ProblemError(Exception):
         self.problems = list(problems)
 
     @classmethod
-    def of(
-        cls,
-        code: ErrorCode,
-        *,
-        message: str = "",
-        where: str = "",
-        expected: object = "",
-        found: object = "",
-        next_step: str = "",
-    ) -> Self:
+    def of(cls, code: ErrorCode, **details: Unpack[Details]) -> Self:
         """Return the error of one problem, built by `Problem.of`."""
-        return cls(
-            Problem.of(
-                code, message=message, where=where, expected=expected, found=found, next_step=next_step
-            )
-        )
+        return cls(Problem.of(code, **details))
 
     @property
     def problem(self) -> Problem:

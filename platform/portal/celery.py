@@ -42,43 +42,21 @@ app.conf.update(
     task_default_queue=INTAKE_QUEUE,
     beat_schedule_filename=str(settings.HOME / "beat-schedule"),
     beat_schedule={
-        "watch over evaluations": {
-            "task": WATCH_TASK,
-            "schedule": settings.WATCHDOG_SECONDS,
-        },
-        "clean up": {
-            "task": CLEAN_UP_TASK,
-            "schedule": HOUR_S,
-            "options": {"expires": HOUR_S},
-        },
-        "follow phases": {
-            "task": FOLLOW_PHASES_TASK,
-            "schedule": FOLLOW_PHASES_S,
-            "options": {"expires": FOLLOW_PHASES_S},
-        },
-        "remind reviewers": {
-            "task": REMIND_TASK,
-            "schedule": crontab(hour=REMIND_HOUR, minute=0),
-            "options": {"expires": HOUR_S},
-        },
-        "remind of deadlines": {
-            "task": DEADLINES_TASK,
-            "schedule": HOUR_S,
-            "options": {"expires": HOUR_S},
-        },
-        # A day's ranks are those of its last hour.
-        "record ranks": {
-            "task": RANKS_TASK,
-            "schedule": HOUR_S,
-            "options": {"expires": HOUR_S},
-        },
+        WATCH_TASK: {"task": WATCH_TASK, "schedule": settings.WATCHDOG_SECONDS},
+        LIVENESS_TASK: {"task": LIVENESS_TASK, "schedule": settings.LIVENESS_SECONDS},
         # What piled up while the intake was away must not keep it from the reports.
-        "draw the pages of proofs": {
-            "task": DRAW_TASK,
-            "schedule": DRAW_EVERY_S,
-            "options": {"expires": DRAW_EVERY_S},
+        **{
+            task: {"task": task, "schedule": every, "options": {"expires": expires_s}}
+            for task, every, expires_s in (
+                (CLEAN_UP_TASK, HOUR_S, HOUR_S),
+                (FOLLOW_PHASES_TASK, FOLLOW_PHASES_S, FOLLOW_PHASES_S),
+                (REMIND_TASK, crontab(hour=REMIND_HOUR, minute=0), HOUR_S),
+                (DEADLINES_TASK, HOUR_S, HOUR_S),
+                # A day's ranks are those of its last hour.
+                (RANKS_TASK, HOUR_S, HOUR_S),
+                (DRAW_TASK, DRAW_EVERY_S, DRAW_EVERY_S),
+            )
         },
-        "show that the intake works": {"task": LIVENESS_TASK, "schedule": settings.LIVENESS_SECONDS},
     },
     beat_scheduler="portal.liveness.clock:LivelyScheduler",
 )

@@ -19,7 +19,7 @@ def group() -> None:
 
 @app.command()
 def create(out: Annotated[Path, typer.Argument(help="Folder to write.")]) -> None:
-    """Write the tiny VT5 that ships with the kit, with its tokenizer: for trials on a CPU. It reads public cards."""
+    """Write the tiny VT5 that ships with the kit, with its tokenizer, for experiments on a CPU."""
     from starter_kit.weights import tiny_vt5
 
     with exit_on_problem():
@@ -29,7 +29,7 @@ def create(out: Annotated[Path, typer.Argument(help="Folder to write.")]) -> Non
                 message="Base weights are never written over what is there.",
                 where=str(out),
                 expected="a new folder",
-                found="an existing one",
+                found="an existing folder",
                 next_step="Name another folder, or remove this one.",
             )
         tiny_vt5.copy_to(out)

@@ -24,27 +24,29 @@ app = new_app()
 def check(
     run: RunDirectory,
     base: BaseFolder,
-    track: Annotated[str, typer.Option(help="The track, or the kind of one, whose rules apply.")] = "track-1",
+    track: Annotated[str, typer.Option(help="The track, or kind of track, whose rules apply.")] = "track-1",
     budget: Annotated[
         float | None,
-        typer.Option(help="ε of the board; by default the smallest that covers the record's claim."),
+        typer.Option(help="ε of the board; by default the smallest one that covers the record's claim."),
     ] = None,
-    clients: Annotated[int, typer.Option(min=1, help="Clients of the track.")] = 10,
-    max_rounds: Annotated[int, typer.Option(min=1, help="Rounds that the track allows.")] = MAX_ROUNDS,
+    clients: Annotated[int, typer.Option(min=1, help="Number of clients in the track.")] = 10,
+    max_rounds: Annotated[
+        int, typer.Option(min=1, help="Maximum number of rounds in the track.")
+    ] = MAX_ROUNDS,
     delta: Annotated[float, typer.Option(help="δ of the track.")] = DELTA,
     sampling_rule: Annotated[
-        SamplingRule, typer.Option(help="How the track accounts two stages of sampling.")
+        SamplingRule, typer.Option(help="The track's amplification rule for two-stage sampling.")
     ] = RULE,
     trainable: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PATTERN",
-            help="Names of tensors that may differ from the base weights, such as '*.layer_norm.weight'; may be "
-            "given several times, by default all may.",
+            help="Tensors that may differ from the base weights, such as '*.layer_norm.weight'; repeat the option for "
+            "several patterns. By default, all may differ.",
         ),
     ] = None,
 ) -> None:
-    """Run the checks that the workers run, on your own disk, and list everything that they would reject."""
+    """Run the workers' checks on your machine, and list everything that they would reject."""
     from evaluator.messages.jobs import PrivacyRules, TrackRules
     from starter_kit.evaluation.steps import check_run, require_record, require_run
     from starter_kit.runs.folder import RunFolder, budget_of
@@ -74,10 +76,10 @@ def check(
             accepted = accepted and outcome.accepted
     if privacy:
         print_lines(
-            "The site also checks whether the run token and the key belong to your team; and when it has the record, "
-            "it draws which blocks the annex must open (record.challenge)."
+            "The site also checks whether the run token and the key belong to your team. After it receives the record, "
+            "it draws the blocks that the annex must open (record.challenge)."
         )
-    print_lines("docs/checks.md describes what each check means, and what none can detect.")
+    print_lines("See docs/checks.md for what each check covers and what it can't.")
     if not accepted:
         raise typer.Exit(EXIT_REJECTED)
 
@@ -120,7 +122,7 @@ def _detail(result: "StepResult", rules: "TrackRules") -> str:
         return f", {result.bytes_total:,} bytes in {result.rounds} rounds"
     if isinstance(result, AccountingResult) and rules.privacy:
         within = "within" if result.within_budget else "ABOVE"
-        token = "" if result.run_token else "; no run token, so the run can't be submitted"
+        token = "" if result.run_token else "; no run token, so you can't submit this run"
         return (
             f", ε = {rounded_up(result.epsilon, 4)}, {within} the budget of {rules.privacy.epsilon:g}{token}"
         )

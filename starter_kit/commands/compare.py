@@ -29,13 +29,13 @@ class Format(StrEnum):
 @app.command()
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)],
-    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
+    form: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
     group: Annotated[
-        bool, typer.Option("--group", help="One row for runs that differ in nothing but their seed.")
+        bool, typer.Option("--group", help="One row for all runs that differ only in their seed.")
     ] = False,
-    by_anls: Annotated[bool, typer.Option("--by-anls", help="The highest ANLS first.")] = False,
+    by_anls: Annotated[bool, typer.Option("--by-anls", help="Sort by ANLS, highest first.")] = False,
 ) -> None:
-    """Print runs beside each other: method, ANLS, accuracy, gigabytes and ε."""
+    """Print runs side by side: method, ANLS, accuracy, gigabytes and ε."""
     from starter_kit.reporting.comparison import RunComparison
 
     with exit_on_problem():

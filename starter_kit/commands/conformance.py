@@ -32,14 +32,12 @@ def conformance(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, help="The seed of the synthetic data; by default a new one.", show_default=False),
+        typer.Option(min=0, help="The seed of the synthetic data; random by default.", show_default=False),
     ] = None,
-    timeout_s: Annotated[
-        float, typer.Option(min=1, help="Seconds of computing until an examination is stopped.")
-    ] = 60,
+    timeout_s: Annotated[float, typer.Option(min=1, help="Time limit in seconds of computing.")] = 60,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Examine a private method on synthetic data: does it keep what its ε is computed from?"""
+    """Test on synthetic data whether a private method behaves as its ε assumes."""
     from starter_kit.conformance.processes import examine_apart
     from starter_kit.conformance.results import Inputs
     from starter_kit.settings.config_files import find_config
@@ -62,7 +60,7 @@ def _print(result: "Result") -> None:
     from rich.table import Table
 
     if result.tests:
-        table = Table("test", "what was measured", "statistic", "limit", "p-value", "verdict")
+        table = Table("test", "measurement", "statistic", "limit", "p-value", "verdict")
         for test in result.tests:
             table.add_row(*_cells(test))
         console.print(table)
@@ -85,9 +83,9 @@ def verdict(result: "Result") -> str:
     if result.passed:
         blind = ", ".join(test.id for test in result.without_power)
         return (
-            f"{result.method} conforms to what it claims for one {result.unit}"
-            + (f", as far as was seen: no power in {blind}. " if blind else ". ")
-            + "This examines the code, not a run: it doesn't show that this code made a checkpoint."
+            f"{result.method} conforms to its claim for one {result.unit}"
+            + (f", except that these tests had no power: {blind}. " if blind else ". ")
+            + "This tests the code, not a run: it doesn't show that this code produced a checkpoint."
         )
     failed = ", ".join(test.id for test in result.failed)
     return f"{result.method} doesn't conform: {failed or 'see the problem above'}."

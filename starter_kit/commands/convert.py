@@ -24,18 +24,18 @@ def convert(
         ),
     ],
     base: Annotated[
-        Path | None, typer.Option(help="Folder of the track's base weights, to check the result against.")
+        Path | None, typer.Option(help="Folder of the track's base weights, to compare the result with.")
     ] = None,
     allow_network: Annotated[
         bool,
         typer.Option(
             "--allow-network",
-            help="Read the file even where the process that reads it cannot be cut off from the network. "
-            "Only if you trust it.",
+            help="Read the file even if the process that reads it can't be isolated from the network. Only if you "
+            "trust it.",
         ),
     ] = False,
 ) -> None:
-    """Turn a pickled or sharded checkpoint into the one safetensors file that the benchmark takes."""
+    """Convert a pickled or sharded checkpoint into a single safetensors file."""
     from starter_kit.weights.converting import convert as convert_checkpoint
 
     with exit_on_problem():

@@ -33,17 +33,15 @@ def _data_source(folder: Path) -> Path:
     return one_data_folder(folder)
 
 
-Out = Annotated[
-    Path, typer.Argument(help="Folder to write; it appears whole or not at all.", show_default=False)
-]
+Out = Annotated[Path, typer.Argument(help="Folder to write, completely or not at all.", show_default=False)]
 Source = Annotated[Path, typer.Argument(help="Folder to read.", show_default=False)]
 DataSource = Annotated[
     Path, typer.Argument(help="Data folder to read.", show_default=False, callback=_data_source)
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace data that this command wrote before.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace data written earlier by this command.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same data.")]
 Clients = Annotated[
-    int, typer.Option(min=1, max=1000, help="Clients among which the training providers are divided.")
+    int, typer.Option(min=1, max=1000, help="Number of clients that share the training providers.")
 ]
 
 # As many new forms of each provider as the red-team data has pages, about.
@@ -57,12 +55,12 @@ def synthetic(
     seed: Seed = 7,
     clients: Clients = 10,
     train_providers: Annotated[int, typer.Option(help="Providers to train on.")] = 400,
-    train_pages: Annotated[int, typer.Option(help="Pages to train on, unevenly spread.")] = 900,
+    train_pages: Annotated[int, typer.Option(help="Pages to train on, unevenly distributed.")] = 900,
     valid_pages: Annotated[int, typer.Option(help="Pages to validate on, half of unseen providers.")] = 60,
     test_pages: Annotated[int, typer.Option(help="Secret test pages, half of unseen providers.")] = 120,
     force: Force = False,
 ) -> None:
-    """Draw invoices of made-up providers into OUT/public and OUT/secret."""
+    """Generate invoices of made-up providers in OUT/public and OUT/secret."""
     from starter_kit.data.synthetic import SyntheticSettings, generate
 
     with _exit_on_problem(), progress("Drawing pages") as on_progress:
@@ -93,12 +91,12 @@ def forms(
         int,
         typer.Option(
             min=0,
-            help="Training providers, and as many others, of the splits red and red-trained for attacks; 0: none.",
+            help="Training providers in the splits red and red-trained for attacks, and as many others; 0 for none.",
         ),
     ] = 0,
     force: Force = False,
 ) -> None:
-    """Draw forms of made-up providers, which the tiny VT5 can read, into OUT/public and OUT/secret."""
+    """Generate forms of made-up providers, which the tiny VT5 can read, in OUT/public and OUT/secret."""
     from starter_kit.data.forms import FormSettings, generate
     from starter_kit.data.forms.generation import write_red_splits
 
@@ -164,7 +162,7 @@ def imdb(
 
 @app.command()
 def parquet(source: Source, out: Out, force: Force = False) -> None:
-    """Convert Parquet files, as `export --format parquet` writes them, into OUT/public and OUT/secret."""
+    """Convert Parquet files in the layout of `export --format parquet` into OUT/public and OUT/secret."""
     from starter_kit.data.parquet_files import import_parquet
 
     with _exit_on_problem(), progress("Importing pages") as on_progress:
@@ -191,7 +189,7 @@ def export(
     ] = Layout.IMDB,
     force: Force = False,
 ) -> None:
-    """Write the data folder FOLDER as imdb files, for the competition's own kit, or as Parquet for `datasets`."""
+    """Export the data folder FOLDER as imdb files for the competition's kit, or as Parquet files for `datasets`."""
     from starter_kit.data.folders import atomic_folder
 
     entries = {Layout.IMDB: {"imdb", "images"}, Layout.PARQUET: {"data", "README.md"}}
@@ -216,9 +214,10 @@ def canaries(
     source: Source,
     out: Out,
     count: Annotated[
-        int, typer.Option(min=100, max=1000, help="Canaries, of whom secret coins release about half.")
+        int,
+        typer.Option(min=100, max=1000, help="Number of canaries; secret coins release about half of them."),
     ] = 400,
-    pages: Annotated[int, typer.Option(min=1, max=20, help="Pages of each canary.")] = 4,
+    pages: Annotated[int, typer.Option(min=1, max=20, help="Pages per canary.")] = 4,
     force: Force = False,
 ) -> None:
     """Copy the data folder SOURCE to OUT/public with canaries among its training providers; OUT/escrow has their coins.
@@ -242,13 +241,14 @@ def canaries(
 def split(
     folder: Source,
     private: Annotated[
-        float, typer.Option(min=0.01, max=0.99, help="About which part of the questions is private.")
+        float, typer.Option(min=0.01, max=0.99, help="Approximate fraction of private questions.")
     ],
     on: Annotated[str, typer.Option(help="The split of the data folder that is the test set.")] = "test",
 ) -> None:
-    """Divide the secret test set FOLDER into a public and a private part; for organizers.
+    """Split the secret test set FOLDER into a public and a private part (for organizers).
 
-    Writes FOLDER/split.json with a fresh secret salt. Keep it as secret as the test set; every worker needs the same.
+    Writes FOLDER/split.json with a fresh secret salt. Keep this file as secret as the test set; every worker
+    needs the same file.
     """
     from evaluator.docvqa.dataset import Dataset
     from evaluator.scoring.groups import MIN_CLUSTERS
@@ -273,19 +273,19 @@ def split(
                 ErrorCode.DATASET_FOLDER,
                 where=str(folder / FILE),
                 expected="a test set that isn't split yet",
-                found="the file is there",
-                next_step="Scores on two splits can't be compared. If none was published yet, remove the file first.",
+                found="an existing split",
+                next_step="Scores on two splits can't be compared. If none was published yet, remove the file.",
             ) from None
     for name, is_private, providers in zip(("public", "private"), (False, True), clusters, strict=True):
         print_lines(f"{name}: {sides.count(is_private)} questions of {providers} providers")
         if providers < MIN_CLUSTERS:
-            print_lines(f"  Intervals take at least {MIN_CLUSTERS} providers; there will be none.")
+            print_lines(f"  Intervals require at least {MIN_CLUSTERS} providers, so there will be none.")
     print_lines(f"SHA-256 {drawn.sha256}")
 
 
 @app.command()
 def inspect(folder: DataSource) -> None:
-    """Count what the data folder FOLDER holds, by split and by the field that questions are about, and check it."""
+    """Validate the data folder FOLDER and count its contents, by split and by question type."""
     from starter_kit.data.inspection import inspect_folder
 
     with _exit_on_problem(), progress("Opening images") as on_progress:
@@ -299,10 +299,10 @@ def inspect(folder: DataSource) -> None:
 
 @app.command()
 def manifest(folder: DataSource) -> None:
-    """Print the hash of the data manifest of FOLDER: which documents every client's providers have to train on.
+    """Print the hash of the data manifest of FOLDER: the training documents of every client's providers.
 
-    Whoever has the organizers' data gets the same. Organizers set it in the admin, at the track's privacy accounting,
-    and give it out with the data; `pfl train` writes it into the annex, which only they read.
+    Everyone with the organizers' data gets the same hash. Organizers set it in the admin, at the track's privacy
+    accounting, and publish it with the data; `pfl train` writes it to the annex, which only organizers read.
     """
     from evaluator.docvqa.dataset import Dataset
     from evaluator.docvqa.manifest import manifest_sha256
@@ -351,7 +351,7 @@ def _settings_that_fit() -> Iterator[None]:
             where=", ".join(f"--{name.replace('_', '-')}" for name in names),
             expected=detail["msg"].removeprefix("Value error, ").removeprefix("Input should be "),
             found=found,
-            next_step="Change the options that are named.",
+            next_step="Change these options.",
         ) from error
 
 
@@ -393,7 +393,9 @@ def _print_documents(summary: "ImportSummary") -> None:
 
 
 def _findings_table(summary: "ImportSummary") -> Table:
-    table = Table("found and handled", "such as", Column("times", justify="right"), title="Findings")
+    table = Table(
+        "problem, and how it was handled", "examples", Column("times", justify="right"), title="Findings"
+    )
     for finding, count in summary.findings.counts.items():
         places = "; ".join(summary.findings.examples[finding])
         table.add_row(finding.value, Text(shorten(places)), str(count))

@@ -32,14 +32,12 @@ class Split(StrEnum):
 
 @app.command()
 def evaluate(
-    checkpoint: Annotated[
-        Path, typer.Argument(help="A safetensors file, or the folder that `pfl train` wrote.")
-    ],
+    checkpoint: Annotated[Path, typer.Argument(help="A safetensors file, or a run folder.")],
     base: BaseFolder,
     data: DataFolder,
-    split: Annotated[Split, typer.Option(help="Which questions of the data folder.")] = Split.VALID,
+    split: Annotated[Split, typer.Option(help="Split of the data folder to score.")] = Split.VALID,
 ) -> None:
-    """Score a checkpoint with the evaluator's own code. A run folder keeps the score, for its report and `compare`."""
+    """Score a checkpoint with the evaluator's code. In a run folder, the score is kept for the report and `compare`."""
     from evaluator.messages.jobs import ArtifactKind
     from starter_kit.evaluation.scores import score_checkpoint
     from starter_kit.reporting.report import write_report

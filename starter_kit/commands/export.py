@@ -1,4 +1,4 @@
-"""`pfl export`: a run as other libraries expect it."""
+"""`pfl export`: a run in the formats of other libraries."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, RunDirectory
 from starter_kit.console import exit_on_problem, print_lines
 
-app = new_app("Write a run as other libraries expect it: Hugging Face's, with a model card, and PEFT's.")
+app = new_app("Export a run for Hugging Face (with a model card) or PEFT.")
 
 Out = Annotated[Path, typer.Argument(help="New folder to write.", show_default=False)]
 License = Annotated[
@@ -43,7 +43,7 @@ def hf(
 def peft(
     run: RunDirectory, out: Out, license_: License = "", base_model: BaseModel = "", dataset: Data = ""
 ) -> None:
-    """Write the adapters of a run as PEFT loads them. `pfl convert` adds such adapters to base weights."""
+    """Write a run's adapters in PEFT's format. `pfl convert` adds such adapters to base weights."""
     from starter_kit.exporting.folders import export_adapter
     from starter_kit.exporting.model_card import Origin
 

@@ -30,7 +30,7 @@ from starter_kit.commands.options import (
 from starter_kit.commands.training_run import RunFiles, credentials_of, require_free_folder, run_training
 from starter_kit.console import exit_on_problem, log, print_lines, progress
 
-app = new_app("Train with clients on machines of their own, over Flower.")
+app = new_app("Train with clients on separate machines, over Flower.")
 
 Config = Annotated[str, typer.Argument(help="The settings, the same for the server and all nodes.")]
 WaitS = Annotated[

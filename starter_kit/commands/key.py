@@ -12,9 +12,9 @@ from starter_kit.commands.app import new_app
 from starter_kit.commands.options import ApiToken, KeyFile, Site, connect, key_path
 from starter_kit.console import exit_on_problem, print_lines
 
-app = new_app("Make, show and register the key that signs your training records.")
+app = new_app("Create, show and register the key that signs your training records.")
 
-KeyName = Annotated[str, typer.Option(help="The name by which your team recognizes the key on the site.")]
+KeyName = Annotated[str, typer.Option(help="Name of the key on the site.")]
 
 
 @app.command()
@@ -26,18 +26,18 @@ def create(
         ),
     ] = None,
 ) -> None:
-    """Make a new key. A file that exists is never overwritten."""
+    """Create a new key. Existing files are never overwritten."""
     from evaluator.records import signing
 
     path = key_path(out)
     with exit_on_problem():
         key = signing.create_key(path)
-    print_lines(f"{path}: a new key, for your eyes only. Its public half:", signing.public_key_of(key))
+    print_lines(f"{path}: new key (keep it private). Public key:", signing.public_key_of(key))
 
 
 @app.command()
 def show(key: KeyFile = None) -> None:
-    """Print the key's public half, which may be known to all."""
+    """Print the public key, which isn't secret."""
     print_lines(_public_key(key))
 
 
@@ -45,7 +45,7 @@ def show(key: KeyFile = None) -> None:
 def register(
     key: KeyFile = None, name: KeyName = "starter kit", site: Site = "", token: ApiToken = ""
 ) -> None:
-    """Send the key's public half to the site, which then accepts records that the key signed for your team."""
+    """Register the public key with the site, so that it accepts records signed by this key for your team."""
     public_key = _public_key(key)
     with exit_on_problem():
         connect(site, token).register_key(public_key, name)

@@ -61,7 +61,7 @@ def leakage(
         Path | None, typer.Option(help="Folder for the results; RUN by default.", show_default=False)
     ] = None,
 ) -> None:
-    """Attack a checkpoint: which providers was it trained on, and which hidden answers does it know?
+    """Attack a checkpoint: which providers was it trained on, and which hidden answers does it reveal?
 
     Members are the providers that dataset.json lists with a client; the split needs pages of others as well. Everything
     stays on this machine: table, plots and examples are written to RUN/leakage.

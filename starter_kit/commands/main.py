@@ -18,32 +18,30 @@ VERBS = {
     "data": "Make, import, export and inspect data sets.",
     "base": "Write base weights for trials.",
     "methods": "List the methods, the configs and the plug-ins that come with the kit.",
-    "notebooks": "Copy the kit's notebooks into a folder, for Jupyter. Nothing is overwritten.",
-    "new": "Start a method or a plug-in of your own: a file that works, its config and its test. Nothing is "
-    "overwritten.",
-    "plan": "Estimate what a run costs before it starts: bytes, ε, memory and time, and what to change if it won't fit "
-    "or rank.",
+    "notebooks": "Copy the kit's notebooks to a folder, for Jupyter. Nothing is overwritten.",
+    "new": "Create a method or plug-in of your own: a working file, a config and a test. Nothing is overwritten.",
+    "plan": "Estimate a run's bytes, ε, memory and time before it starts, and suggest changes if it won't fit or rank.",
     "train": "Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed "
     "record.",
     "sweep": "Train a config with every combination of some settings, score the runs on the validation split, and "
     "compare.",
-    "federate": "Train with clients on machines of their own, over Flower.",
-    "evaluate": "Score a checkpoint with the evaluator's own code. A run folder keeps the score, for its report and "
+    "federate": "Train with clients on separate machines, over Flower.",
+    "evaluate": "Score a checkpoint with the evaluator's code. In a run folder, the score is kept for the report and "
     "`compare`.",
-    "leakage": "Attack a checkpoint: which providers was it trained on, and which hidden answers does it know?",
-    "compare": "Print runs beside each other: method, ANLS, accuracy, gigabytes and ε.",
+    "leakage": "Attack a checkpoint: which providers was it trained on, and which hidden answers does it reveal?",
+    "compare": "Print runs side by side: method, ANLS, accuracy, gigabytes and ε.",
     "report": "Write RUN/report.html again, from the run's settings and numbers.",
-    "tensorboard": "Write the run's rounds for TensorBoard: `tensorboard --logdir DIR` shows them.",
-    "conformance": "Examine a private method on synthetic data: does it keep what its ε is computed from?",
+    "tensorboard": "Write a run's rounds for TensorBoard; view them with `tensorboard --logdir DIR`.",
+    "conformance": "Test on synthetic data whether a private method behaves as its ε assumes.",
     "privacy": "Compute ε and noise with the benchmark's own accountants, and explain the checks on a record.",
     "replay": "Open a round of a replayable run for the organizers, and replay it as they do.",
-    "check": "Run the checks that the workers run, on your own disk, and list everything that they would reject.",
-    "export": "Write a run as other libraries expect it: Hugging Face's, with a model card, and PEFT's.",
-    "convert": "Turn a pickled or sharded checkpoint into the one safetensors file that the benchmark takes.",
-    "key": "Make, show and register the key that signs your training records.",
-    "token": "Request a token for one training run. `pfl train` requests one itself if it knows the site.",
+    "check": "Run the workers' checks on your machine, and list everything that they would reject.",
+    "export": "Export a run for Hugging Face (with a model card) or PEFT.",
+    "convert": "Convert a pickled or sharded checkpoint into a single safetensors file.",
+    "key": "Create, show and register the key that signs your training records.",
+    "token": "Request a token for one training run. `pfl train` does so automatically if the site is set.",
     "submit": "Upload runs and submit them. After an interruption, the same command resumes where it stopped.",
-    "version": "Print the version; scores are stamped with it.",
+    "version": "Print the version (recorded with every score).",
 }
 """The first paragraph of each verb's help; a test compares it with the verb's module."""
 

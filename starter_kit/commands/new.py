@@ -24,7 +24,7 @@ def new(
         ),
     ],
     private: Annotated[
-        bool, typer.Option("--private", help="Start with provider-level privacy, and with its proof.")
+        bool, typer.Option("--private", help="Start with provider-level privacy and an outline of its proof.")
     ] = False,
     method: Annotated[bool, typer.Option("--method", help="A method; the default.")] = False,
     codec: Annotated[bool, typer.Option("--codec", help="A codec: how messages become bytes.")] = False,
@@ -33,7 +33,7 @@ def new(
     server_optimizer: Annotated[bool, typer.Option("--server-optimizer", help="A server optimizer.")] = False,
     out: Annotated[Path, typer.Option("--out", help="Folder to write into.")] = Path(),
 ) -> None:
-    """Start a method or a plug-in of your own: a file that works, its config and its test. Nothing is overwritten."""
+    """Create a method or plug-in of your own: a working file, a config and a test. Nothing is overwritten."""
     from starter_kit.scaffolding.writing import write_method
 
     name = name.replace("-", "_")
@@ -56,7 +56,7 @@ def new(
         f"Train it: pfl train {config} --data data/public --base base --out save/{name}",
     )
     if private:
-        print_lines(f"Prove it: {proof} says what holds now; `pfl submit` takes it as --proof")
+        print_lines(f"Prove it: {proof} is an outline; submit the proof with `pfl submit --proof`")
 
 
 def _one_of(asked: list[str]) -> str:
@@ -64,11 +64,11 @@ def _one_of(asked: list[str]) -> str:
     if len(asked) > 1:
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
-            message="These options don't go together.",
+            message="These options can't be combined.",
             where="pfl new",
             expected="one kind of file; --private is for methods",
             found=", ".join(asked),
-            next_step="Start them one after another.",
+            next_step="Create them one after another.",
         )
     return asked[0] if asked else METHOD
 

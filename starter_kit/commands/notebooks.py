@@ -17,16 +17,16 @@ app = new_app()
 
 @app.command()
 def notebooks(
-    out: Annotated[Path, typer.Argument(help="Folder to copy them into.", show_default=False)],
+    out: Annotated[Path, typer.Argument(help="Folder to copy the notebooks to.", show_default=False)],
 ) -> None:
-    """Copy the kit's notebooks into a folder, for Jupyter. Nothing is overwritten."""
+    """Copy the kit's notebooks to a folder, for Jupyter. Nothing is overwritten."""
     with exit_on_problem():
         files = {out / path.name: path for path in sorted(FOLDER.glob("*.ipynb"))}
         for path in files:
             if path.exists():
                 raise ProblemError.of(
                     ErrorCode.RUN_FOLDER,
-                    message="A notebook of that name already exists, and nothing is overwritten.",
+                    message="A notebook with this name already exists and isn't overwritten.",
                     where=str(path),
                     next_step="Choose another folder.",
                 )

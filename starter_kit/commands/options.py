@@ -62,7 +62,9 @@ def _base_folder(base: Path) -> Path:
         from starter_kit.weights.converting import convert
 
         with exit_on_problem():
-            log(f"{base} has pickled weights: they are converted once, into model.safetensors beside them")
+            log(
+                f"{base} contains pickled weights; converting them once to model.safetensors in the same folder"
+            )
             convert(base / "pytorch_model.bin", base, base=None, allow_network=False, report=log)
     return base
 
@@ -79,17 +81,19 @@ BaseFolder = Annotated[
         "--base", help="Folder of the track's base weights.", show_default=False, callback=_base_folder
     ),
 ]
-RunDirectory = Annotated[Path, typer.Argument(help="Folder that `pfl train` wrote.", show_default=False)]
+RunDirectory = Annotated[
+    Path, typer.Argument(help="A run folder written by `pfl train`.", show_default=False)
+]
 NewRun = Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)]
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A setting to change, such as rounds=5; may be given several times."),
+    typer.Option("--set", help="Change a setting, such as rounds=5; can be repeated."),
 ]
 Loggers = Annotated[
     list[str] | None,
     typer.Option(
         "--log",
-        help="Send the rounds to tensorboard=FOLDER or wandb=PROJECT; may be given several times.",
+        help="Send each round to tensorboard=FOLDER or wandb=PROJECT; can be repeated.",
     ),
 ]
 RecordTrack = Annotated[str, typer.Option("--track", help="Track of the training record and its run token.")]
@@ -98,12 +102,10 @@ RunToken = Annotated[
     typer.Option(
         "--run-token",
         envvar="PFL_RUN_TOKEN",
-        help="A token of `pfl token`; by default one is requested from the site, if it is known.",
+        help="A token from `pfl token`; requested from the site by default, if --site and --token are set.",
     ),
 ]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Resume a run that was interrupted; give the same settings.")
-]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run with the same settings.")]
 
 Site = Annotated[str, typer.Option("--site", envvar="PFL_SITE", help="The site's address.")]
 ApiToken = Annotated[
@@ -151,7 +153,7 @@ def connect(site: str, token: str) -> "SiteClient":
             where="--token or PFL_TOKEN",
             expected="an API token",
             found="nothing",
-            next_step="Make one on your account page at the site.",
+            next_step="Create one on your account page on the site.",
         )
     if not _is_address(site):
         raise ProblemError.of(
@@ -168,7 +170,7 @@ def connect(site: str, token: str) -> "SiteClient":
             where="--token or PFL_TOKEN",
             expected="an API token: letters and digits, after pfl_",
             found="other characters",
-            next_step="Copy it again from your account page, or make a new one there.",
+            next_step="Copy it again from your account page, or create a new one there.",
         )
     return SiteClient(site, token)
 

@@ -25,15 +25,15 @@ def plan(
     data: DataFolder,
     base: BaseFolder,
     config: Annotated[
-        str | None, typer.Argument(help="A YAML file, or the name of one of the kit's: as for `pfl train`.")
+        str | None,
+        typer.Argument(help="A YAML file, or the name of one of the kit's configs, as for `pfl train`."),
     ] = None,
     changes: Changes = None,
-    out: Annotated[Path, typer.Option(help="Where the run would be written.")] = Path("save"),
-    measure: Annotated[bool, typer.Option(help="Time a step, on a few pages of the data.")] = True,
+    out: Annotated[Path, typer.Option(help="Folder to which the run would be written.")] = Path("save"),
+    measure: Annotated[bool, typer.Option(help="Time one step on a few pages of the data.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """Estimate what a run costs before it starts: bytes, ε, memory and time, and what to change if it won't fit or
-    rank."""
+    """Estimate a run's bytes, ε, memory and time before it starts, and suggest changes if it won't fit or rank."""
     with exit_on_problem():
         config = config_of(context, config)
 
@@ -59,13 +59,13 @@ def plan(
         typer.echo(json.dumps(as_values(found, changed), indent=1))
         return
     console.print(_table(found, BUDGETS))
-    print_lines(*(changed or ["Nothing has to be changed."]))
+    print_lines(*(changed or ["No changes needed."]))
 
 
 def _table(found: "Forecast", budgets: tuple[int, ...]) -> Table:
     table = Table(
-        Column("what", no_wrap=True),
-        Column("how much", overflow="fold"),
+        Column("quantity", no_wrap=True),
+        Column("estimate", overflow="fold"),
         title=f"{found.experiment}, {found.method}",
         title_justify="left",
     )
@@ -85,13 +85,13 @@ def _sizes(found: "Forecast") -> list[tuple[str, str]]:
         ("a message", f"{size_text(traffic.down_bytes)} down, {size_text(traffic.up_bytes)} up"),
         ("all messages", f"{size_text(traffic.expected_bytes)}{most}"),
         ("memory", f"{size_text(found.host_bytes)} of {size_text(room.memory)}"),
-        ("its largest parts", ", ".join(f"{name} {size_text(size)}" for name, size in _parts(memory))),
+        ("largest parts of memory", ", ".join(f"{name} {size_text(size)}" for name, size in _parts(memory))),
     ]
     if room.device is not None:
         rows.append(
             (
                 "memory of the GPU",
-                f"{size_text(memory.device_bytes)} of {size_text(room.device)} that are free",
+                f"{size_text(memory.device_bytes)} of {size_text(room.device)} free",
             )
         )
     disk = found.disk
@@ -99,7 +99,7 @@ def _sizes(found: "Forecast") -> list[tuple[str, str]]:
         *rows,
         (
             "disk",
-            f"{size_text(disk.run_bytes)} for the run, {size_text(disk.features_bytes)} for image features of pages",
+            f"{size_text(disk.run_bytes)} for the run, {size_text(disk.features_bytes)} for the pages' image features",
         ),
     ]
 
@@ -130,7 +130,7 @@ def _ranks(privacy: "Privacy | None", budgets: tuple[int, ...]) -> list[tuple[st
         return [("rank", _rank_without_privacy())]
     rows = [("ε", f"{epsilon_text(privacy.epsilon)} for one {privacy.unit}, δ = {privacy.delta:g}")]
     if privacy.product is not None:
-        rows.append(("ε if sampled clients counted", f"{epsilon_text(privacy.product)}, which no board uses"))
+        rows.append(("ε if client sampling counted", f"{epsilon_text(privacy.product)}, which no board uses"))
     if privacy.recorded and (privacy.claims_less or privacy.claimed_delta != privacy.delta):
         claim = f"{epsilon_text(privacy.claimed)} by the rule {privacy.rule}, δ = {privacy.claimed_delta:g}"
         rows.append(("ε that the record claims", claim))

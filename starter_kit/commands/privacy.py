@@ -29,7 +29,7 @@ Releases = Mapping[SamplingRule, Sequence[Event]]
 RULES = {SamplingRule.TWO_STAGE: "two-stage", SamplingRule.PRODUCT: "product"}
 
 OptionalRecord = Annotated[
-    Path | None, typer.Argument(help="A training record; instead of the options.", show_default=False)
+    Path | None, typer.Argument(help="A training record, instead of the options below.", show_default=False)
 ]
 SamplingRate = Annotated[
     float | None,
@@ -69,7 +69,7 @@ def epsilon(
     delta: Delta = DELTA,
     sampling_rule: Rule = SamplingRule.TWO_STAGE,
 ) -> None:
-    """Print ε by the official accountant: of a training record, or of equal rounds."""
+    """Print ε of a training record, or of identical rounds, by the official accountant."""
     from evaluator.accounting import official
 
     with exit_on_problem():
@@ -116,7 +116,7 @@ def compare(
         float | None,
         typer.Option(
             min=0.01,
-            help="Also bound the best of a Poisson-distributed number of such runs, of this mean.",
+            help="Also bound ε of the best of a random number of such runs (Poisson-distributed with this mean).",
         ),
     ] = None,
 ) -> None:
@@ -147,7 +147,7 @@ def membership(
     delta: Delta = DELTA,
     sampling_rule: Rule = SamplingRule.TWO_STAGE,
 ) -> None:
-    """Print how well anybody can find out whether a provider's documents were in the training."""
+    """Print how well any attack can tell whether a provider's documents were in the training data."""
     from evaluator.accounting.membership import membership_bounds, privacy_profiles
 
     with exit_on_problem():
@@ -180,10 +180,10 @@ def explain(
     clients: Annotated[int, typer.Option(min=1, help="Clients of the track.")] = 10,
     delta: Delta = DELTA,
     flagged: Annotated[
-        bool, typer.Option("--flagged", help="Show only what failed, is flagged, or couldn't show anything.")
+        bool, typer.Option("--flagged", help="Show only checks that failed, are flagged or have no power.")
     ] = False,
 ) -> None:
-    """Explain what each check finds, means and can't detect. Other files of the run are found beside the record."""
+    """Explain each check: its result, meaning and limits. Other files of the run are found next to the record."""
     from evaluator.messages.jobs import PrivacyRules, TrackRules
     from evaluator.pipeline import WEIGHTS
     from evaluator.records.case import RunFile
@@ -230,10 +230,14 @@ def explain(
 def annex(
     run: RunDirectory,
     challenge: Annotated[
-        str, typer.Option(help="What the draft's page shows after the record's upload.", show_default=False)
+        str,
+        typer.Option(
+            help="The challenge on the draft's page, shown after the upload of the record.",
+            show_default=False,
+        ),
     ],
 ) -> None:
-    """Make the annex of a run for the site's challenge. `pfl submit` does it by itself."""
+    """Create a run's annex for the site's challenge. `pfl submit` does so automatically."""
     from starter_kit.runs.answering import answer_challenge
     from starter_kit.runs.folder import FILES
 

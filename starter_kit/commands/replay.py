@@ -14,7 +14,7 @@ Challenge = Annotated[
     str,
     typer.Option(
         "--challenge",
-        help="What the site drew after the record was uploaded: it draws the round.",
+        help="The challenge that the site drew after the upload of the record; it determines the round.",
         show_default=False,
     ),
 ]
@@ -22,7 +22,7 @@ Challenge = Annotated[
 
 @app.command("open")
 def open_(run: RunDirectory, challenge: Challenge) -> None:
-    """Write RUN/round_opening.bin: the drawn round's key and vectors. It is secret, and for the organizers only."""
+    """Write RUN/round_opening.bin: the drawn round's key and vectors. It is secret and only for the organizers."""
     from starter_kit.runs.folder import OPENING
     from starter_kit.runs.opened_round import open_round
 
@@ -37,7 +37,7 @@ def open_(run: RunDirectory, challenge: Challenge) -> None:
 
 @app.command("run")
 def run_(run: RunDirectory, data: DataFolder, base: BaseFolder, challenge: Challenge) -> None:
-    """Train the opened round again and compare it with the run, as the organizers do."""
+    """Repeat the opened round and compare it with the run, as the organizers do."""
     from evaluator.messages.jobs import ArtifactKind
     from starter_kit.replay.examination import ReplayInputs, examine
     from starter_kit.replay.training import train_round

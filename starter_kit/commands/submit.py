@@ -17,9 +17,7 @@ def submit(
     runs: Annotated[
         list[Path], typer.Argument(help="Run folders: one in track 1, up to one per budget in track 2.")
     ],
-    track: Annotated[
-        str, typer.Option(help="The track's name in its address, such as track-1.", show_default=False)
-    ],
+    track: Annotated[str, typer.Option(help="Name of the track, such as track-1.", show_default=False)],
     title: Annotated[str, typer.Option(help="The method's name on the leaderboard.", show_default=False)],
     description: Annotated[str, typer.Option(help="Markdown.")] = "",
     proof: Annotated[Path | None, typer.Option(help="Privacy proof: PDF, Markdown or notebook.")] = None,
@@ -27,26 +25,28 @@ def submit(
         bool,
         typer.Option(
             help="Attach settings.yaml and your own method's file, for a higher trust level. Only your team and the "
-            "organizers read them."
+            "organizers can read them."
         ),
     ] = True,
     private: Annotated[
         bool,
         typer.Option(
             "--private",
-            help="Keep it unpublished until your team publishes it, where the track's phase allows that.",
+            help="Keep the submission unpublished until your team publishes it, if the track's phase allows that.",
         ),
     ] = False,
     anonymous: Annotated[
         bool,
-        typer.Option("--anonymous", help="List it under a random name, where the track's phase allows that."),
+        typer.Option(
+            "--anonymous", help="List the submission under a random name, if the track's phase allows that."
+        ),
     ] = False,
     publish_proof: Annotated[
         bool,
         typer.Option(
             "--publish-proof",
-            help="Agree that everybody can read the proof and its checklist while its result is verified. Your team "
-            "can take that back on the method's page.",
+            help="Agree that everyone can read the proof and its checklist while the result is verified. Your team can "
+            "withdraw this on the method's page.",
         ),
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the evaluation until it ends.")] = False,
@@ -55,8 +55,8 @@ def submit(
 ) -> None:
     """Upload runs and submit them. After an interruption, the same command resumes where it stopped.
 
-    In a track with privacy budgets, the site draws a challenge when it has a run's record; the run's annex is made from
-    it, and what the run kept for that (its folder `vectors`) is deleted once everything is submitted.
+    In a track with privacy budgets, the site draws a challenge after it receives a run's record. The run's annex is
+    made from the challenge, and the run's folder `vectors` is deleted once everything is submitted.
     """
     from evaluator.errors import ErrorCode, ProblemError
     from evaluator.messages.api import ChangedText
@@ -76,7 +76,7 @@ def submit(
         client = connect(site, token)
         plan = prepare(client, track, runs, proof, with_code=code)
         if plan.examined_files:
-            print_lines(f"Attached for the organizers' examinations: {', '.join(plan.examined_files)}")
+            print_lines(f"Attached {', '.join(plan.examined_files)} (for verification by the organizers)")
         for public_key in register_keys(client, plan):
             print_lines(f"{public_key}: registered as your team's key")
         # None leaves a draft that is resumed as it is: nothing becomes public because an option was forgotten.
@@ -94,11 +94,13 @@ def submit(
             )
         print_lines(f"Submitted: {submission.url}")
         if submission.published_at is None:
-            print_lines("It is unpublished. Its page says when it becomes public, or lets you publish it.")
+            print_lines(
+                "The submission is unpublished. Its page says when it becomes public, or lets you publish it."
+            )
         if submission.publishes_proof:
-            print_lines("Your team agreed to publish its proof: it is public while the result is verified.")
+            print_lines("As your team agreed, the proof is public while the result is verified.")
         if removed_bytes := discard_private_files(plan):
-            print_lines(f"Deleted what the runs kept for the site's challenge: {removed_bytes / 1e6:,.1f} MB")
+            print_lines(f"Deleted {removed_bytes / 1e6:,.1f} MB of challenge data (no longer needed)")
         if wait:
             final = watch(client, submission.id, print_lines)
             print_problems([problem for run in final.runs for problem in run.problems])

@@ -23,30 +23,37 @@ app = new_app()
 
 @app.command()
 def sweep(
-    config: Annotated[str, typer.Argument(help="As `pfl train` takes it.", show_default=False)],
+    config: Annotated[
+        str, typer.Argument(help="A YAML file, or the name of one of the kit's configs.", show_default=False)
+    ],
     data: DataFolder,
     base: BaseFolder,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the run folders.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder in which to create the run folders.", show_default=False)
+    ],
     grid: Annotated[
         list[str],
         typer.Option(
             "--grid",
-            help="A setting with its values, such as local.learning_rate=1e-3,3e-3; may be given several times.",
+            help="A setting with its values, such as local.learning_rate=1e-3,3e-3; can be repeated.",
             show_default=False,
         ),
     ],
     changes: Changes = None,
     public_data: Annotated[
-        bool, typer.Option("--public-data", help="The data needs no protection: sweep a private method, too.")
+        bool,
+        typer.Option(
+            "--public-data", help="Assert that the data needs no protection, to sweep a private method."
+        ),
     ] = False,
     list_only: Annotated[
-        bool, typer.Option("--list", help="Print the command of each run, and train none.")
+        bool, typer.Option("--list", help="Print the command of each run without training.")
     ] = False,
     key: KeyFile = None,
 ) -> None:
     """Train a config with every combination of some settings, score the runs on the validation split, and compare.
 
-    Runs that are there already are not trained again, so the same command continues after an interruption.
+    Existing runs are not trained again, so the same command continues after an interruption.
     """
     from starter_kit.sweeping import check_public, command_lines, require_questions, trials_of
 

@@ -19,7 +19,7 @@ def tensorboard(
         Path, typer.Option("--log-dir", help="Folder for TensorBoard's files.", show_default=False)
     ],
 ) -> None:
-    """Write the run's rounds for TensorBoard: `tensorboard --logdir DIR` shows them."""
+    """Write a run's rounds for TensorBoard; view them with `tensorboard --logdir DIR`."""
     from starter_kit.reporting.tensorboard import write_events
 
     with exit_on_problem():

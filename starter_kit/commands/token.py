@@ -13,11 +13,11 @@ app = new_app()
 
 @app.command()
 def token(
-    track: Annotated[str, typer.Option(help="The track's name in its address, such as track-2.")] = "track-2",
+    track: Annotated[str, typer.Option(help="Name of the track, such as track-2.")] = "track-2",
     site: Site = "",
     token: ApiToken = "",
 ) -> None:
-    """Request a token for one training run. `pfl train` requests one itself if it knows the site."""
+    """Request a token for one training run. `pfl train` does so automatically if the site is set."""
     with exit_on_problem():
         run_token = connect(site, token).issue_run_token(track).token
     print_lines(run_token)

@@ -38,18 +38,18 @@ def train(
     out: NewRun,
     config: Annotated[
         str | None,
-        typer.Argument(help="A YAML file, or the name of one of the kit's: `pfl methods` lists them."),
+        typer.Argument(help="A YAML file, or the name of one of the kit's configs (see `pfl methods`)."),
     ] = None,
     changes: Changes = None,
     track: RecordTrack = "track-2",
     resume: Resume = False,
     processes: Annotated[
-        int, typer.Option(min=1, help="Processes in which clients train, each with a model of its own.")
+        int, typer.Option(min=1, help="Number of processes that train clients, each with its own model.")
     ] = 1,
     devices: Annotated[
         str,
         typer.Option(
-            help="Devices to train on, such as cuda:0,cuda:1: at most one for each of --processes.",
+            help="Devices to train on, such as cuda:0,cuda:1; at most one per process.",
         ),
     ] = "",
     log_to: Loggers = None,
@@ -60,7 +60,7 @@ def train(
 ) -> None:
     """Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed record.
 
-    The files and flags of the competition's kit work as well: -m VT5 --flower --use_dp. docs/settings.md lists them.
+    The files and flags of the competition's kit work too: -m VT5 --flower --use_dp. docs/settings.md lists them.
     """
     with exit_on_problem():
         flags = given_flags(context)

@@ -94,18 +94,18 @@ def require_free_folder(out: Path, *, resume: bool) -> None:
             ErrorCode.RUN_FOLDER,
             where=str(out),
             expected="a new folder",
-            found="a run that is complete" if (out / SUMMARY).is_file() else "an existing one",
-            next_step="Name another folder with --out, or remove this one.",
+            found="a complete run" if (out / SUMMARY).is_file() else "an existing folder",
+            next_step="Choose another folder with --out, or remove this one.",
         )
     folder, rounds = _unfinished(out)
     if rounds and not resume:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
-            message="A run into this folder was interrupted, and would be lost.",
+            message="This folder contains an interrupted run, which would be lost.",
             where=str(folder),
-            expected="nothing there, or --resume",
+            expected="no such folder, or --resume",
             found=f"{_rounds(rounds)}, trained",
-            next_step="Add --resume to resume it; to start again, delete that folder or name another --out.",
+            next_step="Add --resume to continue the run; to start over, delete this folder or choose another --out.",
         )
 
 
@@ -135,11 +135,11 @@ def credentials_of(
         path = key_path(key)
         credentials = obtain_credentials(path, run_token, track, site, resumed=resumed)
         if credentials.new_key:
-            print_lines(f"{path}: a new key, which signs your records. Keep it, and keep it to yourself.")
+            print_lines(f"{path}: new key that signs your records (keep it private, and don't lose it)")
         if credentials.run_token is None and not resumed:
             print_lines(
-                "No run token: this run can be checked and not submitted. "
-                "Set PFL_SITE and PFL_TOKEN, or give a token of `pfl token`, to train for the benchmark."
+                "No run token: you can check this run but not submit it. To train for the benchmark, set PFL_SITE and "
+                "PFL_TOKEN, or pass a token from `pfl token`."
             )
         return credentials
 
@@ -170,7 +170,7 @@ def _reported_interruption(out: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         folder, rounds = _unfinished(out)
         hint = (
-            f" The same command with --resume resumes after round {rounds}, from {folder}" if rounds else ""
+            f" The same command with --resume continues after round {rounds}, from {folder}" if rounds else ""
         )
         log(f"Interrupted.{hint}")
         raise
@@ -193,10 +193,8 @@ def _outcome(run: Path, rounds: int) -> list[str]:
     lines = [line]
     if summary.budget is not None and summary.rounds < rounds:
         lines.append(
-            f"Fewer rounds than the {rounds} of the settings: another would exceed ε = {summary.budget:g}"
+            f"Trained {summary.rounds} of {rounds} rounds: another round would exceed ε = {summary.budget:g}"
         )
     if kept := VectorFolder.of(run, 0).size_bytes:
-        lines.append(
-            f"{run / FOLDER}: {size_text(kept)} that `pfl submit` needs, and deletes when it is done"
-        )
-    return [*lines, f"{run / 'report.html'} shows it; score it with `pfl evaluate {run}`"]
+        lines.append(f"{run / FOLDER}: {size_text(kept)}, needed by `pfl submit` and deleted afterwards")
+    return [*lines, f"Report: {run / 'report.html'}. To score the run: `pfl evaluate {run}`"]

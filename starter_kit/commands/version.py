@@ -8,7 +8,7 @@ app = new_app()
 
 @app.command()
 def version() -> None:
-    """Print the version; scores are stamped with it."""
+    """Print the version (recorded with every score)."""
     from evaluator.messages.jobs import evaluator_version
 
     print_lines(evaluator_version())

@@ -230,7 +230,7 @@ def _check_folders(paths: RunPaths, *, resume: bool) -> None:
             ErrorCode.RUN_FOLDER,
             where=str(paths.folder),
             expected="a new folder",
-            found="a run that is complete" if complete else "an existing one",
+            found="a complete run" if complete else "an existing folder",
             next_step="Name another folder with --out, or remove this one.",
         )
     _check_unfinished(paths)

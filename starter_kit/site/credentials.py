@@ -21,7 +21,7 @@ class Credentials:
     """The key that signs a run's record, and the token that the record carries.
 
     Attributes:
-        run_token: None for a run that can be checked and not submitted.
+        run_token: None for a run that can be checked but not submitted.
         new_key: Whether the key was created for this run.
     """
 
@@ -74,7 +74,7 @@ def check_credentials(
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where="--track",
-            expected="a track's name in its address, such as track-2",
+            expected="the name of a track, such as track-2",
             found=track,
         )
     if key_file.exists():

@@ -28,7 +28,7 @@ def test_a_record_is_taken_with_its_own_teams_token_and_key_only(
     assert "accounting: passed" in checked
     submitted = pfl("submit", run, "--title", "Noise", "--publish-proof", *command, environment=ada)
     assert "registered as your team's key" in submitted
-    assert "Your team agreed to publish its proof: it is public while the result is verified." in submitted
+    assert "As your team agreed, the proof is public while the result is verified." in submitted
     assert "scored" in submitted
 
     copied = pfl("submit", run, "--title", "Copied", *command, status=2, environment=eve)

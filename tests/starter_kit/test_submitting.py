@@ -344,10 +344,10 @@ def test_watching_reports_each_change_until_the_run_is_scored(
     )
     assert run.state is RunState.SCORED
     assert lines == [
-        "run: queued, validate, number 1 in the queue",
+        "run: queued, validate, position 1 in the queue",
         "run: running, validate",
-        "run: running, communication, number 1 in the queue",
-        "run: running, scoring, number 1 in the queue",
+        "run: running, communication, position 1 in the queue",
+        "run: running, scoring, position 1 in the queue",
         "run: running, scoring",
         "run: running, scoring, about 4 min left",
         "run: scored, ANLS 0.5000, 6,000 bytes",
@@ -384,7 +384,7 @@ def test_the_command_waits_and_ends_with_the_problems_of_a_rejected_run(
         [*PFL, *command], env={**os.environ, **access}, stdout=PIPE, stderr=PIPE, text=True
     ) as pfl:
         assert pfl.stdout is not None
-        assert pfl.stdout.readline() == "Attached for the organizers' examinations: settings.yaml\n"
+        assert pfl.stdout.readline() == "Attached settings.yaml (for verification by the organizers)\n"
         assert pfl.stdout.readline().startswith(f"Submitted: {site.url}/")
         report(Step.VALIDATE, Outcome.REJECTED, problems=[PROBLEM])()
         report(Step.COMMUNICATION)()

@@ -10,7 +10,7 @@ from portal.accounts.models import Scope
 from portal.accounts.services import revoke_token, update_profile
 from portal.api.authentication import MANAGING, ApiRequest, TokenOrSession, require_token, team_in
 from portal.api.errors import invalid_form
-from portal.challenge.models import Anonymity, Phase, Results, Track
+from portal.challenge.models import Anonymity, Phase, ResultsTiming, Track
 from portal.submissions.selectors import quota_of
 from portal.teams.selectors import team_of
 
@@ -56,7 +56,7 @@ def _phase(phase: Phase) -> PhaseInfo:
         starts_at=phase.starts_at,
         ends_at=phase.ends_at,
         submissions_per_day=phase.submissions_per_day,
-        results=Results(phase.results).value,
+        results=ResultsTiming(phase.results).value,
         allows_private=phase.allows_private,
         anonymity=Anonymity(phase.anonymity).value,
     )

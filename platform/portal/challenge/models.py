@@ -300,7 +300,7 @@ class Track(models.Model):
         )
 
 
-class Results(models.TextChoices):
+class ResultsTiming(models.TextChoices):
     """When the results of a phase are public."""
 
     AT_ONCE = "at_once", "public as soon as a run has a score"
@@ -333,7 +333,7 @@ class Phase(models.Model):
     submissions_per_day = models.PositiveSmallIntegerField(
         default=DEFAULT_SLOTS, help_text="Of one team in any 24 hours.", validators=[MinValueValidator(1)]
     )
-    results = models.CharField(max_length=10, choices=Results.choices, default=Results.AT_ONCE)
+    results = models.CharField(max_length=10, choices=ResultsTiming.choices, default=ResultsTiming.AT_ONCE)
     allows_private = models.BooleanField(
         "unpublished submissions",
         default=False,

@@ -13,7 +13,7 @@ from portal.docs.rendering import document
 
 
 @dataclass(frozen=True)
-class Entry:
+class DocumentEntry:
     """A document in the list: its address below `/docs/`, its title, and a line about it."""
 
     address: str
@@ -26,7 +26,7 @@ class Section:
     """A group of documents in the list."""
 
     title: str
-    entries: list[Entry]
+    entries: list[DocumentEntry]
 
 
 @require_safe
@@ -67,5 +67,5 @@ def _sections() -> list[Section]:
     ]
 
 
-def _entry(name: str, line: str = "") -> Entry:
-    return Entry(library.address(name), library.title(name), line)
+def _entry(name: str, line: str = "") -> DocumentEntry:
+    return DocumentEntry(library.address(name), library.title(name), line)

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 from django.conf import settings
 
-from portal.downloads.models import Download, Kind
+from portal.downloads.models import Download, DownloadKind
 
 PACKAGE = "pfl-docvqa-benchmark"
 
 
 def install_command(downloads: Iterable[Download]) -> str:
     """Return how to install the starter kit: the wheel that the site offers, else from the source code."""
-    kit = [file for file in downloads if file.kind == Kind.KIT]
+    kit = [file for file in downloads if file.kind == DownloadKind.KIT]
     wheel = next((file for file in kit if file.filename.endswith(".whl")), None)
     pins = next((file for file in kit if file.filename == "constraints.txt"), None)
     if wheel:

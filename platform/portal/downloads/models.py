@@ -43,7 +43,7 @@ class Acceptance(models.Model):
         return f"{self.terms}, accepted by {self.user}"
 
 
-class Kind(models.TextChoices):
+class DownloadKind(models.TextChoices):
     """What a download is for, in the order of the page."""
 
     DATA = "data", "Data"
@@ -56,7 +56,7 @@ class Download(models.Model):
     """One file that visitors may fetch. Its bytes are in the store and never change."""
 
     slug = models.SlugField(max_length=80, unique=True)
-    kind = models.CharField(max_length=10, choices=Kind.choices)
+    kind = models.CharField(max_length=10, choices=DownloadKind.choices)
     title = models.CharField(max_length=120)
     summary = models.CharField(max_length=300, blank=True)
     license = models.CharField(max_length=80, help_text="Such as Apache-2.0 or CC BY 4.0.")

@@ -15,7 +15,7 @@ from portal.accounts.models import User
 from portal.accounts.services import authenticate_token
 from portal.challenge.models import Track
 from portal.downloads.kit import install_command
-from portal.downloads.models import Acceptance, Download, Kind, Terms
+from portal.downloads.models import Acceptance, Download, DownloadKind, Terms
 from portal.downloads.services import accept, has_accepted
 from portal.uploads.stores import current_store
 
@@ -27,12 +27,14 @@ def data(request: HttpRequest) -> HttpResponse:
     """List what can be downloaded, by kind, with sizes, hashes and licenses."""
     offered = sorted(
         Download.objects.filter(is_offered=True).select_related("terms"),
-        key=lambda download: Kind.values.index(download.kind),
+        key=lambda download: DownloadKind.values.index(download.kind),
     )
-    groups = [(Kind(kind).label, list(group)) for kind, group in groupby(offered, key=lambda one: one.kind)]
+    groups = [
+        (DownloadKind(kind).label, list(group)) for kind, group in groupby(offered, key=lambda one: one.kind)
+    ]
     context = {
         "groups": groups,
-        "has_kit": any(download.kind == Kind.KIT for download in offered),
+        "has_kit": any(download.kind == DownloadKind.KIT for download in offered),
         "install": install_command(offered),
         "tracks": Track.objects.all(),
         "data_url": settings.DATA_URL,

@@ -1,6 +1,6 @@
-"""Notifications for teams, reviewers and organizers: plain text, part of the transaction of the change."""
+"""Notifications for teams and organizers: plain text, part of the transaction of the change."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from portal.evaluation.models import StepQueue, TestSet
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
-from portal.teams.models import Team
+from portal.teams.selectors import active_members
 
 MAX_PROBLEMS = 10
 
@@ -28,7 +28,8 @@ def notify_team(run: Run, problems: Sequence[Problem]) -> None:
     paragraphs = [str(problem) for problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
         paragraphs.append(f"… and {len(problems) - MAX_PROBLEMS} more; see the page.")
-    mail_team(submission.team, f"{run} is {run.state}", [_outcome(run), *paragraphs, page], kind=Kind.RESULTS)
+    texts = [_outcome(run), *paragraphs, page]
+    notify(active_members(submission.team), Kind.RESULTS, f"{run} is {run.state}", texts)
 
 
 def notify_of_reveal(test_set: TestSet, tracks: Sequence[Track], runs: Collection[UUID], reason: str) -> None:
@@ -46,21 +47,9 @@ def notify_of_reveal(test_set: TestSet, tracks: Sequence[Track], runs: Collectio
     notify(people, Kind.RESULTS, f"Final scores: {names}", paragraphs, key=key)
 
 
-def mail_team(team: Team, subject: str, paragraphs: Iterable[str], *, kind: Kind = Kind.PROOFS) -> None:
-    """Notify the team's members, by mail those who want it."""
-    notify(User.objects.filter(membership__team=team, is_active=True), kind, subject, paragraphs)
-
-
-def mail_people(
-    people: Iterable[User], subject: str, paragraphs: Iterable[str], *, kind: Kind = Kind.REVIEWING
-) -> None:
-    """Notify these people, by mail those who want it."""
-    notify(people, kind, subject, paragraphs)
-
-
 def notify_unattended(queue: StepQueue, waiting: int, since: datetime) -> None:
-    """Mail the organizers that no worker takes the steps of a queue."""
-    _mail_organizers(
+    """Notify the organizers that no worker takes the steps of a queue."""
+    _notify_organizers(
         f"No worker is taking steps from {queue}",
         f"Steps waiting in the queue {queue}: {waiting}, the oldest since {since:%Y-%m-%d %H:%M} UTC. No worker is "
         "listening to this queue. Please check that the workers are running. Nothing is lost: the steps will start as "
@@ -69,8 +58,8 @@ def notify_unattended(queue: StepQueue, waiting: int, since: datetime) -> None:
 
 
 def notify_outage(queue: StepQueue, reason: str) -> None:
-    """Mail the organizers that a queue is paused because steps of many runs fail."""
-    _mail_organizers(
+    """Notify the organizers that a queue is paused because steps of many runs fail."""
+    _notify_organizers(
         f"The queue {queue} is paused",
         f"Steps of many runs are failing in the queue {queue}, through no fault of the participants. Latest reason:",
         reason,
@@ -79,8 +68,8 @@ def notify_outage(queue: StepQueue, reason: str) -> None:
 
 
 def notify_sick_worker(worker: str, queue: StepQueue, reason: str) -> None:
-    """Mail the organizers that steps fail at one worker only."""
-    _mail_organizers(
+    """Notify the organizers that steps fail at one worker only."""
+    _notify_organizers(
         f"The worker {worker} is failing",
         f"Steps of many runs fail on the worker {worker} but pass on others. Latest reason:",
         reason,
@@ -88,10 +77,10 @@ def notify_sick_worker(worker: str, queue: StepQueue, reason: str) -> None:
     )
 
 
-def _mail_organizers(subject: str, *paragraphs: str) -> None:
+def _notify_organizers(subject: str, *paragraphs: str) -> None:
     page = settings.SITE_URL + reverse("admin:evaluation_stepqueue_changelist")
     staff = User.objects.filter(is_staff=True, is_active=True)
-    mail_people(staff, subject, [*paragraphs, page], kind=Kind.OPERATIONS)
+    notify(staff, Kind.OPERATIONS, subject, [*paragraphs, page])
 
 
 def _outcome(run: Run) -> str:

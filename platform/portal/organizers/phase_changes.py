@@ -11,7 +11,7 @@ from django.utils import timezone
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
-from portal.challenge.models import Anonymity, Phase, Results, RuleChange, Track
+from portal.challenge.models import Anonymity, Phase, ResultsTiming, RuleChange, Track
 from portal.challenge.phases import closed_because, nearest_phase, overlap
 from portal.organizers.track_changes import (
     Preview,
@@ -35,7 +35,7 @@ NAMES = {
     "anonymity": "Names",
 }
 CHOICES: dict[str, dict[Any, str]] = {
-    "results": {choice.value: str(choice.label) for choice in Results},
+    "results": {choice.value: str(choice.label) for choice in ResultsTiming},
     "anonymity": {choice.value: str(choice.label) for choice in Anonymity},
 }
 
@@ -139,7 +139,7 @@ def _publication_sentences(before: Phase | None, edited: Phase, now: datetime) -
     """Yield what the change means for what was submitted in the phase, and for drafts."""
     if edited.pk:
         yield from _submission_sentences(edited, now)
-    if before and before.results == Results.AT_ONCE and edited.results == Results.AFTER_END:
+    if before and before.results == ResultsTiming.AT_ONCE and edited.results == ResultsTiming.AFTER_END:
         yield "Public submissions stay public; new ones become public when the phase ends."
     if edited.has_begun(now) and not edited.has_ended(now):
         drafts = Submission.objects.filter(track=edited.track, state=SubmissionState.DRAFT)
@@ -156,7 +156,7 @@ def _submission_sentences(edited: Phase, now: datetime) -> Iterable[str]:
     kept_back = made.filter(published_at__isnull=True, keep_private=False).count()
     private = made.filter(published_at__isnull=True, keep_private=True).count()
     anonymous = made.filter(anonymous=True).count()
-    if kept_back and (edited.results == Results.AT_ONCE or edited.has_ended(now)):
+    if kept_back and (edited.results == ResultsTiming.AT_ONCE or edited.has_ended(now)):
         yield f"{kept_back} submission{pluralize(kept_back)} become{pluralize(kept_back, 's,')} public at once."
     elif kept_back:
         yield f"{kept_back} submission{pluralize(kept_back)} wait{pluralize(kept_back, 's,')} for the end of the phase."

@@ -19,7 +19,7 @@ from portal.boards.caching import cached, page_unless_unchanged
 from portal.boards.ranking import Row
 from portal.challenge.models import Track
 from portal.downloads.kit import install_command
-from portal.downloads.models import Download, Kind
+from portal.downloads.models import Download, DownloadKind
 from portal.news.models import NewsItem, published
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
@@ -68,7 +68,7 @@ def home(request: HttpRequest) -> HttpResponse:
             "organizers": settings.ORGANIZERS,
             "open_track": next((track for track in tracks if not track.closed_because()), None),
             "news": news,
-            "install": install_command(Download.objects.filter(kind=Kind.KIT, is_offered=True)),
+            "install": install_command(Download.objects.filter(kind=DownloadKind.KIT, is_offered=True)),
             "site_url": settings.SITE_URL,
             "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
             "own_team": _own_team(request),

@@ -33,7 +33,7 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True)
-class Line:
+class DiffLine:
     """One line, with its number in either version, from 1; None where it isn't in that version."""
 
     change: Change
@@ -47,7 +47,7 @@ class Passage:
     """Lines that changed with those around them, after `skipped` lines that are the same in both versions."""
 
     skipped: int
-    lines: Sequence[Line]
+    lines: Sequence[DiffLine]
 
 
 @dataclass(frozen=True)
@@ -150,18 +150,18 @@ def _grouped(blocks: Sequence[Block]) -> Iterator[list[Block]]:
         yield group
 
 
-def _block_lines(before: Sequence[str], after: Sequence[str], block: Block) -> Iterator[Line]:
+def _block_lines(before: Sequence[str], after: Sequence[str], block: Block) -> Iterator[DiffLine]:
     kind, start, stop, start_after, stop_after = block
     if kind == "equal":
         for offset in range(stop - start):
-            yield Line(
+            yield DiffLine(
                 Change.KEPT, _short(before[start + offset]), start + offset + 1, start_after + offset + 1
             )
         return
     for index in range(start, stop):
-        yield Line(Change.REMOVED, _short(before[index]), index + 1, None)
+        yield DiffLine(Change.REMOVED, _short(before[index]), index + 1, None)
     for index in range(start_after, stop_after):
-        yield Line(Change.ADDED, _short(after[index]), None, index + 1)
+        yield DiffLine(Change.ADDED, _short(after[index]), None, index + 1)
 
 
 def _short(line: str) -> str:

@@ -7,7 +7,8 @@ from django.urls import reverse
 
 from portal.accounts.models import User
 from portal.audit.models import record
-from portal.evaluation.notifications import mail_people
+from portal.notifications.kinds import Kind
+from portal.notifications.sending import notify
 from portal.reviews.assignments import assigning_barred_because
 from portal.reviews.models import Appeal
 from portal.reviews.selectors import verdict_on
@@ -51,8 +52,9 @@ def appeal(submission: Submission, text: str, *, author: User) -> Appeal:
 def _mail_organizers(found: Appeal) -> None:
     submission = found.submission
     staff = User.objects.filter(is_staff=True, is_active=True)
-    mail_people(
+    notify(
         [one for one in staff if not assigning_barred_because(submission, one)],
+        Kind.REVIEWING,
         f"Proof of {submission}: appeal",
         [
             f"The team of {submission} has appealed the rejection of its privacy proof. Please assign a "

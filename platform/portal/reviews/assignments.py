@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.audit.models import record
-from portal.evaluation.notifications import mail_people
+from portal.notifications.kinds import Kind
+from portal.notifications.sending import notify
 from portal.reviews.deadlines import MAX_TIME, is_in_reach
 from portal.reviews.models import ProofReview
 from portal.reviews.selectors import conflict_of_interest, reviewers
@@ -75,5 +76,5 @@ def assign(submission: Submission, reviewer: User, due: date, *, actor: User) ->
         if actor != reviewer:
             page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
             text = f"Please review the privacy proof of {submission} in {submission.track} by {due:%d %b %Y}."
-            mail_people([reviewer], f"Proof of {submission}: please review", [text, page])
+            notify([reviewer], Kind.REVIEWING, f"Proof of {submission}: please review", [text, page])
     return review

@@ -12,13 +12,13 @@ from portal.reviews.appeals import MAX_APPEAL
 from portal.reviews.checklist import CHECKLIST, Answer, Group
 from portal.reviews.drafts import MAX_NOTE, MAX_REASON, Draft
 from portal.reviews.evidence import Evidence
-from portal.reviews.threads import GENERAL, MAX_MESSAGE, QUESTIONS, Line, Thread
+from portal.reviews.threads import GENERAL, MAX_MESSAGE, QUESTIONS, Thread, ThreadLine
 
 ANSWERS = [(answer.value, answer.value) for answer in Answer]
 
 
 @dataclass(frozen=True)
-class Place:
+class PageAnchor:
     """A place on the page where something is missing or wrong: its id and its name."""
 
     anchor: str
@@ -26,14 +26,14 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Question:
+class ChecklistQuestion:
     """An item of the checklist on the page: its fields, what the platform knows, and what was written about it."""
 
     key: str
     answer: BoundField
     note: BoundField
     evidence: list[Evidence]
-    lines: list[Line]
+    lines: list[ThreadLine]
 
     @property
     def offer(self) -> str:
@@ -95,14 +95,14 @@ class ReviewForm(forms.Form):
             declares_no_conflict=given["no_conflict"],
         )
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[PageAnchor]:
         """Return where something is missing or wrong, in the order of the page."""
         questions = {item.key: item.question for item in CHECKLIST}
         notes = {note_name(key): f"Note on “{question}”" for key, question in questions.items()}
         order = [name for key in questions for name in (key, note_name(key))]
         order += [name for name in self.fields if name not in order]
         return [
-            Place(
+            PageAnchor(
                 f"item-{name}" if name in questions else self[name].id_for_label,
                 notes.get(name) or str(self[name].label),
             )
@@ -112,12 +112,14 @@ class ReviewForm(forms.Form):
 
     def groups(
         self, evidence: Mapping[str, list[Evidence]], threads: Iterable[Thread]
-    ) -> list[tuple[Group, list[Question]]]:
+    ) -> list[tuple[Group, list[ChecklistQuestion]]]:
         """Return the questions by group, each with the platform's evidence and the messages on it."""
         lines = {thread.item: thread.lines for thread in threads}
 
-        def question(key: str) -> Question:
-            return Question(key, self[key], self[note_name(key)], evidence.get(key, []), lines.get(key, []))
+        def question(key: str) -> ChecklistQuestion:
+            return ChecklistQuestion(
+                key, self[key], self[note_name(key)], evidence.get(key, []), lines.get(key, [])
+            )
 
         return [(group, [question(item.key) for item in CHECKLIST if item.group == group]) for group in Group]
 

@@ -43,7 +43,7 @@ TITLES = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class QueueEntry:
     """A submission in the queue, with its verdict and the number of flagged checks of its runs.
 
     Attributes:
@@ -66,7 +66,7 @@ class Section:
     """One part of the queue: all of it counted, at most `PART_LENGTH` of it listed."""
 
     part: Part
-    entries: Sequence[Entry]
+    entries: Sequence[QueueEntry]
     total: int
 
     @property
@@ -149,10 +149,10 @@ def _flagged(submissions: Collection[UUID]) -> Counter[UUID]:
     return flagged
 
 
-def _entry(submission: Submission, flagged: int, reviewer: User, *, has_decided: bool) -> Entry:
+def _entry(submission: Submission, flagged: int, reviewer: User, *, has_decided: bool) -> QueueEntry:
     reviews, found = list(submission.reviews.all()), verdict_on(submission)
     own = next((review for review in reviews if review.reviewer_id == reviewer.pk), None)
-    return Entry(
+    return QueueEntry(
         submission,
         found,
         flagged=flagged,

@@ -6,7 +6,7 @@ from datetime import date
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
-from portal.reviews.queue import Entry
+from portal.reviews.queue import QueueEntry
 from portal.submissions.selectors import submission_addresses
 from portal.ui.markup import markup
 from portal.ui.templatetags.ui import ago
@@ -17,14 +17,14 @@ NO_FLAG = SafeString("none")
 EMPTY = SafeString("")
 
 
-def queue_rows(entries: Iterable[Entry]) -> SafeString:
+def queue_rows(entries: Iterable[QueueEntry]) -> SafeString:
     """Return the rows of a part of the queue."""
     listed = list(entries)
     desks = submission_addresses([entry.submission.pk for entry in listed], "reviews:desk")
     return SafeString("".join(_row(entry, desks[entry.submission.pk]) for entry in listed))
 
 
-def _row(entry: Entry, desk: str) -> SafeString:
+def _row(entry: QueueEntry, desk: str) -> SafeString:
     submission = entry.submission
     cells = [
         _cell("Team", submission.team),
@@ -52,9 +52,9 @@ def _flags(count: int) -> SafeString:
     return markup('<span class="badge badge-flagged">{} flagged</span>', count) if count else NO_FLAG
 
 
-def _reviews(entry: Entry) -> str:
+def _reviews(entry: QueueEntry) -> str:
     return capfirst(entry.verdict.reason) if entry.shows_verdict else HIDDEN
 
 
-def _changes_due(entry: Entry) -> date | None:
+def _changes_due(entry: QueueEntry) -> date | None:
     return entry.changes_due if entry.verdict.asks_changes else None

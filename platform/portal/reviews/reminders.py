@@ -7,7 +7,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.accounts.models import User
-from portal.evaluation.notifications import mail_people
+from portal.notifications.kinds import Kind
+from portal.notifications.sending import notify
 from portal.reviews.deadlines import REVIEW_TIME
 from portal.reviews.selectors import awaiting_review, reviewers
 from portal.submissions.models import Submission
@@ -40,7 +41,7 @@ def _remind(reviewer: User, now: datetime) -> bool:
         f"{REVIEW_TIME.days} days:"
     )
     page = settings.SITE_URL + reverse("reviews:queue")
-    mail_people([reviewer], f"{count} to review", [text, *lines[:MAX_LISTED], *more, page])
+    notify([reviewer], Kind.REVIEWING, f"{count} to review", [text, *lines[:MAX_LISTED], *more, page])
     return True
 
 

@@ -14,13 +14,15 @@ from portal.accounts.models import User
 from portal.accounts.selectors import is_reviewer
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
-from portal.evaluation.notifications import mail_people, mail_team
+from portal.notifications.kinds import Kind
+from portal.notifications.sending import notify
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.deadlines import MAX_TIME, default_due, is_in_reach
 from portal.reviews.drafts import Draft, decided_draft
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import conflict_of_interest, verdict_on
 from portal.submissions.models import Artifact, Submission, SubmissionState
+from portal.teams.selectors import active_members
 
 DECIDED = {
     Decision.ACCEPTED: "accepted",
@@ -162,8 +164,9 @@ def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
     boards_changed(submission.track_id)
     page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
     text = f"Version {artifact.version} of the privacy proof of {submission} is ready for another review."
-    mail_people(
+    notify(
         [review.reviewer for review in decided if review.reviewer.is_active],
+        Kind.REVIEWING,
         f"Proof of {submission}: revised",
         [text, page],
     )
@@ -231,4 +234,6 @@ def _notify_team(review: ProofReview) -> None:
         settings.SITE_URL + reverse("reviews:team", args=[submission.pk]),
     ]
     subject = Decision(review.decision).label
-    mail_team(submission.team, f"Proof of {submission}: {subject}", filter(None, lines))
+    notify(
+        active_members(submission.team), Kind.PROOFS, f"Proof of {submission}: {subject}", filter(None, lines)
+    )

@@ -13,14 +13,15 @@ from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.audit.models import record
-from portal.evaluation.notifications import mail_people, mail_team
+from portal.notifications.kinds import Kind
+from portal.notifications.sending import notify
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import ProofReview, ReviewMessage
 from portal.reviews.selectors import has_decided, reviewer_numbers
 from portal.reviews.services import review_barred_because
 from portal.submissions.models import Submission, SubmissionState
 from portal.teams.models import Team
-from portal.teams.selectors import team_of
+from portal.teams.selectors import active_members, team_of
 
 MAX_MESSAGE = 4_000
 # Of one team, in all of its threads.
@@ -33,7 +34,7 @@ GENERAL = "In general"
 
 
 @dataclass(frozen=True)
-class Line:
+class ThreadLine:
     """A message as a page shows it."""
 
     author: str
@@ -47,7 +48,7 @@ class Thread:
     """The messages about one item of the checklist, or in general."""
 
     item: str
-    lines: list[Line]
+    lines: list[ThreadLine]
 
     @property
     def title(self) -> str:
@@ -71,13 +72,13 @@ def threads_for_reviewer(submission: Submission, reviewer: User) -> list[Thread]
 
 def _threads(submission: Submission, messages: Iterable[ReviewMessage], *, you: User | None) -> list[Thread]:
     numbers = reviewer_numbers(submission)
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[ThreadLine]] = {}
     for message in messages:
         reviewer = (
             "You" if you and message.author_id == you.pk else f"Reviewer {numbers.get(message.author_id, '')}"
         )
         author = "The team" if message.by_team else reviewer.strip()
-        line = Line(author, message.text, message.created_at, message.by_team)
+        line = ThreadLine(author, message.text, message.created_at, message.by_team)
         found.setdefault(message.item, []).append(line)
     return [Thread(item, found[item]) for item in ["", *QUESTIONS] if item in found]
 
@@ -155,12 +156,12 @@ def _mail(message: ReviewMessage) -> None:
     if message.by_team:
         page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
         lines = [f"The team wrote about the proof of {submission}. {title}", message.text, more, page]
-        mail_people(_reviewers(submission), f"Proof of {submission}: the team wrote", lines)
+        notify(_reviewers(submission), Kind.REVIEWING, f"Proof of {submission}: the team wrote", lines)
         return
     page = settings.SITE_URL + reverse("reviews:team", args=[submission.pk])
     number = reviewer_numbers(submission)[message.author_id]
     lines = [f"Reviewer {number} wrote about the proof of {submission}. {title}", message.text, more, page]
-    mail_team(submission.team, f"Proof of {submission}: a reviewer wrote", lines)
+    notify(active_members(submission.team), Kind.PROOFS, f"Proof of {submission}: a reviewer wrote", lines)
 
 
 def _reviewers(submission: Submission) -> list[User]:

@@ -18,10 +18,11 @@ from evaluator.errors import ErrorCode, Problem, ProblemError
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
-from portal.challenge.models import Anonymity, Phase, Results
+from portal.challenge.models import Anonymity, Phase, ResultsTiming
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
 from portal.submissions.models import Submission, SubmissionState
+from portal.teams.selectors import active_members
 
 ALIAS_BYTES = 3
 
@@ -36,7 +37,7 @@ def new_alias() -> str:
 
 def published_on_submission(submission: Submission, phase: Phase, now: datetime) -> datetime | None:
     """Return since when a submission is public that is submitted now; None while it isn't."""
-    return now if phase.results == Results.AT_ONCE and not submission.keep_private else None
+    return now if phase.results == ResultsTiming.AT_ONCE and not submission.keep_private else None
 
 
 def visibility_problems(submission: Submission, phase: Phase) -> list[Problem]:
@@ -53,7 +54,7 @@ def may_publish(submission: Submission, now: datetime | None = None) -> bool:
     """Return whether the team may publish the submission now: not while its phase keeps all results back."""
     phase = submission.phase
     is_open = phase is not None and (
-        phase.results == Results.AT_ONCE or phase.has_ended(now or timezone.now())
+        phase.results == ResultsTiming.AT_ONCE or phase.has_ended(now or timezone.now())
     )
     return submission.is_unpublished and is_open
 
@@ -123,7 +124,7 @@ def follow_phases(now: datetime | None = None) -> int:
 
 def kept_back(now: datetime) -> QuerySet[Submission]:
     """Return the submissions that a phase has kept back, and no longer does; what a team keeps unpublished stays so."""
-    shown = Q(phase__results=Results.AT_ONCE) | Q(phase__ends_at__lte=now)
+    shown = Q(phase__results=ResultsTiming.AT_ONCE) | Q(phase__ends_at__lte=now)
     return Submission.objects.filter(
         shown, state=SubmissionState.SUBMITTED, published_at__isnull=True, keep_private=False
     )
@@ -154,10 +155,9 @@ def _notify_of_name(submission: Submission) -> None:
 
 
 def _notify(submission: Submission, subject: str, text: str, *, key: str) -> None:
-    members = User.objects.filter(membership__team=submission.team_id, is_active=True)
     query = urlencode({"phase": str(submission.phase), "team": submission.team.slug})
     board = f"{reverse('leaderboard:track', args=[submission.track.slug])}?{query}"
-    notify(members, Kind.RESULTS, subject, [text, settings.SITE_URL + board], key=key)
+    notify(active_members(submission.team), Kind.RESULTS, subject, [text, settings.SITE_URL + board], key=key)
 
 
 def _phase_in_words(submission: Submission) -> str:

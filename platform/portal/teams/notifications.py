@@ -7,12 +7,12 @@ from portal.accounts.models import User
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
 from portal.teams.models import Team
+from portal.teams.selectors import active_members
 
 
 def notify_members(team: Team, subject: str, text: str, *, but: User) -> None:
     """Notify the team's members, all `but` the one who made the change."""
-    members = User.objects.filter(membership__team=team, is_active=True).exclude(pk=but.pk)
-    notify(members, Kind.TEAM, subject, [text, _page()])
+    notify(active_members(team).exclude(pk=but.pk), Kind.TEAM, subject, [text, _page()])
 
 
 def notify_person(person: User, subject: str, text: str) -> None:

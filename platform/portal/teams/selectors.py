@@ -30,6 +30,11 @@ def members(team: Team) -> QuerySet[Membership]:
     return team.memberships.select_related("user")
 
 
+def active_members(team: Team) -> QuerySet[User]:
+    """Return the members who can log in, whom the team's notifications go to."""
+    return User.objects.filter(membership__team=team, is_active=True)
+
+
 def researchers(team: Team) -> list[User]:
     """Return the members who show their ORCID iD, in the order in which they joined."""
     shown = User.objects.filter(membership__team=team, shows_orcid=True).exclude(orcid="")

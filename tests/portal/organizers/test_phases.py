@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.audit.models import AuditEntry
-from portal.challenge.models import Anonymity, Phase, Results, RuleChange
+from portal.challenge.models import Anonymity, Phase, ResultsTiming, RuleChange
 from portal.submissions.models import SubmissionState
 from tests.portal.factories import make_organizer, make_phase, make_submission, make_track
 
@@ -90,7 +90,7 @@ def test_a_changed_end_says_what_it_means_for_submitting(client: Client, organiz
 def test_ending_a_phase_says_what_becomes_public_and_makes_it_so(
     client: Client, organizer, django_capture_on_commit_callbacks
 ) -> None:
-    track = make_track(results=Results.AFTER_END, anonymity=Anonymity.UNTIL_END, allows_private=True)
+    track = make_track(results=ResultsTiming.AFTER_END, anonymity=Anonymity.UNTIL_END, allows_private=True)
     phase = track.phases.get()
     waiting, private = (
         make_submission(track=track, state=SubmissionState.SUBMITTED, published_at=None, **choice)
@@ -121,7 +121,7 @@ def test_rules_that_become_stricter_say_which_drafts_they_stop(client: Client, o
     track = make_track(allows_private=True, anonymity=Anonymity.UNTIL_NAMED)
     make_submission(track=track, keep_private=True, anonymous=True)
     phase = track.phases.get()
-    data = fields(phase, anonymity=Anonymity.NONE, results=Results.AFTER_END)
+    data = fields(phase, anonymity=Anonymity.NONE, results=ResultsTiming.AFTER_END)
     del data["allows_private"]
     page = client.post(address(phase), data).text
     assert "1 draft can’t be kept unpublished in this phase." in page

@@ -15,7 +15,7 @@ from evaluator.accounting.accountant import Accountant
 from portal.audit.versions import boards_changed
 from portal.boards.boards import boards_of
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
-from portal.downloads.models import Download, Kind
+from portal.downloads.models import Download, DownloadKind
 from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import mark_baseline
@@ -265,7 +265,7 @@ class TestHome:
         for slug, name in files.items():
             Download.objects.create(
                 slug=slug,
-                kind=Kind.KIT,
+                kind=DownloadKind.KIT,
                 title=slug,
                 license="Apache-2.0",
                 filename=name,

@@ -92,6 +92,7 @@ def addresses(submission: Submission) -> list[str]:
         "name": "submissions",
         "kind": "csv",
         "number": "1",
+        "examination_id": "1",
     }
     found = []
     for path in _paths(get_resolver().url_patterns, ""):

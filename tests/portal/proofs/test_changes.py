@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.proofs import changes
-from portal.proofs.changes import Change, Line, compare
+from portal.proofs.changes import Change, DiffLine, compare
 
 LINES = [f"line {number}" for number in range(1, 31)]
 
@@ -19,13 +19,13 @@ def test_equal_texts_have_no_changes():
 def test_a_changed_line_is_shown_with_both_numbers_and_the_lines_around_it():
     after = ["new", *LINES[:14], "σ = 2", *LINES[15:]]
     first, second = compare(LINES, after).passages
-    assert first.lines[0] == Line(Change.ADDED, "new", None, 1)
+    assert first.lines[0] == DiffLine(Change.ADDED, "new", None, 1)
     assert (first.skipped, second.skipped) == (0, 8)
     assert list(second.lines) == [
-        *(Line(Change.KEPT, f"line {number}", number, number + 1) for number in (12, 13, 14)),
-        Line(Change.REMOVED, "line 15", 15, None),
-        Line(Change.ADDED, "σ = 2", None, 16),
-        *(Line(Change.KEPT, f"line {number}", number, number + 1) for number in (16, 17, 18)),
+        *(DiffLine(Change.KEPT, f"line {number}", number, number + 1) for number in (12, 13, 14)),
+        DiffLine(Change.REMOVED, "line 15", 15, None),
+        DiffLine(Change.ADDED, "σ = 2", None, 16),
+        *(DiffLine(Change.KEPT, f"line {number}", number, number + 1) for number in (16, 17, 18)),
     ]
 
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.audit.models import AuditEntry
-from portal.challenge.models import Anonymity, Results
+from portal.challenge.models import Anonymity, ResultsTiming
 from portal.evaluation.services import cancel
 from portal.notifications.kinds import Kind
 from portal.notifications.models import Notification
@@ -128,7 +128,7 @@ class TestPublishing:
                 act(submission, owner_of(submission.team))
 
     def test_not_while_the_phase_keeps_all_results_back(self):
-        track = liberal_track(results=Results.AFTER_END, closes_at=NOW + DAY)
+        track = liberal_track(results=ResultsTiming.AFTER_END, closes_at=NOW + DAY)
         submission = submitted(track, keep_private=True)
         with rejected("E_SUBMISSION_STATE"):
             publish(submission, owner_of(submission.team))
@@ -137,7 +137,7 @@ class TestPublishing:
         assert not Submission.objects.get().is_unpublished
 
     def test_a_phase_that_ends_shows_what_it_kept_back_and_nothing_that_a_team_did(self):
-        track = liberal_track(results=Results.AFTER_END, closes_at=NOW + DAY)
+        track = liberal_track(results=ResultsTiming.AFTER_END, closes_at=NOW + DAY)
         kept, own = submitted(track), submitted(track, keep_private=True)
         assert kept.is_unpublished
         assert follow_phases(NOW) == 0
@@ -150,7 +150,10 @@ class TestPublishing:
 
     def test_each_team_is_notified_once_of_results_that_a_phase_no_longer_keeps_back(self):
         track = liberal_track(
-            name="Track 1", results=Results.AFTER_END, closes_at=NOW + DAY, anonymity=Anonymity.UNTIL_END
+            name="Track 1",
+            results=ResultsTiming.AFTER_END,
+            closes_at=NOW + DAY,
+            anonymity=Anonymity.UNTIL_END,
         )
         first = submitted(track)
         again = make_complete_draft(first.team, track, anonymous=True)

@@ -26,7 +26,7 @@ def test_a_trained_run_passes_the_checks_of_both_tracks(run: Path, base: Path) -
     second = check(run, base).stdout
     assert "accounting: passed" in second
     assert "within the budget of 8" in second
-    assert "no run token, so the run can't be submitted" in second
+    assert "no run token, so you can't submit this run" in second
     assert "The site also checks whether the run token and the key belong to your team" in second
 
 
@@ -114,6 +114,6 @@ def test_pickled_base_weights_are_converted_once_and_used(run: Path, base: Path,
     torch.save(load_file(published / "model.safetensors"), published / "pytorch_model.bin")
     (published / "model.safetensors").unlink()
     first = pfl("check", run, "--base", published)
-    assert "converted once" in first.stderr
+    assert "converting them once" in first.stderr
     assert "validate: passed" in first.stdout
-    assert "converted once" not in pfl("check", run, "--base", published).stderr
+    assert "converting them" not in pfl("check", run, "--base", published).stderr

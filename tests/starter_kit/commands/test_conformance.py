@@ -35,7 +35,7 @@ def test_the_verdict_names_the_tests_without_power() -> None:
         ConformanceTest(id="noise-scale", measures="noise", verdict=Verdict.PASSED),
         ConformanceTest(id="constant-divisor", measures="factors", verdict=Verdict.NO_POWER),
     ]
-    assert "as far as was seen: no power in constant-divisor. " in verdict(
+    assert "except that these tests had no power: constant-divisor. " in verdict(
         Result(method="m", unit="provider", tests=tests)
     )
     assert "no power" not in verdict(Result(method="m", unit="provider", tests=tests[:1]))

@@ -78,7 +78,7 @@ def test_a_test_set_is_split_once_and_its_salt_is_not_printed(tmp_path: Path) ->
     result = pfl_data("split", tmp_path, "--private", "0.4")
     assert result.exit_code == 0
     assert "public: 6 questions of 6 providers" in result.stdout
-    assert "private: 4 questions of 4 providers\n  Intervals take at least 6 providers" in result.stdout
+    assert "private: 4 questions of 4 providers\n  Intervals require at least 6 providers" in result.stdout
     split = read_split(tmp_path)
     assert split is not None
     assert f"SHA-256 {split.sha256}" in result.stdout

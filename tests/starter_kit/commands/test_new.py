@@ -15,14 +15,17 @@ def test_a_new_method_is_written_trained_and_kept_with_its_run(
         *QUICK,
     )
     assert "trained with clever_idea.py, 1 round," in trained.stdout
-    assert f"{tmp_path / 'run' / 'report.html'} shows it" in trained.stdout
+    assert f"Report: {tmp_path / 'run' / 'report.html'}" in trained.stdout
     assert f"pfl evaluate {tmp_path / 'run'}" in trained.stdout
     assert (tmp_path / "run" / "clever_idea.py").read_bytes() == (tmp_path / "clever_idea.py").read_bytes()
     assert "nothing is overwritten" in pfl("new", "clever_idea", "--out", tmp_path, status=2).stderr
 
 
 def test_a_new_private_method_comes_with_its_proof(tmp_path: Path) -> None:
-    assert "clever_idea_proof.md says" in pfl("new", "clever_idea", "--private", "--out", tmp_path).stdout
+    assert (
+        "clever_idea_proof.md is an outline"
+        in pfl("new", "clever_idea", "--private", "--out", tmp_path).stdout
+    )
     assert "Prove it" not in pfl("new", "other_idea", "--out", tmp_path).stdout
 
 

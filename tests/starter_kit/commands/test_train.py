@@ -13,10 +13,10 @@ def test_a_run_that_its_budget_ends_early_says_so(tmp_path: Path, base: Path, da
     common = ["train", "fl-provider-dp", "--data", str(data), "--base", str(base), *QUICK]
     common += ["--set", "rounds=4", "--set", "noise_multiplier=1"]
     early = pfl(*common, "--set", "target_epsilon=3", "--out", tmp_path / "early").stdout
-    assert "Fewer rounds than the 4 of the settings" in early
+    assert "of 4 rounds: another round would exceed" in early
     whole = pfl(*common, "--set", "target_epsilon=100", "--out", tmp_path / "whole").stdout
     assert "4 rounds" in whole
-    assert "Fewer rounds" not in whole
+    assert "another round would exceed" not in whole
 
 
 def test_an_interrupted_run_reports_how_to_resume_it_and_is_not_lost(
@@ -36,10 +36,10 @@ def test_an_interrupted_run_reports_how_to_resume_it_and_is_not_lost(
     assert "Traceback" not in errors
     rounds = metrics.read_text().count("\n")
     assert 0 < rounds < 60
-    assert f"--resume resumes after round {rounds}" in errors
+    assert f"--resume continues after round {rounds}" in errors
     rejected = pfl(*train, status=2).stderr
     assert "E_RUN_FOLDER" in rejected
-    assert "Add --resume to resume it" in rejected
+    assert "Add --resume to continue the run" in rejected
     assert metrics.read_text().count("\n") == rounds
     assert "60 rounds" in pfl(*train, "--resume").stdout
 

@@ -20,7 +20,7 @@ def test_a_key_is_reported_when_it_is_made_and_not_again(
         resumed=False,
     )
     obtain()
-    assert f"{tmp_path / 'key.pem'}: a new key" in capsys.readouterr().out
+    assert f"{tmp_path / 'key.pem'}: new key that signs your records" in capsys.readouterr().out
     obtain()
     assert capsys.readouterr().out == ""
 
@@ -31,7 +31,7 @@ def test_a_run_without_a_token_is_reported_unless_it_is_resumed(
     credentials_of(
         load_settings("fl-provider-dp"), tmp_path / "key.pem", None, "track-2", None, resumed=False
     )()
-    assert "can be checked and not submitted" in capsys.readouterr().out
+    assert "you can check this run but not submit it" in capsys.readouterr().out
     credentials_of(
         load_settings("fl-provider-dp"), tmp_path / "key.pem", None, "track-2", None, resumed=True
     )()

@@ -7,7 +7,7 @@ from django.utils.text import slugify
 from typing_extensions import override
 
 from evaluator.errors import ProblemError
-from portal.downloads.models import Kind, Terms
+from portal.downloads.models import DownloadKind, Terms
 from portal.downloads.services import add_download
 
 
@@ -17,7 +17,7 @@ class Command(BaseCommand):
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
-        parser.add_argument("--kind", choices=Kind.values, required=True)
+        parser.add_argument("--kind", choices=DownloadKind.values, required=True)
         parser.add_argument("--title", required=True)
         parser.add_argument("--license", required=True, help="such as Apache-2.0 or CC BY 4.0")
         parser.add_argument("--license-url", default="")
