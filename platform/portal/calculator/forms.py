@@ -47,7 +47,7 @@ class Participation(TextChoices):
     TWO_STAGES = "two_stages", "Poisson: clients, then providers"
     ONE_STAGE = "one_stage", "Poisson: providers of all clients"
     FIXED_SIZE = "fixed_size", "fixed size: clients, then providers"
-    FULL = "full", "no sampling (everyone takes part)"
+    FULL = "full", "no sampling (all take part)"
 
 
 class ScenarioForm(forms.Form):
@@ -72,7 +72,7 @@ class ScenarioForm(forms.Form):
         initial=Adjacency.ADD_REMOVE,
         choices=[
             (Adjacency.ADD_REMOVE.value, "add or remove one provider"),
-            (Adjacency.REPLACE.value, "replace one provider within a client"),
+            (Adjacency.REPLACE.value, "replace one provider of a client"),
         ],
     )
     placement = forms.ChoiceField(

@@ -73,6 +73,7 @@ GROUPS = (
         "Submit",
         {
             "formats": "Checkpoint, communication log, training record and annex, field by field.",
+            "columns": "Every column of the leaderboards' CSV and JSON files.",
             "api": "Submit and read results from your own scripts.",
             "errors": "Every error code, with its meaning and the next step.",
         },

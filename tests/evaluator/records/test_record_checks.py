@@ -462,7 +462,7 @@ def test_the_annex_must_answer_the_challenge_that_the_site_drew(tmp_path: Path) 
 def test_without_a_site_the_challenge_shows_nothing_and_says_so(tmp_path: Path) -> None:
     dry_run = checks(make_record(tmp_path / "dry"))["record.challenge"]
     assert dry_run.status is CheckStatus.NO_POWER
-    assert "the site draws other ones" in dry_run.found
+    assert "the site draws other blocks" in dry_run.found
     answered = checks(make_record(tmp_path / "answer", challenge=CHALLENGE))["record.challenge"]
     assert answered.status is CheckStatus.NOT_APPLICABLE
 

@@ -40,7 +40,7 @@ def test_it_prints_what_the_bucket_needs_and_changes_nothing(site, seaweedfs, ca
     printed = capsys.readouterr().out
     assert f'"AllowedOrigins": [\n        "{ORIGIN}"' in printed
     assert f'"Resource": "arn:aws:s3:::{site.name}/{site.prefix}*"' in printed
-    assert "Workers and participants need none" in printed
+    assert "Workers and participants don't need any" in printed
     with pytest.raises(ClientError, match="NoSuchCORSConfiguration"):
         seaweedfs.client.get_bucket_cors(Bucket=site.name)
 
@@ -92,5 +92,5 @@ def test_wrong_credentials_are_reported(site, settings):
 
 
 def test_a_site_without_a_bucket_has_nothing_to_configure():
-    with pytest.raises(CommandError, match="names no bucket"):
+    with pytest.raises(CommandError, match="doesn't name a bucket"):
         call_command("configure_store")
