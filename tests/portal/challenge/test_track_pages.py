@@ -108,7 +108,7 @@ def test_an_organizer_cannot_save_impossible_rules(client: Client) -> None:
     track = make_track()
     form = {**admin_form(track), "delta": "2", "trainable": "two words"}
     html = client.post(reverse("admin:challenge_track_change", args=[track.pk]), form).content.decode()
-    assert "A pattern has no space" in html
+    assert "contain spaces, quotes or non-ASCII" in html
     assert "less than or equal to 0.001" in html
     assert not AuditEntry.objects.exists()
 

@@ -84,7 +84,7 @@ def test_a_request_for_a_level_whose_files_are_missing_is_rejected(
 def test_a_level_that_does_not_exist_is_rejected(
     client: Client, organizer: User, run: Run, level: str
 ) -> None:
-    assert "choose a level" in press(client, run, level)
+    assert "Choose a level" in press(client, run, level)
     assert not run.examinations.exists()
 
 
