@@ -223,7 +223,7 @@ class TestTokenCheck:
         found = check(run, "team.declared_runs")
         assert found.status is CheckStatus.FLAGGED
         assert found.expected.startswith("2 runs")
-        assert found.found == "1 accounted, 0 on the way, 0 declared as tuning"
+        assert found.found == "1 accounted, 0 in evaluation, 0 declared as tuning"
 
     def test_trainings_that_the_record_declares_as_tuning_are_not(self, team, track):
         for _ in range(2):
