@@ -73,6 +73,7 @@ GROUPS = (
         "Submit",
         {
             "formats": "Checkpoint, communication log, training record and annex, field by field.",
+            "columns": "The columns of the CSV and JSON exports.",
             "api": "Submit and read results from a program.",
             "errors": "Each code with its meaning and the next step.",
         },
