@@ -22,7 +22,10 @@ def test_a_new_method_is_written_trained_and_kept_with_its_run(
 
 
 def test_a_new_private_method_comes_with_its_proof(tmp_path: Path) -> None:
-    assert "clever_idea_proof.md is an outline" in pfl("new", "clever_idea", "--private", "--out", tmp_path).stdout
+    assert (
+        "clever_idea_proof.md is an outline"
+        in pfl("new", "clever_idea", "--private", "--out", tmp_path).stdout
+    )
     assert "Prove it" not in pfl("new", "other_idea", "--out", tmp_path).stdout
 
 
