@@ -84,7 +84,7 @@ base-weights: $(VENV)/.demo  ## pre-train the tiny VT5 again, in place of the we
 docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -c 'from evaluator.errors.codes import catalog; print(catalog(), end="")' > docs/errors.md
 	@$(BIN)/python manage.py leaderboard --columns > docs/columns.md
-	@$(BIN)/python -c 'from evaluator.records.check_texts import catalog; print(catalog(), end="")' > docs/checks.md
+	@$(BIN)/python -c 'from evaluator.records.check_table import catalog; print(catalog(), end="")' > docs/checks.md
 	@$(BIN)/python -c 'from tests.studies.published_settings import table; print(table(), end="")' > docs/published-settings.md
 	@$(BIN)/python -m tests.studies.conformance docs/conformance.md --page-only
 	@$(BIN)/python -m tests.studies.genuine_runs docs/genuine-runs.md --page-only
