@@ -84,7 +84,7 @@ base-weights: $(VENV)/.demo  ## pre-train the tiny VT5 again, in place of the we
 docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -c 'from evaluator.errors.codes import catalog; print(catalog(), end="")' > docs/errors.md
 	@$(BIN)/python manage.py leaderboard --columns > docs/columns.md
-	@$(BIN)/python -c 'from evaluator.records.check_texts import catalog; print(catalog(), end="")' > docs/checks.md
+	@$(BIN)/python -c 'from evaluator.records.check_table import catalog; print(catalog(), end="")' > docs/checks.md
 	@$(BIN)/python -m tests.studies published-settings
 	@$(BIN)/python -m tests.studies pages
 	@$(BIN)/python -c 'from tests.studies.settings_page import page; print(page(), end="")' > docs/settings.md

@@ -126,9 +126,9 @@ def checks(
 DIRECTIONS = NamedCheck(
     "log.directions",
     name="both directions",
-    meaning="In every round, each client that was sent a message sent one back, and the reverse; so each client's "
-    "first download is there too.",
-    limit="Messages that were left out of the log both ways, and whole rounds.",
+    meaning="In every round, each client that received a message also sent one, and vice versa. The first download of "
+    "each client is therefore also in the log.",
+    limit="Messages missing in both directions, and missing rounds.",
 )
 
 
@@ -143,9 +143,9 @@ def _both_directions(traffic: Traffic) -> Check:
 REGULAR_ROUNDS = NamedCheck(
     "log.rounds",
     name="regular rounds",
-    meaning="Every exchange has the same number of messages each way, and no more rounds are empty than sampling "
-    "each client by its own coin leaves.",
-    limit="Clients or rounds left out so that the rest still looks regular.",
+    meaning="Every exchange has the same number of messages each way, and there are no more empty rounds than "
+    "independent client sampling would produce.",
+    limit="Clients or rounds left out in a way that keeps the rest regular.",
 )
 
 
@@ -153,7 +153,9 @@ def _regular(totals: CommunicationTotals, traffic: Traffic, clients: int) -> Che
     if traffic.usual is None:
         return REGULAR_ROUNDS.not_applicable("no exchange went both ways")
     down, up = traffic.usual
-    expected = f"{down} down and {up} up in each exchange, and no more empty rounds than sampling leaves"
+    expected = (
+        f"{down} down and {up} up in each exchange, and no more empty rounds than sampling would produce"
+    )
     gaps = totals.rounds - traffic.rounds
     found = f"{traffic.unusual.count} exchanges with other numbers, {gaps} of {totals.rounds} rounds empty"
     if traffic.unusual.count:
@@ -177,9 +179,9 @@ def _empty_rounds_are_rare(gaps: int, rounds: int, client_rate: float, clients: 
 MESSAGE_SIZES = NamedCheck(
     "log.message_sizes",
     name="bits per parameter",
-    meaning="Exchanges are of one size each way, from 1 bit for each parameter that describes the change to 64 "
-    "bits for each entry of the tensors that changed.",
-    limit="Sizes made up within that range. A codec whose messages vary in size is flagged and may be honest.",
+    meaning="All exchanges in one direction have the same size, between 1 bit per parameter that describes the change "
+    "and 64 bits per entry of the changed tensors.",
+    limit="Invented sizes within that range. A codec with messages of varying size is flagged even if honest.",
 )
 
 
@@ -210,10 +212,10 @@ def _describe(way: str, size: Sizes, parameters: int) -> str:
 
 LEAST_BYTES = NamedCheck(
     "log.least_bytes",
-    name="floor",
-    meaning="Each way, the bytes could have carried what changed in the weights once, at 4.5 bits a parameter and "
-    "with a matrix's change as two factors of its rank.",
-    limit="Messages beyond the first that were left out. A codec of fewer bits is flagged and may be honest.",
+    name="minimum size",
+    meaning="In each direction, the bytes are enough to carry the change of the weights once, at 4.5 bits per "
+    "parameter, with the change of each matrix as two factors of its rank.",
+    limit="Missing messages beyond the first. A codec with fewer bits is flagged even if honest.",
 )
 
 

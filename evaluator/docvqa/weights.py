@@ -101,11 +101,11 @@ def not_saved_by_torch(path: Path, found: str) -> ProblemError:
     """Return the rejection (`E_CHECKPOINT_FORMAT`) of a file that holds no pickled state dict."""
     return ProblemError.of(
         ErrorCode.CHECKPOINT_FORMAT,
-        message="The file holds no state dict as torch.save writes it.",
+        message="The file doesn't contain a state dict as written by torch.save.",
         where=path.name,
         expected="tensors by their names",
         found=found or "an empty file",
-        next_step="Name the file into which the model's state dict was saved, and check that it is whole.",
+        next_step="Choose the file with the model's saved state dict, and check that it is complete.",
     )
 
 

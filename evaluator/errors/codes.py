@@ -1,4 +1,4 @@
-"""The table of error codes: what each means, and what to do about it. One for workers, site, command line and docs."""
+"""The table of error codes: the meaning and the next step of each. One for workers, site, command line and docs."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -146,32 +146,32 @@ class Explanation:
 
 EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.ARTIFACT_SIZE: Explanation(
-        "The file is larger than the track allows, empty, or not as long as was announced.",
+        "The file is empty, larger than the track allows, or not of the announced size.",
         "Check the file on your disk and upload it again.",
     ),
     ErrorCode.ARTIFACT_HASH: Explanation(
-        "The file's SHA-256 is not the one that was announced with it.",
-        "The file changed on its way or on your disk: upload it again.",
+        "The file's SHA-256 doesn't match the announced one.",
+        "The file changed in transit or on your disk. Upload it again.",
     ),
     ErrorCode.ARTIFACT_MISSING: Explanation(
-        "A file that this step needs is not there.",
-        "Upload the file that is named and submit again.",
+        "A file required by this step is missing.",
+        "Upload the missing file and submit again.",
     ),
     ErrorCode.ARTIFACT_KIND: Explanation(
-        "The track requires no file of this kind in this place.",
-        "See the track's page for the files that it requires; a privacy proof belongs to the submission, not to a run.",
+        "The track doesn't accept this kind of file here.",
+        "See the track's page for the required files; a privacy proof belongs to the submission, not to a run.",
     ),
     ErrorCode.CHECKPOINT_FORMAT: Explanation(
         "The file is not a safetensors file.",
-        "Turn it into one with `pfl convert`, or save the model's state dict with safetensors.torch.save_file; pickles "
-        "and archives are never opened here.",
+        "Convert it with `pfl convert`, or save the model's state dict with safetensors.torch.save_file. Pickles and "
+        "archives are never opened here.",
     ),
     ErrorCode.CHECKPOINT_HEADER: Explanation(
-        "The safetensors header can't be read: its length, its JSON or one of its entries is not valid.",
+        "The safetensors header can't be read: its length, its JSON or one of its entries is invalid.",
         "Save the checkpoint again with the safetensors library and run `pfl check` on it.",
     ),
     ErrorCode.CHECKPOINT_OFFSETS: Explanation(
-        "The tensors don't lie end to end in the file: they overlap, leave a hole or end past the file.",
+        "The tensors aren't contiguous in the file: they overlap, leave a gap or extend past the end of the file.",
         "Save the checkpoint again with the safetensors library and run `pfl check` on it.",
     ),
     ErrorCode.CHECKPOINT_MISSING_TENSOR: Explanation(
@@ -179,336 +179,338 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Merge adapters into the base model and save every tensor of the reference architecture.",
     ),
     ErrorCode.CHECKPOINT_EXTRA_TENSOR: Explanation(
-        "The file has a tensor that the track's reference architecture doesn't have.",
-        "Remove it: adapters are merged into the base model before saving, optimizer state is not saved.",
+        "The file contains a tensor that the track's reference architecture doesn't have.",
+        "Remove the tensor. Merge adapters into the base model before saving, and don't save optimizer state.",
     ),
     ErrorCode.CHECKPOINT_DTYPE: Explanation(
-        "A tensor's number format differs from the reference architecture's.",
-        "Cast the tensor to the expected format before saving.",
+        "A tensor's data type differs from the reference architecture's.",
+        "Cast the tensor to the expected data type before saving.",
     ),
     ErrorCode.CHECKPOINT_SHAPE: Explanation(
         "A tensor's shape differs from the reference architecture's.",
         "Train from the track's base weights without changing the architecture.",
     ),
     ErrorCode.CHECKPOINT_NOT_FINITE: Explanation(
-        "A tensor holds NaN or an infinite value.",
-        "Find the round in which training diverged, lower the learning rate or clip, and train again.",
+        "A tensor contains NaN or infinite values.",
+        "Find the round in which training diverged, lower the learning rate or clip the updates, and train again.",
     ),
     ErrorCode.CHECKPOINT_INDEX: Explanation(
-        "The index of a sharded checkpoint can't be read, or one of its entries is not valid.",
-        "Save the checkpoint again, or give the index that was saved with the shards.",
+        "The index of the sharded checkpoint can't be read, or one of its entries is invalid.",
+        "Save the checkpoint again, or use the index that was saved with the shards.",
     ),
     ErrorCode.CHECKPOINT_SHARD: Explanation(
-        "The shards of a sharded checkpoint are not those that its index names, or don't hold what it says.",
-        "Put the index and all of its shards in one place, as they were saved together.",
+        "The shards don't match the checkpoint's index.",
+        "Put the index and all its shards, saved together, into one place.",
     ),
     ErrorCode.CHECKPOINT_PICKLE: Explanation(
-        "The pickled file holds more than tensors. Reading it could mean running code from it, so it wasn't read.",
-        "Where the model was trained, save its state dict alone, best with safetensors.torch.save_file.",
+        "The pickled file contains more than tensors. It wasn't read, because reading it could run code from the file.",
+        "On the training machine, save only the model's state dict, preferably with safetensors.torch.save_file.",
     ),
     ErrorCode.CHECKPOINT_NETWORK: Explanation(
-        "A pickled file is read only in a process without network, which this system can't provide.",
-        "Convert it on Linux or macOS or, only if you trust the file, give `--allow-network`.",
+        "Pickled files are only read in a process without network access, which this system can't provide.",
+        "Convert the file on Linux or macOS. If you trust the file, you can use `--allow-network` instead.",
     ),
     ErrorCode.CHECKPOINT_FROZEN_TENSOR: Explanation(
-        "A tensor that the track holds fixed differs from the base weights.",
-        "Train only what the track's page says may change, and save all other tensors as they are in the base weights.",
+        "A tensor frozen by the track differs from the base weights.",
+        "Train only the tensors listed on the track's page, and keep the base weights for all others.",
     ),
     ErrorCode.LOG_ENCODING: Explanation(
         "The communication log is not UTF-8 text.",
         "Write the log as UTF-8 CSV, as the starter kit does.",
     ),
     ErrorCode.LOG_COLUMNS: Explanation(
-        "The communication log's first line doesn't name its four columns, separated by commas.",
-        "The first line is: federated_round,sender,receiver,amount_of_bytes",
+        "The first line of the communication log must name the four columns, separated by commas.",
+        "Use this first line: federated_round,sender,receiver,amount_of_bytes",
     ),
     ErrorCode.LOG_ROW: Explanation(
-        "A line of the communication log is not four whole numbers separated by commas.",
-        "Fix the line: round, sender, receiver and bytes, each a plain decimal number.",
+        "A line of the communication log doesn't consist of four integers separated by commas.",
+        "Fix the line: round, sender, receiver and bytes, each a plain decimal integer.",
     ),
     ErrorCode.LOG_ROUND: Explanation(
         "A round number is out of range or goes backwards.",
-        "Rounds count from 1 and never go backwards from one line to the next.",
+        "Number rounds from 1, and keep the lines in order of rounds.",
     ),
     ErrorCode.LOG_PARTY: Explanation(
-        "A sender or receiver is not a party of this track, or neither of them is the server.",
-        "The server is -1 and the clients count from 0; every message goes between the server and a client.",
+        "A sender or receiver isn't a party in this track, or neither of them is the server.",
+        "Use -1 for the server and numbers from 0 for the clients; every message is between the server and a client.",
     ),
     ErrorCode.LOG_BYTES: Explanation(
-        "The number of bytes of a message is negative or impossibly large.",
-        "Write the number of bytes that this one message took.",
+        "A message's byte count is negative or impossibly large.",
+        "Log the number of bytes sent in this message.",
     ),
     ErrorCode.LOG_TOO_LONG: Explanation(
         "The communication log has more lines than any allowed training run can produce.",
-        "Write one line for each message: in each round, at most one each way for each client and payload.",
+        "Write one line per message: in each round, at most one each way per client and payload.",
     ),
     ErrorCode.RECORD_FORMAT: Explanation(
-        "The training record is not made of the expected JSON lines.",
-        "Write it with the starter kit's recorder, or follow the schema in docs/formats.md line by line.",
+        "The training record doesn't consist of the expected JSON lines.",
+        "Write the record with the starter kit's recorder, or follow the schema in docs/formats.md line by line.",
     ),
     ErrorCode.RECORD_ROUNDS: Explanation(
-        "The training record's rounds don't match what it declares: one is missing, repeated or out of order.",
-        "Record every round that touched the data once and in order, including those in which nobody was sampled.",
+        "The training record's rounds don't match its declaration: a round is missing, repeated or out of order.",
+        "Record every round that used the data once and in order, including rounds in which nobody was sampled.",
     ),
     ErrorCode.RECORD_CHECKPOINT: Explanation(
         "The training record belongs to another checkpoint.",
         "Upload the checkpoint and the record of the same run.",
     ),
     ErrorCode.RECORD_RULES: Explanation(
-        "The training record declares something that the track's rules don't allow.",
+        "The training record declares something the track's rules don't allow.",
         "Train under the track's rules: its δ, its privacy unit and its adjacency.",
     ),
     ErrorCode.RECORD_CLAIM: Explanation(
-        "The ε that the record claims is below the one recomputed from its rounds.",
-        "Train again by the track's rule, `--set sampling_rule=two_stage` unless it says otherwise: a signed claim "
-        "can't be changed.",
+        "The record claims a smaller ε than the one recomputed from its rounds.",
+        "Train again under the track's rule (`--set sampling_rule=two_stage` unless the track states otherwise); a "
+        "signed claim can't be changed.",
     ),
     ErrorCode.RECORD_CHAIN: Explanation(
-        "A line of the training record was changed, dropped, moved or added: its hash doesn't follow from the lines "
+        "A line of the training record was changed, removed, moved or added: its hash doesn't follow from the lines "
         "before it.",
-        "Upload the record as the trainer wrote it. A record can't be repaired by hand.",
+        "Upload the record exactly as the trainer wrote it. Records can't be repaired by hand.",
     ),
     ErrorCode.RECORD_SIGNATURE: Explanation(
-        "The signature in the training record's last line doesn't match its key and these lines.",
-        "Upload the record as the trainer wrote it, signed with your team's key.",
+        "The signature in the training record's last line doesn't match its key and content.",
+        "Upload the record exactly as the trainer wrote it, signed with your team's key.",
     ),
     ErrorCode.RECORD_KEY: Explanation(
         "The training record is signed with a key that isn't registered for your team.",
         "Register the key with `pfl key register`, or on your team's page, and submit again.",
     ),
     ErrorCode.RECORD_TOKEN: Explanation(
-        "The training record doesn't carry a run token that the site issued to your team for this track and that came "
-        "with no other record before.",
-        "A token belongs to the first record that is uploaded with it, whatever became of that one: upload this very "
-        "record, or train again with a token of its own, which `pfl token` gets before the training.",
+        "The training record doesn't contain a valid, unused run token of your team for this track.",
+        "A token can't be reused after it was uploaded with another record. Upload that record, or train again with a "
+        "new token from `pfl token`.",
     ),
     ErrorCode.RECORD_BYTES: Explanation(
-        "The bytes in the training record don't follow from its tensors and codec, or differ from the communication "
-        "log's.",
-        "Upload the record and the log of the same run; see docs/formats.md for what is counted.",
+        "The byte counts in the training record don't follow from its tensors and codec, or differ from the "
+        "communication log's.",
+        "Upload the record and the log of the same run; docs/formats.md explains what counts.",
     ),
     ErrorCode.RECORD_TENSORS: Explanation(
-        "The tensors that the training record declares don't fit the checkpoint.",
-        "Declare every tensor that leaves a client, with its shape; all others must have their base weights.",
+        "The tensors declared in the training record don't match the checkpoint.",
+        "Declare every tensor that leaves a client, with its shape; all other tensors must keep their base weights.",
     ),
     ErrorCode.RECORD_MODELS: Explanation(
         "The rounds of the training record don't lead from the base weights to the checkpoint.",
-        "Each round starts from the weights that the round before released; upload the checkpoint of the same run.",
+        "Each round must start from the weights released by the previous round. Upload the checkpoint of the same run.",
     ),
     ErrorCode.RECORD_ANNEX: Explanation(
-        "The annex of the training record can't be read, or isn't the one that the record names.",
-        "Upload the annex that the trainer wrote beside the record.",
+        "The annex can't be read or doesn't belong to this training record.",
+        "Upload the annex that the trainer wrote next to the record.",
     ),
     ErrorCode.RECORD_CHALLENGE: Explanation(
         "The annex doesn't answer the challenge that the site drew when the training record was uploaded.",
-        "Upload the record first; then make the annex with `pfl privacy annex RUN --challenge ...`, as the draft's "
-        "page says, and upload it. `pfl submit` does all of that.",
+        "Upload the record first. Then create the annex with `pfl privacy annex RUN --challenge ...`, using the "
+        "challenge on the draft's page, and upload it. `pfl submit` does all of this.",
     ),
     ErrorCode.RECORD_DATA: Explanation(
-        "The run trained on other data than the organizers gave out: the hash of the data manifest differs.",
-        "Compare `pfl data manifest` of your data folder with the hash that came with the data; if they differ, get "
-        "the data again, and train on it.",
+        "The run used different data from what the organizers provided: the hash of the data manifest differs.",
+        "Compare the output of `pfl data manifest` for your data folder with the hash provided with the data. If they "
+        "differ, download the data again and retrain.",
     ),
     ErrorCode.PROOF_FORMAT: Explanation(
         "The privacy proof can't be shown to the reviewers.",
-        "Write it as PDF, as Markdown or as a Jupyter notebook of format 4 with text and PNG outputs only.",
+        "Write it as PDF, Markdown or a Jupyter notebook (format 4, text and PNG outputs only).",
     ),
     ErrorCode.PROOF_PAGES: Explanation(
         "The pages of the PDF can't be shown on the site.",
-        "Reviewers can still download the file. Export it again as an unencrypted PDF of at most 60 pages, without huge"
-        " pictures, or write the proof as Markdown, and upload it as a revised proof.",
+        "Reviewers can still download the file. Export it again as an unencrypted PDF of at most 60 pages without huge "
+        "pictures, or write the proof in Markdown, and upload it as a revised proof.",
     ),
     ErrorCode.ACCOUNTING_UNSUPPORTED: Explanation(
         "The accountant can't bound this combination of mechanism, sampling and adjacency.",
-        "Use a combination that docs/privacy.md lists; nothing is guessed.",
+        "Use a combination listed in docs/privacy.md. The accountant never guesses.",
     ),
     ErrorCode.DATASET_FORMAT: Explanation(
-        "The data can't be read in the expected layout.",
-        "Compare the folder with docs/data.md, or import it again with `pfl data`.",
+        "The data folder doesn't have the expected layout.",
+        "Compare the folder with docs/data.md, or import the data again with `pfl data`.",
     ),
     ErrorCode.DATASET_FOLDER: Explanation(
-        "The folder can't be written into.",
-        "Choose another folder, or give --force to replace data that this command wrote before.",
+        "Cannot write to the folder.",
+        "Choose another folder, or use --force to replace data this command wrote earlier.",
     ),
     ErrorCode.CONFIGURATION: Explanation(
         "A setting is unknown, missing or out of range.",
-        "Correct the setting that is named; docs/settings.md lists all of them.",
+        "Correct the named setting; docs/settings.md lists all settings.",
     ),
     ErrorCode.PRIVACY_BUDGET: Explanation(
         "A training round would exceed the run's ε.",
-        "Train with more noise, a lower sampling rate or fewer rounds: see `pfl privacy noise`.",
+        "Use more noise, a lower sampling rate or fewer rounds; see `pfl privacy noise`.",
     ),
     ErrorCode.CLIENTS_LOST: Explanation(
-        "Clients that the round needs didn't answer.",
-        "Check that their machines run and can be reached, then resume the run with --resume.",
+        "Clients required for this round didn't respond.",
+        "Check that their machines are running and reachable, then resume the run with --resume.",
     ),
     ErrorCode.SECURE_AGGREGATION: Explanation(
-        "The clients' masked updates could not be added, and nothing of them was released.",
-        "Check that enough clients answer and that all run the same version, then resume the run with --resume.",
+        "The clients' masked updates could not be summed. Nothing was released.",
+        "Check that enough clients respond and that all of them run the same version, then resume the run with "
+        "--resume.",
     ),
     ErrorCode.SIGNING_KEY: Explanation(
         "The key can't be used: it isn't an Ed25519 key, or its file can't be read.",
-        "Make one with `pfl key create`, and keep its file private.",
+        "Create a key with `pfl key create`, and keep its file private.",
     ),
     ErrorCode.RUN_FOLDER: Explanation(
-        "The folder doesn't hold a finished run, or holds one already where a new one was to be written.",
-        "Name the folder that `pfl train` wrote, or another, new one to write to.",
+        "The folder doesn't contain a finished run, or it already contains a run when a new one should be written.",
+        "Choose a folder written by `pfl train` or, for a new run, a new folder.",
     ),
     ErrorCode.SITE_UNREACHABLE: Explanation(
-        "The site doesn't answer as expected.",
+        "The site didn't respond as expected.",
         "Check the address, the token and the network, then run the command again; it resumes where it stopped.",
     ),
     ErrorCode.CONFORMANCE_IMPORT: Explanation(
-        "The method can't be examined, because its file or its settings can't be loaded.",
-        "Correct what is named; `pfl train` needs the same file and settings.",
+        "The method can't be examined because its file or settings can't be loaded.",
+        "Correct the named problem; `pfl train` needs the same file and settings.",
     ),
     ErrorCode.CONFORMANCE_UNSUPPORTED: Explanation(
-        "The method can't be examined: it claims no privacy, releases what isn't known here, or fixes its noise.",
+        "The method can't be examined: it claims no privacy, releases something unknown here, or hard-codes its noise.",
         "Derive its settings from PrivateSettings, with clip_norm and noise_multiplier; see docs/conformance.md.",
     ),
     ErrorCode.CONFORMANCE_FAILED: Explanation(
-        "The method failed on the synthetic data of the examination.",
-        "Run it on the toy federation of `pfl new` first; it must work with any clients, tensors and clip norm.",
+        "The method failed on the examination's synthetic data.",
+        "Test it on the toy federation of `pfl new` first. The method must work with any clients, tensors and clip "
+        "norm.",
     ),
     ErrorCode.CONFORMANCE_VALUES: Explanation(
-        "The method released values that are not finite, or are absurdly large, for updates that are finite.",
-        "Clip what leaves the method, and check it for overflow.",
+        "The method released non-finite or absurdly large values for finite updates.",
+        "Clip the method's output and check for overflow.",
     ),
     ErrorCode.CONFORMANCE_TIMEOUT: Explanation(
         "The examination took too long and was stopped.",
-        "Look for a loop that doesn't end, or raise --timeout-s.",
+        "Look for an infinite loop, or increase --timeout-s.",
     ),
     ErrorCode.CONFORMANCE_CRASHED: Explanation(
-        "The process of the examination ended without a result.",
-        "Look for a call that ends the process, or for memory that runs out.",
+        "The examination process exited without a result.",
+        "Look for a call that exits the process, or for too high memory use.",
     ),
     ErrorCode.EXAMINATION_ACTIVE: Explanation(
         "The run is being examined, or waits for its examination.",
         "Wait until the examination has ended, or cancel it, then request another one.",
     ),
     ErrorCode.RERUN_TRAINING: Explanation(
-        "The attached files could not be trained again.",
+        "Training with the attached files failed.",
         "Attach settings.yaml and the method file of the run folder, unchanged; they must train without a network.",
     ),
     ErrorCode.REPLAY_UNSUPPORTED: Explanation(
         "The run can't be replayed.",
-        "Train with a method that docs/replay.md lists, with clients on one machine; or leave out `replayable`.",
+        "Train with a method listed in docs/replay.md and with all clients on one machine, or leave out `replayable`.",
     ),
     ErrorCode.REPLAY_OPENING: Explanation(
-        "The opening of a round can't be read, or belongs to another run.",
-        "Make it with `pfl replay open` from the run that was submitted.",
+        "The round opening can't be read or belongs to another run.",
+        "Create it with `pfl replay open` from the submitted run.",
     ),
     ErrorCode.REPLAY_ROUND: Explanation(
-        "The opening shows another round than the one that was drawn after the record.",
-        "Open the round that the site's challenge draws: `pfl replay open` with that challenge.",
+        "The opening is for a different round than the one drawn after the upload.",
+        "Open the round selected by the site's challenge: run `pfl replay open` with that challenge.",
     ),
     ErrorCode.REPLAY_KEY: Explanation(
-        "The opened key isn't the one that the training record committed to for this round.",
-        "Open the round with the run's own secret; a run with another one is another run.",
+        "The opened key doesn't match the training record's commitment for this round.",
+        "Open the round with the run's own secret; a different secret means a different run.",
     ),
     ErrorCode.REPLAY_WEIGHTS: Explanation(
-        "The opened vectors aren't those of the training record.",
-        "Open the round from the run folder in which `pfl train` wrote the record.",
+        "The opened vectors don't match the training record.",
+        "Open the round from the run folder that contains the original record.",
     ),
     ErrorCode.REPLAY_CODE: Explanation(
-        "The kit, the method's file or the settings aren't those that the training record names.",
-        "Replay with the kit's version of the record, and with the run's own method and settings.",
+        "The starter kit, the method file or the settings don't match the training record.",
+        "Replay with the recorded version of the kit and with the run's own method and settings.",
     ),
     ErrorCode.REPLAY_DATA: Explanation(
-        "The data or the base weights aren't those of the run.",
-        "Replay with the track's data and base weights, from which the run has to be trained.",
+        "The data or base weights don't match the run's.",
+        "Replay with the track's data and base weights; the run must be trained on these.",
     ),
     ErrorCode.REPLAY_CLIP: Explanation(
-        "The clipped updates of the round are larger than the record allows: another clip norm, or none, was in use.",
-        "A run that clips otherwise than it records has another ε; train and submit it again.",
+        "The round's clipped updates are larger than the record allows: the run used another clip norm or none.",
+        "The run clipped differently from what it recorded, so its ε differs. Train again and submit the new run.",
     ),
     ErrorCode.REPLAY_COUNT: Explanation(
-        "Other clients or another number of providers took part than the key of the round draws.",
-        "A run that samples otherwise than it records has another ε; train and submit it again.",
+        "The participating clients or the number of providers differ from those drawn by the round's key.",
+        "The run sampled differently from what it recorded, so its ε differs. Train again and submit the new run.",
     ),
     ErrorCode.REPLAY_NOISE: Explanation(
-        "The noise of the round isn't the one that its key draws at the recorded scale.",
-        "A run whose noise is otherwise than it records has another ε; train and submit it again.",
+        "The round's noise differs from the noise drawn by its key at the recorded scale.",
+        "The run added different noise from what it recorded, so its ε differs. Train again and submit the new run.",
     ),
     ErrorCode.REPLAY_STEP: Explanation(
-        "The round's noised sum agrees, and the weights after it don't follow from it.",
-        "The server has to do what the record declares, with its constant divisor.",
+        "The round's noised sum matches, but the weights after the round don't follow from it.",
+        "The server must apply the recorded update, with its constant divisor.",
     ),
     ErrorCode.REPLAY_TRAINING: Explanation(
-        "The round could not be trained again.",
+        "Training the round again failed.",
         "Attach settings.yaml and the method file of the run folder, unchanged; they must train without a network.",
     ),
     ErrorCode.REPLAY_MISMATCH: Explanation(
-        "The replayed round gives another noised sum, and neither clipping nor noise alone explains it.",
-        "Check that data, code and settings are those of the run, and that nothing in the method draws from elsewhere.",
+        "The replay gives a different noised sum, and neither clipping nor noise alone explains the difference.",
+        "Check that the data, code and settings are the run's own, and that the method uses no other source of "
+        "randomness.",
     ),
     ErrorCode.LEAKAGE_PROVIDERS: Explanation(
-        "There are too few providers to tell members from nonmembers by.",
-        "Use data with more providers of both kinds, or require fewer questions of each.",
+        "There are too few providers to distinguish members from nonmembers.",
+        "Use data with more providers of both kinds, or lower the required number of questions per provider.",
     ),
     ErrorCode.LEAKAGE_LABELS: Explanation(
-        "The data doesn't say which providers were trained on.",
-        "Name the training providers as `clients` in dataset.json, as `pfl data` does.",
+        "The data doesn't state which providers were used for training.",
+        "List the training providers as `clients` in dataset.json, as `pfl data` does.",
     ),
     ErrorCode.LEAKAGE_EXTRA: Explanation(
-        "The published attacks need scikit-learn, which is not installed.",
+        "The published attacks need scikit-learn, which isn't installed.",
         "Install it: pip install -c constraints.txt -e '.[leakage]'",
     ),
     ErrorCode.AUDIT_CANARIES: Explanation(
-        "The canaries can't be made, or are too few to say anything about a run.",
-        "Make 400 to 1,000 canaries with `pfl data canaries`, in data whose provider names leave room for them.",
+        "The canaries can't be created, or there are too few for a meaningful audit.",
+        "Create 400 to 1,000 canaries with `pfl data canaries`, in data with enough unused provider names.",
     ),
     ErrorCode.AUDIT_ESCROW: Explanation(
-        "The escrow file can't be read, or belongs to other canaries.",
-        "Use the file that `pfl data canaries` wrote together with the data that was released.",
+        "The escrow file can't be read or belongs to other canaries.",
+        "Use the escrow file that `pfl data canaries` wrote along with the released data.",
     ),
     ErrorCode.REFERENCE_FORMAT: Explanation(
-        "The folder is not a VT5 model: its configuration or its tokenizer can't be read.",
-        "Download the track's base weights again, or write the folder again with `pfl base`.",
+        "The folder doesn't contain a VT5 model: its configuration or tokenizer can't be read.",
+        "Download the track's base weights again, or recreate the folder with `pfl base`.",
     ),
     ErrorCode.UPLOAD_PART: Explanation(
-        "A part of the upload doesn't have the size or the SHA-256 that was announced for it.",
-        "Send the part again; the parts already stored remain.",
+        "A part of the upload doesn't match its announced size or SHA-256.",
+        "Send the part again; parts already stored are kept.",
     ),
     ErrorCode.UPLOAD_STATE: Explanation(
-        "The upload is already completed, was abandoned, or its artifact is frozen.",
+        "The upload is already complete, was abandoned, or its file is frozen.",
         "Start a new upload, in a draft submission.",
     ),
     ErrorCode.UPLOAD_INCOMPLETE: Explanation(
         "Parts of the upload are missing.",
-        "Request the list of stored parts, send the missing ones and complete the upload again.",
+        "Request the list of stored parts, send the missing parts and complete the upload again.",
     ),
     ErrorCode.UPLOAD_URL: Explanation(
-        "The address is not one that this site signed, or it has expired.",
+        "This site didn't sign the address, or it has expired.",
         "Request a new address and send the request again.",
     ),
     ErrorCode.UPLOAD_LIMIT: Explanation(
         "The team has too many unfinished uploads.",
-        "Finish or cancel one of them first; abandoned ones are removed after some days.",
+        "Finish or cancel one of them first; abandoned uploads are removed after a few days.",
     ),
     ErrorCode.STORAGE_QUOTA: Explanation(
-        "The files of the team's drafts, with those that are being uploaded, would take more storage than a team has.",
-        "Submit a draft, whose files then no longer count, remove a run with its files, or discard a draft.",
+        "The files of the team's drafts, including unfinished uploads, would exceed the team's storage limit.",
+        "Submit a draft (submitted files don't count), remove a run with its files, or discard a draft.",
     ),
     ErrorCode.STORE_FULL: Explanation(
         "The site is out of storage.",
-        "Nothing is lost: what is stored remains. Try again in a few hours, or contact the organizers.",
+        "Nothing is lost; stored files are kept. Try again in a few hours, or contact the organizers.",
     ),
     ErrorCode.STORE_UNAVAILABLE: Explanation(
-        "The site's store for files doesn't answer.",
-        "Try again in some minutes: what is stored remains, and the upload resumes where it stopped.",
+        "The site's file storage doesn't respond.",
+        "Try again in a few minutes. Stored data is kept, and the upload resumes where it stopped.",
     ),
     ErrorCode.SUBMISSION_INCOMPLETE: Explanation(
-        "The submission lacks something that the track requires.",
-        "Add what is named and submit again; nothing was counted against your quota.",
+        "The submission is missing something the track requires.",
+        "Add the missing item and submit again; your quota is unchanged.",
     ),
     ErrorCode.SUBMISSION_STATE: Explanation(
-        "The submission is not in a state in which this can be done.",
-        "Open a new submission; a submitted one is frozen.",
+        "The submission's current state doesn't allow this.",
+        "Start a new submission; submitted ones are frozen.",
     ),
     ErrorCode.SUBMISSION_QUOTA: Explanation(
-        "The team and its members have used their submissions of this track for now.",
-        "Wait until the time that is named. Slots lost through no fault of yours are given back.",
+        "Your team and its members have used all submissions in this track for now.",
+        "Wait until the given time. Slots lost through no fault of yours are returned.",
     ),
     ErrorCode.SUBMISSION_DUPLICATE: Explanation(
         "This checkpoint has already been submitted in this track.",
@@ -516,91 +518,91 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.SUBMISSION_BUDGET: Explanation(
         "The track has no board for this privacy budget.",
-        "Choose one of the track's budgets; leave it empty in a track where ε plays no part.",
+        "Choose one of the track's budgets; leave the field empty in a track without privacy budgets.",
     ),
     ErrorCode.SUBMISSION_VISIBILITY: Explanation(
-        "The track's phase doesn't allow a submission to be private or anonymous.",
-        "Edit the draft and leave the choice out, or wait for a phase that allows it; the track's page lists them.",
+        "The track's current phase doesn't allow private or anonymous submissions.",
+        "Remove this choice from the draft, or wait for a phase that allows it; see the track's page.",
     ),
     ErrorCode.TRACK_CLOSED: Explanation(
-        "The track accepts no submissions at this time.",
-        "See the track's page for when it opens.",
+        "The track isn't accepting submissions right now.",
+        "See the track's page for the opening date.",
     ),
     ErrorCode.TEAM_KEY: Explanation(
         "The signing key can't be registered for your team.",
-        "Make a new one with `pfl key create` and register that.",
+        "Create a new key with `pfl key create` and register it.",
     ),
     ErrorCode.TEAM_NAME: Explanation(
-        "Another team has this name, or one that looks like it.", "Choose another name."
+        "Another team already has this name or a similar-looking one.", "Choose another name."
     ),
     ErrorCode.TEAM_FOUNDING: Explanation(
-        "You have created too many teams lately.",
-        "Wait until the time that is named, or join a team by invitation.",
+        "You have created too many teams recently.",
+        "Wait until the given time, or join a team by invitation.",
     ),
     ErrorCode.TEAM_MEMBER: Explanation(
-        "The membership in a team doesn't allow this.",
-        "A person is in one team at a time; the team's page lists its members.",
+        "Your team membership doesn't allow this.",
+        "You can be in only one team at a time; the team's page lists its members.",
     ),
     ErrorCode.TEAM_OWNER: Explanation(
-        "Only an owner of the team can do this.", "Ask an owner, whom the team's page names."
+        "Only an owner of the team can do this.", "Ask an owner; the team's page lists them."
     ),
     ErrorCode.TEAM_INVITATION: Explanation(
-        "The invitation can't be sent or accepted.", "Ask the team for a new one."
+        "The invitation can't be sent or accepted.", "Ask the team for a new invitation."
     ),
     ErrorCode.RUN_TOKEN: Explanation(
         "The site can't issue a run token.",
-        "Only tracks with a privacy budget have them; use the tokens that your team has before you request more.",
+        "Only tracks with a privacy budget use run tokens. Use your team's unused tokens before requesting more.",
     ),
     ErrorCode.REQUEST_INVALID: Explanation(
-        "A field of the request is missing, unknown or not valid.",
-        "Correct the field that is named; /api/v1/openapi.json describes every request.",
+        "A field of the request is missing, unknown or invalid.",
+        "Correct the named field; /api/v1/openapi.json describes every request.",
     ),
     ErrorCode.REQUEST_SIGN_IN: Explanation(
-        "The request carries no valid token and no signed-in session.",
-        "Create a token on your profile's page and send it as `Authorization: Bearer …`.",
+        "The request has no valid token, and you aren't logged in.",
+        "Create a token on your profile page and send it as `Authorization: Bearer …`.",
     ),
     ErrorCode.REQUEST_TOKEN_EXPIRED: Explanation(
-        "The API token has expired.", "Create a new one on your profile's page."
+        "The API token has expired.", "Create a new token on your profile page."
     ),
     ErrorCode.REQUEST_SCOPE: Explanation(
-        "The scope of the API token doesn't cover this.",
-        "Create a token with the scope that is expected on your profile's page.",
+        "The API token's scope doesn't allow this.",
+        "Create a token with the expected scope on your profile page.",
     ),
     ErrorCode.REQUEST_REAUTHENTICATE: Explanation(
-        "This change needs your password once more.",
-        "Make it on the site's pages, which ask for it, or with an API token.",
+        "This change requires your password.",
+        "Make the change on the site, which will ask for your password, or use an API token.",
     ),
     ErrorCode.REQUEST_TEAM: Explanation(
-        "You are not a member of a team, and only teams can submit.",
-        "Create a team on the site, or accept an invitation to one.",
+        "You aren't a member of a team. Only teams can submit.",
+        "Create a team on the site or accept an invitation.",
     ),
     ErrorCode.REQUEST_NOT_FOUND: Explanation(
-        "There is nothing at this address, or it isn't your team's.",
-        "Check the address and that the token belongs to a member of the right team.",
+        "Nothing exists at this address, or it belongs to another team.",
+        "Check the address, and check that the token belongs to a member of the right team.",
     ),
     ErrorCode.ARTIFACT_URL: Explanation(
-        "The store rejected the address of a file: it had expired before a worker fetched the file.",
-        "You don't need to do anything: the step is sent to a worker again, with new addresses.",
+        "The storage rejected a file's address because it had expired before a worker fetched the file.",
+        "No action needed: the step will be sent to a worker again with new addresses.",
     ),
     ErrorCode.REQUEST_LIMIT: Explanation(
-        "Your account or your network sends more requests than the site answers.",
-        "Wait for the seconds that the header Retry-After names, then send the request again.",
+        "Too many requests from your account or network.",
+        "Wait for the number of seconds in the Retry-After header, then send the request again.",
     ),
     ErrorCode.TOKEN_LIMIT: Explanation(
-        "You have as many API tokens as one person may have.",
-        "Revoke one that you no longer use on your tokens page, then create the new one.",
+        "You have reached the maximum number of API tokens.",
+        "Revoke a token you no longer need on your tokens page, then create the new one.",
     ),
     ErrorCode.PLATFORM_FAULT: Explanation(
-        "The evaluation failed, through no fault of yours.",
-        "You don't need to do anything: the submission doesn't count against your quota, and the organizers see why.",
+        "The evaluation failed through no fault of yours.",
+        "No action needed: the submission doesn't count against your quota, and the organizers can see the cause.",
     ),
     ErrorCode.WORKER_LOST: Explanation(
-        "The worker stopped answering in the middle of the evaluation.",
-        "You don't need to do anything: the evaluation is started again, or no longer counts against your quota.",
+        "The worker stopped responding during the evaluation.",
+        "No action needed: the evaluation will be restarted, or it won't count against your quota.",
     ),
     ErrorCode.WORKERS_LOST: Explanation(
-        "One worker after the other stopped in the middle of the evaluation.",
-        "You don't need to do anything: the submission doesn't count against your quota, and the organizers see why.",
+        "Several workers in a row stopped during the evaluation.",
+        "No action needed: the submission doesn't count against your quota, and the organizers can see the cause.",
     ),
 }
 
@@ -612,10 +614,10 @@ def catalog() -> str:
         [
             "# Error codes",
             "",
-            "Generated by `make docs` from `evaluator/errors/codes.py`. Every error also says where it was found, what",
-            "was expected and what was found.",
+            "Generated by `make docs` from `evaluator/errors/codes.py`. Every error also gives its location, what was",
+            "expected and what was found.",
             "",
-            "| code | what it means | what to do |",
+            "| code | meaning | next step |",
             "| --- | --- | --- |",
             *rows,
             "",

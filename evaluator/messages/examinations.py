@@ -96,10 +96,10 @@ class ConformanceFindings(Finding):
     def in_words(self) -> str:
         """What was found, in a sentence or two."""
         if failed := self.named(Verdict.FAILED):
-            return f"The method doesn't keep what it claims: {', '.join(failed)}."
+            return f"The method doesn't behave as claimed: {', '.join(failed)}."
         blind = ", ".join(self.named(Verdict.NO_POWER))
-        without = f" Without power, so that they show nothing: {blind}." if blind else ""
-        return f"The method kept what it claims for one {self.unit} in {len(self.tests)} tests.{without}"
+        without = f" Without power (no evidence): {blind}." if blind else ""
+        return f"The method behaved as claimed for one {self.unit} in {len(self.tests)} tests.{without}"
 
 
 class ReplayFindings(Finding):
@@ -108,11 +108,11 @@ class ReplayFindings(Finding):
     Attributes:
         challenge: What drew the round, in hexadecimal.
         round: The number of the round, if it agrees.
-        exact: Whether it agrees bit for bit, and not only within the bound for other hardware. How far it was from the
-            run isn't here, since that depends on the data.
+        exact: Whether it agrees bit for bit, and not only within the tolerance for different hardware. How far it was
+            from the run isn't here, since that depends on the data.
     """
 
-    INCOMPLETE: ClassVar[str] = "The drawn round isn't what the record, the code and the data make of it"
+    INCOMPLETE: ClassVar[str] = "The drawn round doesn't match the record, the code and the data"
 
     kind: Literal["replay"] = "replay"
     challenge: str
@@ -127,10 +127,10 @@ class ReplayFindings(Finding):
     @property
     def in_words(self) -> str:
         """What was found, in a sentence or two."""
-        how = "bit for bit" if self.exact else "within the bound for other hardware"
+        how = "bit for bit" if self.exact else "within the tolerance for different hardware"
         return (
-            f"Round {self.round}, drawn after the record, was trained again and agrees, {how}. "
-            "Towards the organizers this round has no differential privacy."
+            f"Round {self.round}, drawn after the record, was trained again and agrees, {how}. This round has no "
+            "differential privacy toward the organizers."
         )
 
 
@@ -201,11 +201,9 @@ class RerunFindings(Finding):
     def in_words(self) -> str:
         """What was found, in a sentence or two."""
         if self.other_terms:
-            return (
-                f"The attached files train on other terms than were recorded: {', '.join(self.other_terms)}."
-            )
+            return f"The attached files train with settings that differ from the record: {', '.join(self.other_terms)}."
         scores = "; ".join(_compared(one) for one in self.comparisons)
-        return f"{_times(len(self.repeats))}: {scores}."
+        return f"{_times(len(self.repeats))}. {scores}."
 
 
 Findings = ConformanceFindings | ReplayFindings | RerunFindings
@@ -300,12 +298,12 @@ class JudgeAnswer(Message):
 
 
 def _times(count: int) -> str:
-    return "Trained once more" if count == 1 else f"Trained {count} times more"
+    return "Trained one more time" if count == 1 else f"Trained {count} more times"
 
 
 def _compared(one: Comparison) -> str:
     verdict = "is explained" if one.is_explained else "is not explained"
     return (
-        f"{one.name} {one.submitted:.6g} was submitted and {one.repeated:.6g} repeated; the difference "
-        f"{verdict} by {one.basis}, which allows {one.allowed:.3g}"
+        f"{one.name}: {one.submitted:.6g} submitted, {one.repeated:.6g} repeated; the difference {verdict} by "
+        f"{one.basis}, which allows {one.allowed:.3g}"
     )

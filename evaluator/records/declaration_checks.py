@@ -10,9 +10,9 @@ from evaluator.records.case import Case, record_check
 @record_check(
     NamedCheck(
         "record.track_rules",
-        name="the track's rules",
-        meaning="Unit, adjacency, δ and the number of clients are the track's.",
-        limit="Whether the trainer really protects that unit: see the privacy proof.",
+        name="track rules",
+        meaning="The record's privacy unit, adjacency, δ and number of clients match the track's.",
+        limit="Whether the trainer really protects this unit; see the privacy proof.",
         code=ErrorCode.RECORD_RULES,
         findings=Findings.PUBLIC,
     )
@@ -37,8 +37,9 @@ def track_rules(this: NamedCheck, case: Case) -> Check:
     NamedCheck(
         "record.other_uses",
         name="other uses of private data",
-        meaning="The record declares no choice of settings, round or checkpoint on private data; ε covers none.",
-        limit="Uses that aren't declared.",
+        meaning="The record declares no choice of settings, rounds or checkpoints based on private data. ε covers no "
+        "such choice.",
+        limit="Undeclared uses.",
         findings=Findings.PUBLIC,
     )
 )
@@ -49,7 +50,7 @@ def other_uses(this: NamedCheck, case: Case) -> Check:
         "tuning.private_runs": run.tuning.private_runs,
     }
     differences = [
-        Difference("none: ε doesn't cover it", found, f"line 1, {name}", rejects=False)
+        Difference("none: ε doesn't cover such uses", found, f"line 1, {name}", rejects=False)
         for name, found in uses.items()
         if found
     ]

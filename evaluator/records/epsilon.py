@@ -59,7 +59,7 @@ def releases(record: TrainingRecord, rule: SamplingRule) -> list[Event]:
             where="rounds",
             expected=f"at most {MAX_DIFFERENT_ROUNDS} different combinations of sampling rate and noise multiplier",
             found=len(composition),
-            next_step="Change the noise or the sampling rate in fewer steps.",
+            next_step="Change the noise or the sampling rate less often.",
         )
     return composition
 

@@ -16,11 +16,10 @@ from evaluator.records.lines import TrainingRecord
 @record_check(
     NamedCheck(
         "record.models",
-        name="chain of models",
-        meaning="The record commits to all weights before the first round and after every round: the first are the "
-        "base weights', and the last are the checkpoint's.",
-        limit="What is between the two: see `record.linkage`, which also looks at adapters, as they are in neither "
-        "file.",
+        name="model chain",
+        meaning="The record commits to all weights before the first round and after every round. The first weights "
+        "match the base weights, and the last weights match the checkpoint.",
+        limit="The steps in between. `record.linkage` covers them, including adapters, which are in neither file.",
         code=ErrorCode.RECORD_MODELS,
         findings=Findings.PUBLIC,
     ),
@@ -32,7 +31,7 @@ def models(this: NamedCheck, case: Case) -> Check:
     first, last = (_root(case.files[file], shapes) for file in (RunFile.BASE, RunFile.CHECKPOINT))
     if first is None or last is None:
         return this.not_applicable(
-            "the trainable tensors aren't in the base weights and checkpoint: see record.linkage"
+            "the trainable tensors are in neither the base weights nor the checkpoint; see record.linkage"
         )
     ends = {
         "line 1, weights_root": (first, record.run.weights_root),
@@ -61,8 +60,8 @@ def last_weights(record: TrainingRecord) -> str:
     NamedCheck(
         "record.checkpoint",
         name="checkpoint file",
-        meaning="The record's last line has the SHA-256 of the submitted checkpoint.",
-        limit="How that checkpoint came about.",
+        meaning="The record's last line contains the SHA-256 of the submitted checkpoint.",
+        limit="How the checkpoint was produced.",
         code=ErrorCode.RECORD_CHECKPOINT,
         findings=Findings.PUBLIC,
     ),
@@ -77,9 +76,9 @@ def checkpoint_file(this: NamedCheck, case: Case) -> Check:
     NamedCheck(
         "record.annex",
         name="annex file",
-        meaning="The annex's body, which has the counts and the adapters, has the SHA-256 in the record's last line, "
-        "and the annex has the record's run token and number of rounds.",
-        limit="Whether what the annex says is true.",
+        meaning="The annex's body, which contains the counts and the adapters, matches the SHA-256 in the record's "
+        "last line, and the annex contains the record's run token and number of rounds.",
+        limit="Whether the annex is true.",
         code=ErrorCode.RECORD_ANNEX,
     ),
     RunFile.ANNEX,
@@ -93,8 +92,8 @@ def annex_file(this: NamedCheck, case: Case) -> Check:
     NamedCheck(
         "record.base_weights",
         name="base weights",
-        meaning="The record names the SHA-256 of the track's base weights.",
-        limit="Whether training started from them: see `record.models`.",
+        meaning="The record contains the SHA-256 of the track's base weights.",
+        limit="Whether training started from these weights; see `record.models`.",
         code=ErrorCode.RECORD_MODELS,
         findings=Findings.PUBLIC,
     ),
@@ -110,12 +109,12 @@ def base_weights(this: NamedCheck, case: Case) -> Check:
     NamedCheck(
         "record.challenge",
         name="challenge",
-        meaning="The annex opens the blocks that follow from a number that the site drew at random after the record "
-        "was uploaded, once for its run token. So nobody could know them when the vectors were fixed, and nobody "
-        "could try again with another record. Without a site, in a dry run, they follow from the record's own hash: "
-        "whoever made the record could choose it, and the check has no power.",
-        limit="A second training under another token, which `team.declared_runs` counts, and whose blocks are as "
-        "unknown beforehand.",
+        meaning="The annex opens the blocks selected by a number that the site drew at random after the record was "
+        "uploaded, once per run token. Nobody could know these blocks when the vectors were fixed, or try again with "
+        "another record. In a dry run without a site, the blocks follow from the record's own hash, so the record's "
+        "author could choose them and the check has no power.",
+        limit="A second training run under another token. `team.declared_runs` counts it, and its blocks are just as "
+        "unpredictable.",
         code=ErrorCode.RECORD_CHALLENGE,
         findings=Findings.PUBLIC,
     ),
@@ -127,22 +126,20 @@ def challenge(this: NamedCheck, case: Case) -> Check:
         return this.compare(case.challenge, case.annex.challenge, "annex, challenge")
     if case.annex.challenge == case.record.own_challenge:
         return this.no_power(
-            "a dry run: the opened blocks follow from the record's own hash; when the record is uploaded, the site "
-            "draws other ones"
+            "a dry run: the opened blocks follow from the record's own hash; after the upload, the site draws other "
+            "blocks"
         )
-    return this.not_applicable(
-        "the annex answers a challenge, and only the site knows whether it drew that one"
-    )
+    return this.not_applicable("the annex answers a challenge; only the site can confirm it")
 
 
 @record_check(
     NamedCheck(
         "record.data",
         name="training data",
-        meaning="The annex states the hash of the data manifest that the organizers set: which documents every "
-        "provider and client has, with their words and questions. Where they set none, it wasn't compared.",
-        limit="Whether the run used that data, or other data besides, since the hash can be copied; and the pixels of "
-        "the pages.",
+        meaning="The annex states the hash of the data manifest set by the organizers, which covers every document of "
+        "every provider and client, with words and questions. Without such a hash, nothing is compared.",
+        limit="Whether the run used that data, or additional data, since the hash can be copied; and the pixels of the "
+        "pages.",
         code=ErrorCode.RECORD_DATA,
         findings=Findings.PUBLIC,
     ),
@@ -150,8 +147,8 @@ def challenge(this: NamedCheck, case: Case) -> Check:
 )
 def training_data(this: NamedCheck, case: Case) -> Check:
     if not (sha256 := case.rules.data_sha256):
-        return this.not_applicable("not compared: the track's rules name no data manifest")
+        return this.not_applicable("not compared: the track has no data manifest")
     # The hashes are not reported: whoever can guess the data could compare.
-    expected = "the data manifest that the organizers set"
+    expected = "the data manifest set by the organizers"
     other = Difference(expected, "another one", "annex, data_sha256")
     return this.judge([other] if case.annex.data_sha256 != sha256 else [], otherwise=expected)

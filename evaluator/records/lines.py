@@ -205,7 +205,7 @@ class RunLine(RecordLine):
         if not 1 <= self.numel < MAX_NUMEL:
             raise ValueError(f"the trainable tensors have from 1 to {MAX_NUMEL - 1} coordinates")
         if len({tensor.name for tensor in self.trainable}) < len(self.trainable):
-            raise ValueError("every trainable tensor is named once")
+            raise ValueError("every trainable tensor must be named once")
         return self
 
 

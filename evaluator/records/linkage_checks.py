@@ -41,19 +41,17 @@ MOST_SLACK = 0.1
     NamedCheck(
         "record.linkage",
         name="linkage",
-        meaning="On blocks of the vectors, drawn when all of them were committed to, the server's declared rule, with "
-        "its learning rate, normalizer and other parameters, leads from the base weights through every noised sum to "
-        "the checkpoint, up to float32 rounding (for a sum, 8·2⁻²³ of the magnitudes that are added); and adapters, "
-        "which the annex has as a whole, begin without an effect and give the checkpoint when they are merged. A "
-        "rule that can't be replayed, tensors that can't be followed, and steps so small that rounding could hide a "
-        "tenth of them or more, are flagged.",
-        limit="Sums that were made up so that they lead to the wanted model, such as the wanted change with noise "
-        "that is taken back over the rounds, which is for `record.noise_size` and `record.noise_reuse` to see; "
-        "whether the sums are those of clipped "
-        "updates, or of any training at all; noise that somebody knows; a change of a share s of all blocks, with a "
-        "probability of (1 − s)ⁿ where n blocks are opened, for which there is one try (`record.challenge`); and "
-        "first values of "
-        "adapters that were chosen by looking at private data.",
+        meaning="On blocks of the vectors, drawn after all vectors were committed to, the declared server update (with "
+        "its learning rate, normalizer and other parameters) leads from the base weights through every noised sum to "
+        "the checkpoint, up to float32 rounding (for a sum, 8·2⁻²³ of the summed magnitudes). Adapters, which the "
+        "annex contains in full, start without effect and give the checkpoint once merged. Update rules that can't be "
+        "replayed, tensors that can't be followed, and steps so small that rounding could hide a tenth of them or more "
+        "are flagged.",
+        limit="Sums invented to produce the wanted model, such as the wanted change plus noise that is canceled over "
+        "the rounds (see `record.noise_size` and `record.noise_reuse`); whether the sums contain clipped updates, or "
+        "come from any training at all; noise known to someone; a change to a share s of all blocks, which goes "
+        "undetected with a probability of (1 − s)ⁿ if n blocks are opened, with only one attempt (`record.challenge`); "
+        "and initial adapter values chosen by looking at private data.",
         code=ErrorCode.RECORD_MODELS,
     ),
     RunFile.BASE,
@@ -64,7 +62,7 @@ def linkage(this: NamedCheck, case: Case) -> Check:
     record, annex = case.record, case.annex
     drawn = drawn_openings(annex.challenge, len(record.rounds), record.run.numel)
     if annex.openings.keys() != set(drawn) or _wrong(annex.openings, record, "update_root"):
-        return this.not_applicable("the noised sums in the annex aren't those that its challenge asks for")
+        return this.not_applicable("the noised sums in the annex aren't those selected by the challenge")
     blocks = sorted({block for _, block in drawn})
     return this.judge(
         _differences(case, blocks),
@@ -78,7 +76,7 @@ def _differences(case: Case, blocks: Sequence[int]) -> Iterator[Difference]:
     base, checkpoint = case.files[RunFile.BASE], case.files[RunFile.CHECKPOINT]
     run = record.run
     if annex.weights.keys() != annex.openings.keys():
-        yield Difference("the blocks of the weights that the challenge asks for", "others", "annex")
+        yield Difference("the weight blocks selected by the challenge", "others", "annex")
         return
     if where := _wrong(annex.weights, record, "weights_root"):
         yield Difference("values with the record's weights_root", "others", where)
@@ -140,7 +138,7 @@ def _unbound(run: RunLine, first: WeightVector | None, last: WeightVector | None
     """Yield why the rounds are tied to the base weights or the checkpoint by nothing, which may be honest."""
     if run.server.rule == "other":
         yield Difference(
-            "a rule that can be replayed: without one nothing shows that the sums led to the model",
+            "an update rule that can be replayed; otherwise nothing shows that the sums led to the model",
             run.server.rule,
             "line 1, server",
             rejects=False,
@@ -148,7 +146,7 @@ def _unbound(run: RunLine, first: WeightVector | None, last: WeightVector | None
     if first is None or last is None:
         yield Difference(
             "tensors of the base weights, and adapters that line 1 says how to merge",
-            "others, so that nothing shows that the rounds led to the checkpoint",
+            "other tensors, so nothing shows that the rounds led to the checkpoint",
             "line 1, trainable",
             rejects=False,
         )

@@ -33,13 +33,13 @@ def badly_merged(
     for change in changes:
         if change.name not in explained:
             yield Difference(
-                "its base weights, as it is neither trained nor an adapter's",
+                "its base weights, because it is neither trained nor part of an adapter",
                 "others",
                 f"tensor {change.name}",
             )
     for pair in run.adapters:
         if start[pair.down.name].any() and start[pair.up.name].any():
-            yield Difference("adapters that begin without an effect", "others", f"adapters of {pair.target}")
+            yield Difference("adapters that start without effect", "others", f"adapters of {pair.target}")
         if not _is_merged(run, pair, end, base, checkpoint):
             yield Difference(
                 "the base weights and the product of its adapters in the annex",

@@ -59,20 +59,18 @@ def _noised_rounds(case: Case) -> NoisedRounds:
 @record_check(
     NamedCheck(
         "record.noise_size",
-        name="noise in the sums",
-        meaning="Blocks of the noised sums, drawn when all sums were committed to, are the committed ones and have "
-        "the size of the declared noise; an honest run is flagged with a probability below 4·10⁻⁶, and by "
-        "`record.noise_size`, `record.noise_reuse` and "
-        "`record.noise_shape` together below 10⁻⁵. It says below which part of the declared noise it would have "
-        "detected that noise is "
-        "missing, with a probability of 99 %, even behind updates of the expected providers that all point the same "
-        "way; it has no power where that is half of it or less.",
-        limit="Noise that somebody knows, since noise from a known seed looks like any other; updates that weren't "
-        "clipped, as far as the noise covers them; sums that were made up and never used; and noise left out of a "
-        "share s of all blocks, with a probability of (1 − s)ⁿ where n blocks are opened, for which there is one try "
-        "(`record.challenge`). Where the track doesn't say how many providers there are, too small a normalizer makes "
-        "it claim too "
-        "much power.",
+        name="noise level",
+        meaning="Blocks of the noised sums, drawn after all sums were committed to, match the commitments and vary as "
+        "much as the declared noise. An honest run is flagged with a probability below 4·10⁻⁶ (below 10⁻⁵ for "
+        "`record.noise_size`, `record.noise_reuse` and `record.noise_shape` together). The check reports the noise "
+        "level, as a share of the declared level, below which it would have detected missing noise with 99 % "
+        "probability, even if all updates of the expected number of providers pointed the same way. It has no power if "
+        "that share is 50 % or less.",
+        limit="Noise known to someone (noise from a known seed looks like any other); unclipped updates hidden by the "
+        "noise; invented sums that were never used; and missing noise in a share s of all blocks, which goes "
+        "undetected with a probability of (1 − s)ⁿ if n blocks are opened, with only one attempt (`record.challenge`). "
+        "If the track doesn't state the number of providers, a normalizer that is too small makes the check overstate "
+        "its power.",
         code=ErrorCode.RECORD_ANNEX,
         findings=Findings.PUBLIC_POWER,
     ),
@@ -87,23 +85,22 @@ def noise_size(this: NamedCheck, case: Case) -> Check:
     differences = _differences(noise_tests.size(rounds.opened) + noise_tests.block_size(rounds.opened))
     least = noise_detected(rounds.sizes)
     if differences or least > HALF:
-        detected = f"noise below {_percent(least)} of the declared would have been detected"
+        detected = f"would have detected noise below {_percent(least)} of the declared level"
         return this.judge(differences, otherwise=f"{rounds}; {detected}")
-    return this.no_power(
-        f"{rounds}; the updates of the expected providers may be as long as half of the noise that is missing, or more"
-    )
+    return this.no_power(f"{rounds}; the expected providers' updates could hide half of the noise or more")
 
 
 @record_check(
     NamedCheck(
         "record.noise_reuse",
         name="fresh noise in every round",
-        meaning="The opened blocks of a round follow neither those of an earlier round nor the sum of all earlier "
-        "opened ones, beyond what the clipped updates can do, and leave noise when they are added to them; an honest "
-        "run is flagged with a probability below 4·10⁻⁶. It says from which part of a round's noise on it would have "
-        "detected, likewise, that it is used again or taken back; it has no power where that is more than all of it.",
-        limit="Noise that is taken back in later rounds where many providers' updates could hide it, or that each "
-        "round takes back in part only (telescoping sums) behind a signal.",
+        meaning="The opened blocks of a round are not correlated with those of an earlier round, or with the sum of "
+        "all earlier ones, beyond the effect of the clipped updates, and adding them leaves noise. An honest run is "
+        "flagged with a probability below 4·10⁻⁶. The check reports the share of a round's noise above which it would "
+        "have detected reused or canceled noise, with the same probability as `record.noise_size`. It has no power if "
+        "that share exceeds 100 %.",
+        limit="Noise canceled in later rounds in which the updates of many providers could hide it, and noise that "
+        "each round cancels only in part behind a signal (telescoping sums).",
         findings=Findings.PUBLIC_POWER,
     ),
     RunFile.ANNEX,
@@ -111,7 +108,7 @@ def noise_size(this: NamedCheck, case: Case) -> Check:
 def noise_reuse(this: NamedCheck, case: Case) -> Check:
     rounds = case.once(_noised_rounds)
     if rounds.nothing or len(rounds.opened) < 2:
-        return this.not_applicable(rounds.nothing or "there are no two rounds with noise")
+        return this.not_applicable(rounds.nothing or "fewer than two rounds have noise")
     found = noise_tests.repetition(rounds.opened)
     # Rounding moves the shape of what is left.
     if not rounds.opened[0].rounded:
@@ -120,26 +117,26 @@ def noise_reuse(this: NamedCheck, case: Case) -> Check:
     if differences or part <= 1:
         return this.judge(
             differences,
-            otherwise=f"{rounds}; {_percent(part, up=True)} of a round's noise, used again or taken back in a later "
-            "one, would have been detected",
+            otherwise=f"{rounds}; would have detected {_percent(part, up=True)} of a round's noise being reused or "
+            "canceled in a later round",
         )
     return this.no_power(
-        f"{rounds}; the updates of the expected providers may hide that a round takes back an earlier one's noise"
+        f"{rounds}; the expected providers' updates could hide that a round cancels earlier noise"
     )
 
 
 @record_check(
     NamedCheck(
         "record.noise_shape",
-        name="shape of the noise",
-        meaning="The opened blocks, every one of them, their even and odd coordinates and pairs of coordinates spread "
-        "at least as independent normally distributed noise makes them (by their characteristic function), whatever "
-        "the updates are; an honest run is flagged with a probability below 2·10⁻⁶. It says in which part of the "
-        "coordinates it would have detected, with a probability of 99 %, that noise is missing, even behind the "
-        "longest updates of the expected providers; it has no power where that is more than half, or where a codec "
-        "rounded the noise.",
-        limit="Missing noise behind a signal that is itself spread like noise; noise that repeats within a round in "
-        "another order than between neighbors, halves, mirror images or neighboring blocks; more noise than declared.",
+        name="noise distribution",
+        meaning="All opened blocks, their even and odd coordinates and pairs of coordinates spread at least as much as "
+        "independent Gaussian noise (measured by the characteristic function), whatever the updates are. An honest run "
+        "is flagged with a probability below 2·10⁻⁶. The check reports the share of coordinates in which it would have "
+        "detected missing noise with 99 % probability, even behind the longest updates of the expected number of "
+        "providers. It has no power if that share exceeds one half, or if a codec rounded the noise.",
+        limit="Missing noise behind a signal that is itself distributed like noise; noise that repeats within a round "
+        "in a pattern other than between neighbors, halves, mirror images or neighboring blocks; more noise than "
+        "declared.",
         findings=Findings.PUBLIC_POWER,
     ),
     RunFile.ANNEX,
@@ -149,21 +146,19 @@ def noise_shape(this: NamedCheck, case: Case) -> Check:
     if rounds.nothing:
         return this.not_applicable(rounds.nothing)
     if rounds.opened[0].rounded:
-        return this.no_power(
-            f"{rounds}; the codec rounded the noise after it was drawn, and so changed its shape"
-        )
+        return this.no_power(f"{rounds}; the codec rounded the noise, which changed its distribution")
     differences, share = _differences(noise_tests.shape(rounds.opened)), bare_share_detected(rounds.sizes)
     if differences or share <= HALF:
-        detected = f"noise that is missing in {_one_in(share)} would have been detected"
+        detected = f"would have detected missing noise in {_one_in(share)}"
         return this.judge(differences, otherwise=f"{rounds}; {detected}")
     without_signal = bare_share_detected([_silent(one) for one in rounds.sizes])
     detected = (
-        f"noise that is missing in {_one_in(without_signal)} would have been detected only where updates are alike"
+        f"would have detected missing noise in {_one_in(without_signal)} only if updates are alike"
         if without_signal <= 1
         else "too few coordinates"
     )
     return this.no_power(
-        f"{rounds}; {detected}, and those of the expected providers may be spread as the noise is"
+        f"{rounds}; {detected}, and the expected providers' updates could be distributed like the noise"
     )
 
 
@@ -173,7 +168,7 @@ def _wrong_openings(record: TrainingRecord, annex: Annex) -> list[Difference]:
     if annex.openings.keys() != set(drawn):
         right = len(annex.openings.keys() & set(drawn))
         found = f"{right} of them and {len(annex.openings) - right} others"
-        return [Difference(f"the {len(drawn)} openings that the challenge asks for", found, "annex")]
+        return [Difference(f"the {len(drawn)} openings selected by the challenge", found, "annex")]
     return [
         Difference("values with the record's update_root", "others", f"annex, round {number}, block {block}")
         for number, block in drawn

@@ -208,7 +208,7 @@ def repetition(rounds: Sequence[OpenedRound]) -> list[Finding]:
             findings.append(
                 Finding(
                     rounds[index].number,
-                    "noise that is independent of earlier rounds'",
+                    "noise independent of earlier rounds",
                     f"a correlation of {largest / lengths[index]:.4f}",
                 )
             )

@@ -65,7 +65,7 @@ def read_record(path: Path, *, max_rounds: int) -> TrainingRecord:
             resumes.append(link.line)
         elif isinstance(link.line, EndLine):
             if resumes and resumes[-1].begun and resumes[-1].round > len(rounds):
-                raise _misplaced(link.number, f"the round {resumes[-1].round} that was begun again", link)
+                raise _misplaced(link.number, f"round {resumes[-1].round}, which was restarted", link)
             if extra := next(lines, None):
                 raise _misplaced(link.number + 1, "nothing after the end line", extra)
             return TrainingRecord(first.line, rounds, link.line, link.before, resumes)

@@ -50,10 +50,10 @@ def read_traffic(log: Path, rules: TrackRules) -> dict[int, RoundTraffic]:
     NamedCheck(
         "record.rounds",
         name="rounds",
-        meaning="The record has as many rounds as it declares, numbered without a gap, and each has the sampling, clip "
-        "norm and noise that were planned; a round that differs from the plan is accounted as it is, and "
-        "flagged, and so is a run that was interrupted and resumed.",
-        limit="Rounds that were run and never recorded, and interruptions that the record doesn't mention.",
+        meaning="The record contains the declared number of rounds, numbered without gaps, and each round uses the "
+        "planned sampling, clip norm and noise. Rounds that differ from the plan are accounted as recorded and "
+        "flagged, as are runs that were interrupted and resumed.",
+        limit="Unrecorded rounds and unrecorded interruptions.",
         code=ErrorCode.RECORD_ROUNDS,
         findings=Findings.PUBLIC,
     )
@@ -75,7 +75,7 @@ def _round_differences(record: TrainingRecord) -> Iterator[Difference]:
     for resume in record.resumes:
         broken = "in that round" if resume.begun else "before it"
         yield Difference(
-            "a run in one piece", f"interrupted {broken}", f"resumed at round {resume.round}", rejects=False
+            "an uninterrupted run", f"interrupted {broken}", f"resumed at round {resume.round}", rejects=False
         )
     run = record.run
     planned = {
@@ -93,9 +93,9 @@ def _round_differences(record: TrainingRecord) -> Iterator[Difference]:
     NamedCheck(
         "record.bytes",
         name="bytes",
-        meaning="In every round, bytes follow from the declared tensors, codec and clients, to 1 % for framing, and "
-        "they and the clients are those of the communication log.",
-        limit="Messages that are left out of record and log alike, or sent beside them.",
+        meaning="In every round, the byte count follows from the declared tensors, codec and clients (within 1 % for "
+        "framing), and the byte counts and clients match the communication log.",
+        limit="Messages missing from both the record and the log.",
         code=ErrorCode.RECORD_BYTES,
         findings=Findings.PUBLIC,
     ),
@@ -122,15 +122,15 @@ def _byte_differences(record: TrainingRecord, traffic: Mapping[int, RoundTraffic
             least = line.clients * message
             if not least - 1 < found <= least * (1 + FRAMING) + 1:
                 yield Difference(
-                    f"{least:.0f} bytes and up to {FRAMING:.0%} more: {line.clients} clients, {numel} "
-                    f"parameters of {record.run.codec.bits_per_parameter:g} bits",
+                    f"{least:.0f} bytes and up to {FRAMING:.0%} more: {line.clients} clients, {numel} parameters of "
+                    f"{record.run.codec.bits_per_parameter:g} bits",
                     found,
                     where,
                 )
             if found != getattr(logged, name):
                 yield Difference(f"the log's {getattr(logged, name)}", found, where)
     if beyond := traffic.keys() - {line.round for line in record.rounds}:
-        yield Difference("no other rounds in the log", f"round {min(beyond)}", "communication log")
+        yield Difference("no additional rounds in the log", f"round {min(beyond)}", "communication log")
     for name in ("bytes_down", "bytes_up"):
         total = sum(getattr(line, name) for line in record.rounds)
         if (found := getattr(record.end, name)) != total:

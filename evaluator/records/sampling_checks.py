@@ -23,30 +23,31 @@ IMPOSSIBLE = 1e-12
 @record_check(
     NamedCheck(
         "record.clients",
-        name="clients of the rounds",
-        meaning="The number of clients in each round is the one that the round's sampling fixes, or varies over the "
-        "rounds as independent coins make it vary; what coins show with a probability below 10⁻⁴ is flagged, and a run "
-        "whose totals they show with one below 10⁻¹² is rejected.",
-        limit="Clients that were chosen in another way but in the number that coins would choose, and little at "
-        "all in a run of a few rounds: 2 of 10 clients in every round pass for coins of rate 0.2 until there are "
-        "about 20 rounds.",
+        name="clients per round",
+        meaning="The number of clients in each round matches the declared sampling: the exact number for fixed-size "
+        "sampling, or a plausible distribution for independent sampling. A run is flagged if its counts have a "
+        "probability below 10⁻⁴ and rejected if the probability of its totals is below 10⁻¹².",
+        limit="Clients that were chosen in another way but in plausible numbers. The check has little power in short "
+        "runs: sampling exactly 2 of 10 clients in every round passes as independent sampling at rate 0.2 until about "
+        "round 20.",
         code=ErrorCode.RECORD_ROUNDS,
     )
 )
 def clients(this: NamedCheck, case: Case) -> Check:
-    return this.judge(_client_differences(case.record), otherwise="as the sampling makes them")
+    return this.judge(
+        _client_differences(case.record), otherwise="plausible numbers for the declared sampling"
+    )
 
 
 @record_check(
     NamedCheck(
         "record.providers",
-        name="providers of the clients",
-        meaning="Of each client that took part, as many providers were sampled as the round's sampling fixes, or as "
-        "independent coins make it, by the same test as `record.clients`; never more than it has, or than the track "
-        "says it has; and "
-        "where a fixed number is drawn, each client has at least `fewest_providers`.",
-        limit="Which providers they were, such as the same ones in every round; made-up numbers that look random; "
-        "and a fixed number that was chosen by how many providers there are.",
+        name="sampled providers",
+        meaning="For each participating client, the number of sampled providers matches the declared sampling (same "
+        "test as `record.clients`). It never exceeds the number of providers that the client has or that the track "
+        "states, and with fixed-size sampling each client has at least `fewest_providers`.",
+        limit="The identity of the sampled providers, such as the same providers in every round; invented numbers that "
+        "look random; and a fixed sample size chosen based on the number of providers.",
         code=ErrorCode.RECORD_ANNEX,
     ),
     RunFile.ANNEX,
@@ -56,7 +57,10 @@ def providers(this: NamedCheck, case: Case) -> Check:
     if not any(annex.sampled):
         return this.not_applicable("no client took part in any round")
     known = _known_differences(annex, case.rules.providers_per_client)
-    return this.judge([*known, *_provider_differences(record, annex)], otherwise="as the sampling makes them")
+    return this.judge(
+        [*known, *_provider_differences(record, annex)],
+        otherwise="plausible numbers for the declared sampling",
+    )
 
 
 def _client_differences(record: TrainingRecord) -> Iterator[Difference]:
@@ -99,7 +103,7 @@ def _provider_differences(record: TrainingRecord, annex: Annex) -> Iterator[Diff
             yield Difference("at most all of a client's providers", "more", where)
     for client, providers in annex.providers_per_client.items():
         if not all(line.sampling.covers(providers) for line in record.rounds):
-            expected = "at least as many providers as the sampling counts on"
+            expected = "at least as many providers as the sampling assumes"
             yield Difference(expected, "fewer", f"annex, client {client}")
         counts = [
             (sampled[client], line.sampling)
@@ -117,7 +121,7 @@ def _client_provider_differences(
     """Yield what is odd about one client's number of sampled providers in each round in which it took part."""
     laws = [(count, sampling.providers(providers)) for count, sampling in counts]
     if any(isinstance(law, Exactly) and count != law.count for count, law in laws):
-        yield Difference("the number of providers that the sampling fixes, in every round", "another", where)
+        yield Difference("the fixed sample size, in every round", "another", where)
     coins = [(count, law.rate) for count, law in laws if isinstance(law, Binomial)]
     yield from _improbable(coins, providers, "numbers of providers", where, tests=tests)
 

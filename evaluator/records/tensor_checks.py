@@ -19,9 +19,9 @@ Shape = tuple[int, ...]
     NamedCheck(
         "record.tensors",
         name="trained tensors",
-        meaning="The declared tensors are different ones with the base weights' shapes, and whatever else changed in "
-        "the checkpoint has a rank that the declared adapters can give.",
-        limit="Tensors that were sent and didn't change.",
+        meaning="The declared tensors are distinct and have the shapes of the base weights. Every other change in the "
+        "checkpoint has a rank that the declared adapters can produce.",
+        limit="Tensors that were sent but did not change.",
         code=ErrorCode.RECORD_TENSORS,
         findings=Findings.PUBLIC,
     ),
@@ -56,7 +56,7 @@ def tensor_differences(
         released: Whether any round released something.
     """
     if changes and not released:
-        unchanged = "the base weights, as no round released anything"
+        unchanged = "the base weights, because no round released anything"
         yield Difference(unchanged, f"{len(changes)} changed tensors")
         return
     for tensor in trainable:
@@ -67,7 +67,7 @@ def tensor_differences(
     merged = [change for change in changes if change.name not in declared]
     for change in merged:
         if change.shape not in adapters and _rank(change) > (most := _largest_rank(adapters, change.shape)):
-            expected = f"a change of rank {most} at most, as by adapters" if most else "its base weights"
+            expected = f"a change of rank at most {most}, as adapters produce" if most else "its base weights"
             yield Difference(expected, _described(change), f"tensor {change.name}")
     sent = sum(math.prod(shape) for shape in adapters)
     needed = sum(min(change.numel, _rank(change) * sum(change.shape)) for change in merged)

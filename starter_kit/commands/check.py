@@ -41,8 +41,8 @@ def check(
         list[str] | None,
         typer.Option(
             metavar="PATTERN",
-            help="Tensors that may differ from the base weights, such as '*.layer_norm.weight'; repeat the option "
-            "for several patterns. By default, all may differ.",
+            help="Tensors that may differ from the base weights, such as '*.layer_norm.weight'; repeat the option for "
+            "several patterns. By default, all may differ.",
         ),
     ] = None,
 ) -> None:

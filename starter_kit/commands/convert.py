@@ -30,8 +30,8 @@ def convert(
         bool,
         typer.Option(
             "--allow-network",
-            help="Read the file even if the process that reads it can't be isolated from the network. "
-            "Only if you trust it.",
+            help="Read the file even if the process that reads it can't be isolated from the network. Only if you "
+            "trust it.",
         ),
     ] = False,
 ) -> None:

@@ -45,8 +45,8 @@ def submit(
         bool,
         typer.Option(
             "--publish-proof",
-            help="Agree that everyone can read the proof and its checklist while the result is verified. Your team "
-            "can withdraw this on the method's page.",
+            help="Agree that everyone can read the proof and its checklist while the result is verified. Your team can "
+            "withdraw this on the method's page.",
         ),
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the evaluation until it ends.")] = False,

@@ -138,8 +138,8 @@ def credentials_of(
             print_lines(f"{path}: new key that signs your records (keep it private, and don't lose it)")
         if credentials.run_token is None and not resumed:
             print_lines(
-                "No run token: you can check this run but not submit it. "
-                "To train for the benchmark, set PFL_SITE and PFL_TOKEN, or pass a token from `pfl token`."
+                "No run token: you can check this run but not submit it. To train for the benchmark, set PFL_SITE and "
+                "PFL_TOKEN, or pass a token from `pfl token`."
             )
         return credentials
 

@@ -48,7 +48,7 @@ class ExplainedCheck:
             "found": self.check.found if self.check else "",
             "where": self.check.where if self.check else "",
             "why not": self.reason,
-            "can't detect": named.limit,
+            "not covered": named.limit,
         }
         return "\n".join(
             [

@@ -123,7 +123,7 @@ def test_a_command_and_the_organizers_button_earn_a_run_each_level(
     desk = f"{site.url}/organize/runs/{run['id']}/"
     for level, name in enumerate(("L1 conforming", "L2 replayed", "L3 rerun"), 1):
         followed = post(organizer, f"{desk}examine/", {"level": str(level)})
-        assert "The examination waits for a machine." in followed
+        assert "The examination is waiting for a machine." in followed
         rejected = post(organizer, f"{desk}examine/", {"level": str(level)})
         assert "E_EXAMINATION_ACTIVE" in rejected
         shown = wait_for(

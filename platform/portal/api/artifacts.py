@@ -16,9 +16,11 @@ from portal.uploads.stores import current_store
 router = Router(tags=["submissions"])
 
 
-@router.get("/{submission_id}/artifacts", response=list[OwnArtifact], summary="The files of a submission")
+@router.get(
+    "/{submission_id}/artifacts", response=list[OwnArtifact], summary="List the files of a submission"
+)
 def list_artifacts(request: ApiRequest, submission_id: UUID) -> list[OwnArtifact]:
-    """All versions of a proof are listed."""
+    """The list includes all versions of a proof."""
     found = own_submission(team_in(request), submission_id).artifacts.select_related("upload")
     return [_artifact(artifact) for artifact in found]
 
@@ -26,18 +28,18 @@ def list_artifacts(request: ApiRequest, submission_id: UUID) -> list[OwnArtifact
 @router.post(
     "/{submission_id}/artifacts/{artifact_id}/download-url",
     response=DownloadUrl,
-    summary="Get an address to fetch a file from",
+    summary="Get a download address for a file",
 )
 def download_url(request: ApiRequest, submission_id: UUID, artifact_id: UUID) -> DownloadUrl:
-    """Whoever has the address can fetch the file until it expires; that is why a token that only reads gets none."""
+    """Anyone with the address can download the file until it expires, so read-only tokens can't get one."""
     artifacts = own_submission(team_in(request), submission_id).artifacts.select_related("upload")
     upload = artifacts.get(pk=artifact_id).upload
     if upload.state != UploadState.COMPLETED:
         raise ProblemError.of(
             ErrorCode.ARTIFACT_MISSING,
-            message="A rule of retention has removed this file.",
+            message="This file was deleted under the retention rules.",
             found=f"a file that is {upload.state}",
-            next_step="Its size and SHA-256 are kept; the file itself is gone.",
+            next_step="Only its size and SHA-256 are kept.",
         )
     seconds = settings.DOWNLOAD_URL_SECONDS
     url = current_store().download_url(upload.store_key, upload.filename, seconds)

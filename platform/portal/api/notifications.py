@@ -23,11 +23,11 @@ from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 router = Router(tags=["notifications"])
 
 
-@router.get("", response=NotificationPage, summary="Your notifications, newest first")
+@router.get("", response=NotificationPage, summary="List your notifications, newest first")
 def list_notifications(
     request: ApiRequest, limit: ListLimit = DEFAULT_LIMIT, offset: ListOffset = 0
 ) -> NotificationPage:
-    """Lists `limit` of them, from `offset` on, read or not. Old ones are removed."""
+    """Returns `limit` notifications, read and unread, starting at `offset`. Old ones are deleted."""
     found = notifications_of(request.auth)
     items = [_notification(one) for one in found[offset : offset + limit]]
     return NotificationPage(items=items, count=found.count())
@@ -35,19 +35,19 @@ def list_notifications(
 
 @router.post("/read", response={204: None}, summary="Mark notifications as read")
 def read(request: ApiRequest, body: ReadUntil) -> Status[None]:
-    """Those with ids up to `until`, so that what has arrived since you listed them stays unread."""
+    """Marks all notifications with ids up to `until`, so that newer ones stay unread."""
     mark_read(request.auth, body.until)
     return Status(204, None)
 
 
-@router.get("/mail", response=MailChoice, summary="Which kinds come by mail")
+@router.get("/mail", response=MailChoice, summary="List your e-mail settings")
 def get_choice(request: ApiRequest) -> MailChoice:
     return MailChoice(kinds=mailed_kinds(request.auth), possible=kinds_for(request.auth))
 
 
-@router.put("/mail", response=MailChoice, summary="Choose which kinds come by mail")
+@router.put("/mail", response=MailChoice, summary="Change your e-mail settings")
 def put_choice(request: ApiRequest, body: NewMailChoice) -> MailChoice:
-    """Every notification appears on the site as well. Mails about the security of your account always come."""
+    """Every notification also appears on the site. E-mails about your account's security can't be turned off."""
     form = MailForm(request.auth, {"kinds": body.kinds})
     if not form.is_valid():
         raise invalid_form(form)

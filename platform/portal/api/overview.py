@@ -18,7 +18,7 @@ router = Router()
 TRACKS, ACCOUNT = ["tracks"], ["account"]
 
 
-@router.get("/tracks", response=list[TrackInfo], summary="The tracks and their rules", tags=TRACKS)
+@router.get("/tracks", response=list[TrackInfo], summary="List tracks and their rules", tags=TRACKS)
 def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja knows it by its name)
     now = timezone.now()
     return [
@@ -62,14 +62,16 @@ def _phase(phase: Phase) -> PhaseInfo:
     )
 
 
-@router.get("/tracks/{slug}/quota", response=QuotaStatus, summary="Your team's quota in a track", tags=TRACKS)
+@router.get(
+    "/tracks/{slug}/quota", response=QuotaStatus, summary="Get your team's quota in a track", tags=TRACKS
+)
 def get_quota(request: ApiRequest, slug: str) -> QuotaStatus:
-    """What its members submitted in other teams within 24 hours counts as well."""
+    """Submissions that members made in other teams within 24 hours also count."""
     quota = quota_of(team_in(request), Track.objects.get(slug=slug), timezone.now())
     return QuotaStatus.model_validate(quota)
 
 
-@router.get("/me", response=Account, summary="Whose token this is", tags=ACCOUNT)
+@router.get("/me", response=Account, summary="Get the token and its owner", tags=ACCOUNT)
 def me(request: ApiRequest) -> Account:
     team = team_of(request.auth)
     user = request.auth
@@ -85,7 +87,7 @@ def me(request: ApiRequest) -> Account:
 
 @router.patch("/me", response=Account, summary="Change your name and ORCID iD", auth=MANAGING, tags=ACCOUNT)
 def change_me(request: ApiRequest, body: ChangedAccount) -> Account:
-    """Password, address, second factors and tokens can be changed on the site's pages alone."""
+    """Your password, e-mail address, second factors and tokens can only be changed on the site."""
     current = {name: getattr(request.auth, name) for name in ProfileForm.Meta.fields}
     form = ProfileForm(current | body.model_dump(exclude_none=True))
     if not form.is_valid():
@@ -102,7 +104,7 @@ def change_me(request: ApiRequest, body: ChangedAccount) -> Account:
     tags=ACCOUNT,
 )
 def revoke_me(request: ApiRequest) -> Status[None]:
-    """Ends the token that the request is sent with, such as after a job, or when it has leaked."""
+    """Revokes the token used for this request, for example after a job or if it has leaked."""
     require_token(request)
     revoke_token(request.api_token, actor=request.auth)
     return Status(204, None)

@@ -20,11 +20,11 @@ from portal.teams.selectors import current_keys
 router = Router(tags=["training records"])
 
 
-@router.get("/run-tokens", response=RunTokenPage, summary="Your team's run tokens, newest first")
+@router.get("/run-tokens", response=RunTokenPage, summary="List your team's run tokens, newest first")
 def list_tokens(
     request: ApiRequest, limit: ListLimit = DEFAULT_LIMIT, offset: ListOffset = 0
 ) -> RunTokenPage:
-    """Lists `limit` of them, from `offset` on."""
+    """Returns `limit` tokens, starting at `offset`."""
     found = tokens_of(team_in(request))
     items = [_token(token) for token in found[offset : offset + limit]]
     return RunTokenPage(items=items, count=found.count())
@@ -33,23 +33,23 @@ def list_tokens(
 @router.post(
     "/run-tokens",
     response={201: IssuedRunToken},
-    summary="Get a token for one training",
+    summary="Get a run token for one training run",
     throttle=CREATION_LIMITS,
 )
 def new_token(request: ApiRequest, body: NewRunToken) -> Status[IssuedRunToken]:
-    """Get it before the training: its record carries the token. Only tracks with privacy budgets issue tokens."""
+    """Get the token before training: the training record contains it. Only tracks with privacy budgets issue tokens."""
     team = team_in(request)
     return Status(201, _token(issue_token(team, Track.objects.get(slug=body.track), request.auth)))
 
 
-@router.get("/keys", response=list[SigningKey], summary="The keys that may sign your team's records")
+@router.get("/keys", response=list[SigningKey], summary="List the keys that can sign your team's records")
 def list_keys(request: ApiRequest) -> list[SigningKey]:
     return [_key(key) for key in current_keys(team_in(request))]
 
 
 @router.post("/keys", response=SigningKey, summary="Register a key")
 def new_key(request: ApiRequest, body: NewSigningKey) -> SigningKey:
-    """Returns the registered key if your team has it already. Needs an API token; a session is not enough."""
+    """Returns the existing key if it is already registered. Requires an API token, not a session."""
     require_token(request)
     team = team_in(request)
     form = KeyForm(body.model_dump())
@@ -60,7 +60,7 @@ def new_key(request: ApiRequest, body: NewSigningKey) -> SigningKey:
 
 @router.delete("/keys/{public_key}", response={204: None}, summary="Revoke a key", auth=MANAGING)
 def end_key(request: ApiRequest, public_key: str) -> Status[None]:
-    """Only an owner can. The site accepts nothing new that the key signs. A session is not enough."""
+    """Owners only. New records signed with the key will be rejected. Requires an API token, not a session."""
     require_token(request)
     revoke_key(get_object_or_404(current_keys(team_in(request)), public_key=public_key), by=request.auth)
     return Status(204, None)

@@ -10,20 +10,20 @@ from evaluator.messages.api import Problems
 
 REFERENCES = "#/components/schemas/{model}"
 ERROR = {
-    "description": "What is wrong, as coded problems",
+    "description": "The problems, each with an error code",
     "content": {"application/problem+json": {"schema": {"$ref": REFERENCES.format(model="Problems")}}},
 }
 
-# What the operations are about, by their tags, in the order of the documentation.
+# Descriptions of the tags, in the order of the documentation.
 SUBJECTS = {
-    "tracks": "The tracks with their rules and phases, and your team's quota.",
-    "account": "The person that a token belongs to, and the token itself.",
-    "team": "Your team: its details, members and invitations.",
-    "training records": "Signing keys and run tokens, which private tracks require.",
-    "submissions": "From a draft to its results: text, runs, files, submit, cancel, publish, withdraw.",
-    "uploads": "Files in parts, which resume after an interruption.",
-    "notifications": "What the site has notified you of, and what also comes by mail.",
-    "leaderboards": "The public boards. No token is needed.",
+    "tracks": "Tracks with their rules and phases, and your team's quota.",
+    "account": "The current token and its owner.",
+    "team": "Your team: details, members and invitations.",
+    "training records": "Signing keys and run tokens, required in tracks with privacy budgets.",
+    "submissions": "From draft to results: description, runs, files, submit, cancel, publish, withdraw.",
+    "uploads": "File uploads in parts; interrupted uploads can be resumed.",
+    "notifications": "Your notifications and e-mail settings.",
+    "leaderboards": "Public leaderboards. No token needed.",
 }
 
 

@@ -36,11 +36,11 @@ from portal.submissions.selectors import own_submission, quota_of, submissions_o
 router = Router(tags=["submissions"])
 
 
-@router.get("", response=SubmissionPage, summary="Your team's submissions, newest first")
+@router.get("", response=SubmissionPage, summary="List your team's submissions, newest first")
 def list_submissions(
     request: ApiRequest, limit: ListLimit = DEFAULT_LIMIT, offset: ListOffset = 0
 ) -> SubmissionPage:
-    """Lists drafts and submissions, withdrawn ones included: `limit` of them, from `offset` on."""
+    """Returns `limit` drafts and submissions, including withdrawn ones, starting at `offset`."""
     found = submissions_of(team_in(request))
     items = [_summary(request, submission) for submission in found[offset : offset + limit]]
     return SubmissionPage(items=items, count=found.count())
@@ -48,7 +48,7 @@ def list_submissions(
 
 @router.post("", response={201: SubmissionStatus}, summary="Open a draft", throttle=CREATION_LIMITS)
 def create_submission(request: ApiRequest, body: NewSubmission) -> Status[SubmissionStatus]:
-    """A draft of a track where ε plays no part already holds its one run."""
+    """In a track without privacy budgets, the draft already contains its single run."""
     team = team_in(request)
     track = Track.objects.get(slug=body.track)
     form = SubmissionForm(body.model_dump(exclude={"track"}))
@@ -59,41 +59,43 @@ def create_submission(request: ApiRequest, body: NewSubmission) -> Status[Submis
 
 
 @router.get(
-    "/{submission_id}", response=SubmissionStatus, summary="A submission and the status of its evaluation"
+    "/{submission_id}", response=SubmissionStatus, summary="Get a submission and its evaluation status"
 )
 def get_submission(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     return _detail(request, own_submission(team_in(request), submission_id))
 
 
-@router.post("/{submission_id}/runs", response=RunSummary, summary="Add the run at a budget")
+@router.post("/{submission_id}/runs", response=RunSummary, summary="Add a run (at a privacy budget)")
 def add_run(request: ApiRequest, submission_id: UUID, body: NewRun) -> RunSummary:
-    """Returns the run at this budget if there is one. `budget` is null where ε plays no part."""
+    """Returns the existing run at this budget, if any. `budget` is null in tracks without privacy budgets."""
     return _run(services.add_run(own_submission(team_in(request), submission_id), body.budget))
 
 
 @router.post(
-    "/{submission_id}/submit", response=SubmissionStatus, summary="Freeze the draft and queue its runs"
+    "/{submission_id}/submit",
+    response=SubmissionStatus,
+    summary="Submit: freeze the draft and queue its runs",
 )
 def submit(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
-    """All or nothing: if anything is missing, the response lists it all and nothing counts against the quota."""
+    """If anything is missing, the response lists everything that is, and no quota slot is used."""
     submission = own_submission(team_in(request), submission_id)
     services.submit(submission, request.auth)
     return get_submission(request, submission_id)
 
 
-@router.patch("/{submission_id}", response=SubmissionStatus, summary="Change description, links and consent")
+@router.patch("/{submission_id}", response=SubmissionStatus, summary="Edit description, links and consent")
 def edit(request: ApiRequest, submission_id: UUID, body: ChangedText) -> SubmissionStatus:
-    """Works at any time until it is withdrawn; what changes after submitting is dated on its page. The title stays."""
+    """Possible until the submission is withdrawn. Its page shows the last edit's date. The title can't be changed."""
     submission = own_submission(team_in(request), submission_id)
     changes = body.model_dump(exclude_none=True, exclude={"publishes_proof"})
     is_draft = submission.state == SubmissionState.DRAFT
     if (frozen := changes.keys() - set(services.EDITABLE)) and not is_draft:
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
-            message="The title of a submitted submission stays, because results and citations carry it, and so do the "
-            "choices that were made with it.",
+            message="The title and the visibility of a submitted submission can't be changed, because results and "
+            "citations refer to them.",
             where=", ".join(sorted(frozen)),
-            next_step="Leave them out; description and links can be changed.",
+            next_step="Leave these fields out; description and links can be changed.",
         )
     kind = SubmissionForm if is_draft else TextForm
     form = kind({name: getattr(submission, name) for name in kind.Meta.fields} | changes)
@@ -108,43 +110,47 @@ def edit(request: ApiRequest, submission_id: UUID, body: ChangedText) -> Submiss
 @router.post(
     "/{submission_id}/copy",
     response={201: SubmissionStatus},
-    summary="Open a draft with the text and files of this submission",
+    summary="Copy this submission's text and files into a new draft",
     throttle=CREATION_LIMITS,
 )
 def copy(request: ApiRequest, submission_id: UUID) -> Status[SubmissionStatus]:
-    """Nothing is uploaded again; a file that was wrong can be replaced in the draft."""
+    """Nothing is uploaded again; you can replace individual files in the draft."""
     draft = services.copy_to_draft(own_submission(team_in(request), submission_id), request.auth)
     return Status(201, get_submission(request, draft.pk))
 
 
-@router.post("/{submission_id}/cancel", response=SubmissionStatus, summary="Make a draft again of what waits")
+@router.post(
+    "/{submission_id}/cancel", response=SubmissionStatus, summary="Cancel a submission that is still waiting"
+)
 def cancel(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
-    """Possible until a worker begins with one of the runs. The quota slot is free again."""
+    """Possible until the first run starts. The quota slot is returned."""
     cancel_submission(own_submission(team_in(request), submission_id), actor=request.auth)
     return get_submission(request, submission_id)
 
 
 @router.post("/{submission_id}/publish", response=SubmissionStatus, summary="Publish a submission")
 def publish(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
-    """For good. Impossible while the phase keeps all results back."""
+    """This can't be undone, and isn't possible while the phase keeps results private."""
     publication.publish(own_submission(team_in(request), submission_id), request.auth)
     return get_submission(request, submission_id)
 
 
 @router.post(
-    "/{submission_id}/name", response=SubmissionStatus, summary="Name the team of an anonymous submission"
+    "/{submission_id}/name", response=SubmissionStatus, summary="Reveal the team of an anonymous submission"
 )
 def give_name(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
-    """For good: its description and links are shown as well."""
+    """This can't be undone. The description and links also become public."""
     publication.give_name(own_submission(team_in(request), submission_id), request.auth)
     return get_submission(request, submission_id)
 
 
-@router.post("/{submission_id}/withdraw", response=SubmissionStatus, summary="Withdraw, or discard a draft")
+@router.post(
+    "/{submission_id}/withdraw", response=SubmissionStatus, summary="Withdraw a submission or discard a draft"
+)
 def withdraw(request: ApiRequest, submission_id: UUID, body: Withdrawal | None = None) -> SubmissionStatus:
-    """For good. Of what is submitted only an owner of the team can do it, and the quota slot stays used.
+    """This can't be undone. Only an owner can withdraw a submission, and the quota slot stays used.
 
-    What was public leaves a page that says so, with the reason if there is one.
+    If the submission was public, its page will say that it was withdrawn, with the reason if given.
     """
     form = WithdrawalForm(body.model_dump() if body else {})
     if not form.is_valid():
@@ -154,9 +160,9 @@ def withdraw(request: ApiRequest, submission_id: UUID, body: Withdrawal | None =
     return get_submission(request, submission_id)
 
 
-@router.delete("/{submission_id}/runs/{run_id}", response={204: None}, summary="Remove a run of a draft")
+@router.delete("/{submission_id}/runs/{run_id}", response={204: None}, summary="Remove a run from a draft")
 def remove_run(request: ApiRequest, submission_id: UUID, run_id: UUID) -> Status[None]:
-    """Its files are removed with it."""
+    """This also deletes the run's files."""
     services.remove_run(own_submission(team_in(request), submission_id).runs.get(pk=run_id), request.auth)
     return Status(204, None)
 

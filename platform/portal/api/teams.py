@@ -27,14 +27,14 @@ from portal.teams.selectors import invitations_to, members, open_invitations
 router = Router(tags=["team"], auth=MANAGING)
 
 
-@router.get("/team", response=OwnTeam, summary="Your team and its members")
+@router.get("/team", response=OwnTeam, summary="Get your team and its members")
 def get_team(request: ApiRequest) -> OwnTeam:
     return _own_team(request)
 
 
 @router.post("/team", response={201: OwnTeam}, summary="Create a team", throttle=CREATION_LIMITS)
 def create_team(request: ApiRequest, body: NewTeam) -> Status[OwnTeam]:
-    """You own it then. A person is in one team at a time."""
+    """You become the owner. You can be in only one team at a time."""
     form = TeamForm(body.model_dump())
     if not form.is_valid():
         raise invalid_form(form)
@@ -42,9 +42,9 @@ def create_team(request: ApiRequest, body: NewTeam) -> Status[OwnTeam]:
     return Status(201, _own_team(request))
 
 
-@router.patch("/team", response=OwnTeam, summary="Change affiliation and website")
+@router.patch("/team", response=OwnTeam, summary="Edit affiliation and website")
 def change_team(request: ApiRequest, body: ChangedTeam) -> OwnTeam:
-    """Only an owner can. The name stays, because results and citations carry it."""
+    """Owners only. The name can't be changed, because results and citations refer to it."""
     team = team_in(request)
     current = {name: getattr(team, name) for name in TeamDetailsForm.Meta.fields}
     form = TeamDetailsForm(current | body.model_dump(exclude_none=True))
@@ -56,7 +56,7 @@ def change_team(request: ApiRequest, body: ChangedTeam) -> OwnTeam:
 
 @router.post("/team/leave", response={204: None}, summary="Leave your team")
 def leave_team(request: ApiRequest) -> Status[None]:
-    """What the team has submitted stays with it. The only owner of a team with other members can't leave."""
+    """Submissions stay with the team. The only owner can't leave while the team has other members."""
     membership_in(request)
     services.leave(request.auth)
     return Status(204, None)
@@ -64,23 +64,25 @@ def leave_team(request: ApiRequest) -> Status[None]:
 
 @router.delete("/team/members/{membership_id}", response={204: None}, summary="Remove a member")
 def remove_member(request: ApiRequest, membership_id: int) -> Status[None]:
-    """Only an owner can. To come back, the person needs a new invitation."""
+    """Owners only. To rejoin, the person needs a new invitation."""
     services.remove_member(team_in(request), membership_id, by=request.auth)
     return Status(204, None)
 
 
-@router.post("/team/members/{membership_id}/hand-over", response=OwnTeam, summary="Make a member the owner")
+@router.post(
+    "/team/members/{membership_id}/hand-over", response=OwnTeam, summary="Transfer ownership to a member"
+)
 def hand_over(request: ApiRequest, membership_id: int) -> OwnTeam:
-    """Only an owner can, who is then a member like the others."""
+    """Owners only. The previous owner becomes a regular member."""
     services.hand_over(team_in(request), membership_id, by=request.auth)
     return _own_team(request)
 
 
-@router.get("/team/invitations", response=SentInvitationPage, summary="Your team's open invitations")
+@router.get("/team/invitations", response=SentInvitationPage, summary="List your team's open invitations")
 def list_sent(
     request: ApiRequest, limit: ListLimit = DEFAULT_LIMIT, offset: ListOffset = 0
 ) -> SentInvitationPage:
-    """Only an owner sees them: `limit` of them, from `offset` on."""
+    """Owners only. Returns `limit` invitations, starting at `offset`."""
     found = open_invitations(_owned(request).team)
     items = [_sent(invitation) for invitation in found[offset : offset + limit]]
     return SentInvitationPage(items=items, count=found.count())
@@ -90,7 +92,7 @@ def list_sent(
     "/team/invitations", response={201: SentInvitation}, summary="Invite a person", throttle=CREATION_LIMITS
 )
 def invite(request: ApiRequest, body: NewInvitation) -> Status[SentInvitation]:
-    """Only an owner can. The person gets a mail with a link; an earlier invitation to the same address ends."""
+    """Owners only. Sends an e-mail with a link and revokes earlier invitations to the same address."""
     team = team_in(request)
     form = InvitationForm(body.model_dump())
     if not form.is_valid():
@@ -100,23 +102,23 @@ def invite(request: ApiRequest, body: NewInvitation) -> Status[SentInvitation]:
 
 @router.delete("/team/invitations/{invitation_id}", response={204: None}, summary="Revoke an invitation")
 def revoke(request: ApiRequest, invitation_id: int) -> Status[None]:
-    """Only an owner can. The link in the mail stops working."""
+    """Owners only. The link in the e-mail stops working."""
     invitation = get_object_or_404(open_invitations(_owned(request).team), pk=invitation_id)
     services.revoke_invitation(invitation, by=request.auth)
     return Status(204, None)
 
 
-@router.get("/invitations", response=ReceivedInvitationPage, summary="Invitations to you")
+@router.get("/invitations", response=ReceivedInvitationPage, summary="List your received invitations")
 def list_received(
     request: ApiRequest, limit: ListLimit = DEFAULT_LIMIT, offset: ListOffset = 0
 ) -> ReceivedInvitationPage:
-    """Those to a verified address of yours that you can accept: `limit` of them, from `offset` on."""
+    """Invitations sent to one of your verified addresses: `limit` of them, starting at `offset`."""
     found = invitations_to(request.auth)
     items = [_received(invitation) for invitation in found[offset : offset + limit]]
     return ReceivedInvitationPage(items=items, count=found.count())
 
 
-@router.post("/invitations/{invitation_id}/accept", response=OwnTeam, summary="Join the inviting team")
+@router.post("/invitations/{invitation_id}/accept", response=OwnTeam, summary="Accept an invitation")
 def accept(request: ApiRequest, invitation_id: int) -> OwnTeam:
     services.accept_invitation(
         get_object_or_404(invitations_to(request.auth), pk=invitation_id), request.auth

@@ -26,7 +26,7 @@ router = Router(tags=["uploads"])
 
 @router.post("", response=UploadStatus, summary="Start or resume an upload")
 def start_upload(request: ApiRequest, body: NewUpload) -> UploadStatus:
-    """Returns the unfinished upload of the same file to the same place, or the completed one if the file is there."""
+    """Returns the existing upload of the same file to the same place, if any."""
     submission = own_submission(team_in(request), body.submission)
     run = submission.runs.get(pk=body.run) if body.run else None
     upload = submissions.start_upload(
@@ -41,15 +41,15 @@ def start_upload(request: ApiRequest, body: NewUpload) -> UploadStatus:
     return UploadStatus.model_validate(upload)
 
 
-@router.get("/{upload_id}/parts", response=StoredParts, summary="The parts that are stored")
+@router.get("/{upload_id}/parts", response=StoredParts, summary="List stored parts")
 def list_parts(request: ApiRequest, upload_id: UUID) -> StoredParts:
     upload = own_upload(team_in(request), upload_id)
     return StoredParts(parts=[UploadPart.model_validate(part) for part in services.stored_parts(upload)])
 
 
-@router.post("/{upload_id}/part-urls", response=PartUrls, summary="Addresses to PUT parts to")
+@router.post("/{upload_id}/part-urls", response=PartUrls, summary="Get addresses for uploading parts")
 def part_urls(request: ApiRequest, upload_id: UUID, body: WantedParts) -> PartUrls:
-    """Request each just before its use: for some minutes it takes one part of exactly this size and SHA-256."""
+    """Request addresses just before use: each expires within minutes and accepts one part of this size and SHA-256."""
     upload = own_upload(team_in(request), upload_id)
     parts = [Part(part.number, part.size_bytes, part.sha256) for part in body.parts]
     return PartUrls(
@@ -60,11 +60,11 @@ def part_urls(request: ApiRequest, upload_id: UUID, body: WantedParts) -> PartUr
     )
 
 
-@router.post("/{upload_id}/complete", response=StoredArtifact, summary="Assemble the file from its parts")
+@router.post("/{upload_id}/complete", response=StoredArtifact, summary="Complete the upload")
 def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
-    """Puts the file into its place in the draft, replacing an earlier file. May be called again.
+    """Assembles the file and attaches it to the draft, replacing an earlier file. Can be called again.
 
-    The response to a training record has the challenge that the run's annex must answer: the same for the same record,
+    For a training record, the response contains the challenge for the run's annex: the same for the same record,
     and none for another record with the same run token.
     """
     upload = own_upload(team_in(request), upload_id)

@@ -15,7 +15,7 @@ from portal.boards.api import router as leaderboards
 api = DocumentedAPI(
     title="PFL-DocVQA benchmark",
     version=evaluator_version(),
-    description="All that a participant does on the site. Every error is a list of coded problems.",
+    description="Everything a participant can do on the site. Every error is a list of coded problems.",
     urls_namespace="api",
     auth=TokenOrSession(),
     docs_url=None,

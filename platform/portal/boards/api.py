@@ -14,7 +14,7 @@ from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 router = Router(tags=["leaderboards"])
 
 
-@router.get("/{slug}", response=PublishedTrack, auth=None, summary="The boards of a track")
+@router.get("/{slug}", response=PublishedTrack, auth=None, summary="Get a track's leaderboards")
 def read_leaderboard(
     request: HttpRequest,
     slug: str,
@@ -22,9 +22,9 @@ def read_leaderboard(
     limit: ListLimit = DEFAULT_LIMIT,
     offset: ListOffset = 0,
 ) -> HttpResponse:
-    """Ranked runs first, then those without a rank, each with the reason: `limit` rows of each board from `offset` on.
+    """Ranked runs first, then unranked runs with the reason: `limit` rows per board, starting at `offset`.
 
-    With a `budget` only the board at this ε. The CSV file on the leaderboard's page has all rows.
+    `budget` selects the board at this ε. The CSV file on the leaderboard page contains all rows.
     """
     track = get_object_or_404(Track, slug=slug)
     version = boards_versions([track.pk])[track.pk]

@@ -29,7 +29,7 @@ def score_difference(first: RunResults, second: RunResults) -> SafeString:
 def _verdict(low: float, high: float) -> str:
     if low > 0:
         return "higher"
-    return "lower" if high < 0 else "may be the same"
+    return "lower" if high < 0 else "difference may be 0"
 
 
 def _signed(number: str) -> str:

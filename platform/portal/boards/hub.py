@@ -23,7 +23,7 @@ from portal.ui.budgets import at_budget, plain
 def eval_results(_: HttpRequest, submission_id: UUID) -> HttpResponse:
     """Send the results of a public submission."""
     if not settings.HUB_DATASET:
-        raise Http404("the benchmark has no data set on the Hub")
+        raise Http404("no data set on the Hub is configured")
     submission = get_object_or_404(public_submissions(), pk=submission_id)
     runs = submission.runs.filter(scored_at__isnull=False)
     text = yaml.safe_dump([_entry(submission, run) for run in runs], sort_keys=False, allow_unicode=True)
@@ -41,5 +41,6 @@ def _entry(submission: Submission, run: Run) -> dict[str, object]:
             "url": settings.SITE_URL + submission.get_absolute_url(),
             "name": "PFL-DocVQA benchmark",
         },
-        "notes": f"ANLS, {verdict_on(submission).status.label}{epsilon}, {run.results.bytes_total} bytes sent",
+        "notes": f"ANLS, {verdict_on(submission).status.label}{epsilon}, {run.results.bytes_total} bytes of "
+        "communication",
     }

@@ -82,17 +82,15 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
     front = [(run.bytes_total, run.anls) for run in runs if run.kind == "front"]
     return Plot(
         name="bytes",
-        title="Communication against ANLS",
+        title="ANLS vs. communication",
         x=logarithmic(
-            "communication in bytes, logarithmic",
+            "communication in bytes (log scale)",
             [run.bytes_total for run in runs],
             _bytes_text,
             least_gap=BYTES_GAP,
         ),
         y=linear("ANLS", [*levels, *(run.anls for run in runs)]),
-        lines=[Line("front", front, "no run has fewer bytes and at least this ANLS", is_stepped=True)]
-        if front
-        else [],
+        lines=[Line("front", front, "Pareto front", is_stepped=True)] if front else [],
         marks=[
             Mark((run.bytes_total, run.anls), run.kind, run.label, run.url, _name(run, number))
             for number, run in enumerate(runs)
@@ -127,7 +125,7 @@ def budgets_plot(
     budgets: Sequence[float],
     without_privacy: float | None,
 ) -> Plot:
-    """Return the plot of ANLS against ε.
+    """Return the plot of ANLS vs. ε.
 
     Args:
         methods: The methods in the order of the table.
@@ -141,7 +139,7 @@ def budgets_plot(
     scores = [score for curve in curves for _, score in curve]
     return Plot(
         name="budgets",
-        title="ANLS against ε",
+        title="ANLS vs. ε",
         x=categories("privacy budget", [budget_text(budget) for budget in budgets]),
         y=linear("ANLS", scores if level is None else [level.value, *scores]),
         lines=[
@@ -208,10 +206,10 @@ def leakage_plot(runs: Sequence[Run]) -> Plot | None:
     found = _known([leakage.balanced_accuracy for *_, leakage, _ in measured])
     return Plot(
         name="leakage",
-        title="Leakage against ε",
+        title="Leakage vs. ε",
         x=categories("recomputed ε", epsilons),
         y=linear("balanced accuracy of an attack", [LOWEST, 1, *(value for _, value in found)]),
-        lines=[Line("front", allowed, "the most that ε allows any attack")] if allowed else [],
+        lines=[Line("front", allowed, "maximum for any attack at this ε")] if allowed else [],
         marks=[
             Mark(
                 (number, value),
@@ -222,7 +220,7 @@ def leakage_plot(runs: Sequence[Run]) -> Plot | None:
             for number, value in found
         ],
         level=Level(GUESSING, "guessing"),
-        key=[("measured", "measured, where it is significant")],
+        key=[("measured", "measured (significant values only)")],
         columns=["ε", "AUC", "Balanced accuracy", "TPR at 1 % FPR", "TPR at 10 % FPR"],
         rows=[
             (epsilon_text(epsilon), *_leakage_cells(leakage, bounds))

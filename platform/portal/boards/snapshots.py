@@ -92,12 +92,12 @@ def _citation(name: str, made_at: datetime) -> str:
 def _readme(name: str, made_at: datetime) -> str:
     return f"""# PFL-DocVQA leaderboards, snapshot {name}
 
-Made on {made_at.day} {made_at:%B %Y, %H:%M} UTC from {settings.SITE_URL}, evaluator {evaluator_version()}.
+Created on {made_at.day} {made_at:%B %Y, %H:%M} UTC from {settings.SITE_URL}, evaluator {evaluator_version()}.
 
-- `{verify_snapshot.SNAPSHOT}`: the rules of every track, and all rows with their ranks or the reasons for having none.
+- `{verify_snapshot.SNAPSHOT}`: the rules of every track, and all rows with their rank or the reason for having none.
 - `<track>.csv`: the same rows as tables.
 - `CITATION.cff`: how to cite it.
-- `{verify_snapshot.SUMS}`: the hash of every file. `python verify.py` checks them, and that the ranks follow the rules.
+- `{verify_snapshot.SUMS}`: the hash of every file. Run `python verify.py` to check the hashes and the ranks.
 
-Scores are cut to four decimals; their intervals are rounded outward to three.
+Scores are truncated to four decimals; their intervals are rounded outward to three.
 """

@@ -33,7 +33,7 @@ def _of_files(folder: Path) -> Iterator[str]:
         if name not in there:
             yield f"{name} is missing"
         elif hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
-            yield f"{name} has another SHA-256 than {SUMS} says"
+            yield f"{name} does not match its SHA-256 in {SUMS}"
 
 
 def _of_ranks(snapshot: dict[str, Any]) -> Iterator[str]:
@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
     folder = Path(arguments[0]) if arguments else Path(__file__).parent
     found = problems(folder)
     verdict = (
-        f"{len(found)} problems" if found else "Every file is as it was made, and the ranks follow the rules."
+        f"{len(found)} problems" if found else "All files are unchanged, and the ranks follow the rules."
     )
     sys.stdout.write("\n".join([*found, verdict]) + "\n")
     return 1 if found else 0

@@ -25,8 +25,8 @@ WHOLE = 1e-9
 class Wanted(TextChoices):
     """The quantity to compute."""
 
-    EPSILON = "epsilon", "ε, from the noise"
-    NOISE = "noise", "the smallest noise for the budget"
+    EPSILON = "epsilon", "ε for given noise"
+    NOISE = "noise", "the smallest noise for a budget"
 
 
 def _number(label: str, initial: float, low: float, high: float) -> forms.FloatField:
@@ -47,7 +47,7 @@ class Participation(TextChoices):
     TWO_STAGES = "two_stages", "Poisson: clients, then providers"
     ONE_STAGE = "one_stage", "Poisson: providers of all clients"
     FIXED_SIZE = "fixed_size", "fixed size: clients, then providers"
-    FULL = "full", "everyone, without sampling"
+    FULL = "full", "no sampling (all take part)"
 
 
 class ScenarioForm(forms.Form):
@@ -55,7 +55,7 @@ class ScenarioForm(forms.Form):
 
     find = forms.ChoiceField(label="Compute", choices=Wanted.choices, initial=Wanted.EPSILON)
     sampling = forms.ChoiceField(
-        label="Who takes part in a round",
+        label="Sampling",
         initial=Participation.TWO_STAGES,
         choices=Participation.choices,
     )
@@ -79,16 +79,16 @@ class ScenarioForm(forms.Form):
         label="Noise added by",
         initial="server",
         choices=[
-            ("server", "the server, once, to the sum"),
-            ("client_full", "each client, all of it"),
-            ("client_share", "each client, a share of it"),
+            ("server", "the server (once, to the sum)"),
+            ("client_full", "each client (full noise)"),
+            ("client_share", "each client (a share of the noise)"),
         ],
     )
     secure_aggregation = forms.ChoiceField(
-        label="Seen of clients that add noise",
+        label="What the server sees (client-side noise)",
         initial="simulated",
         choices=[
-            ("simulated", "their sum (secure aggregation)"),
+            ("simulated", "the sum (secure aggregation)"),
             ("none", "each client's update"),
         ],
     )

@@ -85,7 +85,7 @@ class Result:
         found = self.answer.trade_off
         guessed = [(rate, rate) for rate, _ in found]
         lines = [
-            Line("two-stage", found, "the best attack, two-stage rule"),
+            Line("two-stage", found, "best attack, two-stage rule"),
             Line("level", guessed, "guessing"),
         ]
         return _plot("trade-off", "false positive rate", "true positive rate", lines)
@@ -118,9 +118,9 @@ def _plot(
     settings = sorted({x for line in lines for x, _ in line.points})
     return Plot(
         name=name,
-        title=f"{quantity} against {setting}",
-        x=logarithmic(f"{setting}, logarithmic", settings),
-        y=logarithmic(f"{quantity}, logarithmic", values if level is None else [level.value, *values]),
+        title=f"{quantity} vs. {setting}",
+        x=logarithmic(f"{setting} (log scale)", settings),
+        y=logarithmic(f"{quantity} (log scale)", values if level is None else [level.value, *values]),
         lines=lines,
         marks=[Mark(point, line.kind) for line in lines for point in line.points if point[0] == here],
         level=level,

@@ -9,29 +9,29 @@ from portal.ui.budgets import IN_ONE_PIECE, plain
 from portal.ui.rounding import power_of_ten
 
 FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
-    "anls_threshold": ("Threshold", lambda track: f"ANLS of {threshold_text(track.anls_threshold)} or more"),
+    "anls_threshold": ("Threshold", lambda track: f"ANLS of at least {threshold_text(track.anls_threshold)}"),
     "budgets": ("Budgets", lambda track: IN_ONE_PIECE + ", ".join(map(plain, track.budgets))),
     "delta": ("δ", lambda track: power_of_ten(track.delta)),
     "sampling_rule": ("Sampling rule", lambda track: track.get_sampling_rule_display()),
     "accountant": ("Accountant", lambda track: track.get_accountant_display()),
     "adjacency": ("Adjacency", lambda track: track.get_adjacency_display()),
-    "required_reviews": ("Reviewers that must accept the proof", lambda track: str(track.required_reviews)),
+    "required_reviews": ("Required reviewers", lambda track: str(track.required_reviews)),
 }
 FILES = {
-    ArtifactKind.CHECKPOINT: "Every tensor of the reference architecture, in one `.safetensors` file or in shards with "
-    "their index; tensors that may not change keep the values of the base weights",
-    ArtifactKind.COMMUNICATION_LOG: "One row per message, as `.csv`: "
+    ArtifactKind.CHECKPOINT: "All tensors of the reference architecture, in one `.safetensors` file or in shards with "
+    "an index; frozen tensors keep the values of the base weights",
+    ArtifactKind.COMMUNICATION_LOG: "A `.csv` file with one row per message: "
     "`federated_round,sender,receiver,amount_of_bytes`; the server is -1",
-    ArtifactKind.TRAINING_RECORD: "What each round did to the data, signed, as `.jsonl`; the starter kit writes it, "
-    "and ε is recomputed from it",
-    ArtifactKind.TRAINING_ANNEX: "What the record is checked against, as `.jsonl`, for the organizers only; the "
-    "starter kit makes it when the site has the record and says which parts to show",
-    ArtifactKind.PRIVACY_PROOF: "Why the method is private, as `.pdf`, `.md` or `.ipynb`",
+    ArtifactKind.TRAINING_RECORD: "A signed `.jsonl` log of how each round used the data, written by the starter kit; "
+    "ε is recomputed from it",
+    ArtifactKind.TRAINING_ANNEX: "A `.jsonl` file used to check the record, for the organizers only; the starter kit "
+    "creates it once the site has the record and picks the parts to show",
+    ArtifactKind.PRIVACY_PROOF: "The privacy argument for the method, as `.pdf`, `.md` or `.ipynb`",
 }
-# What a file asks for before and while it is submitted from a terminal.
+# Requirements for submitting a file from the terminal.
 NOTES = {
-    ArtifactKind.TRAINING_RECORD: "With it, `pfl train` asks the site for a run token and signs the training record; "
-    "`pfl key register` registers the key here."
+    ArtifactKind.TRAINING_RECORD: "`pfl train` uses it to get a run token from the site. Register your signing key "
+    "with `pfl key register`; `pfl train` signs the training record with it."
 }
 OPTIONS = {ArtifactKind.PRIVACY_PROOF: "--proof proof.pdf"}
 

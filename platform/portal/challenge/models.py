@@ -36,8 +36,11 @@ folder_name = RegexValidator(r"^[a-z0-9][a-z0-9._-]{0,63}$", "Lower-case letters
 
 
 SAMPLING_RULES = [
-    (SamplingRule.TWO_STAGE.value, "two-stage: as seen by someone who knows which clients take part"),
-    (SamplingRule.PRODUCT.value, "product: the published rate, client rate times provider rate"),
+    (
+        SamplingRule.TWO_STAGE.value,
+        "two-stage: accounted from the view of someone who knows which clients take part",
+    ),
+    (SamplingRule.PRODUCT.value, "product: client rate times provider rate, as in the published competition"),
 ]
 ACCOUNTANTS = [
     (Accountant.PLD.value, "PLD: privacy loss distributions"),
@@ -59,7 +62,7 @@ def validate_budgets(value: object) -> None:
     numbers = value if isinstance(value, list) else []
     sound = all(type(number) in (int, float) and 0 < number < math.inf for number in numbers)
     if not numbers or not sound or len(set(numbers)) < len(numbers):
-        raise ValidationError("A list of different positive numbers is expected, such as [1, 4, 8].")
+        raise ValidationError("Enter a list of distinct positive numbers, such as [1, 4, 8].")
 
 
 def patterns_in(text: str) -> list[str]:
@@ -76,25 +79,25 @@ def validate_patterns(text: str) -> None:
         if len(pattern) > MAX_PATTERN_CHARACTERS:
             raise ValidationError(f"A pattern is at most {MAX_PATTERN_CHARACTERS} characters long.")
         if not PATTERN.fullmatch(pattern):
-            raise ValidationError("A pattern has no space, no quote and nothing beyond ASCII.")
+            raise ValidationError("A pattern can't contain spaces, quotes or non-ASCII characters.")
 
 
 def validate_finite(value: float) -> None:
     """Raise `ValidationError` for a number that is infinite or not a number."""
     if not math.isfinite(value):
-        raise ValidationError("A finite number is expected.")
+        raise ValidationError("Enter a finite number.")
 
 
 def validate_four_decimals(value: float) -> None:
     """Raise `ValidationError` for a score with more decimals than scores are shown and ranked with."""
     if round(value, 4) != value:
-        raise ValidationError("At most four decimals are expected: scores are compared as they are shown.")
+        raise ValidationError("Enter at most four decimals: scores are compared as shown.")
 
 
 def validate_providers(value: object) -> None:
     """Raise `ValidationError` unless `value` is a list of whole numbers that are not negative."""
     if not isinstance(value, list) or not all(type(number) is int and number >= 0 for number in value):
-        raise ValidationError("A list of whole numbers is expected, one for each client, such as [420, 398].")
+        raise ValidationError("Enter a list of whole numbers, one per client, such as [420, 398].")
 
 
 class Track(models.Model):
@@ -107,7 +110,7 @@ class Track(models.Model):
     ranking = models.CharField(max_length=10, choices=rankings.choices)
     position = models.PositiveSmallIntegerField(default=0)
 
-    paused = models.BooleanField(default=False, help_text="Takes no submissions until unchecked.")
+    paused = models.BooleanField(default=False, help_text="Closes the track for submissions until unchecked.")
 
     reference = models.CharField(
         max_length=64,
@@ -118,7 +121,7 @@ class Track(models.Model):
         blank=True,
         default="",
         validators=[validate_patterns],
-        help_text="Which tensors may differ from the base weights: patterns of names, one a line, such as "
+        help_text="Tensors that may differ from the base weights: name patterns, one per line, such as "
         "language_backbone.* or *.layer_norm.weight. Blank: all.",
     )
     test_set = models.CharField(
@@ -131,11 +134,11 @@ class Track(models.Model):
         blank=True,
         default="",
         validators=[folder_name],
-        help_text="Data with members and nonmembers of the training, by which leakage is measured: a folder under "
-        "test_sets/ on the workers. Blank: it isn't measured.",
+        help_text="Data with members and nonmembers of the training set, used to measure leakage: a folder under "
+        "test_sets/ on the workers. Blank: leakage is not measured.",
     )
     leakage_split = models.CharField(
-        max_length=64, default="red", validators=[folder_name], help_text="Which split of it."
+        max_length=64, default="red", validators=[folder_name], help_text="The split of this data to use."
     )
     clients = models.PositiveSmallIntegerField(default=10, validators=[MinValueValidator(1)])
     max_rounds = models.PositiveIntegerField(default=10_000, validators=[MinValueValidator(1)])
@@ -146,7 +149,7 @@ class Track(models.Model):
     anls_threshold = models.FloatField(
         default=0.8242,
         validators=[validate_finite, MinValueValidator(0), MaxValueValidator(1), validate_four_decimals],
-        help_text="Bytes ranking: runs below it are listed without a rank.",
+        help_text="Bytes ranking: runs below this score are listed without a rank.",
     )
     delta = models.FloatField(
         default=1e-5,
@@ -160,37 +163,38 @@ class Track(models.Model):
         max_length=10,
         choices=SAMPLING_RULES,
         default=SamplingRule.TWO_STAGE.value,
-        help_text="ANLS ranking: the rule whose ε decides. The other one's is shown beside it.",
+        help_text="ANLS ranking: the rule used for ranking. ε under the other rule is shown for comparison.",
     )
     accountant = models.CharField(
         max_length=3,
         choices=ACCOUNTANTS,
         default=Accountant.PLD.value,
-        help_text="ANLS ranking: the accountant whose ε decides. The other one's is shown beside it.",
+        help_text="ANLS ranking: the accountant used for ranking. ε from the other accountant is shown for comparison.",
     )
     adjacency = models.CharField(
         max_length=10,
         choices=ADJACENCIES,
         default=Adjacency.ADD_REMOVE.value,
-        help_text="ANLS ranking: what training records must declare.",
+        help_text="ANLS ranking: the adjacency that training records must declare.",
     )
     providers_per_client = models.JSONField(
         default=list,
         blank=True,
         validators=[validate_providers],
-        help_text="ANLS ranking: how many providers of the training data each client has, in the order of the ids. A "
-        "training record that counts on more is rejected. Empty: not compared.",
+        help_text="ANLS ranking: the number of training providers per client, in the order of the client ids. Training "
+        "records with more providers are rejected. Empty: not checked.",
     )
     data_sha256 = models.CharField(
         "data manifest",
         max_length=64,
         blank=True,
         validators=[RegexValidator(r"^[0-9a-f]{64}$", "64 hexadecimal digits in lower case.")],
-        help_text="ANLS ranking: what `pfl data manifest FOLDER` prints for the training data. A run whose annex "
-        "states another one is rejected. Not shown to anyone: give it out with the data. Empty: not compared.",
+        help_text="ANLS ranking: the output of `pfl data manifest FOLDER` for the training data. Runs whose annex "
+        "states a different hash are rejected. Never shown on the site: distribute it with the data. Empty: not "
+        "checked.",
     )
     required_reviews = models.PositiveSmallIntegerField(
-        default=2, help_text="ANLS ranking: accepting reviewers that make a result verified."
+        default=2, help_text="ANLS ranking: number of accepting reviewers required for a verified result."
     )
 
     if TYPE_CHECKING:
@@ -303,16 +307,16 @@ class Track(models.Model):
 class ResultsTiming(models.TextChoices):
     """When the results of a phase are public."""
 
-    AT_ONCE = "at_once", "public as soon as a run has a score"
-    AFTER_END = "after_end", "for the team alone until the phase ends"
+    AT_ONCE = "at_once", "public as soon as a run is scored"
+    AFTER_END = "after_end", "visible only to the team until the phase ends"
 
 
 class Anonymity(models.TextChoices):
     """Whether a team may be listed under an anonymous name, and until when."""
 
     NONE = "none", "teams are named"
-    UNTIL_NAMED = "until_named", "a team may stay anonymous until it gives its name"
-    UNTIL_END = "until_end", "a team may stay anonymous until the phase ends"
+    UNTIL_NAMED = "until_named", "teams may stay anonymous until they reveal their name"
+    UNTIL_END = "until_end", "teams may stay anonymous until the phase ends"
 
 
 class Phase(models.Model):
@@ -327,11 +331,11 @@ class Phase(models.Model):
         "starts",
         null=True,
         blank=True,
-        help_text="In UTC, such as 2026-11-22 14:00. Empty: from the beginning.",
+        help_text="In UTC, such as 2026-11-22 14:00. Empty: always open before the end.",
     )
     ends_at = models.DateTimeField("ends", null=True, blank=True, help_text="In UTC. Empty: no deadline.")
     submissions_per_day = models.PositiveSmallIntegerField(
-        default=DEFAULT_SLOTS, help_text="Of one team in any 24 hours.", validators=[MinValueValidator(1)]
+        default=DEFAULT_SLOTS, help_text="Per team, in any 24 hours.", validators=[MinValueValidator(1)]
     )
     results = models.CharField(max_length=10, choices=ResultsTiming.choices, default=ResultsTiming.AT_ONCE)
     allows_private = models.BooleanField(
@@ -379,7 +383,7 @@ class RuleChange(models.Model):
 
     track = models.ForeignKey(Track, on_delete=models.CASCADE, related_name="rule_changes")
     at = models.DateTimeField(default=timezone.now)
-    text = models.TextField(help_text="What changed, with the old and the new value.")
+    text = models.TextField(help_text="The change, with the old and the new value.")
     reason = models.CharField(max_length=300, blank=True)
 
     class Meta:

@@ -31,20 +31,20 @@ def nearest_phase(phases: Iterable["Phase"], now: datetime) -> "Phase | None":
 def closed_because(phases: Iterable["Phase"], now: datetime, *, paused: bool = False) -> str:
     """Return why a track with these phases takes no submissions now; empty when it does."""
     if paused:
-        return "The organizers have paused it."
+        return "Paused by the organizers."
     phase = nearest_phase(phases, now)
     if phase is None:
-        return "It has no phase yet."
+        return "No phase is scheduled yet."
     if phase.has_ended(now):
-        return f"It closed on {_in_words(phase.ends_at)}."
-    return "" if phase.has_begun(now) else f"It opens on {_in_words(phase.starts_at)}."
+        return f"Closed on {_in_words(phase.ends_at)}."
+    return "" if phase.has_begun(now) else f"Opens on {_in_words(phase.starts_at)}."
 
 
 def overlap(phases: Iterable["Phase"]) -> str:
     """Return which two of the phases run at the same time, as a sentence; empty where none do."""
     for earlier, later in pairwise(in_order(phases)):
         if earlier.ends_at is None or later.starts_at is None or later.starts_at < earlier.ends_at:
-            return f"“{earlier.name}” and “{later.name}” overlap: one phase ends before the next begins."
+            return f"“{earlier.name}” and “{later.name}” overlap. End one before the next one begins."
     return ""
 
 

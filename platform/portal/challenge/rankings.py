@@ -158,7 +158,7 @@ class Ranking:
             rejected: The reviewers' reason; empty unless they reject its proof.
         """
         if disqualified:
-            return Shortfall(f"the organizers disqualified it: {disqualified}", "disqualified")
+            return Shortfall(f"disqualified by the organizers: {disqualified}", "disqualified")
         if rejected:
             return Shortfall(rejected, "proof rejected")
         unmet = self.rule.unmet(results, limits)
@@ -213,8 +213,8 @@ def _in_words(unmet: Unmet) -> Shortfall:
 
 
 _RANGES = (
-    "Below a rank are the ranks that the run could have: another run certainly ranks before or after it only where "
-    "their intervals don't overlap. That is cautious, since all runs answer the same questions."
+    "The range below a rank shows the ranks compatible with the intervals. It is conservative, because all runs answer "
+    "the same questions."
 )
 
 FEWEST_BYTES = Ranking(
@@ -222,8 +222,8 @@ FEWEST_BYTES = Ranking(
     "fewest bytes at an ANLS threshold",
     fields=("anls_threshold",),
     legend=(
-        "Bytes are counted exactly, so ranks are certain; where the interval reaches below the threshold, whether the "
-        "run would qualify on other providers is not.",
+        "Byte counts are exact, so ranks are certain. If the interval extends below the threshold, the run might not "
+        "qualify on other providers.",
     ),
 )
 BEST_ANLS_AT_BUDGET = Ranking(
@@ -242,11 +242,11 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "data_sha256",
         "required_reviews",
     ),
-    note="ε is computed at δ = {delta}. Results are under review until {reviews} reviewers have accepted the proof.",
+    note="ε is computed at δ = {delta}. Results stay under review until {reviews} reviewers have accepted the proof.",
     legend=(
         _RANGES,
-        "ε is recomputed from the training record, and rounded up. More columns show ε by every rule and accountant; "
-        "the one in bold is used for ranking.",
+        "ε is recomputed from the training record and rounded up. “More columns” shows ε under every rule and "
+        "accountant; the bold value is used for ranking.",
     ),
 )
 BEST_ANLS = Ranking(rules.BEST_ANLS, "best ANLS", legend=(_RANGES,))

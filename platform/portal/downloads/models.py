@@ -67,10 +67,10 @@ class Download(models.Model):
         null=True,
         blank=True,
         related_name="downloads",
-        help_text="Who hasn't accepted them doesn't get the file. Blank: for everyone.",
+        help_text="Required before downloading the file. Blank: no terms.",
     )
     position = models.PositiveSmallIntegerField(default=0)
-    is_offered = models.BooleanField(default=True, help_text="Listed, and sent to whoever asks.")
+    is_offered = models.BooleanField(default=True, help_text="Listed and available for download.")
     filename = models.CharField(max_length=200)
     size_bytes = models.PositiveBigIntegerField()
     sha256 = models.CharField(max_length=64, validators=[RegexValidator(r"^[0-9a-f]{64}$")])

@@ -15,7 +15,7 @@ def _date_and_time() -> AdminSplitDateTime:
     """Return the administration's two fields, each with a name: their common label is of neither."""
     widget = AdminSplitDateTime()
     for part, name in zip(widget.widgets, ("date", "time"), strict=True):
-        part.attrs["aria-label"] = f"Failed since, {name} (UTC)"
+        part.attrs["aria-label"] = f"Failed since: {name} (UTC)"
     return widget
 
 

@@ -1,4 +1,4 @@
-"""What teams and organizers are notified of: plain text, part of the transaction of the change."""
+"""Notifications for teams and organizers: plain text, part of the transaction of the change."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -27,7 +27,7 @@ def notify_team(run: Run, problems: Sequence[Problem]) -> None:
     page = settings.SITE_URL + submission.get_absolute_url()
     paragraphs = [str(problem) for problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
-        paragraphs.append(f"… and {len(problems) - MAX_PROBLEMS} more, on the page.")
+        paragraphs.append(f"… and {len(problems) - MAX_PROBLEMS} more; see the page.")
     texts = [_outcome(run), *paragraphs, page]
     notify(active_members(submission.team), Kind.RESULTS, f"{run} is {run.state}", texts)
 
@@ -38,8 +38,8 @@ def notify_of_reveal(test_set: TestSet, tracks: Sequence[Track], runs: Collectio
     people = User.objects.filter(membership__team__in=submissions.values("team"), is_active=True)
     names = " and ".join(map(str, tracks))
     text = (
-        f"The organizers have revealed the private part of the test set of {names}. Scores and ranks are those on it "
-        "from now on; the score of each run on the public part is shown beside it."
+        f"The organizers have revealed the private part of the test set of {names}. Scores and ranks are now based on "
+        "the private part; each run's score on the public part is shown next to it."
     )
     page = settings.SITE_URL + reverse("submissions:list")
     key = f"revealed {test_set.pk}"
@@ -50,9 +50,10 @@ def notify_of_reveal(test_set: TestSet, tracks: Sequence[Track], runs: Collectio
 def notify_unattended(queue: StepQueue, waiting: int, since: datetime) -> None:
     """Notify the organizers that no worker takes the steps of a queue."""
     _notify_organizers(
-        f"No worker takes steps from {queue}",
-        f"Steps that wait in the queue {queue}: {waiting}, the oldest since {since:%Y-%m-%d %H:%M} UTC. No worker that "
-        "listens to it has been seen. Are the workers running? Nothing is lost: steps begin when a worker comes.",
+        f"No worker is taking steps from {queue}",
+        f"Steps waiting in the queue {queue}: {waiting}, the oldest since {since:%Y-%m-%d %H:%M} UTC. No worker is "
+        "listening to this queue. Please check that the workers are running. Nothing is lost: the steps will start as "
+        "soon as a worker is available.",
     )
 
 
@@ -60,19 +61,19 @@ def notify_outage(queue: StepQueue, reason: str) -> None:
     """Notify the organizers that a queue is paused because steps of many runs fail."""
     _notify_organizers(
         f"The queue {queue} is paused",
-        f"Steps of many runs fail in the queue {queue}, through no fault of the participants. The last reason:",
+        f"Steps of many runs are failing in the queue {queue}, through no fault of the participants. Latest reason:",
         reason,
-        "The site now tries one step at a time, and resumes the others when one passes. No run loses a try by this.",
+        "The site now tries one step at a time and resumes the queue when one passes. No run loses an attempt.",
     )
 
 
 def notify_sick_worker(worker: str, queue: StepQueue, reason: str) -> None:
     """Notify the organizers that steps fail at one worker only."""
     _notify_organizers(
-        f"The worker {worker} fails",
-        f"Steps of many runs fail at the worker {worker} while others work. The last reason:",
+        f"The worker {worker} is failing",
+        f"Steps of many runs fail on the worker {worker} but pass on others. Latest reason:",
         reason,
-        f"Please stop it: it takes steps from {queue} that others could run. No run loses a try by this.",
+        f"Please stop this worker: it takes steps from {queue} that others could run. No run loses an attempt.",
     )
 
 
@@ -88,9 +89,9 @@ def _outcome(run: Run) -> str:
             scores = {"ANLS": run.results.anls, "accuracy": run.results.accuracy}
             shown = ", ".join(f"{name} {cut(score)}" for name, score in scores.items() if score is not None)
             missing = shortfall(run)
-            return f"{run} is scored: {shown}." + (f" It has no rank: {missing}." if missing else "")
+            return f"{run} is scored: {shown}." + (f" Not ranked: {missing}." if missing else "")
         case RunState.REJECTED:
-            returned = " The quota slot was given back." if run.submission.refunded_at else ""
-            return f"{run} was rejected by validation.{returned} All that was found:"
+            returned = " The quota slot was returned." if run.submission.refunded_at else ""
+            return f"{run} failed validation.{returned} Problems found:"
         case _:
             return f"We could not evaluate {run}."

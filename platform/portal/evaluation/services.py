@@ -31,13 +31,13 @@ def evaluate_again(run: Run, *, actor: User) -> Evaluation:
         list(run.evaluations.select_for_update().filter(state__in=ACTIVE_STATES))
         run = Run.objects.select_for_update().get(pk=run.pk)
         if run.state not in FINAL_STATES:
-            raise IllegalTransitionError(f"Run {run.pk} is {run.state}: its evaluation is not over.")
+            raise IllegalTransitionError(f"Run {run.pk} is {run.state}: its evaluation is not finished.")
         if expired := expired_files(run):
             raise ProblemError.of(
                 ErrorCode.ARTIFACT_MISSING,
-                message="The run can't be evaluated again: a rule of retention has removed its files.",
+                message="The run can't be evaluated again: its files were deleted under the retention rules.",
                 found=f"removed: {', '.join(expired)}",
-                next_step="Its results stay as they are; the team may submit the method again.",
+                next_step="Its results stay unchanged; the team may submit the method again.",
             )
         return requeue(run, actor=actor)
 
@@ -76,18 +76,18 @@ def cancel(submission: Submission, *, actor: User) -> None:
     if current.state != SubmissionState.SUBMITTED or begun or _was_evaluated(current, runs):
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
-            message="The submission can't be canceled: its evaluation has begun, or it isn't submitted.",
-            expected="a submitted submission whose runs all wait",
+            message="The submission can't be canceled: its evaluation has started, or it hasn't been submitted.",
+            expected="a submission with no run started",
             found=f"{begun[0].label} {begun[0].state}" if begun else f"one that is {current.state}",
-            next_step="Withdraw it instead, which takes it off the boards for good.",
+            next_step="Withdraw it instead, which removes it from the leaderboards for good.",
         )
     now = clock.now()
     if not returns_slot(canceled_times(submission.team, submission.track, now), now):
         raise ProblemError.of(
             ErrorCode.SUBMISSION_QUOTA,
-            message="Your team has canceled too many submissions of this track for now.",
+            message="Your team has canceled too many submissions in this track.",
             expected=f"at most {RETURNED_SLOTS} in 24 hours",
-            next_step="Let it be evaluated, or withdraw it for good, which keeps its slot used.",
+            next_step="Let the evaluation continue, or withdraw the submission for good (its quota slot stays used).",
         )
     for evaluation in evaluations:
         move_evaluation(evaluation, EvaluationState.CANCELED, actor=actor, finished_at=now)

@@ -39,7 +39,7 @@ def status(request: HttpRequest, submission_id: UUID) -> HttpResponse:
 def cancel(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Make a draft again of what waits for its evaluation."""
     submission = own_or_404(request, submission_id)
-    done = "The submission is canceled and is a draft again. The quota slot is free."
+    done = "The submission was canceled and is a draft again. The quota slot was returned."
     attempt(request, lambda: services.cancel(submission, actor=request.user), done)
     return redirect(submission)
 

@@ -31,4 +31,4 @@ class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
         for mail in queryset:
             record(request.user, "outgoingmail.sent_again", mail)
         count = queryset.update(due_at=timezone.now(), attempts=0, failed_at=None, error="")
-        self.message_user(request, f"{count} mails will be sent again.", messages.SUCCESS)
+        self.message_user(request, f"{count} e-mails will be sent again.", messages.SUCCESS)

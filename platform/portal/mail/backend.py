@@ -23,7 +23,7 @@ class OutboxBackend(BaseEmailBackend):
 
 def _stored(message: EmailMessage) -> OutgoingMail:
     if message.cc or message.bcc or message.attachments:
-        raise ValueError("The outbox takes mails with recipients in To and without attachments.")
+        raise ValueError("The outbox accepts e-mails with recipients in To and without attachments.")
     return OutgoingMail(
         subject=str(message.subject),
         body=str(message.body),

@@ -28,7 +28,7 @@ class SiteCollector(Collector):
         yield _reports()
         yield value(
             "pfl_submissions_refunded",
-            "Submissions whose quota slot was given back.",
+            "Submissions with a returned quota slot.",
             Submission.objects.filter(refunded_at__isnull=False).count(),
         )
         yield from _workers()
@@ -74,13 +74,13 @@ def _evaluations() -> Iterable[Metric]:
     backlogs = figures.backlogs(found, clock.now())
     waiting = {name: float(backlog.waiting) for name, backlog in backlogs.items()}
     oldest = {name: backlog.oldest_s for name, backlog in backlogs.items()}
-    yield by_label("pfl_queue_steps", "Steps that wait for a worker, by queue.", "queue", waiting)
-    yield by_label("pfl_queue_oldest_seconds", "How long the oldest of them has waited.", "queue", oldest)
+    yield by_label("pfl_queue_steps", "Steps waiting for a worker, by queue.", "queue", waiting)
+    yield by_label("pfl_queue_oldest_seconds", "Waiting time of the oldest step.", "queue", oldest)
 
 
 def _reports() -> Metric:
     family = GaugeMetricFamily(
-        "pfl_step_reports", "Reports on steps, by step and outcome.", labels=["step", "outcome"]
+        "pfl_step_reports", "Step reports, by step and outcome.", labels=["step", "outcome"]
     )
     rows = StepReport.objects.order_by().values_list("step", "outcome")
     for step, outcome, count in rows.annotate(Count("pk")):
@@ -94,8 +94,8 @@ def _workers() -> Iterable[Metric]:
     alive = {name: float(force.alive) for name, force in found.items()}
     sick = {name: float(force.sick) for name, force in found.items()}
     paused = {name: float(force.is_paused) for name, force in found.items()}
-    yield by_label("pfl_workers_alive", "Workers that sent a heartbeat in the last minute.", "queue", alive)
-    yield by_label("pfl_workers_sick", "Those of them at which steps of many runs fail.", "queue", sick)
+    yield by_label("pfl_workers_alive", "Workers with a heartbeat in the last minute.", "queue", alive)
+    yield by_label("pfl_workers_sick", "Workers on which steps of many runs fail.", "queue", sick)
     yield by_label("pfl_queue_paused", "Whether the queue is paused after an outage.", "queue", paused)
 
 
@@ -107,20 +107,20 @@ def _uploads() -> Iterable[Metric]:
     yield value("pfl_uploads_open", "Unfinished uploads.", unfinished)
     yield value("pfl_uploads_open_bytes", "Announced bytes of unfinished uploads.", unfinished_bytes)
     yield value("pfl_store_files", "Files in the store.", files)
-    yield value("pfl_store_bytes", "Their bytes.", file_bytes)
+    yield value("pfl_store_bytes", "Bytes of all files in the store.", file_bytes)
 
 
 def _mails() -> Iterable[Metric]:
     outbox = figures.outbox()
-    yield value("pfl_mails_waiting", "Mails that wait to be delivered.", outbox.waiting)
-    yield value("pfl_mails_oldest_seconds", "How long the oldest of them has waited.", outbox.oldest_s)
-    yield value("pfl_mails_failed", "Mails that were given up.", outbox.failed)
+    yield value("pfl_mails_waiting", "E-mails waiting for delivery.", outbox.waiting)
+    yield value("pfl_mails_oldest_seconds", "Waiting time of the oldest e-mail.", outbox.oldest_s)
+    yield value("pfl_mails_failed", "E-mails that could not be delivered.", outbox.failed)
 
 
 def _disk() -> Iterable[Metric]:
     disk = figures.disk()
-    yield value("pfl_disk_bytes", "Size of the disk of the site's folder.", disk.total_bytes)
-    yield value("pfl_disk_free_bytes", "Free bytes on it.", disk.free_bytes)
+    yield value("pfl_disk_bytes", "Size of the disk that holds the site's folder.", disk.total_bytes)
+    yield value("pfl_disk_free_bytes", "Free bytes on that disk.", disk.free_bytes)
 
 
 def _processes() -> Metric:

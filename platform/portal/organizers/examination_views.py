@@ -26,14 +26,14 @@ def examine(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Request an examination of the run."""
     found, form = judged_run(request.user, run_id), ExaminationForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "Nothing was requested: choose a level.")
+        messages.error(request, "Choose a level to request an examination.")
         return redirect("organizers:run", run_id)
     try:
         requests.request(found, TrustLevel(form.cleaned_data["level"]), by=request.user)
     except ProblemError as error:
         messages.error(request, str(error.problem))
     else:
-        messages.success(request, "The examination waits for a machine.")
+        messages.success(request, "The examination is waiting for a machine.")
     return redirect("organizers:run", run_id)
 
 
@@ -47,7 +47,7 @@ def cancel(request: UserRequest, run_id: UUID, examination_id: int) -> HttpRespo
     except requests.EndedError:
         messages.warning(request, "The examination has already ended.")
     else:
-        messages.success(request, "The examination is canceled.")
+        messages.success(request, "The examination was canceled.")
     return redirect("organizers:run", run_id)
 
 

@@ -49,7 +49,7 @@ def queue_needs(backlogs: Mapping[str, Backlog], workforces: Mapping[str, Workfo
             )
         if backlog.waiting and not force.alive:
             text = f"{waiting}, and no worker has sent a heartbeat in the last minute."
-            needs.append(Need(f"No worker takes steps from {name}", text, **page, runbook="queuestalled"))
+            needs.append(Need(f"No worker is taking steps from {name}", text, **page, runbook="queuestalled"))
         if force.sick:
             text = (
                 f"{force.sick} worker{pluralize(force.sick)} with failing steps of many runs while other "
@@ -96,20 +96,20 @@ def examination_needs(unattended: int) -> list[Need]:
         return []
     text = f"{unattended} examination{pluralize(unattended)} waiting."
     page = {"view": "admin:evaluation_examination_changelist", "link": "Examinations"}
-    return [Need("No machine takes examinations", text, **page, runbook="examinationswait")]
+    return [Need("No machine is running examinations", text, **page, runbook="examinationswait")]
 
 
 def mail_needs(outbox: Outbox) -> list[Need]:
     """Return whether mails were given up."""
     if not outbox.failed:
         return []
-    heading = f"{outbox.failed} mail{pluralize(outbox.failed)} not delivered"
+    heading = f"{outbox.failed} e-mail{pluralize(outbox.failed)} not delivered"
     return [
         Need(
             heading,
             "Delivery was given up.",
             "admin:mail_outgoingmail_changelist",
-            "Mails and their errors",
+            "E-mails and their errors",
             runbook="mailfailed",
         )
     ]

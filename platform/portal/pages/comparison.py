@@ -104,7 +104,7 @@ def _entry(submission: UUID, rows: Sequence[dict[UUID | None, Row]]) -> Entry:
     """Return the submission's first entry. Raises `Http404` for one that is on no board."""
     entry = next((found[submission].entry for found in rows if submission in found), None)
     if entry is None:
-        raise Http404("no such method on the boards of this track")
+        raise Http404("no such method in this track")
     return entry
 
 

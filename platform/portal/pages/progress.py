@@ -139,7 +139,7 @@ def _saving(track: Track, budget: float | None, points: Sequence[Point]) -> str:
         return ""
     factor = baseline[1] / least
     shown = f"{factor:,.0f}" if factor >= MANY_TIMES else f"{factor:.1f}"
-    return f"{shown} times fewer bytes than the baseline {baseline[0]}"
+    return f"{shown}× fewer bytes than the baseline {baseline[0]}"
 
 
 def _of_bytes(track: Track, _: Sequence[Track], boards: Sequence[Sequence[Point]]) -> Plot | None:

@@ -102,7 +102,7 @@ class BoardQuery:
         boards = boards_in_addresses(track)
         budget = query.get("epsilon", boards[0])
         if budget not in boards:
-            raise Http404("no board at this ε")
+            raise Http404("no leaderboard at this ε")
         selection = Selection.of(query)
         # Only what exists is kept in the cache.
         if selection.phase and selection.phase not in {phase.name for phase in track.phases.all()}:
@@ -186,10 +186,10 @@ def _deadline(track: Track, moment: datetime) -> str:
     """Return until when the track takes submissions and how long that is, or why it takes none."""
     closed, phase = track.closed_because(moment), track.phase_at(moment)
     if closed or phase is None:
-        return f"No submissions now: {closed[:1].lower()}{closed[1:]}"
+        return f"Not open for submissions: {closed[:1].lower()}{closed[1:]}"
     name = f"Phase {phase.name}: open" if len(track.phases.all()) > 1 else "Open"
     if phase.ends_at is None:
-        return f"{name} for submissions, without a deadline."
+        return f"{name} for submissions, no deadline."
     return markup("{} for submissions until {}.", name, at(phase.ends_at))
 
 

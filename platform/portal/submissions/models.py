@@ -85,7 +85,7 @@ class Submission(models.Model):
         "reviewers can see your team so that they can spot conflicts of interest.",
     )
     alias = models.CharField(max_length=40, blank=True, help_text="Its author's name while it is anonymous.")
-    refunded_at = models.DateTimeField(null=True, blank=True, help_text="When the quota slot was given back.")
+    refunded_at = models.DateTimeField(null=True, blank=True, help_text="When the quota slot was returned.")
     refunded_for = models.CharField(max_length=10, choices=Refund.choices, blank=True)
     publishes_proof = models.BooleanField(
         "publish the privacy proof",
@@ -201,7 +201,7 @@ class Run(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="runs")
     budget = models.FloatField(
-        null=True, blank=True, help_text="ε of the board; empty where ε plays no part."
+        null=True, blank=True, help_text="ε of the board; empty in tracks without privacy budgets."
     )
     state = models.CharField(max_length=10, choices=RUN_STATES, default=RunState.DRAFT)
     challenge = models.CharField(max_length=64, blank=True, editable=False)

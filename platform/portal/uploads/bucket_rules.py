@@ -88,10 +88,10 @@ def failed_checks(store: S3Store) -> list[str]:
     try:
         address = store.part_url(key, upload, part)
         if _put(address.url, content[::-1], address.headers) < 400:
-            failed.append("It stores a part whose SHA-256 isn't the signed one.")
+            failed.append("The server stores a part that doesn't match its signed SHA-256.")
         other = {"x-amz-checksum-sha256": base64.b64encode(hashlib.sha256(b"").digest()).decode()}
         if _put(address.url, b"", other) < 400:
-            failed.append("It takes other headers than the signed ones.")
+            failed.append("The server accepts headers that differ from the signed ones.")
         if (status := _put(address.url, content, address.headers)) >= 400:
             return [*failed, f"It rejects a part that is as it was signed, with status {status}."]
         store.complete(key, upload, [part])

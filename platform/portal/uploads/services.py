@@ -42,14 +42,14 @@ def create_upload(team: Team, user: User, *, filename: str, size_bytes: int, sha
             ErrorCode.ARTIFACT_SIZE,
             message="The file is empty.",
             where=filename,
-            expected="1 byte or more",
+            expected="at least 1 byte",
             found=f"{size_bytes} bytes",
-            next_step="Choose the file that the training wrote; it may not have been written to its end.",
+            next_step="Choose the file written by the training run; writing may not have finished.",
         )
     if not SHA256.fullmatch(sha256):
         raise ProblemError.of(
             ErrorCode.ARTIFACT_HASH,
-            message="The SHA-256 is malformed.",
+            message="The SHA-256 is invalid.",
             where=filename,
             expected="64 lower-case hexadecimal digits",
             found=sha256,
@@ -222,7 +222,7 @@ def _reject_impossible(upload: Upload, part: Part) -> None:
     if not 1 <= part.number <= upload.parts_total:
         raise ProblemError.of(
             ErrorCode.UPLOAD_PART,
-            message="The upload has no such part.",
+            message="The upload doesn't have this part.",
             expected=f"a number from 1 to {upload.parts_total}",
             found=part.number,
             next_step="Cut the file into parts of the upload's part_size_bytes.",
@@ -230,7 +230,7 @@ def _reject_impossible(upload: Upload, part: Part) -> None:
     if part.size_bytes != upload.part_size(part.number) or not SHA256.fullmatch(part.sha256):
         raise ProblemError.of(
             ErrorCode.UPLOAD_PART,
-            message="The part can't have this size or SHA-256.",
+            message="This size or SHA-256 isn't valid for the part.",
             where=f"part {part.number}",
             expected=f"{upload.part_size(part.number)} bytes and 64 lower-case hexadecimal digits",
             found=f"{part.size_bytes} bytes, {part.sha256}",

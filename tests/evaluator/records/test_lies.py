@@ -309,12 +309,12 @@ LIES = [
         {"rounds": 20, "change_annex": of_a_fixed_number},
     ),
     # These pass: nothing in record, annex and checkpoint is other than in an honest run.
-    Lie("noise that the cheat knows", {}, {"sums": known_noise}),
-    Lie("updates that weren't clipped, as long as the noise covers them", {}, {"sums": never_clipped}),
-    Lie("a whole run of made-up sums, and the model that they lead to", {}),
+    Lie("noise known to the cheater", {}, {"sums": known_noise}),
+    Lie("unclipped updates hidden by the noise", {}, {"sums": never_clipped}),
+    Lie("a whole run of invented sums, and the model they lead to", {}),
     Lie("two rounds declared as one", {}, {"sums": two_rounds}),
     Lie(
-        "fixed-size sampling declared as Poisson, in a run of few rounds or with made-up counts",
+        "fixed-size sampling declared as Poisson, in a run with few rounds or with invented counts",
         {},
         {"change_annex": of_a_fixed_number},
     ),

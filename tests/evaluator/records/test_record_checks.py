@@ -350,7 +350,7 @@ def test_a_check_that_would_have_found_nothing_says_so(tmp_path: Path) -> None:
     assert {
         few[name].status for name in ("record.noise_size", "record.noise_reuse", "record.noise_shape")
     } == {CheckStatus.PASSED}
-    assert "noise below 87.9 % of the declared would have been detected" in few["record.noise_size"].found
+    assert "would have detected noise below 87.9 % of the declared level" in few["record.noise_size"].found
     many = checks(make_record(tmp_path / "many", rounds=4, normalizer=1000.0))
     assert {
         many[name].status for name in ("record.noise_size", "record.noise_reuse", "record.noise_shape")
@@ -462,7 +462,7 @@ def test_the_annex_must_answer_the_challenge_that_the_site_drew(tmp_path: Path) 
 def test_without_a_site_the_challenge_shows_nothing_and_says_so(tmp_path: Path) -> None:
     dry_run = checks(make_record(tmp_path / "dry"))["record.challenge"]
     assert dry_run.status is CheckStatus.NO_POWER
-    assert "the site draws other ones" in dry_run.found
+    assert "the site draws other blocks" in dry_run.found
     answered = checks(make_record(tmp_path / "answer", challenge=CHALLENGE))["record.challenge"]
     assert answered.status is CheckStatus.NOT_APPLICABLE
 

@@ -147,7 +147,7 @@ def test_tracks_and_their_rules(api):
         ["*.bias", "visual.*"],
         [],
     )
-    assert (second["budgets"], second["closed_because"]) == ([1, 4, 8], "The organizers have paused it.")
+    assert (second["budgets"], second["closed_because"]) == ([1, 4, 8], "Paused by the organizers.")
     assert second["run_artifacts"] == [
         "checkpoint",
         "communication_log",

@@ -84,7 +84,7 @@ def test_a_team_page_lists_its_results_with_their_ranks(client, run):
     assert "A &amp; B" in html
     assert 'board-top">2<' in html
     assert better.title not in html
-    assert "No scored run yet" in client.get(make_team().get_absolute_url()).text
+    assert "No scored runs yet" in client.get(make_team().get_absolute_url()).text
 
 
 def test_a_team_page_shows_the_name_of_each_board_once(client, run):

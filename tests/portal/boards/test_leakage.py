@@ -39,7 +39,7 @@ def test_the_board_shows_it_and_ranks_nothing_by_it(client, track):
     html = client.get("/leaderboard/bytes/").content.decode()
     assert cells(html) == ["0.65", "n.s.", "–"]
     assert re.findall(r"board-top\">(\d)", html) == ["1", "2", "3"]
-    assert "only ε bounds what any attack can do" in html
+    assert "only ε bounds every attack" in html
 
 
 def test_a_track_that_names_no_data_has_no_column(client, track):
@@ -81,11 +81,11 @@ def test_a_private_method_shows_what_was_measured_below_what_its_epsilon_allows(
             leakage=leakage,
         )
     html = client.get(submission.get_absolute_url()).content.decode()
-    assert "Leakage against ε" in html
+    assert "Leakage vs. ε" in html
     assert 'aria-label="0.60 measured at ε\xa0=\xa07.9000"' in html
     # Large and of a color of its own, both in the plot and in its key.
     assert re.findall(r'<circle class="plot-mark plot-measured"[^>]* r="(\d)"/>', html) == ["6", "4"]
-    plot = html[html.index("Leakage against ε") :]
+    plot = html[html.index("Leakage vs. ε") :]
     rows = [re.findall(r"<t[hd][^>]*>([^<]*)<", row) for row in re.findall(r"<tr>(.*?)</tr>", plot)]
     assert ["0.9000", "n.s.", "n.s. (at most 0.600)", "n.s. (at most 0.030)", "n.s. (at most 0.120)"] in rows
     assert ["7.9000", "0.65", "0.60 (at most 0.950)", "0.05 (at most 0.240)", "0.20 (at most 0.960)"] in rows

@@ -65,7 +65,7 @@ def test_a_name_that_is_cut_ends_in_an_ellipsis(client, track):
 
 def test_a_table_has_the_numbers_of_the_plot(client, track):
     html = client.get("/leaderboard/bytes/").text
-    table = html[html.index("The numbers") : html.index("</figure>")]
+    table = html[html.index("Data table") : html.index("</figure>")]
     assert all(cell in table for cell in ("Small", "1.00 kB", "0.8100", "Weak", "10 B", "0.5000"))
 
 

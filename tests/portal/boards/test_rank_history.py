@@ -122,7 +122,7 @@ class TestSinceLastWeek:
         assert "down 2 since last week" in shown["Down"]
         assert "since last week" not in shown["Same"]
         assert "new" in shown["New"]
-        assert "without a rank last week" in shown["New"]
+        assert "not ranked last week" in shown["New"]
 
     def test_a_page_of_yesterday_is_not_sent_today(self, client, track, monkeypatch):
         run = add(track, "One", bytes_total=1000)

@@ -89,7 +89,7 @@ def test_a_changed_a_missing_and_an_added_file_are_found(snapshot):
     (snapshot / "other.txt").write_text("added")
     status, output = verify(snapshot)
     assert status == 1
-    assert "bytes.csv has another SHA-256" in output
+    assert "bytes.csv does not match its SHA-256" in output
     assert "README.md is missing" in output
     assert "other.txt is not listed" in output
 

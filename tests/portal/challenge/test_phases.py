@@ -19,13 +19,13 @@ FINAL = Phase(name="final", starts_at=NOW + 2 * HOUR)
     ("phases", "paused", "reason"),
     [
         ([OPEN], False, ""),
-        ([OPEN], True, "The organizers have paused it."),
+        ([OPEN], True, "Paused by the organizers."),
         ([Phase(starts_at=NOW)], False, ""),
-        ([NEXT], False, "It opens on 5 January 2030 at 10:07 UTC."),
-        ([PAST, NEXT], False, "It opens on 5 January 2030 at 10:07 UTC."),
+        ([NEXT], False, "Opens on 5 January 2030 at 10:07 UTC."),
+        ([PAST, NEXT], False, "Opens on 5 January 2030 at 10:07 UTC."),
         ([Phase(ends_at=NOW + HOUR)], False, ""),
-        ([PAST], False, "It closed on 5 January 2030 at 09:07 UTC."),
-        ([], False, "It has no phase yet."),
+        ([PAST], False, "Closed on 5 January 2030 at 09:07 UTC."),
+        ([], False, "No phase is scheduled yet."),
     ],
 )
 def test_a_track_says_why_it_takes_nothing(phases: list[Phase], paused: bool, reason: str) -> None:

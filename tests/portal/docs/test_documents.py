@@ -108,6 +108,6 @@ def test_the_list_has_a_line_about_each_document_but_single_proofs(client: Clien
     without = [name for group in library.GROUPS for name, line in group.lines.items() if not line]
     assert all(name.startswith("proofs/") for name in without)
     html = client.get("/docs/").text
-    assert "Each code with its meaning and the next step." in html
+    assert "Every error code, with its meaning and the next step." in html
     assert "Install <code>pfl</code>" in html
     assert html.count('href="#section-') == html.count('id="section-') == len(library.GROUPS)

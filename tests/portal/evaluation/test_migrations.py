@@ -84,11 +84,11 @@ def test_reports_of_an_earlier_version_are_read_as_before(tmp_path: Path, back_e
         if back_end == "postgres":
             execute(server, f"DROP DATABASE {url.rsplit('/', 1)[1]} WITH (FORCE)")
     words = [row[2] for row in found]
-    assert words[0] == "The method doesn't keep what it claims: x."
+    assert words[0] == "The method doesn't behave as claimed: x."
     assert str(words[1]).startswith(
         "Round 3, drawn after the record, was trained again and agrees, bit for bit."
     )
-    assert str(words[2]).startswith("Trained once more: ANLS 0.5 was submitted and 0.5 repeated")
+    assert str(words[2]).startswith("Trained one more time. ANLS: 0.5 submitted, 0.5 repeated")
     assert [row[:2] + row[3:] for row in found] == [
         [1, "failed", "1", 1.5, True],
         [2, "passed", "1", 1.5, True],

@@ -57,8 +57,8 @@ def test_the_button_queues_an_examination_of_the_chosen_level(
 ) -> None:
     assert "Request an examination" in client.get(f"/organize/runs/{run.pk}/").text
     html = press(client, run)
-    assert "The examination waits for a machine." in html
-    assert "Waits for a machine." in html
+    assert "The examination is waiting for a machine." in html
+    assert "Waiting for a machine." in html
     assert "Request an examination" not in html
     assert "examination: queued" in html
     examination = run.examinations.get()
@@ -84,7 +84,7 @@ def test_a_request_for_a_level_whose_files_are_missing_is_rejected(
 def test_a_level_that_does_not_exist_is_rejected(
     client: Client, organizer: User, run: Run, level: str
 ) -> None:
-    assert "choose a level" in press(client, run, level)
+    assert "Choose a level" in press(client, run, level)
     assert not run.examinations.exists()
 
 
@@ -97,7 +97,7 @@ def test_progress_and_findings_appear_on_the_page(client: Client, organizer: Use
     assert "Training 1 of 5 …" in part(client, run)
     requests.conclude(examination, reported())
     html = part(client, run)
-    assert "The method kept what it claims for one provider in 1 tests." in html
+    assert "The method behaved as claimed for one provider in 1 tests." in html
     assert "hx-trigger" not in html
     assert "L1 conforming" in Client().get(run.submission.get_absolute_url()).text
 
@@ -121,18 +121,18 @@ def test_why_nothing_was_found_out_is_for_the_organizers_only(
 
 def test_a_request_that_no_machine_takes_says_so(client: Client, organizer: User, run: Run) -> None:
     press(client, run)
-    assert "No machine takes examinations" not in part(client, run)
+    assert "No machine is running examinations" not in part(client, run)
     long_ago = clock.now() - timedelta(seconds=settings.EVALUATION_UNATTENDED_SECONDS + 1)
     run.examinations.update(requested_at=long_ago)
-    assert "No machine takes examinations" in part(client, run)
-    assert "No machine takes examinations" in client.get("/organize/").text
+    assert "No machine is running examinations" in part(client, run)
+    assert "No machine is running examinations" in client.get("/organize/").text
 
 
 def test_one_that_waits_is_canceled(client: Client, organizer: User, run: Run) -> None:
     press(client, run)
     address = f"/organize/runs/{run.pk}/examinations/{run.examinations.get().pk}/cancel/"
     assert client.get(address).status_code == 405
-    assert "The examination is canceled." in client.post(address, follow=True).text
+    assert "The examination was canceled." in client.post(address, follow=True).text
     assert run.examinations.get().state == ExaminationState.CANCELED
     assert "The examination has already ended." in client.post(address, follow=True).text
 
@@ -152,7 +152,7 @@ def test_without_the_permission_examinations_are_shown_and_none_is_requested(
     press(client, run)
     client.force_login(make_organizer("organize", "view_submission"))
     html = client.get(f"/organize/runs/{run.pk}/").text
-    assert "Waits for a machine." in html
+    assert "Waiting for a machine." in html
     assert "Cancel</button>" not in html
     assert client.post(f"/organize/runs/{run.pk}/examine/", {"level": 1}).status_code == 403
     examination = run.examinations.get()

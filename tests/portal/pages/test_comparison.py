@@ -67,7 +67,7 @@ def test_scores_bytes_and_ranks_stand_side_by_side(client, track, django_assert_
     assert "3 times as many" in text
     assert 'board-top">1<' in text
     assert 'board-top">3<' in text
-    assert "At ε = 4 only Good has a run." in text
+    assert "At ε = 4, only Good has a run." in text
     assert "Poor &lt;b&gt;" in text
     assert "0.81239" not in text
     assert "0.51239" not in text
@@ -83,7 +83,7 @@ def test_with_one_method_or_none_the_form_offers_the_leading_ones(client, track)
     assert page.count("Two,") == 2
     assert client.get(ADDRESS).status_code == 200
     three = client.get(ADDRESS, {"method": [one.pk, over.pk, uuid4()]})
-    assert "More than two were marked" in three.text
+    assert "You selected more than two methods" in three.text
 
 
 def test_what_is_on_no_board_of_the_track_is_not_found(client, track):

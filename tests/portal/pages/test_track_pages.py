@@ -140,7 +140,7 @@ class TestTrackPage:
         assert '<strong><data value="0.9"' in page
 
     def test_it_says_what_the_levels_of_verification_mean(self, client, bytes_track):
-        assert "Nobody has confirmed that the training ran" in page_of(client, bytes_track)
+        assert "It has not been verified that the training ran" in page_of(client, bytes_track)
 
     def test_flagged_checks_are_counted_and_linked(self, client, bytes_track):
         checks = [
@@ -162,7 +162,7 @@ class TestTrackPage:
         assert "badge-baseline" in page_of(client, bytes_track)
 
     def test_an_empty_board_says_how_to_fill_it(self, client, bytes_track):
-        assert "No run has been scored here yet" in page_of(client, bytes_track)
+        assert "No scored runs yet" in page_of(client, bytes_track)
 
     def test_names_are_text(self, client, bytes_track):
         add_run(bytes_track, "<script>alert(1)</script>", team=make_team(name="<img src=x>"))
@@ -224,7 +224,7 @@ class TestHome:
         )
 
     def test_without_tracks_it_says_so(self, client):
-        assert "No track is open yet" in client.get(reverse("home")).text
+        assert "No tracks yet" in client.get(reverse("home")).text
 
     def test_it_takes_a_fixed_number_of_queries_per_track(
         self, client, bytes_track, django_assert_num_queries
@@ -346,7 +346,7 @@ class TestCommand:
         private = next(line for line in lines if " P " in line)
         assert re.search(r"0\.95\* +0\.9 +– +PLD +L0", private)
         assert "Privacy, ε = 4" in lines
-        assert lines[-2:] == ["No run has been scored.", ""]
+        assert lines[-2:] == ["No scored runs yet.", ""]
 
     def test_it_prints_one_track(self, bytes_track, private_track):
         assert "Privacy" not in self.printed("communication")

@@ -256,7 +256,7 @@ def test_no_private_score_occurs_anywhere_for_anybody_but_organizers_until_it_is
     secrets = (PRIVATE, "0.617", WHOLE, DIFFERENCE, f"{QUESTIONS}", f"{QUESTIONS:,}")
     # The team itself sees all that a visitor and a competitor do, and more.
     assert places_of(logged_in(owner), submission, *secrets) == set()
-    assert "public part of the secret test set, about 60" in client.get("/leaderboard/track/").text
+    assert "public part of the secret test set (about 60" in client.get("/leaderboard/track/").text
     notify_team(submission.runs.get(), [])
     assert not any(secret in mail.body for mail in mailoutbox for secret in secrets)
     call_command("freeze", str(tmp_path / "before"), stdout=StringIO())

@@ -61,7 +61,7 @@ def test_the_page_has_the_evidence_at_its_question(client, accounted):
     submission, _ = accounted
     client.force_login(make_reviewer())
     page = client.get(reverse("reviews:desk", args=[submission.pk])).text
-    sampling = page.index("record.providers providers of the clients: 18 providers")
+    sampling = page.index("record.providers sampled providers: 18 providers")
     assert page.index("Does the accounted sampling match") < sampling < page.index('name="sampling"')
     assert "3 rounds: gaussian, effective noise multiplier 4" in page
     assert "1 issued, 0 used by a run" in page
@@ -83,8 +83,8 @@ def test_what_is_the_same_in_several_runs_is_said_once(db):
     change_results(first, checks=[providers("18 providers")])
     texts = [one.text for one in evidence_on(submission, statuses(submission.runs.all()))["sampling"]]
     assert texts == [
-        "ε\xa0=\xa01, 4: record.providers providers of the clients: 18 providers",
-        "ε\xa0=\xa08: record.providers providers of the clients: 17 providers",
+        "ε\xa0=\xa01, 4: record.providers sampled providers: 18 providers",
+        "ε\xa0=\xa08: record.providers sampled providers: 17 providers",
     ]
 
 

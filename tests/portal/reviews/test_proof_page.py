@@ -181,10 +181,10 @@ class TestPages:
         client.force_login(submission.created_by)
         Drawing.objects.update(state="waiting")
         page = client.get(address(submission))
-        assert "More pages of this PDF are being drawn" in page.text
+        assert "More pages of this PDF are being rendered" in page.text
         assert "should have been" not in page.text
         Drawing.objects.update(created_at=timezone.now() - timedelta(hours=1))
-        assert "and should have been by now" in client.get(address(submission)).text
+        assert "This is taking longer than it should" in client.get(address(submission)).text
         assert 'alt="Page 2"' in page.text
         problem = Problem.of(ErrorCode.PROOF_PAGES, found="99 pages").model_dump(mode="json")
         Drawing.objects.update(state="failed", problem=problem)

@@ -140,8 +140,8 @@ class TestDraftPage:
         draft = make_submission(team, track)
         make_submission(team, track, state=SubmissionState.SUBMITTED)
         html = page(member, "detail", draft.pk, **tried)
-        assert html.count("The organizers have paused it.") == 1
-        said = ("You can submit again at", "The team and its members have used their submissions")
+        assert html.count("Paused by the organizers.") == 1
+        said = ("You can submit again at", "Your team and its members have used all submissions")
         assert sum(html.count(text) for text in said) == 1
 
     def test_it_escapes_what_people_wrote(self, member, team):
@@ -192,7 +192,7 @@ class TestDraftPage:
     def test_a_track_that_accepts_nothing_says_so_before_the_work(self, member, team, address):
         draft = make_submission(team, make_track(paused=True))
         html = page(member, address, *([draft.pk] if address == "detail" else []))
-        assert "is not accepting submissions right now. The organizers have paused it." in html
+        assert "is not accepting submissions right now. Paused by the organizers." in html
 
     def test_runs_are_added_and_removed(self, member, team):
         submission = make_submission(team, make_private_track())

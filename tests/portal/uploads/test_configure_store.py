@@ -40,7 +40,7 @@ def test_it_prints_what_the_bucket_needs_and_changes_nothing(site, seaweedfs, ca
     printed = capsys.readouterr().out
     assert f'"AllowedOrigins": [\n        "{ORIGIN}"' in printed
     assert f'"Resource": "arn:aws:s3:::{site.name}/{site.prefix}*"' in printed
-    assert "Workers and participants need none" in printed
+    assert "Workers and participants don't need any" in printed
     with pytest.raises(ClientError, match="NoSuchCORSConfiguration"):
         seaweedfs.client.get_bucket_cors(Bucket=site.name)
 
@@ -67,7 +67,7 @@ def test_the_bucket_removes_abandoned_uploads_a_day_after_the_site(site, seaweed
 
 def test_a_server_that_does_what_the_site_relies_on_passes_the_check(site, seaweedfs, capsys):
     call_command("configure_store", "--check")
-    assert "The server does what the site relies on." in capsys.readouterr().out
+    assert "The server meets all of the site's requirements." in capsys.readouterr().out
     left = seaweedfs.client.list_objects_v2(Bucket=site.name, Prefix=site.prefix)
     assert left["KeyCount"] == 0
 
@@ -81,7 +81,7 @@ def test_a_server_that_does_not_verify_parts_fails_the_check(site, monkeypatch):
         return real_put(url, data=content, headers=signed.setdefault(url, headers), timeout=timeout)
 
     monkeypatch.setattr("portal.uploads.bucket_rules.requests.put", put_what_was_signed)
-    with pytest.raises(CommandError, match="stores a part whose SHA-256 isn't the signed one"):
+    with pytest.raises(CommandError, match="stores a part that doesn't match its signed SHA-256"):
         call_command("configure_store", "--check")
 
 
@@ -92,5 +92,5 @@ def test_wrong_credentials_are_reported(site, settings):
 
 
 def test_a_site_without_a_bucket_has_nothing_to_configure():
-    with pytest.raises(CommandError, match="names no bucket"):
+    with pytest.raises(CommandError, match="doesn't name a bucket"):
         call_command("configure_store")

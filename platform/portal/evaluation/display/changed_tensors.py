@@ -40,7 +40,7 @@ class ChangedTensors:
     def sentence(self) -> str:
         """A sentence such as "216 of 480 tensors differ from the base weights"."""
         if not self.names:
-            return f"None of {self.tensors} tensors differs from the base weights"
+            return f"None of the {self.tensors} tensors differ from the base weights"
         verb = "differs" if len(self.names) == 1 else "differ"
         return f"{len(self.names)} of {self.tensors} tensors {verb} from the base weights"
 

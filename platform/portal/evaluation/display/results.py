@@ -64,14 +64,15 @@ EPSILON_COLUMNS = (
     EpsilonColumn(
         key="product",
         title="ε product",
-        meaning="The same with client rate times provider rate as every provider's own, as published",
+        meaning="The same, with each provider's sampling rate taken as client rate times provider rate, as in the "
+        "published competition",
         accountant=Accountant.PLD,
         rule=SamplingRule.PRODUCT,
     ),
     EpsilonColumn(
         key="rdp",
         title="ε (RDP)",
-        meaning="By Rényi differential privacy, under the sampling rule that decides",
+        meaning="With Rényi differential privacy, under the sampling rule used for ranking",
         accountant=Accountant.RDP,
         rule=None,
     ),

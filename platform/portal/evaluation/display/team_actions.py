@@ -56,21 +56,21 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
             "close this page."
         )
     elif RunState.SCORED in states:
-        where = "are unpublished" if submission.is_unpublished else "are on the board"
-        news.append(f"The evaluation has ended. Scored runs {where}.")
+        where = "are unpublished" if submission.is_unpublished else "appear on the leaderboard"
+        news.append(f"The evaluation is complete. Scored runs {where}.")
     elif submission.refunded_for == Refund.REJECTED:
-        news.append("No run passed validation. Nothing was published, and the quota slot was given back.")
+        news.append("No run passed validation. Nothing was published, and the quota slot was returned.")
     elif RunState.REJECTED in states:
         news.append(
-            "No run passed validation. Nothing was published. The quota slot stays used, because your team has had "
-            "several back in the past 24 hours."
+            "No run passed validation. Nothing was published. The quota slot stays used, because your team already got "
+            "several slots back in the past 24 hours."
         )
     elif RunState.FAILED in states:
-        news.append("The evaluation failed because of a platform error. The quota slot was given back.")
+        news.append("The evaluation failed because of a platform error. The quota slot was returned.")
     if track.kind.needs_proof and set(states) - ENDED_BADLY:
-        once = "Once it is public, a scored" if submission.is_unpublished else "A scored"
+        once = "Once published, a scored" if submission.is_unpublished else "A scored"
         news.append(
-            f"{once} run is under review until {apnumber(track.required_reviews)} reviewers have accepted the proof. "
-            "If they reject it or ask for changes, you read why, and can answer them or upload a revised proof."
+            f"{once} run stays under review until {apnumber(track.required_reviews)} reviewers have accepted the "
+            "proof. If they reject it or request changes, you'll see why and can reply or upload a revised proof."
         )
     return news

@@ -93,8 +93,8 @@ LEVELS = {
             optional=(ArtifactKind.METHOD_FILE, ArtifactKind.TRAINING_RECORD),
             folders=(),
             longest_s=lambda effort: QUESTIONS * WAITING * effort.timeout_s,
-            meaning="The attached method, run on synthetic data in a sandbox, kept what its ε is computed from. That "
-            "this code made the checkpoint has not been checked.",
+            meaning="The attached method, run on synthetic data in a sandbox, behaved as its ε assumes. It has not "
+            "been verified that this code produced the checkpoint.",
         ),
         Level(
             TrustLevel.REPLAYED,
@@ -111,8 +111,8 @@ LEVELS = {
             folders=(Folder.DATA, Folder.BASE),
             # A round that doesn't agree is trained twice.
             longest_s=lambda effort: HOUR_S * (2 * effort.hours + 1),
-            meaning="One round, drawn after the record was uploaded, was trained again by the organizers on their "
-            "data, and was what the record says. The other rounds have not been checked.",
+            meaning="After the record was uploaded, the organizers picked one round at random, trained it again on "
+            "their data, and got the recorded result. The other rounds have not been verified.",
         ),
         Level(
             TrustLevel.RERUN,
@@ -123,14 +123,14 @@ LEVELS = {
             optional=(ArtifactKind.METHOD_FILE, ArtifactKind.TRAINING_RECORD),
             folders=(Folder.DATA, Folder.BASE, Folder.TEST_SET),
             longest_s=lambda effort: HOUR_S * effort.hours * effort.repeats * (1 + STEPS),
-            meaning="The organizers trained the attached files again, and the scores agree as far as chance explains. "
-            "That the method keeps its privacy claims is another level.",
+            meaning="The organizers trained again with the attached files, and the scores agree within random "
+            "variation. This says nothing about the privacy claim.",
         ),
     )
 }
 # The first level is the evaluation's, and needs no examination.
 MEANINGS = {
-    TrustLevel.RECOMPUTED: "Every number was recomputed from the submitted files. "
-    "Nobody has confirmed that the training ran as these files describe.",
+    TrustLevel.RECOMPUTED: "Every number was recomputed from the submitted files. It has not been verified that the "
+    "training ran as these files describe.",
     **{level.trust: level.meaning for level in LEVELS.values()},
 }

@@ -50,7 +50,7 @@ def reject_unscored(run: Run) -> None:
     if run.state != RunState.SCORED or run.submission.state != SubmissionState.SUBMITTED:
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
-            message="Only a scored run of a submission that wasn't withdrawn is examined.",
+            message="Only scored runs of submissions that haven't been withdrawn can be examined.",
             where=str(run),
             expected=RunState.SCORED,
             found=f"{run.state}, {run.submission.state}",
@@ -142,7 +142,7 @@ def beat(examination: Examination, progress: str = "") -> None:
         close_old_connections()
         return
     if not is_running:
-        raise EndedError(f"Examination {examination.pk} has been ended.")
+        raise EndedError(f"Examination {examination.pk} has already ended.")
 
 
 class Heart:
@@ -209,7 +209,7 @@ def _end_lost(examination: Examination, silent_since: datetime) -> None:
         _end(
             examination,
             ExaminationState.BROKEN,
-            reason=f"The machine {examination.machine} sends no heartbeat any more. Request the examination again.",
+            reason=f"The machine {examination.machine} stopped sending heartbeats. Request the examination again.",
         )
 
 

@@ -145,4 +145,4 @@ def _name_sick(queue: StepQueue, worker: str, trace: str, now: datetime) -> None
 def reason_of(trace: str) -> str:
     """Return the last line of an operator's trace, which names the error."""
     lines = trace.strip().splitlines()
-    return lines[-1].strip() if lines else "no reason was reported"
+    return lines[-1].strip() if lines else "no reason given"

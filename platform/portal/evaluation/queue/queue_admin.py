@@ -67,7 +67,7 @@ class StepQueueAdmin(ReadOnlyAdmin[StepQueue]):
         """Return whether the user may resume a queue."""
         return request.user.has_perm("evaluation.change_evaluation")
 
-    @admin.action(description="Resume the queues, without waiting for a step to pass", permissions=["resume"])
+    @admin.action(description="Resume the queues without waiting for a step to pass", permissions=["resume"])
     def resume(self, request: HttpRequest, queryset: QuerySet[StepQueue]) -> None:
         """Resume the selected queues that are paused."""
         assert request.user.is_authenticated  # noqa: S101  (the admin lets nobody else in)

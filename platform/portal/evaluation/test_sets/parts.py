@@ -58,10 +58,10 @@ def open_because(tracks: Iterable[Track], now: datetime) -> str:
     running = [track.name for track in tracks if not track.closed_because(now)]
     if not running:
         return ""
-    verb = "takes" if len(running) == 1 else "take"
+    verb = "is" if len(running) == 1 else "are"
     return (
-        f"{', '.join(running)} {verb} submissions: once private scores are shown, further submissions could be fitted "
-        "to them. End or pause what runs first."
+        f"{', '.join(running)} {verb} still open. Once private scores are public, later submissions could be fitted to "
+        "them. Close or pause all tracks on this test set first."
     )
 
 
@@ -122,7 +122,7 @@ def reveal(test_set: TestSet, reason: str, *, actor: User, now: datetime | None 
     current = TestSet.objects.select_for_update().get(pk=test_set.pk)
     tracks = list(Track.objects.select_for_update().filter(test_set=test_set.name).order_by("pk"))
     if current.part is not ScoredPart.PUBLIC:
-        return "It isn't split, or was revealed before."
+        return "The test set isn't split, or its private part has already been revealed."
     if reason_against := open_because(tracks, now):
         return reason_against
     current.revealed_at = now

@@ -19,7 +19,7 @@ SINGLE = ["language_backbone.shared.weight", "language_backbone.encoder.final_la
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        ([], "None of 480 tensors differs from the base weights"),
+        ([], "None of the 480 tensors differ from the base weights"),
         (["a"], "1 of 480 tensors differs from the base weights"),
         (["a"] * 216, "216 of 480 tensors differ from the base weights"),
     ],
@@ -88,7 +88,7 @@ class TestPage:
 
     def test_the_base_weights_themselves_are_called_so(self):
         html = page(validated([]))
-        assert "<p>None of 480 tensors differs from the base weights.</p>" in html
+        assert "<p>None of the 480 tensors differ from the base weights.</p>" in html
         assert "changed-" not in html
 
     def test_names_are_escaped(self):

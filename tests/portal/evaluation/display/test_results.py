@@ -79,13 +79,13 @@ class TestEpsilon:
     def test_an_epsilon_over_the_budget_is_called_so(self, run):
         beyond = [one.model_copy(update={"within_budget": False}) for one in run.results.epsilons]
         change_results(run, epsilon=4.1, epsilons=beyond)
-        assert "exceeds it" in page(run)
+        assert "over budget" in page(run)
 
     def test_the_joint_epsilon_is_shown_with_the_number_of_trainings(self, run):
         assert "6.5" in page(run)
-        assert "composition of the team's 2 training runs" in page(run)
+        assert "total for the team's 2 training runs" in page(run)
         change_results(run, joint_epsilon=None)
-        assert "check <code>team.joint_epsilon</code> says why" in page(run)
+        assert "see check <code>team.joint_epsilon</code> for the reason" in page(run)
 
     @pytest.mark.parametrize(
         ("rule", "accountant", "expected"),
@@ -142,14 +142,14 @@ class TestRank:
         assert "<strong>#1</strong> at ε\xa0=\xa04" in page(run)
         beyond = [one.model_copy(update={"within_budget": False}) for one in run.results.epsilons]
         change_results(run, epsilon=4.1, epsilons=beyond)
-        assert "not ranked, since recomputed ε\xa0=\xa04.1000 exceeds the budget 4." in page(run)
+        assert "not ranked (recomputed ε\xa0=\xa04.1000 exceeds the budget 4)" in page(run)
         assert "ε 4.1000 &gt; 4" in page(run)
 
     def test_a_run_that_is_evaluated_again_keeps_its_result_meanwhile(self, run):
         type(run).objects.update(state=RunState.RUNNING)
         html = page(run)
         assert "re-evaluating" in html
-        assert "this result stays until the new one is in" in html
+        assert "this result stays until the new one is ready" in html
         assert "<strong>#1</strong> at ε\xa0=\xa04" in html
 
 
@@ -160,9 +160,9 @@ class TestVerdict:
         run.submission.reviews.create(reviewer=reviewer, decision=decision, reason=reason, decided_at=at)
 
     def test_the_page_begins_with_what_the_reviewers_have_decided(self, run):
-        assert "accepted by 0 of 2 reviewers so far" in page(run)
+        assert "0 of 2 reviewers have accepted the privacy proof so far" in page(run)
         self.review(run, "accepted")
-        assert "accepted by 1 of 2 reviewers so far" in page(run)
+        assert "1 of 2 reviewers have accepted the privacy proof so far" in page(run)
         self.review(run, "accepted")
         assert "<strong>Verified.</strong>" in page(run)
         self.review(run, "rejected", "No composition.")
@@ -211,7 +211,7 @@ def test_a_withdrawn_submission_leaves_a_page_that_says_so(client, run):
     withdraw(run.submission, run.submission.created_by)
     response = client.get(run.submission.get_absolute_url())
     assert response.status_code == 410
-    assert "was withdrawn by its team on" in response.text
+    assert "The team withdrew this submission on" in response.text
     assert run.submission.title in response.text
     assert "0.9000" not in response.text
 
@@ -239,14 +239,14 @@ class TestChecks:
             {
                 "id": "record.noise_size",
                 "status": "passed",
-                "found": "noise below 98 % would have been detected",
+                "found": "would have detected noise below 98 %",
             },
             {"id": "record.noise_reuse", "status": "no_power", "found": "the updates may hide it"},
             {"id": "record.noise_shape", "status": "flagged", "found": "0.4711", "expected": "at most 0.01"},
         ]
         change_results(run, checks=checks)
         html = page(run)
-        assert "noise below 98 % would have been detected" in html
+        assert "would have detected noise below 98 %" in html
         assert "the updates may hide it" in html
         assert '<span class="badge badge-no_power">no power</span>' in html
         assert "1 flagged, 1 no power, 1 passed" in html

@@ -113,7 +113,7 @@ def test_a_run_that_waits_out_a_pause_says_when_it_is_tried_again(client):
     client.force_login(run.submission.created_by)
     page = client.get(run.submission.get_absolute_url()).text
     assert "failed because of a platform error" in page
-    assert re.search(r"The next one begins .*\(in (9|10)\xa0min\)", page)
+    assert re.search(r"The next attempt starts .*\(in (9|10)\xa0min\)", page)
 
 
 def test_a_pause_that_is_over_is_not_mentioned():

@@ -111,8 +111,8 @@ class TestReports:
         assert not conformance("passed", problems=[Problem.of(ErrorCode.CONFORMANCE_CRASHED)]).passed
 
     def test_tests_without_power_are_named(self):
-        assert "show nothing: test-1" in PASSED.in_words
-        assert FAILED.in_words == "The method doesn't keep what it claims: test-1."
+        assert "Without power (no evidence): test-1" in PASSED.in_words
+        assert FAILED.in_words == "The method doesn't behave as claimed: test-1."
         stopped = conformance(problems=[Problem.of(ErrorCode.CONFORMANCE_TIMEOUT)])
         assert stopped.in_words == "The method could not be examined: E_CONFORMANCE_TIMEOUT."
 
@@ -220,7 +220,7 @@ class TestShowing:
         assert "L1 conforming" in html
         assert "Ada Lovelace" in html
         assert "no power" not in html
-        assert "show nothing: test-1" in html
+        assert "Without power (no evidence): test-1" in html
         board = (
             Client().get(f"/leaderboard/{run.submission.track.slug}/?epsilon={run.budget:g}").content.decode()
         )

@@ -102,5 +102,5 @@ def test_a_run_without_an_opening_isnt_examined(submitted: Callable[[str], Run],
 def test_the_public_words_of_a_replay_show_no_distance() -> None:
     found = ReplayFindings(challenge=CHALLENGE, round=3)
     assert found.passed
-    assert "within the bound for other hardware" in found.in_words
+    assert "within the tolerance for different hardware" in found.in_words
     assert not {"distance", "bound"} & ReplayFindings.model_fields.keys()

@@ -159,7 +159,7 @@ class TestPassing:
         assert message.to == [submission.created_by.email]
         assert message.subject == f"[PFL-DocVQA] {submission.title} is scored"
         assert (
-            "ANLS 0.5000, accuracy 0.2500. It has no rank: ANLS 0.5000 is below the threshold 0.8242."
+            "ANLS 0.5000, accuracy 0.2500. Not ranked: ANLS 0.5000 is below the threshold 0.8242."
             in message.body
         )
         assert settings.SITE_URL + submission.get_absolute_url() in message.body

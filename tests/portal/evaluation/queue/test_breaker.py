@@ -253,7 +253,7 @@ class TestSickWorkers:
     def test_one_that_fails_for_many_while_others_pass_is_named(self, sick, organizer):
         (message,) = mail.outbox
         assert message.to == [organizer.email]
-        assert "The worker bad fails" in message.subject
+        assert "The worker bad is failing" in message.subject
         assert "FetchError: the store answered 503" in message.body
         worker = Worker.objects.get(name="bad")
         assert (worker.sick_at is not None, worker.reason) == (True, "FetchError: the store answered 503")

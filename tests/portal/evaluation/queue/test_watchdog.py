@@ -268,7 +268,7 @@ class TestUnattended:
         self.look(waiting, committed, UNATTENDED + 10 * A_TICK)
         (message,) = mail.outbox
         assert message.to == [organizer.email]
-        assert "Steps that wait in the queue evaluator: 1," in message.body
+        assert "Steps waiting in the queue evaluator: 1," in message.body
 
     def test_they_are_not_while_a_worker_is_busy(self, waiting, committed):
         make_user(is_staff=True)

@@ -126,11 +126,14 @@ def test_the_rules_say_what_will_be_revealed_when_and_that_it_was(track, client:
     scored(track)
     page = " ".join(client.get(track.get_absolute_url()).text.split())
     assert "about 60&nbsp;% of the questions" in page
-    assert "its ANLS with the interval and its accuracy on the private part" in page
-    assert "only when it no longer takes submissions: not before <time" in page
+    assert "the ANLS, its interval and the accuracy of every scored run on the private part" in page
+    assert "only after it has closed for submissions, not before <time" in page
     make_track(test_set="secret", name="The other one")
     page = " ".join(client.get(track.get_absolute_url()).text.split())
-    assert "for this track and The other one together, and only when none of them takes submissions." in page
+    assert (
+        "for this track and The other one together, and only after all of them have closed for submissions."
+        in page
+    )
     models.TestSet.objects.update(revealed_at=timezone.now())
     assert "organizers revealed the private part" in client.get(track.get_absolute_url()).text
 
@@ -140,11 +143,11 @@ def test_nothing_is_revealed_while_a_track_on_the_test_set_takes_submissions(tra
     run = scored(track)
     close(track)
     problem = reveal(models.TestSet.objects.get(), "", actor=make_user())
-    assert problem.startswith("The open one takes submissions")
+    assert problem.startswith("The open one is still open")
     assert fresh(run).results.anls == 0.8
     close(other)
     assert reveal(models.TestSet.objects.get(), "", actor=make_user()) == ""
-    assert "was revealed before" in reveal(models.TestSet.objects.get(), "", actor=make_user())
+    assert "has already been revealed" in reveal(models.TestSet.objects.get(), "", actor=make_user())
     assert fresh(run).results.public_anls == 0.8
 
 

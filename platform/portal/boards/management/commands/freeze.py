@@ -14,9 +14,9 @@ class Command(BaseCommand):
     help = "Write a snapshot of all leaderboards to a new folder."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("folder", type=Path, help="a folder that doesn't exist yet")
-        parser.add_argument("--phase", default="", help="only what was submitted in the phase of this name")
-        parser.add_argument("--name", default="", help="the snapshot's name; the date, if there is none")
+        parser.add_argument("folder", type=Path, help="a new folder")
+        parser.add_argument("--phase", default="", help="only submissions made in this phase")
+        parser.add_argument("--name", default="", help="the snapshot's name; by default the date")
 
     def handle(self, *_: object, folder: Path, name: str = "", phase: str = "", **__: object) -> None:
         now = timezone.now()
@@ -25,7 +25,9 @@ class Command(BaseCommand):
         except Phase.DoesNotExist as error:
             raise CommandError(f"No track has a phase “{phase}”.") from error
         except FileExistsError as error:
-            raise CommandError(f"{folder} exists; name a new folder.") from error
+            raise CommandError(f"{folder} already exists; choose a new folder.") from error
         except BoardsChangedError as error:
-            raise CommandError(f"The boards changed meanwhile. Remove {folder}, then try again.") from error
-        self.stdout.write(f"{folder} is written. Verify it with: python {folder / 'verify.py'}")
+            raise CommandError(
+                f"The leaderboards changed in the meantime. Remove {folder} and try again."
+            ) from error
+        self.stdout.write(f"Wrote {folder}. Verify it with: python {folder / 'verify.py'}")

@@ -12,12 +12,12 @@ from portal.ui.budgets import at_budget, plain
 
 
 class Command(BaseCommand):
-    help = "Print the leaderboards of all tracks, or of one."
+    help = "Print the leaderboards of all tracks or of one track."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("slug", nargs="?", help="a track; all of them if none is named")
+        parser.add_argument("slug", nargs="?", help="a track's slug; by default all tracks")
         parser.add_argument(
-            "--columns", action="store_true", help="describe the columns of CSV and JSON instead"
+            "--columns", action="store_true", help="describe the columns of CSV and JSON files instead"
         )
 
     def handle(self, *_: object, slug: str | None = None, columns: bool = False, **__: object) -> None:
@@ -37,10 +37,10 @@ def _lines(track: Track, board: Board) -> Iterator[str]:
     yield title
     yield "=" * len(title)
     if not board.rows:
-        yield "No run has been scored."
+        yield "No scored runs yet."
         return
     if any(one.decides for row in board.rows for one in row.entry.results.epsilons):
-        yield f"{DECIDES} decides; all are at δ = {track.delta:g}, recomputed and rounded up"
+        yield f"{DECIDES} used for ranking; every ε is at δ = {track.delta:g}, recomputed and rounded up"
     columns = columns_of(track, Shown.TEXT)
     table = [[column.title for column in columns]]
     table += [[column.plain(row) for column in columns] for row in board.rows]

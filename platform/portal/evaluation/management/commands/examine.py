@@ -20,33 +20,33 @@ from portal.submissions.selectors import competed_tracks
 
 
 class Command(BaseCommand):
-    help = "Examine a run in the sandbox of this machine, for a trust level; see docs/trust-levels.md."
+    help = "Examine a run in this machine's sandbox to earn a trust level; see docs/trust-levels.md."
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("run", type=UUID, help="the run's id, as in the administration and in the API")
+        parser.add_argument("run", type=UUID, help="the run's id, as shown in the admin area and the API")
         parser.add_argument("--level", type=int, choices=[level.value for level in LEVELS], required=True)
         parser.add_argument(
             "--by",
             metavar="EMAIL",
-            help="the organizer who examines it; named on the run's page and on the board",
+            help="the examining organizer's e-mail address; named on the run's page and on the leaderboard",
         )
         parser.add_argument("--data", type=Path, help="the data folder with the training split")
-        parser.add_argument("--base", type=Path, help="the base weights; by default this worker's")
+        parser.add_argument("--base", type=Path, help="the base weights; default: this worker's")
         parser.add_argument(
-            "--test-set", type=Path, help="the data folder with the test split; by default this worker's"
+            "--test-set", type=Path, help="the data folder with the test split; default: this worker's"
         )
         parser.add_argument(
-            "--repeat", type=int, default=Effort.repeats, help="how often to train the whole run"
+            "--repeat", type=int, default=Effort.repeats, help="how many times to train the whole run"
         )
         parser.add_argument(
-            "--hours", type=float, default=Effort.hours, help="how long one training may take"
+            "--hours", type=float, default=Effort.hours, help="maximum hours for one training run"
         )
         parser.add_argument(
             "--timeout-s",
             type=int,
             default=Effort.timeout_s,
-            help="seconds of computing for each process that runs the method on synthetic data",
+            help="maximum CPU seconds for each process that runs the method on synthetic data",
         )
 
     @override
@@ -77,7 +77,7 @@ class Command(BaseCommand):
         self.stdout.write(examination.found.in_words)
         self.stdout.write(f"Stored. {run}: {level.label if level is not None else 'no level'}.")
         if not examination.passed:
-            raise CommandError("The examination has not been passed.")
+            raise CommandError("The run did not pass the examination.")
 
 
 @transaction.atomic
@@ -94,5 +94,5 @@ def examiner_named(email: str, run: Run) -> User:
     if user is None:
         raise CommandError(f"No organizer's account has the address {email}.")
     if competed_tracks(user).filter(pk=run.submission.track_id).exists():
-        raise CommandError(f"{user.name} competes in {run.submission.track} and examines nothing there.")
+        raise CommandError(f"{user.name} competes in {run.submission.track} and can't examine runs there.")
     return user

@@ -15,19 +15,25 @@ POLL_S = 0.5
 
 
 class Command(BaseCommand):
-    help = "Queue the measurement of the leakage of a track's ranked runs that have no figures yet."
+    help = "Queue leakage measurements for a track's ranked runs that don't have any."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", help="a track")
-        parser.add_argument("--again", action="store_true", help="of all of them, such as with another set")
-        parser.add_argument("--wait", action="store_true", help="until what is queued was tried once")
+        parser.add_argument(
+            "--again",
+            action="store_true",
+            help="measure all ranked runs again, for example with another data set",
+        )
+        parser.add_argument(
+            "--wait", action="store_true", help="wait until all queued runs have been tried once"
+        )
 
     def handle(self, *_: object, slug: str, again: bool, wait: bool, **__: object) -> None:
         track = Track.objects.filter(slug=slug).first()
         if track is None:
             raise CommandError(f"There is no track {slug!r}.")
         if not track.leakage_set:
-            raise CommandError(f"{track} names no leakage set: set it in the administration first.")
+            raise CommandError(f"{track} has no leakage data set. Choose one in the admin area first.")
         runs = Run.objects.filter(submission__track=track, state=RunState.SCORED).order_by("pk")
         queued = sum(leakage.measure(run, again=again) for run in runs)
         self.stdout.write(

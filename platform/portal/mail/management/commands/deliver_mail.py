@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
-    help = "Deliver the mails of the outbox until SIGTERM."
+    help = "Deliver queued e-mails until SIGTERM."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--once", action="store_true", help="Deliver what is due and end.")
+        parser.add_argument("--once", action="store_true", help="Deliver all due e-mails and exit.")
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
@@ -59,7 +59,7 @@ class Mailer:
         try:
             tried = deliver_due()
         except MailServerError as error:
-            logger.error("The mail server can't be reached: %s", error)
+            logger.error("The e-mail server can't be reached: %s", error)
             self._wait_longer()
             return
         self._pause = POLL_SECONDS

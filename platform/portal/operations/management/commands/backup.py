@@ -11,12 +11,14 @@ from portal.operations.snapshots import SnapshotError
 
 
 class Command(BaseCommand):
-    help = "Write the database and the files that it refers to into a new folder. The site may run meanwhile."
+    help = "Back up the database and its files to a new folder. The site can keep running."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("folder", type=Path, help="a new or empty folder")
         parser.add_argument(
-            "--copy", action="store_true", help="copy files also where they could be linked on the same disk"
+            "--copy",
+            action="store_true",
+            help="copy files even if they could be hard-linked on the same disk",
         )
 
     @override

@@ -16,9 +16,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("folder", type=Path, help="what `backup` has written")
+        parser.add_argument("folder", type=Path, help="the folder written by `backup`")
         parser.add_argument(
-            "--verify-only", action="store_true", help="compare all files and restore nothing"
+            "--verify-only", action="store_true", help="verify all files without restoring anything"
         )
 
     @override

@@ -10,7 +10,9 @@ from portal.submissions.services import mark_baseline
 
 
 class Command(BaseCommand):
-    help = "Mark what a team has submitted as the organizers' baselines, which boards show and can leave out."
+    help = (
+        "Mark a team's submissions as the organizers' baselines; leaderboards label them and can hide them."
+    )
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -16,29 +16,32 @@ DAYS_LATER = 1
 
 
 class Command(BaseCommand):
-    help = "Print the rules that the site's bucket needs; set them with --apply, and try the server out with --check."
+    help = "Print the rules required for the site's bucket; --apply sets them, --check tests the server."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "--apply",
             action="store_true",
-            help="Set CORS and lifecycle, in place of those that the bucket has. Needs an administrator's credentials.",
+            help="Set CORS and lifecycle rules, replacing those of the bucket. Requires an administrator's "
+            "credentials.",
         )
         parser.add_argument(
-            "--check", action="store_true", help="Send a small file through the store as a participant would."
+            "--check",
+            action="store_true",
+            help="Send a small test file through the store the way a participant would.",
         )
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
         bucket = settings.STORE_BUCKET
         if bucket is None:
-            raise CommandError("PFL_STORE_URL names no bucket: this site stores files in a folder.")
+            raise CommandError("PFL_STORE_URL doesn't name a bucket: this site stores files in a folder.")
         cors = cors_rules(settings.SITE_URL)
         lifecycle = lifecycle_rules(bucket, (settings.RETENTION_UPLOAD_DAYS or 7) + DAYS_LATER)
         self._print("CORS", cors)
         self._print("Lifecycle", lifecycle)
         self._print(
-            "Policy of the site's credentials. Workers and participants need none", site_policy(bucket)
+            "Policy for the site's credentials. Workers and participants don't need any", site_policy(bucket)
         )
         try:
             store = S3Store(bucket)
@@ -60,4 +63,4 @@ class Command(BaseCommand):
     def _check(self, store: S3Store) -> None:
         if failed := failed_checks(store):
             raise CommandError("The server can't be used:\n  " + "\n  ".join(failed))
-        self.stdout.write("The server does what the site relies on.")
+        self.stdout.write("The server meets all of the site's requirements.")
