@@ -69,14 +69,14 @@ faults: $(VENV)/.test  ## kill, stop and fill what a site depends on, count what
 	@$(BIN)/python -m pytest tests/faults -m faults -q --reliability docs/reliability.md
 
 reproduce: $(VENV)/.demo  ## train the papers' rows on a small task, those without outcomes (AGAIN=1: all); write docs/reproduction.md and docs/ablations.md
-	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.reproduction docs/reproduction.md $(if $(AGAIN),--again)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.reproduction.ablations docs/ablations.md $(if $(AGAIN),--again)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) reproduction
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) ablations
 
 leakage: $(VENV)/.test  ## attack the baselines of `make reproduce`, whose runs it uses or trains, and write docs/leakage.md
-	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.reproduction.leakage docs/leakage.md
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies leakage
 
 audit: $(VENV)/.demo  ## simulate audits with canaries, of honest and of faulty runs, and write docs/auditing.md
-	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.auditing docs/auditing.md
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies auditing
 
 base-weights: $(VENV)/.demo  ## pre-train the tiny VT5 again, in place of the weights that ship with the kit (four minutes)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.tiny_vt5
@@ -85,13 +85,12 @@ docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -c 'from evaluator.errors.codes import catalog; print(catalog(), end="")' > docs/errors.md
 	@$(BIN)/python manage.py leaderboard --columns > docs/columns.md
 	@$(BIN)/python -c 'from evaluator.records.check_table import catalog; print(catalog(), end="")' > docs/checks.md
-	@$(BIN)/python -c 'from tests.studies.published_settings import table; print(table(), end="")' > docs/published-settings.md
-	@$(BIN)/python -m tests.studies.conformance docs/conformance.md --page-only
-	@$(BIN)/python -m tests.studies.genuine_runs docs/genuine-runs.md --page-only
+	@$(BIN)/python -m tests.studies published-settings
+	@$(BIN)/python -m tests.studies pages
 	@$(BIN)/python -c 'from tests.studies.settings_page import page; print(page(), end="")' > docs/settings.md
 
 notebooks: $(VENV)/.test  ## run the kit's notebooks, and write their pages with what they print and draw
-	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies.notebooks docs/notebooks
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies notebooks
 
 constraints: $(BIN)/uv  ## renew the pins
 	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml --upgrade $(TORCH) -o constraints.txt.new

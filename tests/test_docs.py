@@ -12,8 +12,7 @@ from evaluator.errors import codes as error_codes
 from evaluator.records import check_table as checks
 from starter_kit.commands.main import PflGroup
 from starter_kit.commands.privacy import app
-from tests.studies import published_settings as published
-from tests.studies import settings_page
+from tests.studies import published_settings, settings_page
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -43,7 +42,7 @@ PRODUCTION = [
     [
         ("errors.md", error_codes.catalog),
         ("checks.md", checks.catalog),
-        ("published-settings.md", published.table),
+        ("published-settings.md", lambda: published_settings.page(*published_settings.run())),
         ("settings.md", settings_page.page),
     ],
 )

@@ -1,12 +1,11 @@
-"""How many honest runs the noise tests flag, by simulation: `python -m tests.studies.false_alarms --runs 100000`.
+"""How many honest runs the noise tests flag, by simulation: `python -m tests.studies false-alarms`.
 
-It is no part of the tests, since a hundred thousand runs take a day; with fewer runs it shows gross errors only. Every
+No test runs this, since a hundred thousand runs take a day; fewer runs show gross errors only. Every
 run is one of `SIZES`, with one of `SIGNALS`: updates as the tests must tolerate them, of the largest norm. The bound on
 all tests together is `FALSE_ALARM_OF_A_RUN`, so that of 100,000 runs one may be flagged at worst; the limits of most
 tests are farther away than that (`tests/evaluator/records/test_false_alarms.py` computes them).
 """
 
-import argparse
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +16,11 @@ import numpy as np
 
 from evaluator.records import noise_tests
 from evaluator.records.noise_tests import Doubles, OpenedRound
+from starter_kit.console import log
+from tests.studies.markdown import fill, table_row
+from tests.studies.study import completed
+
+SEED = 1
 
 TESTS = (
     noise_tests.size,
@@ -25,6 +29,7 @@ TESTS = (
     noise_tests.shape,
     noise_tests.taken_back,
 )
+NAMES = [test.__name__ for test in TESTS]
 
 
 @dataclass(frozen=True)
@@ -87,60 +92,48 @@ def _values(random: np.random.Generator, size: Size, signal: Signal) -> Iterator
         yield earlier + size.signal * direction / max(float(np.linalg.norm(direction)), 1e-9)
 
 
-def count(runs: int, size: Size, random: np.random.Generator) -> Counter[str]:
-    """Return how many of `runs` honest runs each test flags, under its name, and how many any of them does."""
-    flagged: Counter[str] = Counter()
+@dataclass(frozen=True)
+class Flagged:
+    """How many of `runs` honest runs were flagged: by any test, and by each under its name."""
+
+    name: str
+    size: Size
+    seed: int
+    runs: int
+    any: int
+    by: dict[str, int]
+
+
+def run(
+    earlier: list[Flagged] | None, runs: int, sizes: Iterable[str] = SIZES, seed: int = SEED
+) -> Iterator[list[Flagged]]:
+    """Simulate the sizes that have fewer than `runs` runs; yield the counts of all sizes."""
+    current = [found for found in earlier or [] if (SIZES.get(found.name), found.seed) == (found.size, seed)]
+    kept = {found.name: found for found in current if found.runs >= runs or found.name not in sizes}
+    wanted = [name for name in SIZES if name in kept or name in sizes]
+    return completed(wanted, kept, lambda name: count(name, runs, seed))
+
+
+def count(name: str, runs: int, seed: int = SEED) -> Flagged:
+    """Return how many of `runs` honest runs of a size are flagged."""
+    began, size, random = time.process_time(), SIZES[name], np.random.default_rng(seed)
+    by: Counter[str] = Counter()
+    flagged = 0
     for index in range(runs):
         opened = honest_run(random, size, SIGNALS[index % len(SIGNALS)])
         names = [test.__name__ for test in TESTS if test(opened)]
-        flagged.update(names)
-        flagged["any"] += bool(names)
-    return flagged
+        by.update(names)
+        flagged += bool(names)
+    log(f"{name}: {flagged} of {runs} flagged {dict(by)}; {time.process_time() - began:.0f} s of CPU time")
+    return Flagged(name, size, seed, runs, flagged, {name: by[name] for name in NAMES if by[name]})
 
 
-def page(rows: Iterable[str]) -> str:
-    """Return the counts as Markdown."""
-    head = [
-        "# Simulated honest runs that were flagged",
-        "",
-        "Written by `python -m tests.studies.false_alarms --page docs/false-alarms.md`: honest noise with signals as",
-        "strong as allowed (none, the same in all coordinates, in few, against the round before's noise),",
-        "which the tests behind `record.noise_size`, `record.noise_reuse` and `record.noise_shape` should not flag.",
-        "What they flag at most is computed, not counted: see [privacy.md](privacy.md). How many genuine runs were",
-        "flagged is in [genuine-runs.md](genuine-runs.md).",
-        "",
-        "| runs of | rounds | coordinates opened in each | runs | flagged | by |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    return "\n".join([*head, *rows, ""])
+def page(counts: Iterable[Flagged]) -> str:
+    """Return the page in Markdown."""
+    return fill(Path(__file__).with_suffix(".md"), table=map(_row, counts))
 
 
-def main() -> None:
-    """Print the counts, and write them to a page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--runs", type=int, default=1000, help="of each size")
-    parser.add_argument("--sizes", nargs="*", choices=SIZES, default=list(SIZES))
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--page", type=Path, help="the file to write the counts to")
-    options = parser.parse_args()
-    rows = []
-    for name in options.sizes:
-        began, size = time.process_time(), SIZES[name]
-        flagged = count(options.runs, size, np.random.default_rng(options.seed))
-        by = ", ".join(
-            f"{test.__name__}: {flagged[test.__name__]}" for test in TESTS if flagged[test.__name__]
-        )
-        seconds = time.process_time() - began
-        print(
-            f"{name}: {flagged['any']} of {options.runs} flagged {by}; {seconds:.0f} s of CPU time",
-            flush=True,
-        )
-        rows.append(
-            f"| {name} | {size.rounds} | {size.coordinates:,} | {options.runs:,} | {flagged['any']} | {by} |"
-        )
-        if options.page:
-            options.page.write_text(page(rows), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+def _row(found: Flagged) -> str:
+    by = ", ".join(f"{name}: {times}" for name, times in found.by.items())
+    size = found.size
+    return table_row(found.name, size.rounds, f"{size.coordinates:,}", f"{found.runs:,}", found.any, by)

@@ -1,6 +1,6 @@
-"""How many genuine runs the record checks flag or reject: `python -m tests.studies.genuine_runs docs/genuine-runs.md`.
+"""How many genuine runs the record checks flag or reject: `python -m tests.studies genuine-runs`.
 
-It is no part of the tests, as two hundred runs of every setting take hours. Each run is trained on the tests' few pages
+No test runs this, as two hundred runs of every setting take hours. Each run is trained on the tests' few pages
 by the kit's own trainer, with every private config that writes a training record, each placement and each codec that
 its settings allow; noise and coins are new in every run, and its challenge is drawn as the site draws it. A run counts
 as a false alarm if its evaluation rejects it or flags any check.
@@ -8,37 +8,31 @@ as a false alarm if its evaluation rejects it or flags any check.
 
 import secrets
 import shutil
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
 
 import torch
-import typer
-from pydantic import TypeAdapter
 
 from evaluator.errors import ProblemError
 from evaluator.mechanisms.noise import Placement
 from evaluator.messages.jobs import CheckStatus, PrivacyRules, TrackRules
 from starter_kit.compression.codecs import BUILT_IN
 from starter_kit.compression.plugin_codecs import CODECS
-from starter_kit.console import exit_on_problem, log
+from starter_kit.console import log
 from starter_kit.federation.rounds import Client
-from starter_kit.reporting.files import replace_file
 from starter_kit.runs.answering import answer_challenge
-from starter_kit.runs.executed_code import code_sha256
 from starter_kit.settings.config_files import config_names
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.pocket_data import make_base, make_data
 from tests.starter_kit.training_runs import accounting, trained
-from tests.studies.conformance.covered_code import method_files, settings_text
-from tests.studies.conformance.table import alarms_of, table
-from tests.studies.conformance.tallies import Tally, Trial, count, current, started
+from tests.studies.covered_code import covered_sha256
+from tests.studies.markdown import fill
+from tests.studies.tallies import Tally, Trial, alarms_of, count, current, started, table
 
-TALLIES = TypeAdapter(list[Tally])
 FEW = [Client(number, {f"{number}": [number]}) for number in range(3)]
 # What follows a config's name, beside each placement and codec.
 MORE = (
@@ -54,7 +48,6 @@ COVERED = (
     "evaluator/records/*.py",
     "starter_kit/compression/*.py",
     "starter_kit/dp/*.py",
-    "starter_kit/federation/local_engine.py",
     "starter_kit/federation/*.py",
     "starter_kit/learning/local_training.py",
     "starter_kit/learning/tensors.py",
@@ -69,23 +62,6 @@ COVERED = (
     "starter_kit/runs/writing.py",
     "starter_kit/secure_aggregation/*.py",
 )
-PAGE = """\
-# Genuine runs that were flagged
-
-Written by `python -m tests.studies.genuine_runs docs/genuine-runs.md`, which trains runs of the kit's private configs
-on a few pages, with every placement and codec that they allow, and evaluates them; the counts are in
-genuine-runs.json. None should be flagged or rejected.
-
-{alarms} runs were, by the code as it is:
-
-| setting | flagged or rejected | by | longest | by earlier code |
-| --- | ---: | --- | ---: | ---: |
-{table}
-
-A count is of the code that made it: the checks, what makes a record (`COVERED` in `tests/studies/genuine_runs.py`,
-without comments) and the run's settings. Once these change, the count is one by earlier code, until the command has
-made as many again. It continues the counts that it finds, and writes each run as it ends. `make docs` writes this
-page for the code as it is. """
 
 
 def settings() -> list[str]:
@@ -119,14 +95,9 @@ def _changes(setting: str) -> list[str]:
     return [*changes, "secure_aggregation={}"] if "placement=client_share" in changes else changes
 
 
-def codes(names: Sequence[str]) -> dict[str, str]:
-    """The hash of the code that a count of each setting is of."""
-    return {
-        name: code_sha256(
-            [*COVERED, *method_files(_config(name))], settings_text(_config(name), _changes(name))
-        )
-        for name in names
-    }
+def codes(names: Iterable[str]) -> dict[str, str]:
+    """Return the hash of the code that a count of each setting is of."""
+    return {name: covered_sha256(COVERED, _config(name), _changes(name)) for name in names}
 
 
 def try_setting(name: str, base: Path, data: Path, keep: Path | None) -> Trial:
@@ -143,7 +114,7 @@ def try_setting(name: str, base: Path, data: Path, keep: Path | None) -> Trial:
         clients=1 if config == "centralized-dp" else 3,
         privacy=PrivacyRules(epsilon=8, delta=1e-5),
     )
-    with tempfile.TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:
         run = trained(config, base, data, Path(folder) / "run", _changes(name))
         challenge = secrets.token_hex(32)
         answer_challenge(run.path, challenge)
@@ -157,12 +128,12 @@ def try_setting(name: str, base: Path, data: Path, keep: Path | None) -> Trial:
     return Trial(found, time.process_time() - begun)
 
 
-def counted(tallies: list[Tally], runs: int, processes: int, keep: Path | None) -> Iterator[list[Tally]]:
+def run(earlier: list[Tally] | None, runs: int, processes: int, keep: Path | None) -> Iterator[list[Tally]]:
     """Yield all tallies, first as they begin, then after each run that is made."""
     known = codes(settings())
-    begun = started(tallies, known)
+    begun = started(earlier or [], known)
     yield begun
-    with exit_on_problem(), tempfile.TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:
         base, data = make_base(Path(folder) / "base"), make_data(Path(folder) / "data")
         attempt = partial(try_setting, base=base, data=data, keep=keep)
         for tally, grown in count(begun, known, runs, attempt, processes):
@@ -171,36 +142,15 @@ def counted(tallies: list[Tally], runs: int, processes: int, keep: Path | None) 
 
 
 def page(tallies: Sequence[Tally]) -> str:
-    """The page of these tallies; which of them are of earlier code follows from the code as it is."""
+    """Return the page of these tallies; which of them are of earlier code follows from the code as it is."""
     known = codes(sorted({tally.name for tally in tallies}))
-    return PAGE.format(alarms=alarms_of(current(tallies, known)), table=table(tallies, known))
+    return fill(
+        Path(__file__).with_suffix(".md"),
+        alarms=alarms_of(current(tallies, known)),
+        table=table(tallies, known),
+    )
 
 
-def read_tallies(file: Path) -> list[Tally]:
-    return TALLIES.validate_json(file.read_bytes()) if file.exists() else []
-
-
-def main(
-    page_file: Annotated[Path, typer.Argument(help="Page to write; the counts go beside it, as .json.")],
-    runs: Annotated[int, typer.Option(min=0, help="Runs of every setting by the present code.")] = 200,
-    processes: Annotated[int, typer.Option(min=1)] = 1,
-    keep: Annotated[
-        Path | None, typer.Option(help="A folder for the runs that are flagged or rejected.")
-    ] = None,
-    page_only: Annotated[
-        bool, typer.Option("--page-only", help="Write the page of the counts there are.")
-    ] = False,
-) -> None:
-    """Train and evaluate genuine runs of every private setting, and count the false alarms."""
-    numbers = page_file.with_suffix(".json")
-    tallies = read_tallies(numbers)
-    if not page_only:
-        for grown in counted(tallies, runs, processes, keep):
-            tallies = grown
-            replace_file(numbers, TALLIES.dump_json(tallies, indent=1).decode() + "\n")
-    replace_file(page_file, page(tallies))
-    raise typer.Exit(1 if any(tally.alarms for tally in tallies) else 0)
-
-
-if __name__ == "__main__":
-    typer.run(main)
+def faults(tallies: Sequence[Tally]) -> list[str]:
+    """Return the settings with false alarms, by any code."""
+    return [f"{tally.name}: {tally.alarms} false alarms" for tally in tallies if tally.alarms]

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from IPython.core.error import UsageError
 
-from starter_kit import notebooks
 from starter_kit.notebooks import pfl
 from tests.studies.notebooks.page import page, source_of
+from tests.studies.notebooks.running import NOTEBOOKS
 
 # To import nbformat, nbclient and ipykernel takes seconds, in each of the processes that collect tests: the tests that
 # use them do.
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-NOTEBOOKS = sorted(Path(notebooks.__file__).parent.glob("*.ipynb"))
 PAGES = Path(__file__).parents[3] / "docs" / "notebooks"
 # In place of each notebook's own: what shows that it runs, and no more.
 SIZES = "providers, forms, rounds = 20, 2, 1"

@@ -6,8 +6,8 @@ from pathlib import Path
 from evaluator.auditing.audit import ALPHA
 from evaluator.auditing.escrow import GUESS_SHARE, LEAST_CANARIES
 from tests.studies.auditing.simulation import EPSILONS, TEAMS, Fault, Rounds, Simulated
+from tests.studies.markdown import fill, table_row
 
-TEMPLATE = Path(__file__).with_name("page.md")
 # Of 100 faulty runs: from so many on, the page says that the audit finds the fault.
 FOUND = 95
 
@@ -15,7 +15,8 @@ FOUND = 95
 def page(simulated: Sequence[Simulated]) -> str:
     """Return the page in Markdown."""
     honest = [found for found in simulated if found.fault is Fault.NONE]
-    return TEMPLATE.read_text(encoding="utf-8").format(
+    return fill(
+        Path(__file__).with_name("page.md"),
         alpha=f"{ALPHA:g}",
         teams=TEAMS,
         least=LEAST_CANARIES,
@@ -25,15 +26,19 @@ def page(simulated: Sequence[Simulated]) -> str:
         worst=max(found.refuted for found in honest),
         runs=f"{honest[0].runs:,}",
         faulty_runs=max(found.runs for found in simulated if found.fault is not Fault.NONE),
-        table="\n".join(_row(found) for found in simulated),
-        claims="\n".join(_claims(simulated)),
+        table=map(_row, simulated),
+        claims=_claims(simulated),
     )
 
 
 def _row(found: Simulated) -> str:
-    return (
-        f"| {found.rounds.name} | {found.epsilon} | {found.canaries:,} | {found.fault} "
-        f"| {found.refuted} of {found.runs:,} | {found.refuted_among_teams} of {found.runs:,} |"
+    return table_row(
+        found.rounds.name,
+        found.epsilon,
+        f"{found.canaries:,}",
+        found.fault,
+        f"{found.refuted} of {found.runs:,}",
+        f"{found.refuted_among_teams} of {found.runs:,}",
     )
 
 

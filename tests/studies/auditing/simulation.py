@@ -9,6 +9,8 @@ the simulation doesn't find, nothing finds by this audit.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from itertools import product
 
 import numpy as np
 
@@ -17,11 +19,15 @@ from evaluator.accounting.membership import membership_bounds, privacy_profiles
 from evaluator.auditing.audit import ALPHA, Claim, claim_p_value
 from evaluator.auditing.escrow import GUESS_SHARE
 from evaluator.mechanisms.events import PoissonGaussian
+from evaluator.records.noise_tests import Doubles
+from tests.studies.study import completed
 
 DELTA = 1e-5
 EPSILONS = (1, 4, 8)
 CANARIES = (100, 400, 1000)
 TEAMS = 10
+HONEST_RUNS, FAULTY_RUNS = 1000, 100
+SEED = 0
 # Of the Gaussian that bounds the claimed mechanism: far below δ, as the bound is used on hundreds of canaries at once.
 CURVE_DELTA = 1e-9
 
@@ -55,49 +61,62 @@ UNCLIPPED = 10.0
 
 
 @dataclass(frozen=True)
-class Simulated:
-    """How many of `runs` audits refute the claim: by themselves, and among ten teams at once."""
+class Case:
+    """What is simulated: `runs` audits with so many canaries, of runs with a claim and a fault."""
 
     rounds: Rounds
     epsilon: int
     canaries: int
     fault: Fault
     runs: int
+
+
+@dataclass(frozen=True)
+class Simulated(Case):
+    """How many of the audits refute the claim: by themselves, and among ten teams at once."""
+
     refuted: int
     refuted_among_teams: int
 
 
-def simulate(
-    honest_runs: int = 1000,
-    faulty_runs: int = 100,
-    samplings: Sequence[Rounds] = SAMPLINGS,
-    epsilons: Sequence[int] = EPSILONS,
-    seed: int = 0,
-) -> Iterator[Simulated]:
-    """Yield the counts for every sampling, claim, number of canaries and fault; the same for the same seed."""
-    for rounds in samplings:
-        for epsilon in epsilons:
-            noise, claim = _claimed(rounds, epsilon)
-            for canaries in CANARIES:
-                guesses = round(GUESS_SHARE * canaries)
-                p_values = np.array(
-                    [claim_p_value(canaries, guesses, right, claim) for right in range(guesses + 1)]
-                )
-                for fault in Fault:
-                    runs = honest_runs if fault is Fault.NONE else faulty_runs
-                    rng = np.random.default_rng([seed, rounds.rounds, epsilon, canaries, len(fault)])
-                    found = p_values[[_right(rng, rounds, noise, canaries, fault) for _ in range(runs)]]
-                    yield Simulated(
-                        rounds,
-                        epsilon,
-                        canaries,
-                        fault,
-                        runs,
-                        int((found < ALPHA).sum()),
-                        int((found < ALPHA / TEAMS).sum()),
-                    )
+def cases(samplings: Sequence[Rounds] = SAMPLINGS, epsilons: Sequence[int] = EPSILONS) -> list[Case]:
+    """Return every combination of sampling, claim, number of canaries and fault."""
+    return [
+        Case(rounds, epsilon, canaries, fault, HONEST_RUNS if fault is Fault.NONE else FAULTY_RUNS)
+        for rounds, epsilon, canaries, fault in product(samplings, epsilons, CANARIES, Fault)
+    ]
 
 
+def run(earlier: list[Simulated] | None = None) -> Iterator[list[Simulated]]:
+    """Simulate the cases that are missing; yield the counts of all."""
+    kept = {case_of(found): found for found in earlier or []}
+    return completed(cases(), kept, simulate)
+
+
+def case_of(found: Simulated) -> Case:
+    """Return what was simulated."""
+    return Case(found.rounds, found.epsilon, found.canaries, found.fault, found.runs)
+
+
+def simulate(case: Case) -> Simulated:
+    """Return the counts of a case; the same each time."""
+    rounds, canaries = case.rounds, case.canaries
+    noise, claim = _claimed(rounds, case.epsilon)
+    rng = np.random.default_rng([SEED, rounds.rounds, case.epsilon, canaries, len(case.fault)])
+    right = [_right(rng, rounds, noise, canaries, case.fault) for _ in range(case.runs)]
+    found = _p_values(canaries, claim)[right]
+    refuted, among_teams = int((found < ALPHA).sum()), int((found < ALPHA / TEAMS).sum())
+    return Simulated(**vars(case), refuted=refuted, refuted_among_teams=among_teams)
+
+
+@cache
+def _p_values(canaries: int, claim: Claim) -> Doubles:
+    """Return the p-value of a claim for each number of right guesses."""
+    guesses = round(GUESS_SHARE * canaries)
+    return np.array([claim_p_value(canaries, guesses, right, claim) for right in range(guesses + 1)])
+
+
+@cache
 def _claimed(rounds: Rounds, epsilon: int) -> tuple[float, Claim]:
     """Return the noise multiplier of an honest run, and what it claims."""
 

@@ -3,12 +3,12 @@
 import pytest
 
 from tests.studies.auditing.page import page
-from tests.studies.auditing.simulation import SAMPLINGS, Fault, Simulated, simulate
+from tests.studies.auditing.simulation import SAMPLINGS, Fault, Simulated, cases, simulate
 
 
 @pytest.fixture(scope="module")
 def simulated() -> list[Simulated]:
-    return list(simulate(samplings=SAMPLINGS[:1], epsilons=[1]))
+    return [simulate(case) for case in cases(SAMPLINGS[:1], epsilons=[1])]
 
 
 def test_honest_runs_are_refuted_in_at_most_one_of_a_thousand(simulated: list[Simulated]) -> None:

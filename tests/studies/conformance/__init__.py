@@ -1,5 +1,4 @@
-"""How good the harness is, counted: `python -m tests.studies.conformance docs/conformance.md`.
+"""How good the harness is, counted: the mutants that an examination finds, and how often one fails an honest method.
 
-The mutants that an examination finds, and how often one fails an honest method. Counts are added up over many sittings,
-and each is of the code that made it.
+Counts are added up over many sittings, and each is of the code that made it.
 """

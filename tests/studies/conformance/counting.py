@@ -10,25 +10,24 @@ from starter_kit.conformance.examination import examine
 from starter_kit.conformance.processes import examine_apart
 from starter_kit.conformance.results import Group, Inputs, Result
 from starter_kit.console import log
-from starter_kit.runs.executed_code import code_sha256
 from starter_kit.settings.method_list import kit_configs
-from tests.studies.conformance.covered_code import method_files, settings_text
-from tests.studies.conformance.tallies import Tally, Trial
-from tests.studies.mutants.catalog import CATALOG, SETTINGS, Mutant
+from tests.studies.covered_code import covered_sha256
+from tests.studies.mutants.catalog import MUTANTS, SETTINGS, Mutant
+from tests.studies.study import completed
+from tests.studies.tallies import Tally, Trial, count, current, started
 
 # The harness, and what runs in its rounds, beside the method.
 COVERED = (
     "evaluator/mechanisms/*.py",
     "starter_kit/conformance/*.py",
     "starter_kit/dp/*.py",
-    "starter_kit/federation/local_engine.py",
     "starter_kit/federation/*.py",
     "starter_kit/learning/local_training.py",
     "starter_kit/learning/pacing.py",
     "starter_kit/learning/tensors.py",
     "starter_kit/secure_aggregation/*.py",
 )
-MUTANTS = "tests/studies/mutants/*.py"
+MUTANT_FILES = "tests/studies/mutants/*.py"
 # Its messages have more than a vector.
 UNSUPPORTED = ("plugins/adaptive-clipping",)
 
@@ -76,20 +75,40 @@ def found_in(result: Result) -> list[str]:
 
 def mutant_code() -> str:
     """Return the hash of the code that a count of mutants is of."""
-    return code_sha256([*COVERED, MUTANTS, *method_files(str(SETTINGS))], settings_text(str(SETTINGS)))
+    return covered_sha256([*COVERED, MUTANT_FILES], str(SETTINGS))
 
 
-def count_mutants(known: Sequence[Found]) -> Iterator[Found]:
-    """Yield every mutant, examined unless the present code has done so."""
+def run(earlier: Counts | None, examinations: int, processes: int) -> Iterator[Counts]:
+    """Examine the mutants and the private configs, as often as the present code hasn't; yield all counts."""
+    counts, codes = earlier or Counts(), honest_codes(private_configs())
+    honest = started(counts.honest, codes)
+    for mutants in count_mutants(counts.mutants):
+        counts = Counts(mutants=mutants, honest=honest)
+        yield counts
+    for _, tallies in count(honest, codes, examinations, try_config, processes):
+        yield Counts(mutants=counts.mutants, honest=tallies)
+
+
+def faults(counts: Counts) -> list[str]:
+    """Return the mutants that were missed and the configs that failed, by the code as it is."""
+    honest = current(counts.honest, honest_codes(private_configs()))
+    return [
+        *(f"{found.mutant}: not found" for found in counts.mutants if not found.caught_by),
+        *(f"{tally.name}: {tally.alarms} false alarms" for tally in honest if tally.alarms),
+    ]
+
+
+def count_mutants(known: Sequence[Found]) -> Iterator[list[Found]]:
+    """Yield what was found in the mutants, after each one that the present code hasn't found yet."""
     code = mutant_code()
-    made = {found.mutant: found for found in known if found.code == code}
-    for mutant in CATALOG:
-        found = made.get(mutant.name)
-        if found is None or not found.caught_by:
-            caught_by = found_in(examine_mutant(mutant, secrets.randbits(32)))
-            log(f"{mutant.name}: {', '.join(caught_by) or 'not found'}")
-            found = Found(mutant=mutant.name, fault=mutant.fault, caught_by=caught_by, code=code)
-        yield found
+    kept = {found.mutant: found for found in known if found.code == code and found.caught_by}
+    return completed(MUTANTS, kept, lambda name: _found(MUTANTS[name], code))
+
+
+def _found(mutant: Mutant, code: str) -> Found:
+    caught_by = found_in(examine_mutant(mutant, secrets.randbits(32)))
+    log(f"{mutant.name}: {', '.join(caught_by) or 'not found'}")
+    return Found(mutant=mutant.name, fault=mutant.fault, caught_by=caught_by, code=code)
 
 
 def try_config(name: str) -> Trial:
@@ -103,7 +122,7 @@ def try_config(name: str) -> Trial:
 
 def honest_codes(names: Iterable[str]) -> dict[str, str]:
     """Return the hash of the code that a count of each of these configs is of."""
-    return {name: code_sha256([*COVERED, *method_files(name)], settings_text(name)) for name in names}
+    return {name: covered_sha256(COVERED, name) for name in names}
 
 
 def private_configs() -> list[str]:

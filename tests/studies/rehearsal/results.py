@@ -1,12 +1,10 @@
-"""What a rehearsal has measured, kept beside the page: the next one continues with what is missing."""
+"""What a rehearsal has measured."""
 
 import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from starter_kit.reporting.files import replace_file
 from starter_kit.settings.configuration import load_settings
 from tests.studies.rehearsal.inputs import Shape
 from tests.studies.rehearsal.stages import Measured
@@ -57,13 +55,17 @@ class Results(BaseModel):
     stages: list[StageResult]
 
     @classmethod
-    def kept(cls, path: Path, conditions: Conditions) -> "Results":
-        """Return what the file at `path` has of `conditions`; nothing where it isn't there, or is of others."""
-        if path.exists():
-            found = cls.model_validate_json(path.read_bytes())
-            if found.conditions == conditions:
-                return found
-        return cls(conditions=conditions, stages=[])
+    def of(cls, conditions: Conditions, earlier: "Results | None") -> "Results":
+        """Return the `earlier` results if they were measured under `conditions`, and else none."""
+        return (
+            earlier if earlier and earlier.conditions == conditions else cls(conditions=conditions, stages=[])
+        )
+
+    def without(self, stages: Sequence[str]) -> "Results":
+        """Return the results of all stages but these."""
+        return Results(
+            conditions=self.conditions, stages=[each for each in self.stages if each.stage not in stages]
+        )
 
     def current(self, stage: str, settings_sha256: str) -> StageResult | None:
         """Return the result of a stage with these settings, if there is one."""
@@ -75,10 +77,6 @@ class Results(BaseModel):
         others = [other for other in self.stages if other.stage != result.stage and other.stage in order]
         stages = sorted([*others, result], key=lambda each: order.index(each.stage))
         return Results(conditions=self.conditions, stages=stages)
-
-    def write(self, path: Path) -> None:
-        """Write the file at `path`, as a whole."""
-        replace_file(path, self.model_dump_json(indent=1) + "\n")
 
 
 def settings_sha256(config: str, changes: Sequence[str]) -> str:

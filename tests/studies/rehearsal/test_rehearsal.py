@@ -13,10 +13,10 @@ from starter_kit.runs.forecast import Memory
 from starter_kit.settings.config_files import config_names
 from starter_kit.settings.configuration import load_settings
 from tests.studies.rehearsal import stages
-from tests.studies.rehearsal.__main__ import made_once, of_each_method
 from tests.studies.rehearsal.inputs import Shape, make_data
 from tests.studies.rehearsal.machine import OtherWork, machine_name
 from tests.studies.rehearsal.page import BEGIN, END, with_table
+from tests.studies.rehearsal.rehearsal import Rehearsal, made_once, of_each_method
 from tests.studies.rehearsal.results import Conditions, Results, StageResult, settings_sha256
 from tests.studies.rehearsal.stages import Measured, RehearsalError, killed_in_the_second_round
 
@@ -70,19 +70,25 @@ def test_a_page_without_the_section_is_not_written() -> None:
         with_table("a page", Results(conditions=CONDITIONS, stages=[]), [])
 
 
-def test_what_was_measured_is_kept_under_the_same_conditions_and_settings(tmp_path: Path) -> None:
-    path = tmp_path / "page.json"
+def test_what_was_measured_is_kept_under_the_same_conditions_and_settings() -> None:
     order = ["full/fedavg", "full/lora"]
-    results = Results.kept(path, CONDITIONS)
+    results = Results(conditions=CONDITIONS, stages=[])
     for stage in reversed(order):
         results = results.with_stage(result(stage), order)
-    results.write(path)
-    kept = Results.kept(path, CONDITIONS)
+    kept = Results.of(CONDITIONS, results)
     assert [each.stage for each in kept.stages] == order
     assert kept.current("full/lora", "a") == result("full/lora")
     assert kept.current("full/lora", "b") is None
     assert kept.with_stage(result("full/lora", "b"), order).current("full/lora", "b")
-    assert Results.kept(path, CONDITIONS.model_copy(update={"batch_size": None})).stages == []
+    assert Results.of(CONDITIONS.model_copy(update={"batch_size": None}), results).stages == []
+    assert Results.of(CONDITIONS, None).stages == []
+
+
+def test_only_chosen_stages_are_measured_again() -> None:
+    results = Results(conditions=CONDITIONS, stages=[result("full/fedavg"), result("full/lora")])
+    kept = Rehearsal(CONDITIONS, ["full/lora"]).forget(results)
+    assert kept
+    assert [each.stage for each in kept.stages] == ["full/fedavg"]
 
 
 def test_a_change_of_settings_is_seen() -> None:

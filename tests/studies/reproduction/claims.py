@@ -4,35 +4,15 @@ The order is that of Tables 2, 3 and A2 and section 5.4 of the competition's pap
 privacy-aware document VQA. Tests of an order are paired, as every seed has all rows on the same data.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from tests.studies.reproduction.rows import EPSILONS, ROWS, Outcome
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A statement about two rows.
-
-    Attributes:
-        margin: By how much the first is below the second: of one seed's outcomes; positive where the claim holds.
-    """
-
-    text: str
-    lower: str
-    upper: str
-    margin: Callable[[Outcome, Outcome], float]
-
+from tests.studies.reproduction.rows import EPSILONS, ROWS
+from tests.studies.reproduction.verdicts import Claim, below
 
 WITHIN = 0.05  # of federated averaging's ANLS, for the methods of track 1
-TITLES = {row.name: row.title for row in ROWS}
+BY_NAME = {row.name: row for row in ROWS}
 
 
-def _below(lower: str, upper: str, *, or_equal: bool = False) -> Claim:
-    sign = "≤" if or_equal else "<"
-    return Claim(
-        f"{TITLES[lower]} {sign} {TITLES[upper]} in ANLS", lower, upper, lambda a, b: b.anls - a.anls
-    )
+def _below(lower: str, upper: str, sign: str = "<") -> Claim:
+    return below(BY_NAME[lower], BY_NAME[upper], sign)
 
 
 def _rising(method: str) -> list[Claim]:
@@ -46,7 +26,7 @@ def _at_every_budget(lower: str, upper: str) -> list[Claim]:
 
 def _within(row: str, baseline: str) -> Claim:
     return Claim(
-        f"{TITLES[row]} reaches the ANLS of {TITLES[baseline]} within {WITHIN:.0%}",
+        f"{BY_NAME[row].title} reaches the ANLS of {BY_NAME[baseline].title} within {WITHIN:.0%}",
         baseline,
         row,
         lambda baseline, row: row.anls - (1 - WITHIN) * baseline.anls,
@@ -55,9 +35,9 @@ def _within(row: str, baseline: str) -> Claim:
 
 def _fewer_bytes(row: str, baseline: str, factor: float) -> Claim:
     """Sent by `row` are fewer than 1/`factor` of the bytes of `baseline`."""
-    text = f"{TITLES[row]} sends less than 1/{factor:g} of the bytes of {TITLES[baseline]}"
+    text = f"{BY_NAME[row].title} sends less than 1/{factor:g} of the bytes of {BY_NAME[baseline].title}"
     if factor == 1:
-        text = f"{TITLES[row]} sends fewer bytes than {TITLES[baseline]}"
+        text = f"{BY_NAME[row].title} sends fewer bytes than {BY_NAME[baseline].title}"
     return Claim(text, row, baseline, lambda row, baseline: baseline.bytes_total / factor - row.bytes_total)
 
 
@@ -66,12 +46,12 @@ CLAIMS = [
     _below("zero-shot", "fl-provider-dp-1"),
     *_rising("fl-provider-dp"),
     _below("fl-provider-dp-8", "fedavg"),
-    _below("fedavg", "centralized", or_equal=True),
+    _below("fedavg", "centralized", "≤"),
     # The same as published.
     _below("zero-shot", "fl-provider-dp-published-1"),
     *_rising("fl-provider-dp-published"),
     _below("fl-provider-dp-published-8", "fedavg-published"),
-    _below("fedavg-published", "centralized", or_equal=True),
+    _below("fedavg-published", "centralized", "≤"),
     _below("zero-shot", "centralized-dp-1"),
     *_rising("centralized-dp"),
     _below("centralized-dp-8", "centralized"),

@@ -8,16 +8,20 @@ because a private one that resumed would have spent part of its budget on the ro
 import hashlib
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Protocol
 
 import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import BaseModel, ConfigDict
 
 from evaluator.docvqa.vt5 import WEIGHTS
-from evaluator.messages.jobs import ArtifactKind, evaluator_version
+from evaluator.messages.jobs import ArtifactKind, ScoringResult, evaluator_version
 from evaluator.progress import ignore_progress
+from starter_kit.console import log
 from starter_kit.data.forms import FormSettings, generate
 from starter_kit.evaluation.scores import score_checkpoint
 from starter_kit.reporting.metrics import SUMMARY, read_summary
@@ -29,6 +33,7 @@ from starter_kit.settings.configuration import load_settings
 from starter_kit.site.credentials import Credentials
 from starter_kit.weights import tiny_vt5
 from tests.studies.reproduction.rows import ROWS, Outcome, Row
+from tests.studies.study import completed
 from tests.studies.tiny_vt5.origin import Origin, read_origin
 
 RunKey = tuple[str, int, str]  # of an outcome: its row, its seed and the hash of the row's settings
@@ -75,12 +80,26 @@ class Results(BaseModel):
         return {key_of(outcome): outcome for outcome in self.outcomes if same}
 
 
+class Part(Protocol):
+    """What is measured at once, with each seed."""
+
+    @property
+    def title(self) -> str:
+        """Its name in the log."""
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The rows of its outcomes."""
+
+    def measure(self, experiment: "Experiment", seed: int) -> list[Outcome]:
+        """Return an outcome of each row, in this order."""
+
+
 class Experiment:
-    """The rows of `seeds` seeds, in a folder of their own.
+    """The parts with `seeds` seeds, in a folder of their own.
 
     Args:
         say: Receives what was trained and what came out, a line each.
-        watch: A watcher for each training.
     """
 
     def __init__(
@@ -88,42 +107,39 @@ class Experiment:
         folder: Path,
         seeds: int,
         *,
-        task: FormSettings,
-        say: Callable[[str], None],
-        watch: Callable[[str], Watcher] = lambda _: Watcher(),
-        rows: Sequence[Row] = ROWS,
+        parts: Sequence[Part],
+        task: FormSettings = TASK,
+        say: Callable[[str], None] = log,
     ) -> None:
         self._folder = folder
-        self._seeds = seeds
+        self._wanted = [(part, seed) for part in parts for seed in range(1, seeds + 1)]
         self._task = task
         self._say = say
-        self._watch = watch
-        self._rows = rows
 
-    def run(self, earlier: Results | None = None) -> Results:
-        """Return the outcomes of all rows and seeds: the `earlier` ones that still count, and new ones of the rest."""
+    def run(self, earlier: Results | None = None) -> Iterator[Results]:
+        """Yield the outcomes of all parts and seeds: the `earlier` ones that still count, and new ones of the rest."""
         self._folder.mkdir(parents=True, exist_ok=True)
         base = read_origin()
-        kept = earlier.kept(base, self._task) if earlier else {}
-        return Results(base=base, task=self._task, outcomes=list(self._outcomes(kept)))
+        known = earlier.kept(base, self._task) if earlier else {}
+        kept = {
+            (part, seed): [known[key] for key in _keys(part, seed)]
+            for part, seed in self._wanted
+            if all(key in known for key in _keys(part, seed))
+        }
+        for found in completed(self._wanted, kept, self._measured):
+            yield Results(base=base, task=self._task, outcomes=list(chain.from_iterable(found)))
 
-    def forget(self) -> None:
-        """Delete the runs of all rows and seeds, so that all are trained again."""
-        for row, seed in self._runs():
-            shutil.rmtree(self._run_folder(row, seed), ignore_errors=True)
+    def forget(self, earlier: Results | None = None) -> None:
+        """Delete the runs of all parts and seeds, and keep no outcome: all are trained again."""
+        for part, seed in self._wanted:
+            for row in part.rows:
+                shutil.rmtree(self._run_folder(row, seed), ignore_errors=True)
 
-    def _runs(self) -> Iterator[tuple[Row, int]]:
-        for row in self._rows:
-            for seed in range(1, self._seeds + 1):
-                yield row, seed
-
-    def _outcomes(self, kept: Mapping[RunKey, Outcome]) -> Iterator[Outcome]:
-        for row, seed in self._runs():
-            outcome = kept.get((row.name, seed, row.settings_sha256))
-            if outcome is None:
-                outcome = self._outcome(row, seed)
-                self._say(f"seed {seed}, {row.title}: ANLS {outcome.anls:.4f}")
-            yield outcome
+    def _measured(self, wanted: tuple[Part, int]) -> list[Outcome]:
+        part, seed = wanted
+        outcomes = part.measure(self, seed)
+        self._say(f"seed {seed}, {part.title}: ANLS {outcomes[-1].anls:.4f}")
+        return outcomes
 
     def data(self, seed: int) -> Path:
         """Return the data of a seed, made where it isn't there."""
@@ -146,32 +162,6 @@ class Experiment:
         made_of = (row.settings_sha256[:8], task_key(self._task, seed), tiny_vt5.digests()[WEIGHTS][:8])
         return self._folder / "-".join((row.name, str(seed), *made_of))
 
-    def _outcome(self, row: Row, seed: int) -> Outcome:
-        """Return the scores of a run, made where they aren't there."""
-        out = self.run_folder(row, seed)
-        summary = read_summary(out / SUMMARY)
-        if summary.anls is None or summary.accuracy is None or summary.split != "test":
-            checkpoint = RunFolder(out).file(ArtifactKind.CHECKPOINT)
-            found = score_checkpoint(
-                checkpoint,
-                base=tiny_vt5.FOLDER,
-                data=self.data(seed),
-                split="test",
-                on_progress=ignore_progress,
-            )
-            keep_scores(out, found.result, "test")
-            summary = read_summary(out / SUMMARY)
-        return Outcome(
-            row=row.name,
-            seed=seed,
-            anls=summary.anls or 0.0,
-            accuracy=summary.accuracy or 0.0,
-            bytes_total=summary.bytes_total,
-            epsilon=summary.epsilon,
-            settings_sha256=row.settings_sha256,
-            made_with=made_with(),
-        )
-
     def _train(self, row: Row, seed: int, data: Path, out: Path) -> None:
         train(
             load_settings(str(row.config_file), [*row.changes, f"seed={seed}"]),
@@ -180,5 +170,56 @@ class Experiment:
             out=out,
             track=TRACK,
             credentials=lambda: Credentials(Ed25519PrivateKey.generate(), None),
-            watcher=self._watch(row.name),
+            watcher=Watcher(),
         )
+
+
+def _keys(part: Part, seed: int) -> list[RunKey]:
+    return [(row.name, seed, row.settings_sha256) for row in part.rows]
+
+
+@dataclass(frozen=True)
+class TrainedRow:
+    """A row whose run is trained and scored on the test split."""
+
+    row: Row
+
+    @property
+    def title(self) -> str:
+        """The row's."""
+        return self.row.title
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The row alone."""
+        return (self.row,)
+
+    def measure(self, experiment: Experiment, seed: int) -> list[Outcome]:
+        """Return the scores of the run, made where they are missing."""
+        out = experiment.run_folder(self.row, seed)
+        summary = read_summary(out / SUMMARY)
+        if summary.anls is None or summary.accuracy is None or summary.split != "test":
+            checkpoint = RunFolder(out).file(ArtifactKind.CHECKPOINT)
+            keep_scores(out, score_of(checkpoint, experiment.data(seed)), "test")
+            summary = read_summary(out / SUMMARY)
+        return [
+            Outcome(
+                row=self.row.name,
+                seed=seed,
+                anls=summary.anls or 0.0,
+                accuracy=summary.accuracy or 0.0,
+                bytes_total=summary.bytes_total,
+                epsilon=summary.epsilon,
+                settings_sha256=self.row.settings_sha256,
+                made_with=made_with(),
+            )
+        ]
+
+
+PARTS = [TrainedRow(row) for row in ROWS]
+
+
+def score_of(checkpoint: Path, data: Path) -> ScoringResult:
+    """Return the score of a checkpoint on the test split of `data`."""
+    base, silent = tiny_vt5.FOLDER, ignore_progress
+    return score_checkpoint(checkpoint, base=base, data=data, split="test", on_progress=silent).result

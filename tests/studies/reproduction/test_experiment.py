@@ -1,5 +1,6 @@
 """The whole experiment on a task that is far too small to learn anything."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,17 +9,27 @@ import pytest
 from evaluator.docvqa.dataset import Dataset
 from evaluator.leakage.statistics import Statistic
 from starter_kit.data.forms import FormSettings
-from tests.studies.reproduction.experiment import Experiment, Results
+from tests.studies.reproduction.experiment import Experiment, Part, Results, TrainedRow
 from tests.studies.reproduction.leakage.experiment import LeakageExperiment, LeakageResults, Size
-from tests.studies.reproduction.rows import ROWS
+from tests.studies.reproduction.rows import ROWS, Row
 
 TASK = FormSettings(providers=10, clients=10, valid_forms=4, test_forms=8)
 
 SOME = [row for row in ROWS if row.name in ("zero-shot", "fl-provider-dp-1", "lora-nf4", "fedavg")]
 
 
+def experiment(folder: Path, rows: Sequence[Row], said: list[str], task: FormSettings = TASK) -> Experiment:
+    parts: list[Part] = [TrainedRow(row) for row in rows]
+    return Experiment(folder, 1, parts=parts, task=task, say=said.append)
+
+
+def last(results: Iterator[Results]) -> Results:
+    *_, all_ = results
+    return all_
+
+
 def run(folder: Path, said: list[str]) -> Results:
-    return Experiment(folder, 1, task=TASK, say=said.append, rows=SOME).run()
+    return last(experiment(folder, SOME, said).run())
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +62,7 @@ def test_a_new_row_costs_that_row_alone(folder: Path, tmp_path: Path) -> None:
     new = replace(SOME[0], name="new")
     said: list[str] = []
     # In an empty folder, without the earlier runs.
-    experiment = Experiment(tmp_path, 1, task=TASK, say=said.append, rows=[*SOME, new])
-    *kept, added = experiment.run(earlier).outcomes
+    *kept, added = last(experiment(tmp_path, [*SOME, new], said).run(earlier)).outcomes
     assert kept == earlier.outcomes
     assert added.row == "new"
     assert [line.split(":")[0] for line in said] == [f"seed 1, {new.title}"]
@@ -70,20 +80,18 @@ def test_outcomes_count_no_more_for_other_settings_another_base_or_another_task(
 
 def test_runs_and_data_of_another_task_are_not_taken_for_those_of_this_one(tmp_path: Path) -> None:
     other = TASK.model_copy(update={"providers": 12})
-    first, second = (
-        Experiment(tmp_path, 1, task=task, say=lambda line: None, rows=SOME) for task in (TASK, other)
-    )
+    first, second = (experiment(tmp_path, SOME, [], task) for task in (TASK, other))
     assert first.data(1) != second.data(1)
     assert len(Dataset(second.data(1), "train").questions) > len(Dataset(first.data(1), "train").questions)
     assert first.run_folder(SOME[0], 1) != second.run_folder(SOME[0], 1)
 
 
 def test_what_is_forgotten_is_trained_again(tmp_path: Path) -> None:
-    experiment = Experiment(tmp_path, 1, task=TASK, say=lambda line: None, rows=SOME[:1])
-    before = experiment.run()
-    experiment.forget()
+    one = experiment(tmp_path, SOME[:1], [])
+    before = last(one.run())
+    one.forget()
     assert not [*tmp_path.glob("*/model.safetensors")]
-    assert experiment.run() == before
+    assert last(one.run()) == before
 
 
 def test_results_survive_being_written_down(folder: Path) -> None:
@@ -91,12 +99,18 @@ def test_results_survive_being_written_down(folder: Path) -> None:
     assert Results.model_validate_json(results.model_dump_json()) == results
 
 
+def attacked(folder: Path, rows: Sequence[Row], size: Size, said: list[str]) -> LeakageResults:
+    attacks = LeakageExperiment(folder, 1, task=TASK, size=size, coverage_runs=0, rows=rows, say=said.append)
+    (results,) = attacks.run()
+    return results
+
+
 def test_the_same_runs_are_attacked(folder: Path) -> None:
     rows = [row for row in SOME if row.name in ("zero-shot", "fl-provider-dp-1")]
     size = Size(providers=5, forms=1, resamples=100)
     before = set(folder.glob("*/model.safetensors"))
     said: list[str] = []
-    results = LeakageExperiment(folder, 1, task=TASK, size=size, say=said.append, rows=rows).run()
+    results = attacked(folder, rows, size, said)
     assert set(folder.glob("*/model.safetensors")) == before
     assert [(outcome.row, outcome.questions) for outcome in results.outcomes] == [
         (row.name, questions) for row in rows for questions in ("red", "red-trained")
@@ -115,15 +129,14 @@ def test_the_same_runs_are_attacked(folder: Path) -> None:
 def test_attacks_that_were_made_are_not_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row for row in SOME if row.name == "zero-shot"]
 
-    def attacked(resamples: int) -> LeakageResults:
-        size = Size(providers=5, forms=1, resamples=resamples)
-        return LeakageExperiment(folder, 1, task=TASK, size=size, say=lambda line: None, rows=rows).run()
+    def with_resamples(resamples: int) -> LeakageResults:
+        return attacked(folder, rows, Size(providers=5, forms=1, resamples=resamples), [])
 
-    before = attacked(100)
+    before = with_resamples(100)
     monkeypatch.setattr("tests.studies.reproduction.leakage.experiment.assess_checkpoint", None)
-    assert attacked(100) == before
+    assert with_resamples(100) == before
     with pytest.raises(TypeError):
-        attacked(101)
+        with_resamples(101)
 
 
 def test_other_numbers_of_providers_are_asked_about_other_questions(folder: Path) -> None:
@@ -131,7 +144,6 @@ def test_other_numbers_of_providers_are_asked_about_other_questions(folder: Path
 
     def members(providers: int) -> int:
         size = Size(providers=providers, forms=1, resamples=100)
-        experiment = LeakageExperiment(folder, 1, task=TASK, size=size, say=lambda line: None, rows=rows)
-        return experiment.run().outcomes[0].attacks[0].members
+        return attacked(folder, rows, size, []).outcomes[0].attacks[0].members
 
     assert [members(providers) for providers in (5, 6, 5)] == [5, 6, 5]

@@ -89,49 +89,49 @@ def seeds(of: LeakageResults, count: int, *more: LeakageResults) -> LeakageResul
 
 
 def test_the_order_of_epsilon_is_compared_with_that_of_leakage() -> None:
-    text = page(results(fl_provider_dp_4=0.55, fl_provider_dp_8=0.6, fedavg=0.9, dp_lora_1=0.6), [])
+    text = page(results(fl_provider_dp_4=0.55, fl_provider_dp_8=0.6, fedavg=0.9, dp_lora_1=0.6))
     error = " ± 0.051"  # of an interval of ± 0.1
     numbers = ", ".join(f"{auc:.3f}{error}" for auc in (0.5, 0.55, 0.6, 0.9))
     assert f"- FL-PROVIDER-DP, new forms: **yes**; AUC {numbers} at ε = 1, 4, 8" in text
     # 0.6 at ε = 1 is above 0.5 at ε = 4, by less than two standard errors of a difference.
     assert "- DP-LoRA, training forms: **not in each step**, but no two" in text
-    assert "- DP-LoRA, training forms: **no**; AUC 0.700" in page(results(dp_lora_1=0.7), [])
+    assert "- DP-LoRA, training forms: **no**; AUC 0.700" in page(results(dp_lora_1=0.7))
 
 
 def test_what_is_significant_is_counted_and_marked() -> None:
-    text = page(results(fedavg=0.9), [])
+    text = page(results(fedavg=0.9))
     assert "- FedAvg: 1 of 1 seeds on new forms, 1 of 1 seeds on training forms." in text
     assert "- Zero-shot: 0 of 1 seeds on new forms, 0 of 1 seeds on training forms." in text
     assert "0.900 (0.800–1.000) *" in text
     # A leak is above the base weights, not below.
-    assert "- FedAvg: 0 of 1 seeds on new forms" in page(results(fedavg=0.3), [])
+    assert "- FedAvg: 0 of 1 seeds on new forms" in page(results(fedavg=0.3))
 
 
 def test_whether_any_is_significant_at_epsilon_one_is_compared_with_chance() -> None:
-    assert "\n**No**: 0 of 4 AUCs are significantly above the base weights'" in page(results(), [])
-    text = page(results(fl_provider_dp_1=0.9), [])
+    assert "\n**No**: 0 of 4 AUCs are significantly above the base weights'" in page(results())
+    text = page(results(fl_provider_dp_1=0.9))
     assert "\n**Yes**: 2 of 4 AUCs" in text
     assert "of as many models that leak nothing 0.1 would be." in text
-    many = page(seeds(results(), 24, results(fl_provider_dp_1=0.9)), [])
+    many = page(seeds(results(), 24, results(fl_provider_dp_1=0.9)))
     assert "\n**No more than by chance**: 2 of 100 AUCs" in many
-    assert "\n**Yes**: 8 of 100 AUCs" in page(seeds(results(), 21, *[results(fl_provider_dp_1=0.9)] * 4), [])
+    assert "\n**Yes**: 8 of 100 AUCs" in page(seeds(results(), 21, *[results(fl_provider_dp_1=0.9)] * 4))
 
 
 def test_sizes_below_the_full_ones_are_named() -> None:
     assert "Its sizes were reduced, to 1 of 3 seeds, and 800 of 1,000 training providers; the" in page(
-        results(), []
+        results()
     )
     full = seeds(results(), 3).model_copy(update={"task": FormSettings(providers=1_000)})
-    assert "reduced" not in page(full, [])
+    assert "reduced" not in page(full)
 
 
 def test_rates_above_what_epsilon_allows_are_named() -> None:
     assert (
         "**Yes**: of 36 measured rates of private rows, 36 are within what ε allows; of 0 the whole"
-        in page(results(), [])
+        in page(results())
     )
-    assert "**As far as intervals tell, yes**: of 36" in page(results(dp_lora_1=0.7), [])
-    text = page(results(dp_lora_1=0.85), [])
+    assert "**As far as intervals tell, yes**: of 36" in page(results(dp_lora_1=0.7))
+    text = page(results(dp_lora_1=0.85))
     assert "**No**: of 36 measured rates of private rows, 34 are within what ε allows; of 2 the whole" in text
     assert "interval is above. Above are:" in text
     assert "DP-LoRA, ε = 1, seed 1, likelihood, new forms: balanced accuracy 0.800" in text
@@ -144,7 +144,7 @@ def test_target_sets_of_the_same_providers_are_one_column() -> None:
     more = azk.model_copy(update={"target_set": 10})
     fewer = azk.model_copy(update={"target_set": 12, "members": 10, "accuracy": 0.625})
     found = one.model_copy(update={"attacks": [ours, azk, more, fewer]})
-    text = page(results().model_copy(update={"outcomes": [found]}), [])
+    text = page(results().model_copy(update={"outcomes": [found]}))
     assert "| row | AZK, s = 5 and 10 | AZK, s = 12 |" in text
     assert "| DP-LoRA, ε = 1 | 50.0 | 62.5 |" in text
     assert "of 9 measured rates of private rows" in text
@@ -161,4 +161,4 @@ def test_coverage_is_counted() -> None:
     (found,) = simulate_coverage(20, sizes=[40], shifts=[1.0], resamples=200)
     assert found.runs == 20
     assert found.share(Statistic.AUC) >= 0.8
-    assert "| 40 | 0.76 |" in page(results(), [found])
+    assert "| 40 | 0.76 |" in page(results().model_copy(update={"coverage": [found]}))

@@ -1,15 +1,47 @@
-"""Whether claims hold, and how a page says so: of the outcomes of all seeds, by rules that know nothing of the rows."""
+"""Claims about two rows, and whether they hold in the outcomes of all seeds."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import mean, stdev
 
-from tests.studies.reproduction.claims import Claim
-from tests.studies.reproduction.rows import Outcome
+from tests.studies.markdown import table_row
+from tests.studies.reproduction.experiment import Results
+from tests.studies.reproduction.rows import Outcome, Row
 
 Outcomes = Mapping[str, Sequence[Outcome]]  # of each row, by seed
 
 HOLDS = "holds in every seed"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement about two rows.
+
+    Attributes:
+        margin: By how much the first is below the second, in the outcomes of one seed; positive where the claim holds.
+    """
+
+    text: str
+    lower: str
+    upper: str
+    margin: Callable[[Outcome, Outcome], float]
+
+
+def below(lower: Row, upper: Row, sign: str = "<") -> Claim:
+    """Return the claim that one row has a lower ANLS than another."""
+    text = f"{lower.title} {sign} {upper.title} in ANLS"
+    return Claim(text, lower.name, upper.name, lambda lower, upper: upper.anls - lower.anls)
+
+
+def seeds_of(results: Results) -> int:
+    """Return the number of seeds."""
+    return len({outcome.seed for outcome in results.outcomes})
+
+
+def makers_of(results: Results) -> str:
+    """Return the versions and machines that made the outcomes."""
+    return "; ".join(sorted({outcome.made_with for outcome in results.outcomes}))
 
 
 def by_row(outcomes: Iterable[Outcome]) -> Outcomes:
@@ -50,7 +82,7 @@ def claims_table(claims: Sequence[Claim], outcomes: Outcomes) -> list[str]:
     for claim in claims:
         margins = _margins(claim, outcomes)
         singles = f"{_number(min(margins))} to {_number(max(margins))}"
-        lines.append(f"| {claim.text} | {_number(mean(margins))} | {singles} | {verdict(margins)} |")
+        lines.append(table_row(claim.text, _number(mean(margins)), singles, verdict(margins)))
     return lines
 
 

@@ -16,16 +16,11 @@ from tests.studies.reproduction.ablations.rows import (
     Stage,
     StagedRun,
 )
-from tests.studies.reproduction.claims import Claim
 from tests.studies.reproduction.rows import Row
+from tests.studies.reproduction.verdicts import Claim, below
 
 COST = 0.01  # of quantization, in ANLS
 FACTOR = 7.1  # by which it reduces messages
-
-
-def _below(lower: Row, upper: Row, sign: str = "<") -> Claim:
-    text = f"{lower.title} {sign} {upper.title} in ANLS"
-    return Claim(text, lower.name, upper.name, lambda a, b: b.anls - a.anls)
 
 
 def _last(run: StagedRun) -> Row:
@@ -54,13 +49,13 @@ _exact_1, _exact_2, _quantized_1, _quantized_2 = STAGED_RUNS
 _PAIRS = [(_exact_1, _quantized_1), (_exact_2, _quantized_2)]
 
 EPOCH_CLAIMS = [
-    _below(EPOCH_ROWS[fewer, client], EPOCH_ROWS[more, client])
+    below(EPOCH_ROWS[fewer, client], EPOCH_ROWS[more, client])
     for fewer, more in pairwise(EPOCHS)
     for client in CLIENTS
 ]
 
 ROUND_CLAIMS = [
-    _below(ROUND_ROWS[2, epochs, rounds], ROUND_ROWS[1, epochs, 2 * rounds], "≤")
+    below(ROUND_ROWS[2, epochs, rounds], ROUND_ROWS[1, epochs, 2 * rounds], "≤")
     for epochs in sorted({epochs for _, epochs in COUNTS})
     for rounds in ROUNDS[:-1]
 ]
@@ -69,16 +64,10 @@ STAGE_CLAIMS = [
     *(_cheap(*pair) for pair in _PAIRS),
     *(_small(*pair) for pair in _PAIRS),
     # The first mean of two models is worse than they are, which the second recovers.
-    *(
-        _below(run.row(1, Stage.AGGREGATION), run.row(1, Stage.FINETUNING))
-        for run in (_exact_2, _quantized_2)
-    ),
-    *(
-        _below(run.row(2, Stage.FINETUNING), run.row(2, Stage.AGGREGATION))
-        for run in (_exact_2, _quantized_2)
-    ),
-    _below(_last(_exact_1), _last(_exact_2)),
-    _below(_last(_quantized_1), _last(_quantized_2)),
+    *(below(run.row(1, Stage.AGGREGATION), run.row(1, Stage.FINETUNING)) for run in (_exact_2, _quantized_2)),
+    *(below(run.row(2, Stage.FINETUNING), run.row(2, Stage.AGGREGATION)) for run in (_exact_2, _quantized_2)),
+    below(_last(_exact_1), _last(_exact_2)),
+    below(_last(_quantized_1), _last(_quantized_2)),
 ]
 
 CLAIMS = [*EPOCH_CLAIMS, *ROUND_CLAIMS, *STAGE_CLAIMS]

@@ -3,6 +3,7 @@
 from pathlib import Path
 from statistics import mean
 
+from tests.studies.markdown import fill, table_row
 from tests.studies.reproduction.ablations.claims import CLAIMS, EPOCH_CLAIMS, ROUND_CLAIMS, STAGE_CLAIMS
 from tests.studies.reproduction.ablations.rows import (
     CLIENTS,
@@ -17,29 +18,32 @@ from tests.studies.reproduction.ablations.rows import (
 )
 from tests.studies.reproduction.experiment import Results
 from tests.studies.reproduction.rows import Row
-from tests.studies.reproduction.verdicts import Outcomes, by_row, claims_table, spread, summary
-
-TEMPLATE = Path(__file__).with_name("page.md")
+from tests.studies.reproduction.verdicts import (
+    Outcomes,
+    by_row,
+    claims_table,
+    makers_of,
+    seeds_of,
+    spread,
+    summary,
+)
 
 
 def page(results: Results) -> str:
     """Return the page in Markdown."""
     outcomes = by_row(results.outcomes)
-    return TEMPLATE.read_text(encoding="utf-8").format(
-        seeds=len({outcome.seed for outcome in results.outcomes}),
-        made_with="; ".join(sorted({outcome.made_with for outcome in results.outcomes})),
-        summary="\n".join(summary(CLAIMS, outcomes)),
-        epochs="\n".join(_epochs(outcomes)),
-        rounds="\n".join(_rounds(outcomes)),
-        stages="\n".join(_stages(outcomes)),
-        epoch_claims="\n".join(claims_table(EPOCH_CLAIMS, outcomes)),
-        round_claims="\n".join(claims_table(ROUND_CLAIMS, outcomes)),
-        stage_claims="\n".join(claims_table(STAGE_CLAIMS, outcomes)),
+    return fill(
+        Path(__file__).with_name("page.md"),
+        seeds=seeds_of(results),
+        made_with=makers_of(results),
+        summary=summary(CLAIMS, outcomes),
+        epochs=_epochs(outcomes),
+        rounds=_rounds(outcomes),
+        stages=_stages(outcomes),
+        epoch_claims=claims_table(EPOCH_CLAIMS, outcomes),
+        round_claims=claims_table(ROUND_CLAIMS, outcomes),
+        stage_claims=claims_table(STAGE_CLAIMS, outcomes),
     )
-
-
-def _line(*cells: object) -> str:
-    return f"| {' | '.join(str(cell) for cell in cells)} |"
 
 
 def _score(row: Row, outcomes: Outcomes) -> str:
@@ -49,10 +53,10 @@ def _score(row: Row, outcomes: Outcomes) -> str:
 
 def _epochs(outcomes: Outcomes) -> list[str]:
     return [
-        _line("epochs", *(f"client {client}" for client in CLIENTS)),
-        _line(*["--:"] * (1 + len(CLIENTS))),
+        table_row("epochs", *(f"client {client}" for client in CLIENTS)),
+        table_row(*["--:"] * (1 + len(CLIENTS))),
         *(
-            _line(epochs, *(_score(EPOCH_ROWS[epochs, client], outcomes) for client in CLIENTS))
+            table_row(epochs, *(_score(EPOCH_ROWS[epochs, client], outcomes) for client in CLIENTS))
             for epochs in EPOCHS
         ),
     ]
@@ -60,10 +64,10 @@ def _epochs(outcomes: Outcomes) -> list[str]:
 
 def _rounds(outcomes: Outcomes) -> list[str]:
     return [
-        _line("clients a round", "epochs", *(f"rounds: {rounds}" for rounds in ROUNDS)),
-        _line(*["--:"] * (2 + len(ROUNDS))),
+        table_row("clients a round", "epochs", *(f"rounds: {rounds}" for rounds in ROUNDS)),
+        table_row(*["--:"] * (2 + len(ROUNDS))),
         *(
-            _line(
+            table_row(
                 clients,
                 epochs,
                 *(_score(ROUND_ROWS[clients, epochs, rounds], outcomes) for rounds in ROUNDS),
@@ -79,14 +83,14 @@ def _stages(outcomes: Outcomes) -> list[str]:
     sent = [mean(outcome.bytes_total for outcome in of_run) for of_run in whole]
     sent_first = [mean(outcome.bytes_total for outcome in of_run) for of_run in first]
     return [
-        _line("round", "stage", *(run.title for run in STAGED_RUNS)),
-        _line("--:", "---", *["--:"] * len(STAGED_RUNS)),
+        table_row("round", "stage", *(run.title for run in STAGED_RUNS)),
+        table_row("--:", "---", *["--:"] * len(STAGED_RUNS)),
         *(
-            _line(number, stage, *(_score(run.row(number, stage), outcomes) for run in STAGED_RUNS))
+            table_row(number, stage, *(_score(run.row(number, stage), outcomes) for run in STAGED_RUNS))
             for number, stage in STAGES
         ),
-        _line("", "MB sent", *(f"{total / 1e6:.3f}" for total in sent)),
-        _line(
+        table_row("", "MB sent", *(f"{total / 1e6:.3f}" for total in sent)),
+        table_row(
             "",
             "MB sent, the first download replaced by a seed",
             *(f"{(total - download) / 1e6:.3f}" for total, download in zip(sent, sent_first, strict=True)),

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from starter_kit.data.forms import FormSettings
-from tests.studies.reproduction.ablations.experiment import AblationExperiment
 from tests.studies.reproduction.ablations.rows import EPOCH_ROWS, STAGED_RUNS, STAGES, Stage
-from tests.studies.reproduction.experiment import Results
+from tests.studies.reproduction.ablations.staged_scores import StagedScores
+from tests.studies.reproduction.experiment import Experiment, Part, Results, TrainedRow
 from tests.studies.reproduction.rows import Outcome
 
 TASK = FormSettings(providers=10, clients=10, valid_forms=4, test_forms=8)
@@ -18,13 +18,17 @@ SAME = replace(TWO.run, name="the same as a run")
 ROWS = [EPOCH_ROWS[1, 0], EPOCH_ROWS[1, 9], SAME]
 
 
-def experiment(folder: Path, said: list[str]) -> AblationExperiment:
-    return AblationExperiment(folder, 1, task=TASK, say=said.append, rows=ROWS, staged_runs=[ONE, TWO])
+PARTS: list[Part] = [*map(TrainedRow, ROWS), StagedScores(ONE), StagedScores(TWO)]
+
+
+def run(folder: Path, said: list[str], earlier: Results | None = None) -> Results:
+    *_, results = Experiment(folder, 1, parts=PARTS, task=TASK, say=said.append).run(earlier)
+    return results
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return experiment(tmp_path_factory.mktemp("ablations"), []).run()
+    return run(tmp_path_factory.mktemp("ablations"), [])
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +52,7 @@ def test_the_stages_end_where_the_run_does_that_is_trained_with_the_same_setting
 
 def test_outcomes_that_count_are_kept(results: Results, tmp_path: Path) -> None:
     said: list[str] = []
-    assert experiment(tmp_path, said).run(results) == results
+    assert run(tmp_path, said, results) == results
     assert not said
 
 
@@ -56,16 +60,6 @@ def test_stages_are_found_again_where_one_of_them_is_missing(results: Results, t
     missing = ONE.row(2, Stage.UPLOAD).name
     earlier = [outcome for outcome in results.outcomes if outcome.row != missing]
     said: list[str] = []
-    found = experiment(tmp_path, said).run(results.model_copy(update={"outcomes": earlier}))
+    found = run(tmp_path, said, results.model_copy(update={"outcomes": earlier}))
     assert found == results
     assert [line.split(":")[0] for line in said] == [f"seed 1, {ONE.title}"]
-
-
-def test_what_is_forgotten_is_trained_again(tmp_path: Path) -> None:
-    said: list[str] = []
-    one_row = AblationExperiment(tmp_path, 1, task=TASK, say=said.append, rows=ROWS[:1], staged_runs=[])
-    before = one_row.run()
-    one_row.forget()
-    assert not [*tmp_path.glob("*/model.safetensors")]
-    assert one_row.run() == before
-    assert len(said) == 2

@@ -8,6 +8,7 @@ the references by which our own attack is calibrated: trained alike, on other pr
 import hashlib
 import json
 import platform
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -26,13 +27,14 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.values import MAX_ROUNDS
 from evaluator.messages.jobs import ArtifactKind, evaluator_version
 from evaluator.records.epsilon import releases
+from starter_kit.console import log
 from starter_kit.data.forms import FormSettings
 from starter_kit.data.forms.generation import write_red_splits
 from starter_kit.reporting.files import replace_file
 from starter_kit.runs.folder import FILES, RunFolder
-from starter_kit.runs.progress import Watcher
 from starter_kit.weights import tiny_vt5
-from tests.studies.reproduction.experiment import Experiment, task_key
+from tests.studies.reproduction.experiment import Experiment, TrainedRow, task_key
+from tests.studies.reproduction.leakage.coverage import Coverage, simulate_coverage
 from tests.studies.reproduction.rows import ROWS, Row
 
 NAMES = (
@@ -76,7 +78,11 @@ class LeakageOutcome(BaseModel):
 
 
 class LeakageResults(BaseModel):
-    """All outcomes, and what they were found with."""
+    """All outcomes, and what they were found with.
+
+    Attributes:
+        coverage: How often the intervals hold the true value, by simulation.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -86,12 +92,14 @@ class LeakageResults(BaseModel):
     task: FormSettings
     size: Size
     outcomes: list[LeakageOutcome]
+    coverage: list[Coverage] = []
 
 
 class LeakageExperiment:
     """Attacks on the rows of `seeds` seeds, over the folder of the reproduction, whose runs it uses.
 
     Args:
+        coverage_runs: How many attacks are simulated for each row of the coverage.
         say: Receives what has come out, a line each.
     """
 
@@ -102,30 +110,44 @@ class LeakageExperiment:
         *,
         task: FormSettings,
         size: Size,
-        say: Callable[[str], None],
-        watch: Callable[[str], Watcher] = lambda _: Watcher(),
+        coverage_runs: int = 1000,
         rows: Sequence[Row] = ATTACKED_ROWS,
+        say: Callable[[str], None] = log,
     ) -> None:
         self._kept = folder / "leakage"
         self._measured = self._kept / "measured"
         self._seeds = range(1, seeds + 1)
         self._task = task
         self._size = size
+        self._coverage_runs = coverage_runs
         self._say = say
         self._rows = rows
-        self._runs = Experiment(folder, seeds, task=task, say=say, watch=watch, rows=rows)
+        self._runs = Experiment(folder, seeds, parts=list(map(TrainedRow, rows)), task=task, say=say)
 
-    def run(self) -> LeakageResults:
-        """Train and measure what isn't there yet; return all outcomes."""
+    def run(self, earlier: LeakageResults | None = None) -> Iterator[LeakageResults]:
+        """Train, measure and simulate what isn't there yet; yield all outcomes at the end.
+
+        Attacks are kept in the folder, by the models that they attack; of `earlier` results the simulation is kept.
+        """
         self._measured.mkdir(parents=True, exist_ok=True)
-        return LeakageResults(
+        yield LeakageResults(
             kit_version=evaluator_version(),
             torch_version=torch.__version__,
             machine=f"{platform.machine()}, {torch.get_num_threads()} threads",
             task=self._task,
             size=self._size,
             outcomes=list(self._outcomes()),
+            coverage=self._coverage(earlier.coverage if earlier else []),
         )
+
+    def forget(self, earlier: LeakageResults | None = None) -> None:
+        """Delete the models, the attacks on them, and what was measured."""
+        self._runs.forget()
+        shutil.rmtree(self._kept, ignore_errors=True)
+
+    def _coverage(self, kept: list[Coverage]) -> list[Coverage]:
+        same = kept and {found.runs for found in kept} == {self._coverage_runs}
+        return kept if same else simulate_coverage(self._coverage_runs)
 
     def _outcomes(self) -> Iterator[LeakageOutcome]:
         for row in self._rows:

@@ -8,6 +8,7 @@ from statistics import NormalDist, mean
 from evaluator.accounting.bounds import MembershipBounds
 from evaluator.leakage.results import LIKELIHOOD, AttackResult, Measure
 from evaluator.leakage.statistics import LEVEL, Statistic
+from tests.studies.markdown import fill, table_row
 from tests.studies.reproduction.experiment import TASK
 from tests.studies.reproduction.leakage.coverage import Coverage
 from tests.studies.reproduction.leakage.experiment import (
@@ -18,7 +19,6 @@ from tests.studies.reproduction.leakage.experiment import (
     Size,
 )
 
-TEMPLATE = Path(__file__).with_name("page.md")
 PRIVATE = ("fl-provider-dp", "dp-lora")
 EPSILONS = (1, 4, 8)
 SEEDS = 3
@@ -32,9 +32,11 @@ BY_CHANCE = 0.025
 FALSE_POSITIVE_RATES = {Statistic.TPR_AT_1: 0.01, Statistic.TPR_AT_10: 0.1}
 
 
-def page(results: LeakageResults, coverage: Sequence[Coverage]) -> str:
+def page(results: LeakageResults) -> str:
     """Return the page in Markdown."""
-    return TEMPLATE.read_text(encoding="utf-8").format(
+    coverage = results.coverage
+    return fill(
+        Path(__file__).with_name("page.md"),
         seeds=len({outcome.seed for outcome in results.outcomes}),
         **results.task.model_dump(include={"clients"}),
         trained=results.task.providers,
@@ -43,11 +45,11 @@ def page(results: LeakageResults, coverage: Sequence[Coverage]) -> str:
         smaller=_smaller(results),
         tables="\n\n".join(_table(results, split) for split in QUESTIONS),
         published=_published(results),
-        order="\n".join(_order(results)),
+        order=_order(results),
         significant_at_one=_significant_at_one(results),
-        significance="\n".join(_significance(results)),
-        bounds="\n".join(_within(results)),
-        coverage="\n".join(_coverage(coverage)),
+        significance=_significance(results),
+        bounds=_within(results),
+        coverage=_coverage(coverage),
         coverage_runs=f"{coverage[0].runs:,}" if coverage else 0,
         coverage_error=f"{_coverage_error(coverage[0]):.1%}" if coverage else 0,
     )
@@ -90,7 +92,7 @@ def _table(results: LeakageResults, split: str) -> str:
         if not outcomes:
             continue
         measures = [_ours(outcome).measures for outcome in outcomes]
-        cells = [
+        line = table_row(
             row.title,
             "; ".join(_interval(found[Statistic.AUC]) for found in measures),
             *(
@@ -98,8 +100,8 @@ def _table(results: LeakageResults, split: str) -> str:
                 for statistic in (Statistic.BALANCED_ACCURACY, *FALSE_POSITIVE_RATES)
             ),
             _allowed(outcomes[0].bounds),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
+        )
+        lines.append(line)
     return "\n".join(lines)
 
 
@@ -137,7 +139,7 @@ def _published(results: LeakageResults) -> str:
     for row in ATTACKED_ROWS:
         outcomes = _of(results, row.name, "red")
         if outcomes:
-            lines.append(f"| {row.title} | {' | '.join(_accuracy(outcomes, name) for name in names)} |")
+            lines.append(table_row(row.title, *(_accuracy(outcomes, name) for name in names)))
     return "\n".join(lines)
 
 
@@ -294,5 +296,4 @@ def _coverage(coverage: Sequence[Coverage]) -> Iterator[str]:
                 Statistic.TPR_AT_1,
             )
         )
-        cells = [f"{found.providers}", f"{found.auc:.2f}", *(f"{share:.1%}" for share in shares)]
-        yield f"| {' | '.join(cells)} |"
+        yield table_row(found.providers, f"{found.auc:.2f}", *(f"{share:.1%}" for share in shares))

@@ -1,22 +1,22 @@
-"""`make notebooks`: run every notebook of the kit, and write its page with what it printed and drew."""
+"""The kit's notebooks, run: their pages are docs/notebooks/*.md, which need no other store of outcomes."""
 
 from pathlib import Path
-from typing import Annotated
 
-import nbformat
-import typer
-from nbclient import NotebookClient
-
+from starter_kit import notebooks
 from starter_kit.console import log
 from tests.studies.notebooks.page import page
 
-FOLDER = Path(__file__).parent
+NOTEBOOKS = sorted(Path(notebooks.__file__).parent.glob("*.ipynb"))
 
 
-def write_pages(out: Annotated[Path, typer.Argument(help="Folder of the pages.")]) -> None:
-    """Run the notebooks, each in a kernel of its own, and write a page for each."""
+def write_pages(out: Path) -> None:
+    """Run the notebooks, each in a kernel of its own, and write a page of each into the folder `out`."""
+    # They take seconds to import.
+    import nbformat
+    from nbclient import NotebookClient
+
     out.mkdir(parents=True, exist_ok=True)
-    for path in sorted(FOLDER.glob("*.ipynb")):
+    for path in NOTEBOOKS:
         book = nbformat.read(path, as_version=4)
         NotebookClient(book, timeout=None, kernel_name="python3").execute()
         made = page(path.stem, book.cells)
@@ -26,7 +26,3 @@ def write_pages(out: Annotated[Path, typer.Argument(help="Folder of the pages.")
         for name, image in made.pictures.items():
             (out / name).write_bytes(image)
         log(f"{out / path.stem}.md: written")
-
-
-if __name__ == "__main__":
-    typer.run(write_pages)

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from tests.studies.markdown import table_row
+
 
 class Trial(NamedTuple):
     """What one trial found, by id or code; nothing if there was no alarm; and its seconds of computing."""
@@ -109,3 +111,24 @@ def _outcomes(attempt: Callable[[str], Trial], names: Sequence[str], processes: 
     # Spawned: forked processes would draw the same coins and noise.
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         yield from pool.map(attempt, names)
+
+
+def table(tallies: Sequence[Tally], codes: Mapping[str, str]) -> list[str]:
+    """Return the rows: name, alarms by the present code, what was found, the longest trial, alarms by earlier code.
+
+    Args:
+        codes: The hash of the present code for each name.
+    """
+    before = earlier(tallies, codes)
+    return [_row(now, [old for old in before if old.name == now.name]) for now in current(tallies, codes)]
+
+
+def alarms_of(tallies: Sequence[Tally]) -> str:
+    """Return the alarms of all trials, as "0 of 200"."""
+    return f"{sum(tally.alarms for tally in tallies)} of {sum(tally.trials for tally in tallies)}"
+
+
+def _row(now: Tally, before: Sequence[Tally]) -> str:
+    found = ", ".join(f"`{id_}`: {times}" for id_, times in now.found.items()) or "nothing"
+    made = [alarms_of([now]), found, f"{now.longest_s:.1f} s"] if now.trials else ["not tried", "", ""]
+    return table_row(now.name, *made, alarms_of(before) if before else "")

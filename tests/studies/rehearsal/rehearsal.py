@@ -1,24 +1,18 @@
-"""Rehearse training at full size, and write the measured table: python -m tests.studies.rehearsal docs/full-size.md
+"""A rehearsal: the stages that have no result for the present settings are measured, one after another."""
 
-What was measured is kept beside the page, in full-size.json. The same command continues after an interruption with the
-stages that are missing, or whose settings have changed.
-"""
-
-import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from starter_kit.console import log
-from starter_kit.reporting.files import replace_file
 from starter_kit.settings.config_files import config_names
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.run_settings import LocalTrainingSettings
-from tests.studies.rehearsal.inputs import SLICE, Shape, make_base, make_data
+from tests.studies.rehearsal.inputs import SLICE, make_base, make_data
 from tests.studies.rehearsal.machine import OtherWork, machine_name
-from tests.studies.rehearsal.page import with_table
 from tests.studies.rehearsal.results import Conditions, Results, StageResult, settings_sha256
 from tests.studies.rehearsal.stages import Measured, Stages
 
@@ -28,53 +22,39 @@ ROUNDS = "rounds"
 SLICE_CHANGES = ["rounds=2", "sampling.client_rate=1.0", "sampling.provider_rate=0.25"]
 
 
-def main() -> None:
-    """Measure the stages that are missing, and write the page after each."""
-    given = _arguments()
-    stages = [*of_each_method(), ROUNDS]
-    numbers = given.page.with_suffix(".json")
-    conditions = Conditions(
-        shape=Shape.scaled(given.scale), tiny=given.tiny, batch_size=given.batch_size, changes=given.set
-    )
-    results = Results.kept(numbers, conditions)
-    with _work_folder(given.work) as work:
-        for stage in given.stage or stages:
-            sha256 = settings_sha256(_config(stage), _changes(stage, conditions))
-            if results.current(stage, sha256) and not given.again:
-                continue
-            results = results.with_stage(_measured(stage, sha256, work, conditions), stages)
-            # After each stage: what was measured in hours isn't lost with the next one.
-            results.write(numbers)
-            _write(given.page, results, stages)
-    _write(given.page, results, stages)
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a rehearsal measures.
+
+    Attributes:
+        chosen: Stages to measure; all of them where none is named.
+        work: Where data and base weights are kept for the next time; None for a temporary folder.
+    """
+
+    conditions: Conditions
+    chosen: Sequence[str] = ()
+    work: Path | None = None
+
+    def run(self, earlier: Results | None) -> Iterator[Results]:
+        """Yield the results as they were, and after each stage that is measured."""
+        results = Results.of(self.conditions, earlier)
+        yield results
+        with _work_folder(self.work) as work:
+            for stage in self.chosen or stage_names():
+                sha256 = settings_sha256(_config(stage), _changes(stage, self.conditions))
+                if not results.current(stage, sha256):
+                    result = _measured(stage, sha256, work, self.conditions)
+                    results = results.with_stage(result, stage_names())
+                    yield results
+
+    def forget(self, earlier: Results | None) -> Results | None:
+        """Return the results without those of the chosen stages."""
+        return earlier and earlier.without(self.chosen or stage_names())
 
 
-def _write(page: Path, results: Results, stages: Sequence[str]) -> None:
-    replace_file(page, with_table(page.read_text(encoding="utf-8"), results, stages))
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("page", type=Path, help="the page with the marked section")
-    parser.add_argument("--scale", type=float, default=1.0, help="size of the data, 1 for the published one")
-    parser.add_argument("--tiny", action="store_true", help="the tiny VT5 in place of the real one")
-    parser.add_argument(
-        "--work",
-        type=Path,
-        help="where data and base weights are kept for the next time: 15 GB for the real size; by default a temporary "
-        "folder",
-    )
-    parser.add_argument("--batch-size", type=int, help="examples in a step, where a config has more")
-    parser.add_argument("--set", action="append", default=[], help="a setting to change, as for pfl train")
-    parser.add_argument(
-        "--stage",
-        action="append",
-        choices=[*of_each_method(), ROUNDS],
-        metavar="NAME",
-        help=f"a config whose step is measured, or {ROUNDS}; by default a full config of each method, and {ROUNDS}",
-    )
-    parser.add_argument("--again", action="store_true", help="measure also what was measured before")
-    return parser.parse_args()
+def stage_names() -> list[str]:
+    """Return the names of all stages."""
+    return [*of_each_method(), ROUNDS]
 
 
 @contextmanager
@@ -141,7 +121,3 @@ def _changes(stage: str, conditions: Conditions) -> list[str]:
     if size and local and local.batch_size > size:
         changes.append(f"local.batch_size={size}")
     return [*changes, *SLICE_CHANGES] if stage == ROUNDS else changes
-
-
-if __name__ == "__main__":
-    main()

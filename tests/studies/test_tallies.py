@@ -1,5 +1,4 @@
-from tests.studies.conformance.table import table
-from tests.studies.conformance.tallies import Tally, Trial, count, current, order, started, updated
+from tests.studies.tallies import Tally, Trial, count, current, order, started, table, updated
 
 CODES = {"a": "new", "b": "new"}
 QUIET, LOUD = Trial([], 1.0), Trial(["noise-scale", "noise-mean"], 2.0)
@@ -52,7 +51,7 @@ def test_what_was_never_tried_is_listed_and_what_is_gone_is_not() -> None:
 
 def test_the_table_tells_trials_of_the_present_code_from_earlier_ones() -> None:
     tallies = [Tally(name="a", code="new").plus(LOUD), Tally(name="a", code="old", trials=7)]
-    assert table(tallies, CODES).splitlines() == [
+    assert table(tallies, CODES) == [
         "| a | 1 of 1 | `noise-scale`: 1, `noise-mean`: 1 | 2.0 s | 0 of 7 |",
         "| b | not tried |  |  |  |",
     ]

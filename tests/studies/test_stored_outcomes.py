@@ -1,0 +1,44 @@
+"""The outcomes in docs/ are those of the rows, settings and mutants as they are."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from evaluator.mechanisms.noise import Placement
+from tests.studies.catalog import ablations, conformance, genuine, reproduction
+from tests.studies.genuine_runs import MORE, is_allowed
+from tests.studies.mutants.catalog import CATALOG
+from tests.studies.reproduction.ablations.rows import ROWS as ABLATION_ROWS
+from tests.studies.reproduction.experiment import Results, key_of
+from tests.studies.reproduction.rows import ROWS, Row
+from tests.studies.study import Study
+
+
+@pytest.mark.parametrize(("study", "rows"), [(reproduction(), ROWS), (ablations(), ABLATION_ROWS)])
+def test_every_row_was_trained_with_three_seeds_or_more_and_its_settings_as_they_are_now(
+    study: Study[Results], rows: Sequence[Row]
+) -> None:
+    found = sorted(key_of(outcome) for outcome in study.read().outcomes)
+    seeds = {seed for _, seed, _ in found}
+    assert len(seeds) >= 3
+    listed = sorted((row.name, seed, row.settings_sha256) for row in rows for seed in seeds)
+    assert found == listed, "run `make reproduce`"
+
+
+def test_the_counts_are_of_the_mutants_as_they_are_and_all_were_found() -> None:
+    found = conformance().read().mutants
+    assert {(each.mutant, each.fault) for each in found} == {(m.name, m.fault) for m in CATALOG}
+    assert all(each.caught_by for each in found)
+
+
+def test_no_genuine_run_was_flagged_in_any_count() -> None:
+    tallies = genuine().read()
+    assert {tally.name for tally in tallies} >= set(MORE)
+    assert [tally.name for tally in tallies if tally.alarms] == []
+
+
+def test_only_placements_and_codecs_are_counted_that_a_config_allows() -> None:
+    assert is_allowed("fl-provider-dp", Placement.CLIENT_FULL, "nf4")
+    assert is_allowed("dp-lora", Placement.CLIENT_SHARE, "float32")
+    assert not is_allowed("fl-provider-dp", Placement.SERVER, "nf4")
+    assert not is_allowed("centralized-dp", Placement.CLIENT_SHARE, "float32")
