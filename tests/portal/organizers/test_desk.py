@@ -105,7 +105,7 @@ def test_what_is_wrong_with_the_platform_is_named(client: Client, organizer) -> 
     Evaluation.objects.create(run=run, attempt=1, step=Step.SCORING, step_queued_at=waiting_since)
     OutgoingMail.objects.create(recipients=["a@example.org"], failed_at=timezone.now())
     page = desk(client)
-    assert "No worker takes steps from evaluator.scoring" in page
+    assert "No worker is taking steps from evaluator.scoring" in page
     assert "The queue evaluator.scoring is slow" in page
     assert "1 mail not delivered" in page
     assert "The process “clock” is silent" in page

@@ -106,7 +106,7 @@ def test_without_confirmation_or_with_another_effect_by_now_nothing_is_revealed(
 def test_an_open_track_is_named_and_a_direct_post_changes_nothing(client: Client, organizer, track) -> None:
     text = page(client)
     track.phases.update(ends_at=None)
-    assert f"{track} takes submissions" in page(client)
+    assert f"{track} is still open" in page(client)
     assert "takes submissions" in confirm(client, text).text
     assert models.TestSet.objects.get().revealed_at is None
 
