@@ -187,8 +187,8 @@ class Ranking:
     @property
     def ties(self) -> str:
         """What decides between equal results, as a sentence."""
-        ties = [RESULTS[name].best[1] for name, _ in self.rule.terms[1:]]
-        return f"Ties are broken by {', then by '.join([*ties, 'earlier submission'])}."
+        ties = [f"run with {RESULTS[name].best[1]}" for name, _ in self.rule.terms[1:]]
+        return f"Ties go to the {', then to the '.join([*ties, 'earlier submission'])}."
 
 
 def _condition(result: str, limit: str, is_least: bool, limits: Limits) -> str:

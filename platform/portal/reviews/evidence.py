@@ -81,7 +81,7 @@ def recorded(result: AccountingResult) -> dict[str, list[str]]:
             f"claimed {rounded_up(result.epsilon_claimed)}, recomputed {rounded_up(result.epsilon)}, "
             f"difference {difference:+.2g}"
         ],
-        "tuning": [f"{result.tuning_runs} earlier trainings on the private data declared"],
+        "tuning": [f"{result.tuning_runs} earlier training runs on the private data declared"],
     }
 
 

@@ -28,7 +28,7 @@ EXPLANATIONS = {
     ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: the output of `pfl replay open` for a "
     "replayable run and the annex's challenge. For organizers only: it allows "
     "the noise of this round to be subtracted.",
-    ArtifactKind.PRIVACY_PROOF: "Why the method is differentially private. Read by the reviewers.",
+    ArtifactKind.PRIVACY_PROOF: "Explains why the method is differentially private. Read by the reviewers.",
 }
 
 

@@ -143,7 +143,7 @@ def to_be_named(now: datetime) -> QuerySet[Submission]:
 def _notify_of_results(submission: Submission) -> None:
     """Notify the team that a phase no longer keeps its results back: once, however many submissions it made."""
     phase = _phase_in_words(submission)
-    text = f"{phase} now shows its results: your submissions are public unless you keep them unpublished."
+    text = f"{phase} now shows its results: your submissions are public unless you chose to keep them unpublished."
     _notify(submission, f"Results are public: {phase}", text, key=f"results public {submission.phase_id}")
 
 

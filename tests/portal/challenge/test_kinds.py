@@ -126,10 +126,10 @@ def test_an_organizer_adds_a_track_without_a_constraint_by_a_file(tmp_path: Path
 def test_the_words_of_each_kind() -> None:
     limits = {"anls_threshold": 0.8242, "budget": None}
     assert {key: f"{kind.sentence(limits)} {kind.ties}" for key, kind in RANKINGS.items()} == {
-        "bytes": "Fewest bytes of communication first, among runs with ANLS of at least 0.8242. "
-        "Ties are broken by higher ANLS, then by earlier submission.",
-        "anls": "Highest ANLS first, among runs with recomputed ε within the budget. "
-        "Ties are broken by fewer bytes of communication, then by earlier submission.",
-        "score": "Highest ANLS first. "
-        "Ties are broken by fewer bytes of communication, then by earlier submission.",
+        "bytes": "Fewest bytes of communication first, among runs with ANLS of at least 0.8242. Ties go to the run "
+        "with higher ANLS, then to the earlier submission.",
+        "anls": "Highest ANLS first, among runs with recomputed ε within the budget. Ties go to the run with fewer "
+        "bytes of communication, then to the earlier submission.",
+        "score": "Highest ANLS first. Ties go to the run with fewer bytes of communication, then to the earlier "
+        "submission.",
     }

@@ -34,11 +34,11 @@ class JointPrivacyLoss:
 
     def check(self, delta: float) -> Check:
         """Return the check that states the joint ε or why there is none."""
-        trainings = "1 training" if self.trainings == 1 else f"{self.trainings} trainings"
+        trainings = "1 training run" if self.trainings == 1 else f"{self.trainings} training runs"
         if self.epsilon is None:
             return JOINT_EPSILON.flagged(f"{trainings}: {self.reason}")
         return JOINT_EPSILON.passed(
-            f"ε = {rounded_up(self.epsilon)} at δ = {delta:g} for {trainings} together, by the two-stage rule"
+            f"ε = {rounded_up(self.epsilon)} at δ = {delta:g} for {trainings} in total, under the two-stage rule"
         )
 
 
@@ -96,8 +96,8 @@ def _check_tokens(run: Run, own: RunToken, result: AccountingResult) -> Check:
     is_accounted = issued <= used + waiting + result.tuning_runs
     outcome = DECLARED_RUNS.passed if is_accounted else DECLARED_RUNS.flagged
     return outcome(
-        f"{used} accounted, {waiting} on the way, {result.tuning_runs} declared as tuning",
-        expected=f"{issued} run{'s' if issued > 1 else ''}, one for each token that the team was issued",
+        f"{used} accounted, {waiting} in evaluation, {result.tuning_runs} declared as tuning",
+        expected=f"{issued} run{'s' if issued > 1 else ''}, one per token issued to the team",
     )
 
 
@@ -111,7 +111,7 @@ def _joint_privacy_loss(own: RunToken, result: AccountingResult) -> JointPrivacy
         result.events if pk == own.pk else events for pk, events in accounted.values_list("pk", "events")
     ]
     if len(ledger) > MAX_TRAININGS:
-        return JointPrivacyLoss(len(ledger), reason=f"more than {MAX_TRAININGS} are not composed")
+        return JointPrivacyLoss(len(ledger), reason=f"the site composes at most {MAX_TRAININGS}")
     try:
         events = merged(event for events in ledger for event in EVENTS.validate_python(events))
         if len(events) > MAX_DIFFERENT_ROUNDS:
@@ -120,7 +120,7 @@ def _joint_privacy_loss(own: RunToken, result: AccountingResult) -> JointPrivacy
     except ValueError as error:
         return JointPrivacyLoss(len(ledger), reason=str(error))
     if not math.isfinite(epsilon):
-        return JointPrivacyLoss(len(ledger), reason="no finite ε holds")
+        return JointPrivacyLoss(len(ledger), reason="ε is not finite")
     return JointPrivacyLoss(len(ledger), epsilon)
 
 

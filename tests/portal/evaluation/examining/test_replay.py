@@ -82,7 +82,7 @@ def test_a_round_that_was_not_drawn_is_stored_and_gives_nothing(
     submitted: Callable[[str], Run], opened: RunFolder
 ) -> None:
     run = submitted(DRAWS_FIRST)
-    with pytest.raises(CommandError, match="not been passed"):
+    with pytest.raises(CommandError, match="did not pass"):
         replay(run, opened)
     run.refresh_from_db()
     examination = run.examinations.get()

@@ -223,7 +223,7 @@ class TestTokenCheck:
         found = check(run, "team.declared_runs")
         assert found.status is CheckStatus.FLAGGED
         assert found.expected.startswith("2 runs")
-        assert found.found == "1 accounted, 0 on the way, 0 declared as tuning"
+        assert found.found == "1 accounted, 0 in evaluation, 0 declared as tuning"
 
     def test_trainings_that_the_record_declares_as_tuning_are_not(self, team, track):
         for _ in range(2):
@@ -257,7 +257,7 @@ class TestJointEpsilon:
         assert second.results.joint_epsilon == pytest.approx(4.3772, abs=0.01)
         again = account(queued_run(team, track), run_token=first.token.token, events=half)
         assert (again.results.joint_runs, again.results.joint_epsilon) == (2, second.results.joint_epsilon)
-        assert "2 trainings" in check(again, "team.joint_epsilon").found
+        assert "2 training runs" in check(again, "team.joint_epsilon").found
 
     def test_evaluating_a_run_again_takes_nothing_from_the_others(self, team, track):
         first = account(queued_run(team, track))
@@ -280,7 +280,7 @@ class TestJointEpsilon:
             make_token(team, track, run=make_run(make_submission(team, track), budget=4.0), events=events)
         run = account(queued_run(team, track))
         assert (run.results.joint_runs, run.results.joint_epsilon) == (52, None)
-        assert "more than 51" in check(run, "team.joint_epsilon").found
+        assert "at most 51" in check(run, "team.joint_epsilon").found
 
     def test_nor_are_too_many_different_rounds(self, team, track):
         events = [Gaussian(effective_noise_multiplier=1 + number / 1000) for number in range(257)]
