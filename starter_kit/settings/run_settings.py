@@ -75,7 +75,7 @@ class RunSettings(BaseModel, ABC):
         secure_aggregation: Secure aggregation; null if the server may see single updates.
         dropout: Whether the model uses dropout in training.
         evaluate_every: The number of rounds between two scores of the model on the validation split; 0 for no scores.
-        evaluate_questions: Number of questions of the validation split to score in these rounds, the same ones each time;
+        evaluate_questions: Number of questions of the validation split to score in these rounds, the same each time;
             null for all. The last round is also scored on all of them.
         checkpoints: Additional models to keep besides the last one, and the saves for resuming.
         device: Device for training.
