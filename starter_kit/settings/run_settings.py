@@ -24,8 +24,8 @@ class SecureAggregationSettings(BaseModel):
     """Settings of secure aggregation, by which the server learns only the sum of the updates.
 
     Attributes:
-        bound: The largest absolute value of a coordinate of one client's update; null where the method knows it.
-        tolerated_losses: How many of a round's clients may be lost; fewer than half of them.
+        bound: The largest absolute value of a coordinate of one client's update; null if the method knows it.
+        tolerated_losses: Number of a round's clients that may be lost; fewer than half of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,22 +64,22 @@ class RunSettings(BaseModel, ABC):
         method: Name of the module in starter_kit/methods, with hyphens, or path of a Python file.
         experiment: Name of the run.
         seed: The seed of all randomness that privacy doesn't depend on. Coins and noise of a private run have no seed.
-        rounds: Number of federated rounds. With 0 the run gives the base weights unchanged, for reference.
-        max_input_tokens: Longest text, question and words, that is read of a page in training; null for what the base
-            weights read, which is also what the checkpoint is judged with.
-        trainable: Patterns of the names of the tensors that are trained and sent, such as `*.layer_norm.weight`; null
-            for all of them, or for none beside the adapters where `lora` is set.
-        frozen: Patterns of those among them that are not trained.
+        rounds: Number of federated rounds. With 0, the result is the unchanged base weights, for reference.
+        max_input_tokens: Maximum number of tokens of question and page read in training; null for the limit of the base
+            weights, which also applies in the evaluation.
+        trainable: Name patterns of the tensors to train and send, such as `*.layer_norm.weight`; null for all tensors,
+            or, with `lora`, for the adapters alone.
+        frozen: Name patterns of tensors among them that are not trained.
         lora: Low-rank adapters; null for none.
-        codec: How vectors are packed into messages, in both directions.
-        secure_aggregation: Null for updates that the server sees.
-        dropout: Whether the model's dropout is on in training.
+        codec: Encoding of vectors in messages, in both directions.
+        secure_aggregation: Secure aggregation; null if the server may see single updates.
+        dropout: Whether the model uses dropout in training.
         evaluate_every: The number of rounds between two scores of the model on the validation split; 0 for no scores.
-        evaluate_questions: How many questions of the validation split are scored in these rounds, the same ones each
-            time; null for all. The last round is scored on all of them as well.
-        checkpoints: Which models are kept beside the last one; what is saved for resuming.
-        device: Where the model trains.
-        compute: How a training step is computed: time and memory, and rounding.
+        evaluate_questions: Number of questions of the validation split to score in these rounds, the same each time;
+            null for all. The last round is also scored on all of them.
+        checkpoints: Additional models to keep besides the last one, and the saves for resuming.
+        device: Device for training.
+        compute: Computation of a training step: time, memory and rounding.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
