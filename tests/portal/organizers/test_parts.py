@@ -107,7 +107,7 @@ def test_an_open_track_is_named_and_a_direct_post_changes_nothing(client: Client
     text = page(client)
     track.phases.update(ends_at=None)
     assert f"{track} is still open" in page(client)
-    assert "takes submissions" in confirm(client, text).text
+    assert "is still open" in confirm(client, text).text
     assert models.TestSet.objects.get().revealed_at is None
 
 
