@@ -158,7 +158,7 @@ def test_reviewers_read_every_check_in_full(client, submission, reviewer):
     assert "1 flagged, 1 passed" in page
     assert all(text in page for text in ("17 providers", "18 providers", "round 3"))
     assert "8.7001" in page
-    assert "3 trainings" in page
+    assert "3 training runs" in page
 
 
 def test_a_page_that_shows_an_older_version_records_nothing(client, submission, reviewer):

@@ -196,7 +196,7 @@ def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complai
     Run.objects.update(state=RunState.SCORED, results=results, scored_at=timezone.now())
     Evaluation.objects.update(state="passed")
     # The page reloads itself, with its results.
-    expect(page.locator(".badge-scored", has_text="scored")).to_be_visible(timeout=60_000)
+    expect(page.locator(".badge-scored", has_text="scored").first).to_be_visible(timeout=60_000)
     expect(page.locator("main")).to_contain_text("0.8750")
     expect(page.locator("#status-line")).to_have_text("Run: scored")
     polls = []

@@ -140,7 +140,7 @@ class TestStatusPage:
         post(member, "withdraw", submission.pk)
         assert "withdrawn" in page(member, "detail", submission.pk)
         member.logout()
-        assert "was withdrawn" in page(client, "detail", submission.pk, status=410)
+        assert "withdrew this submission" in page(client, "detail", submission.pk, status=410)
 
     @pytest.fixture
     def published(self, team):
@@ -161,7 +161,7 @@ class TestStatusPage:
         post(member, "withdraw", published.pk, reason=" ")
         member.logout()
         shown = page(client, "detail", published.pk, status=410)
-        assert "was withdrawn" in shown
+        assert "withdrew this submission" in shown
         assert "reason" not in shown.lower()
         assert "reason" not in AuditEntry.objects.get(action="submission.withdrawn").details
 

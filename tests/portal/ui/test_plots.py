@@ -22,7 +22,7 @@ def test_a_line_has_its_corners_in_the_area_and_its_label_in_the_key() -> None:
     html = plot(lines=[Line("front", [(1, 0), (100, 1)], "best")])
     assert '<polyline class="plot-line plot-front" points="58.0,274.0 524.0,30.0"/>' in html
     assert "</svg>best</span>" in html
-    assert "A line: best." in html
+    assert "Line: best." in html
 
 
 def test_a_stepped_line_keeps_each_value_until_the_next_one_and_the_last_to_the_end() -> None:
@@ -49,7 +49,7 @@ def test_a_level_lies_across_with_its_text_and_shades_the_area_below_it() -> Non
     html = plot(level=Level(0.5, "half", is_shaded=True))
     assert 'x1="58" x2="524" y1="152.0" y2="152.0"' in html
     assert 'height="122.0"' in html
-    assert "A line across: half." in html
+    assert "Horizontal line: half." in html
 
 
 def test_a_table_has_the_numbers() -> None:

@@ -164,5 +164,5 @@ def test_a_measurement_ends_when_its_track_names_no_data_any_more(scored, broker
 @pytest.mark.parametrize("slug", ["nothing", "track-without"])
 def test_a_track_without_a_leakage_set_has_nothing_to_measure(slug):
     make_track(slug="track-without")
-    with pytest.raises(CommandError, match=r"There is no track|names no leakage set"):
+    with pytest.raises(CommandError, match=r"There is no track|has no leakage data set"):
         call_command("measure_leakage", slug)

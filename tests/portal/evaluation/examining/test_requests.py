@@ -249,7 +249,7 @@ class TestWatch:
         look(clock.now() + SILENCE + A_TICK)
         lost = fresh(queued)
         assert lost.state == ExaminationState.BROKEN
-        assert f"{requests.this_machine()} sends no heartbeat any more" in lost.reason
+        assert f"{requests.this_machine()} stopped sending heartbeats" in lost.reason
 
     def test_after_a_pause_of_the_watchdog_a_machine_has_time_to_send_one(self, queued: Examination) -> None:
         requests.take()
