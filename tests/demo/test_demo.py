@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PREPARING, TRAINING = "[1/6]", "[4/6]"
+PREPARING, TRAINING = "[1/7]", "[4/7]"
 
 
 @pytest.mark.parametrize(
