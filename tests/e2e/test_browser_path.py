@@ -209,7 +209,7 @@ def submit_privately(page: Page, stack: Stack, trained: Path, folder: Path, acce
     page.goto(f"{stack.url}/team/")
     page.get_by_label(re.compile("public key", re.I)).fill(pfl("key", "show", environment=access).strip())
     page.get_by_role("button", name="Add the key").click()
-    confirm_password_until(page, page.get_by_text("may sign your team's training records"))
+    confirm_password_until(page, page.get_by_text("can now sign your team's training records"))
     make_draft(page, stack, 2, "Noise by hand")
     page.get_by_role("button", name="Add a run at ε = 8").click()
     upload(
