@@ -11,6 +11,7 @@ from evaluator.errors import Problem
 from evaluator.messages.checks import Findings, NamedCheck
 from evaluator.messages.jobs import Check, CheckStatus
 from evaluator.records import (
+    change_checks,
     declaration_checks,
     file_checks,
     linkage_checks,
@@ -28,6 +29,7 @@ MODULES = (
     tensor_checks,
     file_checks,
     linkage_checks,
+    change_checks,
     noise_checks,
 )
 RECORD_CHECKS = [one for module in MODULES for one in vars(module).values() if isinstance(one, RecordCheck)]

@@ -163,9 +163,14 @@ class RunLine(RecordLine):
         return {tensor.name: tensor.shape for tensor in self.trainable}
 
     @property
+    def numels(self) -> list[int]:
+        """The coordinates of every trainable tensor, in the order of the weight vector."""
+        return [tensor.numel for tensor in self.trainable]
+
+    @property
     def numel(self) -> int:
         """d, the coordinates of the weight vector."""
-        return sum(tensor.numel for tensor in self.trainable)
+        return sum(self.numels)
 
     @property
     def adapters(self) -> list[Adapter]:

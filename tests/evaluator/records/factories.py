@@ -18,7 +18,7 @@ from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Binomial, Exactly, Poisson
 from evaluator.messages.jobs import SERVER, ArtifactKind
 from evaluator.records.annex import AdapterValues, Annex, Openings, write_annex
-from evaluator.records.certificate import Floats, drawn_openings, open_blocks, vector_root
+from evaluator.records.certificate import Floats, drawn_blocks, open_blocks, vector_root
 from evaluator.records.lines import (
     Codec,
     EndLine,
@@ -198,15 +198,15 @@ def make_record(
             roots = {"update_root": vector_root(total), "weights_root": vector_root(vector)}
             writer.round(line.model_copy(update=roots))
         challenge = challenge or writer.own_challenge
-        drawn = drawn_openings(challenge, plan.rounds, plan.numel)
+        drawn = drawn_blocks(challenge, plan.rounds, plan.numels)
         annex = Annex(
             plan.run_token,
             challenge,
             dict.fromkeys(range(plan.clients), providers),
             DATA_SHA256,
             sampled,
-            openings=_openings(totals, drawn),
-            weights=_openings(weights, drawn),
+            openings=_openings(totals, drawn.updates),
+            weights=_openings(weights, drawn.weights),
             adapters=AdapterValues(adapters_of(plan, start), adapters_of(plan, last)),
         )
         annex = change_annex(annex)
