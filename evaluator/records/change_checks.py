@@ -54,8 +54,8 @@ def _measured(case: Case) -> MeasuredChange:
             is_replayed=is_replayed,
         )
     bounds = bounds_of(case, weights.tolist())
-    if not bounds.std:
-        return MeasuredChange("no round has noise", is_replayed=True)
+    if not bounds.std or not bounds.expected_signal:
+        return MeasuredChange("no round has noise and expected updates", is_replayed=True)
     ends = _ends(case)
     if ends is None:
         return MeasuredChange("the trained tensors are neither in the base weights nor adapters in the annex")
@@ -166,7 +166,8 @@ def whole_change(this: NamedCheck, case: Case) -> Check:
 def alignment(this: NamedCheck, case: Case) -> Check:
     measured = case.once(_measured)
     if measured.change is None or measured.bounds is None:
-        return this.no_power(measured.unbounded)
+        outcome = this.not_applicable if measured.is_replayed else this.no_power
+        return outcome(measured.unbounded)
     share, low, high = signal_share(measured.change, measured.bounds)
     found = f"{share:.0%} of the longest possible signal (between {low:.0%} and {high:.0%})"
     # By chance, more providers than expected may have been sampled.

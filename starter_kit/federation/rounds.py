@@ -186,7 +186,8 @@ class Request:
     """A request of the server to a client in one leg of a round of `clients` clients.
 
     `payload` is all that is sent: in the leg `train`, the round's model. `draws` is the key of the client's coins and
-    noise in a replayable run, whose clients are on the server's machine.
+    noise in a replayable run, whose clients are on the server's machine. `run_token` is what the first values of
+    adapters follow from, "" in a run without a token; None where they follow from the seed.
     """
 
     round: int
@@ -195,6 +196,7 @@ class Request:
     payload: bytes = field(repr=False)
     leg: str = TRAIN
     draws: bytes | None = field(default=None, repr=False)
+    run_token: str | None = None
 
 
 @dataclass(frozen=True)
@@ -253,6 +255,7 @@ class Channel:
         clients: The clients chosen for the round.
         on_update: Called for each update as it arrives, without its content.
         draws: The keys of a replayable run; None elsewhere.
+        run_token: See `Request`.
         log: The messages sent so far, in both directions.
         replies: The replies of the leg `train`, without their bytes.
     """
@@ -262,13 +265,16 @@ class Channel:
     clients: Sequence[int]
     on_update: OnUpdate = _ignore_update
     draws: DrawKeys | None = None
+    run_token: str | None = None
     log: list[LogEntry] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
 
     def ask(self, payloads: Mapping[int, bytes], leg: str = TRAIN) -> Iterator[Reply]:
         """Send each client its payload, and yield the replies as they arrive."""
         requests = [
-            Request(self.round, client, len(self.clients), payload, leg, self._draws_of(client))
+            Request(
+                self.round, client, len(self.clients), payload, leg, self._draws_of(client), self.run_token
+            )
             for client, payload in payloads.items()
         ]
         down = [LogEntry(self.round, SERVER, ask.client, len(ask.payload)) for ask in requests]
@@ -312,6 +318,7 @@ class Participant:
         aggregation: How their updates reach the server.
         stream: The run's randomness.
         auxiliary: The auxiliary vectors that travel with the model.
+        start_from: Called with the run token of a request that has one.
     """
 
     def __init__(
@@ -322,8 +329,10 @@ class Participant:
         aggregation: Aggregation,
         stream: Stream,
         auxiliary: AuxiliaryVectors = NO_AUXILIARY,
+        start_from: Callable[[str], None] | None = None,
     ) -> None:
         self._auxiliary = auxiliary
+        self._start_from = start_from
         self._method = method
         self._clients = {client.id: client for client in clients}
         self._learner = learner
@@ -342,6 +351,8 @@ class Participant:
             ProblemError: The method or the aggregation protocol rejected the request; (`E_CONFIGURATION`) the method's
                 update has another length than the vector that the clients were sent.
         """
+        if self._start_from and request.run_token is not None:
+            self._start_from(request.run_token)
 
         def train(received: Tensor) -> ClientUpdate:
             weights, auxiliary = received.tensor_split([self._auxiliary.model_size(len(received))])
@@ -425,6 +436,7 @@ class Server:
         on_update: Called for each update as it arrives.
         draws: The keys of coins and noise in a replayable run; None where nobody can draw them again.
         auxiliary: The auxiliary vectors that travel with the model.
+        run_token: See `Request`.
     """
 
     method: Method
@@ -436,6 +448,7 @@ class Server:
     on_update: OnUpdate = _ignore_update
     draws: DrawKeys | None = None
     auxiliary: AuxiliaryVectors = NO_AUXILIARY
+    run_token: str | None = None
 
     def round(self, number: int, weights: Tensor) -> Round:
         """Run round `number` from `weights` (d,), even where no client is chosen.
@@ -449,7 +462,7 @@ class Server:
 
     def _round(self, number: int, weights: Tensor) -> Round:
         chosen = self.method.choose_clients(self.engine.clients, self.stream.at("round", number, "clients"))
-        channel = Channel(self.engine, number, chosen, self.on_update, self.draws)
+        channel = Channel(self.engine, number, chosen, self.on_update, self.draws, self.run_token)
         accumulator = self.method.accumulator(weights, self.state)
         if chosen:
             # Each step of this loop requests one more update, which a client computes now.

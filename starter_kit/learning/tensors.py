@@ -16,8 +16,8 @@ from evaluator.errors import ErrorCode, ProblemError
 class TrainableTensors:
     """The parameters whose names match one of `patterns` and none of `frozen` (as in a shell: `*.layer_norm.weight`).
 
-    They have the order of `parameters`. Each must be float32 and occur once: a tied tensor has one name. The parameters
-    that aren't chosen are frozen, so that no gradient is computed for them.
+    They are in the order of their names, as a training record requires. Each must be float32 and occur once: a tied
+    tensor has one name. The parameters that aren't chosen are frozen, so that no gradient is computed for them.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) A pattern matches nothing, or nothing is left to train.
@@ -36,7 +36,7 @@ class TrainableTensors:
                     raise _matches_nothing(f"{setting}, pattern {pattern}", parameters)
         self.parameters = {
             name: parameter
-            for name, parameter in parameters.items()
+            for name, parameter in sorted(parameters.items())
             if _matches(name, patterns) and not _matches(name, frozen)
         }
         if not self.parameters:

@@ -13,7 +13,7 @@ from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.rounds import Engine, Round, Server
 from starter_kit.runs.kept_models import KeptModels
 from starter_kit.runs.opening import Complete, Unfinished, open_run, writing_run
-from starter_kit.runs.private_record import PrivateRecordWriter, TrainingData, open_record
+from starter_kit.runs.private_record import PrivateRecordWriter, TrainingData, open_record, recover_record
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.record_line import run_line
 from starter_kit.runs.replayable import (
@@ -103,7 +103,10 @@ def train(
         if _resumes_inside_rounds(setup, engine):
             engine = ResumingEngine(engine, progress)
         kept = KeptModels(run.paths, setup.model, settings.checkpoints)
-        server, writer = _server(setup, engine, state, watcher), RunWriter(run, kept, progress, record)
+        server, writer = (
+            _server(setup, engine, state, watcher, record),
+            RunWriter(run, kept, progress, record),
+        )
         if record and secret:
             server.draws = RunKeys(secret, record.run_token, state.interrupted_rounds)
         training = Training(setup, server, writer, spending, watcher)
@@ -219,9 +222,13 @@ def _open_record(
         yield None
         return
     signed = credentials()
+    token = signed.run_token
+    if run.state is not None:
+        token = recover_record(run.paths.unfinished, run.state.round).run.run_token
+    setup.start_from(token or "")
     claim = spending.epsilon(setup.rounds) or 0.0
     root = keys_root(secret, setup.rounds) if secret else None
-    line = run_line(setup, claim, track=track, run_token=signed.run_token, apart=apart, round_keys_root=root)
+    line = run_line(setup, claim, track=track, run_token=token, apart=apart, round_keys_root=root)
     data = TrainingData({client.id: len(client.providers) for client in setup.clients}, setup.data_sha256)
     with ExitStack() as stack:
         with writing_run(run.paths):
@@ -231,7 +238,13 @@ def _open_record(
         yield record
 
 
-def _server(setup: RunSetup, engine: Engine, state: TrainingState, watcher: Watcher) -> Server:
+def _server(
+    setup: RunSetup,
+    engine: Engine,
+    state: TrainingState,
+    watcher: Watcher,
+    record: PrivateRecordWriter | None,
+) -> Server:
     return Server(
         setup.method,
         engine,
@@ -241,4 +254,5 @@ def _server(setup: RunSetup, engine: Engine, state: TrainingState, watcher: Watc
         needs_all=setup.needs_every_client,
         on_update=watcher.update_arrived,
         auxiliary=setup.plan.auxiliary,
+        run_token=(record.run_token or "") if record else None,
     )

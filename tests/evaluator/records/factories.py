@@ -17,6 +17,7 @@ from evaluator.communication.log import LogEntry, write_log
 from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Binomial, Exactly, Poisson
 from evaluator.messages.jobs import SERVER, ArtifactKind
+from evaluator.records.adapter_start import first_values
 from evaluator.records.annex import AdapterValues, Annex, Openings, write_annex
 from evaluator.records.certificate import Floats, drawn_blocks, open_blocks, vector_root
 from evaluator.records.lines import (
@@ -33,7 +34,7 @@ from evaluator.records.writing import RecordWriter
 
 RUN_TOKEN = "token-for-one-run-only"
 DATA_SHA256 = "d" * 64
-TRAINABLE = [TrainableTensor(name="encoder.weight", shape=[60, 40]), TrainableTensor(name="bias", shape=[9])]
+TRAINABLE = [TrainableTensor(name="bias", shape=[9]), TrainableTensor(name="encoder.weight", shape=[60, 40])]
 
 Sums = Callable[
     [RunLine, RoundLine, int], NDArray[np.float32]
@@ -150,6 +151,7 @@ def make_record(
     change_annex: Callable[[Annex], Annex] = lambda annex: annex,
     end: dict[str, Any] | None = None,
     challenge: str = "",
+    adapters_token: str | None = None,
     **run: Any,
 ) -> MadeRun:
     """A consistent run in `folder`, made where it is missing.
@@ -165,12 +167,13 @@ def make_record(
         change_annex: Applied to the annex before the record names its hash.
         end: Changes to the end line.
         challenge: What the annex answers; the record's own if it is empty, as in a dry run.
+        adapters_token: What adapters start from; the run's own token if it is None.
         run: Changes to the run line.
     """
     folder.mkdir(parents=True, exist_ok=True)
     base = base or write_weights(folder / "base.safetensors", seed=1)
     plan = run_line(**{"base_sha256": sha256_of(base)} | run)
-    start = _start(plan, base)
+    start = _start(plan, base, plan.run_token if adapters_token is None else adapters_token)
     plan = plan.model_copy(update={"weights_root": vector_root(start)})
     random = np.random.default_rng(plan.rounds)
     participants = [_participants(plan, random) for _ in range(plan.rounds)]
@@ -262,14 +265,13 @@ def _tensors(run: RunLine, weights: Floats) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def _start(run: RunLine, base: Path) -> Floats:
-    """The base weights' trainable tensors; random ones down and zeros up in adapters, zeros in what is nowhere."""
-    random = np.random.default_rng(5)
+def _start(run: RunLine, base: Path, token: str | None) -> Floats:
+    """The base weights' trainable tensors; in adapters what follows from the token, and zeros in what is nowhere."""
     beside: dict[str, Floats] = {
         tensor.name: np.zeros(tensor.numel, np.float32) for tensor in run.trainable if tensor.numel
     }
     for pair in run.adapters:
-        beside[pair.down.name] = random.standard_normal(pair.down.numel).astype(np.float32)
+        beside[pair.down.name] = first_values(token, pair.down)
     for name in load_file(base):
         beside.pop(name, None)
     vector = weight_vector(base, run.shapes, beside)

@@ -376,7 +376,7 @@ def test_trying_many_records_hides_nothing_from_a_challenge_that_comes_after_the
 
 def made_without_privacy(folder: Path, base: Path) -> Path:
     tensors = load_file(base)
-    for name in ("encoder.weight", "bias"):
+    for name in ("bias", "encoder.weight"):
         tensors[name] = tensors[name] + wanted_change(tensors[name].size).reshape(tensors[name].shape)
     save_file(tensors, folder / "fabricated.safetensors")
     return folder / "fabricated.safetensors"

@@ -418,7 +418,7 @@ def test_merged_adapters_explain_a_change_of_their_rank(tmp_path: Path) -> None:
     [
         adapter(1),
         adapter(2)[:1],
-        [TrainableTensor(name="other", shape=[2, 41]), *adapter(2)[1:]],
+        [*adapter(2)[1:], TrainableTensor(name="other", shape=[2, 41])],
         [TrainableTensor(name="bias", shape=[9])],
     ],
 )
