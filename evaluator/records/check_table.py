@@ -34,6 +34,10 @@ MODULES = (
 )
 RECORD_CHECKS = [one for module in MODULES for one in vars(module).values() if isinstance(one, RecordCheck)]
 
+# What ties the noised sums to the submitted model. A run in which one of these is flagged, or has no power, is unbound:
+# nothing that the files show says that its sums led to its model.
+BINDING = (linkage_checks.linkage.check.id, change_checks.whole_change.check.id)
+
 # The accounting makes this one, by `evaluator.records.epsilon`.
 BUDGET = NamedCheck(
     "record.budget",

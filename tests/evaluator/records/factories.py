@@ -39,6 +39,7 @@ TRAINABLE = [TrainableTensor(name="bias", shape=[9]), TrainableTensor(name="enco
 Sums = Callable[
     [RunLine, RoundLine, int], NDArray[np.float32]
 ]  # of a round in which so many providers took part
+AllSums = Callable[[RunLine, Sequence[RoundLine], Sequence[int]], Sequence[Floats]]
 # The weights after every round, from w₀ and the noised sums.
 Follow = Callable[[RunLine, Floats, Sequence[Floats]], list[Floats]]
 
@@ -145,6 +146,7 @@ def make_record(
     key: Ed25519PrivateKey | None = None,
     providers: int = 20,
     sums: Sums = noise_only,
+    all_sums: AllSums | None = None,
     follow: Follow = by_the_sum,
     finish: Callable[[Floats], Floats] = as_it_is,
     change_round: Callable[[RoundLine], RoundLine] = lambda line: line,
@@ -161,6 +163,7 @@ def make_record(
         checkpoint: Likewise; one to which the sums don't lead. Else it is what the sums lead to.
         providers: Of each client.
         sums: Makes the noised sum of each round.
+        all_sums: Makes those of all rounds at once, in place of `sums`.
         follow: Makes the weights of all rounds from the sums.
         finish: Applied to the weights after the last round, before they are committed to and written.
         change_round: Applied to every round line before it is hashed and signed.
@@ -179,7 +182,12 @@ def make_record(
     participants = [_participants(plan, random) for _ in range(plan.rounds)]
     sampled = [{client: _sampled(plan, providers, random) for client in clients} for clients in participants]
     lines = [change_round(_round(plan, number, len(counts))) for number, counts in enumerate(sampled, 1)]
-    totals = [sums(plan, line, sum(counts.values())) for line, counts in zip(lines, sampled, strict=True)]
+    counted = [sum(counts.values()) for counts in sampled]
+    totals = (
+        all_sums(plan, lines, counted)
+        if all_sums
+        else [sums(plan, line, count) for line, count in zip(lines, counted, strict=True)]
+    )
     weights = follow(plan, start, totals)
     if checkpoint is not None:
         there = weight_vector(checkpoint, plan.shapes)
