@@ -3,7 +3,9 @@
 Locks are taken in one order, person before team before invitation, so that two changes never wait for each other.
 """
 
+import secrets
 from datetime import timedelta
+from itertools import chain, count
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -19,9 +21,9 @@ from portal.accounts.models import User
 from portal.accounts.selectors import owns_verified_address
 from portal.audit.models import record
 from portal.teams.keys import end_key
-from portal.teams.models import Invitation, Membership, Role, Team
+from portal.teams.models import OPEN, Invitation, Membership, Role, Team
 from portal.teams.notifications import notify_members, notify_person
-from portal.teams.selectors import FOUNDING_WINDOW, FOUNDINGS, current_keys, next_founding
+from portal.teams.selectors import FOUNDING_WINDOW, FOUNDINGS, current_keys, next_founding, owns
 from portal.ui.names import clean_name
 
 INVITATIONS_PER_DAY = 20
@@ -95,19 +97,15 @@ def invite(team: Team, email: str, *, by: User) -> Invitation:
             next_step="No action needed.",
         )
     # Revoked ones count too, or the site could be made to flood anybody's mailbox.
-    if (
-        Invitation.objects.filter(invited_by=by, created_at__gt=now - timedelta(days=1)).count()
-        >= INVITATIONS_PER_DAY
-    ):
+    sent = Invitation.objects.filter(invited_by=by, created_at__gt=now - timedelta(days=1))
+    if sent.count() >= INVITATIONS_PER_DAY:
         raise ProblemError.of(
             ErrorCode.TEAM_INVITATION,
             message=f"You have sent {INVITATIONS_PER_DAY} invitations in the last 24 hours.",
             next_step="Send more tomorrow.",
         )
-    team.invitations.filter(email=email, accepted_at__isnull=True, revoked_at__isnull=True).update(
-        revoked_at=now
-    )
-    secret = Invitation.new_secret()
+    team.invitations.filter(OPEN, email=email).update(revoked_at=now)
+    secret = secrets.token_urlsafe(24)
     invitation = Invitation.objects.create(
         team=team, email=email, digest=Invitation.digest_of(secret), invited_by=by, created_at=now
     )
@@ -124,10 +122,7 @@ def invite(team: Team, email: str, *, by: User) -> Invitation:
 def revoke_invitation(invitation: Invitation, *, by: User) -> None:
     """Make an open invitation's link useless. Raises `ProblemError` (`E_TEAM_OWNER`) when `by` is no owner."""
     team = _lock_team_of_owner(by, invitation.team)
-    revoked = Invitation.objects.filter(
-        pk=invitation.pk, accepted_at__isnull=True, revoked_at__isnull=True
-    ).update(revoked_at=timezone.now())
-    if revoked:
+    if Invitation.objects.filter(OPEN, pk=invitation.pk).update(revoked_at=timezone.now()):
         record(by, "team.invitation_revoked", team, email=invitation.email)
 
 
@@ -184,8 +179,7 @@ def leave(user: User) -> Team:
 
 def _release(team: Team, last: User) -> None:
     """Close what could bring a team back that everybody has left, and free its name unless a submission carries it."""
-    now = timezone.now()
-    team.invitations.filter(accepted_at__isnull=True, revoked_at__isnull=True).update(revoked_at=now)
+    team.invitations.filter(OPEN).update(revoked_at=timezone.now())
     for key in current_keys(team):
         end_key(key, by=last)
     if not team.submissions.filter(submitted_at__isnull=False).exists():
@@ -201,21 +195,19 @@ def remove_member(team: Team, membership_id: int, *, by: User) -> User:
     Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a non-member.
     """
     team = _lock_team_of_owner(by, team)
-    membership = _member(team, membership_id)
-    if membership.user_id == by.pk:
-        raise ProblemError.of(
-            ErrorCode.TEAM_MEMBER, message="You can't remove yourself.", next_step="Leave the team instead."
-        )
-    membership.delete()
-    record(by, "team.member_removed", team, user=membership.user_id)
+    membership = _member(
+        team, membership_id, by, message="You can't remove yourself.", next_step="Leave the team instead."
+    )
     removed = membership.user
+    membership.delete()
+    record(by, "team.member_removed", team, user=removed.pk)
     notify_person(
         removed, f"You were removed from {team}", f"{by} removed you from {team}. Its results stay with it."
     )
     notify_members(
         team, f"{removed} was removed from {team}", f"{by} removed {removed} from your team.", but=by
     )
-    return membership.user
+    return removed
 
 
 @transaction.atomic
@@ -225,11 +217,9 @@ def hand_over(team: Team, membership_id: int, *, by: User) -> User:
     Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a non-member.
     """
     team = _lock_team_of_owner(by, team)
-    heir = _member(team, membership_id)
-    if heir.user_id == by.pk:
-        raise ProblemError.of(
-            ErrorCode.TEAM_MEMBER, message="You already own the team.", next_step="Choose another member."
-        )
+    heir = _member(
+        team, membership_id, by, message="You already own the team.", next_step="Choose another member."
+    )
     team.memberships.filter(user=by).update(role=Role.MEMBER)
     team.memberships.filter(pk=heir.pk).update(role=Role.OWNER)
     record(by, "team.handed_over", team, user=heir.user_id)
@@ -270,15 +260,18 @@ def _lock_team_of(user: User) -> Team:
 
 def _lock_team_of_owner(user: User, team: Team) -> Team:
     locked = Team.objects.select_for_update().get(pk=team.pk)
-    if not locked.memberships.filter(user=user, role=Role.OWNER).exists():
+    if not owns(user, locked):
         raise ProblemError.of(ErrorCode.TEAM_OWNER)
     return locked
 
 
-def _member(team: Team, membership_id: int) -> Membership:
+def _member(team: Team, membership_id: int, by: User, *, message: str, next_step: str) -> Membership:
+    """Return a member other than `by`; the texts are those of the problem where they chose themselves."""
     membership = team.memberships.select_related("user").filter(pk=membership_id).first()
     if membership is None:
         raise ProblemError.of(ErrorCode.TEAM_MEMBER, message="This person is not in your team.")
+    if membership.user_id == by.pk:
+        raise ProblemError.of(ErrorCode.TEAM_MEMBER, message=message, next_step=next_step)
     return membership
 
 
@@ -286,9 +279,5 @@ def _free_slug(name: str) -> str:
     """Return a slug made from `name`, numbered where it is already used."""
     base = slugify(name)[:70] or "team"
     taken = set(Team.objects.filter(slug__startswith=base).values_list("slug", flat=True))
-    number = 1
-    slug = base
-    while slug in taken:
-        number += 1
-        slug = f"{base}-{number}"
-    return slug
+    numbered = (f"{base}-{number}" for number in count(2))
+    return next(slug for slug in chain([base], numbered) if slug not in taken)
