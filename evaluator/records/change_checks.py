@@ -3,6 +3,7 @@
 They see every coordinate, where other checks see the blocks that a challenge draws.
 """
 
+import math
 from dataclasses import dataclass
 
 from evaluator.checkpoints.weight_vector import WeightVector, weight_vector
@@ -84,6 +85,7 @@ def bounds_of(case: Case, weights: list[float]) -> Bounds:
         expected_signal=sum(one.weight * one.expected for one in contributions),
         planned_rounds=run.rounds,
         rounds=len(rounds),
+        expected_providers=sum(expected_providers(run, line, known) for line in rounds),
     )
 
 
@@ -153,7 +155,8 @@ def whole_change(this: NamedCheck, case: Case) -> Check:
         "record.alignment",
         name="alignment of updates",
         meaning="The change of the weights contains a signal of at most 80 % of the longest that the expected "
-        "providers' clipped updates can have, which takes updates that all point the same way in all rounds. Genuine "
+        "providers' clipped updates can have (more where few are expected, since more may have been sampled by "
+        "chance). That length takes updates that all point the same way in all rounds. Genuine "
         "runs use a fraction; invented sums use nearly all. The check reports the share. It has no power if the noise "
         "could hide a signal of 80 %, or under a rule that isn't linear.",
         limit="Invented sums that use a smaller share.",
@@ -171,7 +174,8 @@ def alignment(this: NamedCheck, case: Case) -> Check:
     share, low, high = signal_share(measured.change, measured.bounds)
     found = f"{share:.0%} of the longest possible signal (between {low:.0%} and {high:.0%})"
     # By chance, more providers than expected may have been sampled.
-    if low > MOST_ALIGNED * max(1.0, measured.bounds.signal / measured.bounds.expected_signal):
-        return this.flagged(found, f"at most {MOST_ALIGNED:.0%}", "checkpoint")
-    has_power = detects_alignment(case.record.run.numel, measured.bounds, MOST_ALIGNED)
+    most = MOST_ALIGNED * (1 + 3 / math.sqrt(measured.bounds.expected_providers))
+    if low > most:
+        return this.flagged(found, f"at most {most:.0%}", "checkpoint")
+    has_power = detects_alignment(case.record.run.numel, measured.bounds, most)
     return this.passed(found) if has_power else this.no_power(found)

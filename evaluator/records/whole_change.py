@@ -71,6 +71,7 @@ class Bounds:
         planned_std: What it is by the plan, which is fixed beforehand.
         signal, expected_signal: Σ cₜnₜSₜ, by the true and by the expected numbers of providers.
         planned_rounds, rounds: How many rounds there were to be, and were.
+        expected_providers: How many providers were to be sampled in all rounds together.
     """
 
     std: float
@@ -79,6 +80,7 @@ class Bounds:
     expected_signal: float
     planned_rounds: int
     rounds: int
+    expected_providers: float = math.inf
 
     def level(self, p: float) -> tuple[float, float]:
         """Return the standard deviation on the grid that isn't below `std`, and ln 1/p for the sets that it bounds."""

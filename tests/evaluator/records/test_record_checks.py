@@ -296,7 +296,7 @@ def test_a_signal_of_all_sampled_providers_in_one_direction_is_flagged_for_nothi
         direction = np.ones(run.numel, np.float32) / np.float32(run.numel**0.5)
         return noise_only(run, line, providers) + np.float32(providers * line.clip_norm) * direction
 
-    found = odd(checks(make_record(tmp_path, sums=with_signal, rounds=20)))
+    found = odd(checks(make_record(tmp_path, sums=with_signal, rounds=60)))
     assert found == {"record.alignment": CheckStatus.FLAGGED}
 
 

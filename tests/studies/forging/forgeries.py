@@ -64,16 +64,17 @@ class Forgery:
     Attributes:
         wanted_checkpoint: Whether the wanted model is submitted, wherever the sums lead.
         challenges: How many independent challenges it is judged under.
-        found_at: Which rounds are false: of `last` and `all`, a replay of the last round and some others always sees
-            one.
+        rate: The server's learning rate, as a multiple of the honest one.
+        tensors: What is trained: all tensors, or the layer norms.
     """
 
     name: str
     sums: Sums
-    found_at: str
     run: Mapping[str, Any] = field(default_factory=dict)
     wanted_checkpoint: bool = False
     challenges: int = 10
+    rate: float = 1.0
+    tensors: str = "all tensors"
 
 
 def honest_noise(
@@ -154,7 +155,7 @@ def by_adam(wanted: Wanted, run: RunLine, lines: Sequence[RoundLine], sampled: S
     return [np.where(chosen, 1e3 * wanted.change, wanted.noise(line)).astype(np.float32) for line in lines]
 
 
-ADAM_BLOCKS = 4
+ADAM_BLOCKS = 55
 ADAM = AdamStep(learning_rate=0.01, beta_1=0.9, beta_2=0.99, epsilon=1e-8, bias_correction=True)
 
 
@@ -185,41 +186,55 @@ def follow(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats
     return after
 
 
+ALL, NORMS = "all tensors", "layer norms"
+# The cheat tunes the learning rate of the server, as it may: the larger, the more noise and the more change.
 FORGERIES = [
     Forgery(
         "honest noise, and a model that was trained without privacy",
         honest_noise,
-        "last",
         wanted_checkpoint=True,
     ),
     Forgery(
         "the same, with a server rule that nobody can replay",
         honest_noise,
-        "last",
         {"server": OtherStep(description="a rule of our own")},
         wanted_checkpoint=True,
     ),
-    Forgery("the model in equal parts, and noise that cancels over the rounds", canceled, "all"),
-    Forgery("the model smuggled into one block, in the last round", smuggled(1), "last"),
-    Forgery("the model smuggled into ten blocks, in the last round", smuggled(10), "last"),
+    Forgery("the model in equal parts, and noise that cancels over the rounds", canceled),
+    Forgery("the model smuggled into the richest block, in the last round", smuggled(1), rate=0.002),
+    Forgery("the model smuggled into 55 blocks, in the last round", smuggled(55), rate=0.002),
     Forgery(
-        "the model smuggled into 55 blocks, in the last of 512 rounds",
+        f"the model smuggled into 55 blocks, in the last of {MAX_ROUNDS} rounds",
         smuggled(55),
-        "last",
         {"rounds": MAX_ROUNDS},
+        rate=0.002,
         challenges=2,
     ),
-    Forgery("smuggled into four blocks under FedAdam, in every round", by_adam, "all", {"server": ADAM}),
+    Forgery("the model smuggled into 55 blocks under FedAdam, in every round", by_adam, {"server": ADAM}),
     Forgery(
-        "smuggled into four blocks as far as the limit of the whole change allows, with aligned updates",
+        "smuggled as far as the limit of the whole change allows, beside invented updates",
         smuggled(4, share=0.7, within=200),
-        "last",
+        rate=0.05,
     ),
-    Forgery("noise that leaks out over the rounds, with aligned updates", leaking(0.25, 0.75), "all"),
+    Forgery("noise that leaks out over the rounds, beside invented updates", leaking(0.25, 0.75), rate=0.05),
     Forgery(
-        "noise that leaks out as slowly as nobody notices, with aligned updates", leaking(0.01, 0.75), "all"
+        "noise that leaks out slowly, beside invented updates of the layer norms",
+        leaking(0.02, 0.75),
+        rate=0.5,
+        tensors=NORMS,
     ),
-    Forgery("invented updates of full length, all towards the model", aligned(0.95), "all"),
-    Forgery("invented updates of three quarters of that length", aligned(0.75), "all"),
-    Forgery("invented updates of half of that length", aligned(0.5), "all"),
+    *(
+        Forgery(
+            f"invented updates of {share:.0%} of the longest, all towards the model, of the layer norms",
+            aligned(share),
+            rate=0.5,
+            tensors=NORMS,
+        )
+        for share in (0.95, 0.75, 0.5, 0.25)
+    ),
+    Forgery(
+        "invented updates of 95% of the longest, all towards the model, of all tensors",
+        aligned(0.95),
+        rate=0.05,
+    ),
 ]

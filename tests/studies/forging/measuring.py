@@ -5,7 +5,8 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -22,17 +23,34 @@ from evaluator.records.certificate import MAX_ROUNDS, Floats
 from evaluator.records.check_table import BINDING, check_record
 from evaluator.records.lines import TrainableTensor
 from evaluator.records.reading import read_record
+from evaluator.records.server_steps import SumStep
 from starter_kit.federation.rounds import Client
 from starter_kit.runs.folder import RunFolder
 from starter_kit.settings.configuration import load_settings
 from starter_kit.weights import tiny_vt5
 from tests.evaluator.records.factories import DATA_SHA256, MadeRun, make_record
-from tests.studies.forging.forgeries import FORGERIES, ROUNDS, Forgery, Wanted, follow
+from tests.studies.forging.forgeries import ALL, FORGERIES, NORMS, ROUNDS, Forgery, Wanted, follow
 from tests.studies.reproduction.experiment import Experiment, score_of
 from tests.studies.reproduction.rows import ROWS
 
 EPSILON = 1.0
 CONFIG = Path(__file__).parents[1] / "reproduction" / "configs" / "fl-provider-dp.yaml"
+
+# Models trained without privacy, by what they train.
+FEDAVG = next(row for row in ROWS if row.name == "fedavg")
+TRAINED = {
+    ALL: FEDAVG,
+    NORMS: replace(
+        FEDAVG,
+        name="fedavg-norms",
+        changes=(
+            *FEDAVG.changes,
+            "trainable=['*layer_norm.weight']",
+            "rounds=12",
+            "local.learning_rate=0.05",
+        ),
+    ),
+}
 
 Verdict = Literal["rejected", "no rank", "flagged", "passed"]
 
@@ -43,6 +61,7 @@ class Forged(BaseModel):
     Attributes:
         anls: Of its model, on the test split.
         verdicts: How many challenges led to each verdict.
+        is_replayable: Whether the site can replay a round of it, all of which find the last round false.
         found_by: The checks that rejected or flagged it under any challenge, or had no power.
     """
 
@@ -52,7 +71,7 @@ class Forged(BaseModel):
     anls: float
     verdicts: dict[Verdict, int]
     found_by: list[str]
-    found_at: str
+    is_replayable: bool
 
 
 class Forging(BaseModel):
@@ -73,20 +92,30 @@ class Forger:
     """
 
     def __init__(self, experiment: Experiment) -> None:
-        fedavg = next(row for row in ROWS if row.name == "fedavg")
-        self._data = experiment.data(1)
+        self._experiment = experiment
         self._base = tiny_vt5.FOLDER / WEIGHTS
-        self._clients = [
-            Client(client, {name: [0] for name in names})
-            for client, names in read_info(self._data).clients.items()
-        ]
-        self._trained = RunFolder(experiment.run_folder(fedavg, 1)).file(ArtifactKind.CHECKPOINT)
+
+    @cached_property
+    def _data(self) -> Path:
+        return self._experiment.data(1)
+
+    @cached_property
+    def _clients(self) -> list[Client]:
+        clients = read_info(self._data).clients
+        return [Client(client, {name: [0] for name in names}) for client, names in clients.items()]
+
+    @cached_property
+    def _trained(self) -> dict[str, Path]:
+        return {
+            tensors: RunFolder(self._experiment.run_folder(row, 1)).file(ArtifactKind.CHECKPOINT)
+            for tensors, row in TRAINED.items()
+        }
 
     def run(self, earlier: Forging | None) -> Iterator[Forging]:
         """Yield all outcomes as they come; those of forgeries that are known are kept."""
         known = {one.name: one for one in earlier.forged} if earlier else {}
         base = earlier.base if earlier else score_of(self._base, self._data).anls
-        wanted = earlier.wanted if earlier else score_of(self._trained, self._data).anls
+        wanted = earlier.wanted if earlier else score_of(self._trained[ALL], self._data).anls
         forged: list[Forged] = []
         for forgery in FORGERIES:
             forged.append(known.get(forgery.name) or self._forged(forgery))
@@ -108,18 +137,18 @@ class Forger:
             anls=anls,
             verdicts=verdicts,
             found_by=sorted(found),
-            found_at=forgery.found_at,
+            is_replayable=not forgery.run.get("server"),
         )
 
     def _made(self, forgery: Forgery, folder: Path, challenge: str) -> MadeRun:
-        declared = self._declared(forgery)
+        declared, trained = self._declared(forgery), self._trained[forgery.tensors]
         shapes = {tensor.name: tensor.shape for tensor in declared["trainable"]}
-        start, end = (self._vector(file, shapes) for file in (self._base, self._trained))
+        start, end = (self._vector(file, shapes) for file in (self._base, trained))
         wanted = Wanted(start, end - start, seed=2026)
         return make_record(
             folder,
             base=self._base,
-            checkpoint=self._trained if forgery.wanted_checkpoint else None,
+            checkpoint=trained if forgery.wanted_checkpoint else None,
             providers=len(self._clients[0].providers),
             all_sums=partial(forgery.sums, wanted),
             follow=follow,
@@ -133,14 +162,18 @@ class Forger:
         settings = load_settings(str(CONFIG), [f"target_epsilon={EPSILON}", f"rounds={rounds}"])
         terms = settings.plan(self._clients).record_terms
         assert terms is not None
-        changed = {change.name: list(change.shape) for change in changed_tensors(self._base, self._trained)}
+        assert isinstance(terms.server, SumStep)
+        changed = {
+            change.name: list(change.shape)
+            for change in changed_tensors(self._base, self._trained[forgery.tensors])
+        }
         return {
             "clients": len(self._clients),
             "sampling": terms.mechanism.sampling,
             "noise": terms.mechanism.noise,
             "clip_norm": terms.clip_norm,
             "normalizer": terms.normalizer,
-            "server": terms.server,
+            "server": SumStep(learning_rate=forgery.rate * terms.server.learning_rate),
             "rounds": rounds,
             "trainable": [TrainableTensor(name=name, shape=changed[name]) for name in sorted(changed)],
             "claimed_epsilon": EPSILON,

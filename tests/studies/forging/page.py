@@ -5,12 +5,12 @@ from pathlib import Path
 from evaluator.messages.jobs import CheckStatus
 from evaluator.records.check_table import UNCAUGHT
 from tests.evaluator.records.test_lies import LIES, Lie
-from tests.studies.forging.measuring import Forged, Forging, probability_of_replay
+from tests.studies.forging.measuring import Forged, Forging, Verdict
 from tests.studies.markdown import fill, table_row
 from tests.studies.reproduction.experiment import TASK, Results
 from tests.studies.study import DOCS, Study
 
-VERDICTS = ("rejected", "no rank", "flagged", "passed")
+VERDICTS: tuple[Verdict, ...] = ("rejected", "no rank", "flagged", "passed")
 
 
 def page(forging: Forging) -> str:
@@ -33,7 +33,7 @@ def _row(forged: Forged) -> str:
     counts = [f"{forged.verdicts.get(verdict, 0)} of {tried}" for verdict in VERDICTS]
     checks = ", ".join(f"`{check}`" for check in forged.found_by)
     return table_row(
-        forged.name, f"{forged.anls:.4f}", *counts, checks or "–", f"{probability_of_replay(forged):.0%}"
+        forged.name, f"{forged.anls:.4f}", *counts, checks or "–", "found" if forged.is_replayable else "–"
     )
 
 
