@@ -65,7 +65,7 @@ class Forgery:
         wanted_checkpoint: Whether the wanted model is submitted, wherever the sums lead.
         challenges: How many independent challenges it is judged under.
         rate: The server's learning rate, as a multiple of the honest one.
-        tensors: What is trained: all tensors, or the layer norms.
+        tensors: What the wanted model was trained on, and what is declared.
     """
 
     name: str
@@ -186,7 +186,7 @@ def follow(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats
     return after
 
 
-ALL, NORMS = "all tensors", "layer norms"
+ALL, NORMS, NORMS_AMONG_ALL = "all tensors", "layer norms", "layer norms among all tensors"
 # The cheat tunes the learning rate of the server, as it may: the larger, the more noise and the more change.
 FORGERIES = [
     Forgery(
@@ -203,6 +203,12 @@ FORGERIES = [
     Forgery("the model in equal parts, and noise that cancels over the rounds", canceled),
     Forgery("the model smuggled into the richest block, in the last round", smuggled(1), rate=0.002),
     Forgery("the model smuggled into 55 blocks, in the last round", smuggled(55), rate=0.002),
+    Forgery(
+        "layer norms smuggled into all of their blocks, in the last round",
+        smuggled(20),
+        rate=0.002,
+        tensors=NORMS_AMONG_ALL,
+    ),
     Forgery(
         f"the model smuggled into 55 blocks, in the last of {MAX_ROUNDS} rounds",
         smuggled(55),

@@ -29,7 +29,16 @@ from starter_kit.runs.folder import RunFolder
 from starter_kit.settings.configuration import load_settings
 from starter_kit.weights import tiny_vt5
 from tests.evaluator.records.factories import DATA_SHA256, MadeRun, make_record
-from tests.studies.forging.forgeries import ALL, FORGERIES, NORMS, ROUNDS, Forgery, Wanted, follow
+from tests.studies.forging.forgeries import (
+    ALL,
+    FORGERIES,
+    NORMS,
+    NORMS_AMONG_ALL,
+    ROUNDS,
+    Forgery,
+    Wanted,
+    follow,
+)
 from tests.studies.reproduction.experiment import Experiment, score_of
 from tests.studies.reproduction.rows import ROWS
 
@@ -38,19 +47,12 @@ CONFIG = Path(__file__).parents[1] / "reproduction" / "configs" / "fl-provider-d
 
 # Models trained without privacy, by what they train.
 FEDAVG = next(row for row in ROWS if row.name == "fedavg")
-TRAINED = {
-    ALL: FEDAVG,
-    NORMS: replace(
-        FEDAVG,
-        name="fedavg-norms",
-        changes=(
-            *FEDAVG.changes,
-            "trainable=['*layer_norm.weight']",
-            "rounds=12",
-            "local.learning_rate=0.05",
-        ),
-    ),
-}
+ONLY_NORMS = replace(
+    FEDAVG,
+    name="fedavg-norms",
+    changes=(*FEDAVG.changes, "trainable=['*layer_norm.weight']", "rounds=12", "local.learning_rate=0.05"),
+)
+TRAINED = {ALL: FEDAVG, NORMS: ONLY_NORMS, NORMS_AMONG_ALL: ONLY_NORMS}
 
 Verdict = Literal["rejected", "no rank", "flagged", "passed"]
 
@@ -163,10 +165,8 @@ class Forger:
         terms = settings.plan(self._clients).record_terms
         assert terms is not None
         assert isinstance(terms.server, SumStep)
-        changed = {
-            change.name: list(change.shape)
-            for change in changed_tensors(self._base, self._trained[forgery.tensors])
-        }
+        declared = self._trained[NORMS if forgery.tensors == NORMS else ALL]
+        changed = {change.name: list(change.shape) for change in changed_tensors(self._base, declared)}
         return {
             "clients": len(self._clients),
             "sampling": terms.mechanism.sampling,
