@@ -84,13 +84,11 @@ GROUPS = {
 
 
 def folder() -> Path:
-    """Return the folder that the documents are in."""
     return INSTALLED if INSTALLED.is_dir() else CHECKOUT
 
 
 @cache
 def names() -> frozenset[str]:
-    """Return the names of all documents."""
     root = folder()
     return frozenset(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.md"))
 
@@ -131,5 +129,4 @@ def below(name: str) -> list[str]:
 
 
 def read(name: str) -> str:
-    """Return the text of a document."""
     return (folder() / f"{name}.md").read_text(encoding="utf-8")

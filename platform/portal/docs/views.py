@@ -23,7 +23,6 @@ class DocumentEntry:
 
 @require_safe
 def contents(request: HttpRequest) -> HttpResponse:
-    """List the documents by purpose."""
     sections = {
         title: [_entry(name, line) for name, line in lines.items()] for title, lines in library.GROUPS.items()
     }

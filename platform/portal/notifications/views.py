@@ -42,7 +42,6 @@ def read(request: UserRequest) -> HttpResponse:
 @login_required
 @require_POST
 def open_one(request: UserRequest, notification_id: int) -> HttpResponse:
-    """Mark a notification as read, and lead to the page that it is about."""
     chosen = notifications_of(request.user).filter(pk=notification_id)
     notification = get_object_or_404(chosen)
     mark_read(chosen)
@@ -52,7 +51,6 @@ def open_one(request: UserRequest, notification_id: int) -> HttpResponse:
 @login_required
 @require_POST
 def choose(request: UserRequest) -> HttpResponse:
-    """Save which kinds come by mail."""
     form = MailForm(request.user, request.POST)
     if form.is_valid():
         choose_mails(request.user, form.cleaned_data["kinds"])

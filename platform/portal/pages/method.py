@@ -58,12 +58,10 @@ class MethodRun:
 
     @property
     def rank(self) -> int | None:
-        """Its rank; None if it has none."""
         return self.row.rank
 
     @property
     def cells(self) -> list[SafeString]:
-        """The run's results as cells of the table of results."""
         return results_table(self.status.run.submission.track).cells(self.row)
 
     @property
@@ -79,7 +77,6 @@ class MethodRun:
 
 
 def results_table(track: Track) -> Table:
-    """Return the table of a method's results."""
     return Table(track, columns_of(track, Shown.METHOD))
 
 

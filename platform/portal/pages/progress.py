@@ -68,12 +68,10 @@ class Headline:
 
     @property
     def best(self) -> PlottedRun | None:
-        """The first run; None without any."""
         return next(iter(plotted(self.points[:1], _addresses(self.points), "front")), None)
 
     @property
     def figure(self) -> str:
-        """What the first run has reached."""
         return self.track.kind.figure(self.best.value) if self.best else ""
 
     @property

@@ -66,7 +66,6 @@ class ShownBoard:
 
     @property
     def lines(self) -> list[SafeString]:
-        """The rows of the table."""
         return [self.table.row(row) for row in self.rows]
 
 
@@ -126,7 +125,6 @@ class BoardQuery:
 
     @property
     def title(self) -> str:
-        """What the board is called on the page."""
         return {ALL: "All privacy budgets", "": "Ranking"}.get(self.budget) or budget_text(float(self.budget))
 
     @property
@@ -143,7 +141,6 @@ def boards_in_addresses(track: Track) -> list[str]:
 
 @require_safe
 def track(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the leaderboard of one track."""
     # All of them, since the plot of a private track has the best score without privacy.
     tracks = list(Track.objects.prefetch_related("phases"))
     shown = next((one for one in tracks if one.slug == slug), None)
@@ -200,7 +197,6 @@ def with_own_marked(html: str, team: Team | None) -> SafeString:
 
 
 def _tabs(track: Track, asked: BoardQuery) -> list[Tab]:
-    """Return the tabs of the track's boards."""
     boards = boards_in_addresses(track)
     return [
         Tab(
