@@ -24,10 +24,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def for_organizers(*permissions: str, methods: Sequence[str] = SAFE) -> Callable[[View], View]:
-    """Return a decorator: a view for staff with the desk's permission and these, and with a second factor.
-
-    It answers requests with these methods only.
-    """
+    """Return a decorator: a view for staff with a second factor, the desk's permission and these; of these methods."""
 
     def decorate(view: View) -> View:
         @wraps(view)

@@ -42,12 +42,9 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Preview:
-    """What a change would do.
+    """What a change would do: its public note, the effects in words, and that on the board by bytes.
 
-    Attributes:
-        text: The public note.
-        sentences: The effects in words.
-        rows: The effect on the board by bytes; None where the threshold stays.
+    `rows` is None where the threshold stays.
     """
 
     text: str
