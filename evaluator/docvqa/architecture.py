@@ -102,27 +102,6 @@ class VT5Config(BaseModel):
         return self.model_dump()
 
 
-def tiny_config(vocab_size: int) -> VT5Config:
-    """Return a model of the same make with under half a million weights, for demonstrations and tests.
-
-    It reads the question and the first words of a page only, which keeps it quick.
-    """
-    return VT5Config(
-        vocab_size=vocab_size,
-        max_input_tokens=64,
-        d_model=64,
-        d_kv=16,
-        d_ff=128,
-        num_layers=2,
-        num_decoder_layers=2,
-        num_heads=4,
-        box_scale=1000,
-        visual=VisualConfig(
-            hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96, image_size=32
-        ),
-    )
-
-
 def read_config(folder: Path) -> VT5Config:
     """Return the architecture that `folder` describes; without a `visual_config.json`, the tower is DiT-base.
 
