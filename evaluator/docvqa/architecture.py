@@ -19,6 +19,8 @@ MAX_ANSWER_LENGTH = 20
 
 OWN_KEY = "pfl_docvqa"
 OWN_FIELDS = {"box_scale", "max_input_tokens", "published_batching", "train_visual_tower"}
+# What the published code, too, added to T5's configuration.
+NOT_OF_T5 = OWN_FIELDS | {"visual", "max_2d_position_embeddings", "layer_norm_eps", "hidden_dropout_prob"}
 
 
 class VisualConfig(BaseModel):

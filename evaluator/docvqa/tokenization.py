@@ -74,9 +74,7 @@ class Tokenizer:
             backend = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
         except Exception as error:
             # The library raises no narrower class for a broken file.
-            raise ProblemError.of(
-                ErrorCode.REFERENCE_FORMAT, where=str(path), expected="a tokenizer", found=error
-            ) from error
+            raise ProblemError.of(ErrorCode.REFERENCE_FORMAT, str(path), "a tokenizer", error) from error
         return cls(backend)
 
     def save(self, folder: Path) -> None:
@@ -144,10 +142,7 @@ def _convert_sentencepiece(folder: Path) -> tokenizers.Tokenizer:
         converted = T5Tokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, RuntimeError, TypeError) as error:
         raise ProblemError.of(
-            ErrorCode.REFERENCE_FORMAT,
-            where=str(folder / SENTENCEPIECE),
-            expected="T5's SentencePiece model",
-            found=error,
+            ErrorCode.REFERENCE_FORMAT, str(folder / SENTENCEPIECE), "T5's SentencePiece model", error
         ) from error
     backend: tokenizers.Tokenizer = converted.backend_tokenizer
     return backend
