@@ -15,8 +15,6 @@ from portal.teams.models import Membership
 
 
 class Audience(TextChoices):
-    """To whom an announcement goes."""
-
     EVERYONE = "everyone", "everyone with an account"
     MEMBERS = "members", "members of all teams"
     WITHOUT_SUBMISSION = "without_submission", "members of teams without a submission"

@@ -82,22 +82,16 @@ class RevealForm(PublicReason):
 
 
 class DisqualificationForm(forms.Form):
-    """Why a run has no rank."""
-
     reason = forms.CharField(
         max_length=300, help_text="Public: shown on the leaderboard and the method page."
     )
 
 
 class ExaminationForm(forms.Form):
-    """For which trust level a run is to be examined."""
-
     level = forms.TypedChoiceField(choices=[(level.value, level.label) for level in LEVELS], coerce=int)
 
 
 class AnnouncementForm(forms.Form):
-    """A mail to participants."""
-
     audience = forms.TypedChoiceField(choices=Audience.choices, coerce=Audience, label="To")
     track = forms.ModelChoiceField(
         Track.objects.all(),

@@ -34,7 +34,6 @@ class TwoScores:
 
     @property
     def has_moved(self) -> bool:
-        """Whether its rank is another one on the private part."""
         return self.private.rank != self.public.rank
 
 
@@ -54,7 +53,6 @@ class BothParts:
 
 
 def mean_difference(rows: Sequence[TwoScores]) -> Decimal | None:
-    """Return the mean of the differences; None without a run."""
     return sum((row.difference for row in rows), Decimal()) / len(rows) if rows else None
 
 

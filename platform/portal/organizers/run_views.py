@@ -64,7 +64,6 @@ def runs(request: UserRequest) -> HttpResponseBase:
 @require_safe
 @for_organizers("submissions.view_submission")
 def run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
-    """Show the run with what may be done to it."""
     return _page(request, _judged_run(request.user, run_id), DisqualificationForm())
 
 
@@ -129,7 +128,6 @@ def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 @require_POST
 @for_organizers("evaluation.add_examination")
 def examine(request: UserRequest, run_id: UUID) -> HttpResponseBase:
-    """Request an examination of the run."""
     found, form = _judged_run(request.user, run_id), ExaminationForm(request.POST)
     if not form.is_valid():
         return _back(request, run_id, "Choose a level to request an examination.", messages.ERROR)
@@ -161,7 +159,6 @@ def examinations(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 
 
 def _examinations(run: Run) -> dict[str, Any]:
-    """Return what the part of the page shows."""
     rows = list(run.examinations.select_related("by"))
     active = next((one for one in rows if one.is_active), None)
     return {
@@ -173,7 +170,6 @@ def _examinations(run: Run) -> dict[str, Any]:
 
 
 def _judged_runs(organizer: User) -> QuerySet[Run]:
-    """Return the runs that the organizer may decide on."""
     found = Run.objects.filter(submission__in=judgeable_submissions(organizer))
     return found.select_related("submission__team", "submission__track", "submission__phase")
 

@@ -90,7 +90,6 @@ def preview(track: Track, changes: Changes, now: datetime) -> Preview:
 
 
 def board_sentences(rows: Effect) -> list[str]:
-    """Return the effect on a board in words."""
     kinds = {
         f"lose{{s}} {'its' if len(rows.lost) == 1 else 'their'} rank": rows.lost,
         "get{s} a rank": rows.gained,

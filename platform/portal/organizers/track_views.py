@@ -20,7 +20,6 @@ from portal.organizers.track_changes import Changes, Preview, change_track, chan
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_organizers("challenge.change_track")
 def track(request: UserRequest, slug: str) -> HttpResponseBase:
-    """Show and change the track's rules."""
     # The form writes into its instance, so the stored rules are kept apart.
     stored, edited = get_object_or_404(Track, slug=slug), get_object_or_404(Track, slug=slug)
     form = TrackForm(request.POST or None, instance=edited)
@@ -45,7 +44,6 @@ def track(request: UserRequest, slug: str) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_organizers("challenge.change_track")
 def add_phase(request: UserRequest, slug: str) -> HttpResponseBase:
-    """Add a phase to a track."""
     track = get_object_or_404(Track, slug=slug)
     return _edit(request, None, Phase(track=track, name=""))
 
@@ -53,7 +51,6 @@ def add_phase(request: UserRequest, slug: str) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_organizers("challenge.change_track")
 def phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
-    """Change a phase of a track."""
     return _edit(request, _phase(slug, phase_id), _phase(slug, phase_id))
 
 

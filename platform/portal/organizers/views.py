@@ -19,14 +19,12 @@ from portal.organizers.forms import AnnouncementForm
 @require_safe
 @for_organizers()
 def desk(request: UserRequest) -> HttpResponseBase:
-    """Show what needs an organizer now."""
     return render(request, "organizers/desk.html", {"desk": desk_of(request.user)})
 
 
 @require_POST
 @for_organizers("evaluation.change_evaluation")
 def queue_failed(request: UserRequest, code: str) -> HttpResponseBase:
-    """Queue the runs again that failed with this code."""
     if code not in set(ErrorCode):
         raise Http404
     queued = requeue_failed(failed_with(code), actor=request.user)
