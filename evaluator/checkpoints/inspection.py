@@ -13,16 +13,8 @@ from itertools import islice
 from pathlib import Path
 
 from evaluator.checkpoints.contents import Original, TensorBytes, read_contents
-from evaluator.checkpoints.header import (
-    ALIASES,
-    SHARED_EMBEDDING,
-    Header,
-    Tensor,
-    describe,
-    parse_header,
-    place_of,
-    untied,
-)
+from evaluator.checkpoints.header import Header, Tensor, describe, parse_header, place_of, untied
+from evaluator.docvqa.architecture import ALIASES, SHARED_EMBEDDING
 from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
 from evaluator.messages.jobs import ValidationResult
 
@@ -62,13 +54,21 @@ def inspect_checkpoint(
         base_header = _reference_header(base, reference)
         header = parse_header(checkpoint)
         expected = untied(base_header)
-        originals = _originals(header, expected, base, base_header.data_start)
+        # The base weights' tensors of the same name, dtype and shape.
+        originals = {
+            name: Original(base, base_header.data_start + wanted.begin)
+            for name, wanted in expected.items()
+            if (tensor := header.tensors.get(name)) and _is_alike(tensor, wanted)
+        }
         own = _without_aliases(header, expected)
         if aliases := header.tensors.keys() - own.keys():
             # Opened once more: the embedding is read in one place while the pass continues in another.
             originals |= _originals_of_aliases(header, aliases, opened(path))
         size = header.data_start + header.data_bytes
-        tensors = _with_originals(header, originals)
+        tensors = [
+            TensorBytes(name, tensor.dtype, tensor.end - tensor.begin, originals.get(name))
+            for name, tensor in header.tensors.items()
+        ]
         contents = read_contents(
             checkpoint, header.data_start, tensors, on_progress=lambda done: on_progress(done, size)
         )
@@ -110,25 +110,6 @@ def _without_aliases(header: Header, expected: Mapping[str, Tensor]) -> dict[str
     }
 
 
-def _with_originals(header: Header, originals: Mapping[str, Original]) -> list[TensorBytes]:
-    """Return all tensors, each with what it is compared with."""
-    return [
-        TensorBytes(name, tensor.dtype, tensor.end - tensor.begin, originals.get(name))
-        for name, tensor in header.tensors.items()
-    ]
-
-
-def _originals(
-    header: Header, expected: Mapping[str, Tensor], base: FileIO, data_start: int
-) -> dict[str, Original]:
-    """Return the base weights' tensors of the same name, dtype and shape."""
-    return {
-        name: Original(base, data_start + wanted.begin)
-        for name, wanted in expected.items()
-        if (tensor := header.tensors.get(name)) and _is_alike(tensor, wanted)
-    }
-
-
 def _originals_of_aliases(
     header: Header, aliases: Collection[str], checkpoint: FileIO
 ) -> dict[str, Original]:
@@ -149,32 +130,17 @@ def architecture_problems(tensors: dict[str, Tensor], expected: dict[str, Tensor
     for name, wanted in expected.items():
         tensor = tensors.get(name)
         if tensor is None:
-            yield Problem.of(
-                ErrorCode.CHECKPOINT_MISSING_TENSOR,
-                where=place_of(name),
-                expected=describe(wanted),
-                found="nothing",
-            )
+            yield Problem.of(ErrorCode.CHECKPOINT_MISSING_TENSOR, place_of(name), describe(wanted), "nothing")
             continue
         if tensor.dtype != wanted.dtype:
-            yield Problem.of(
-                ErrorCode.CHECKPOINT_DTYPE, where=place_of(name), expected=wanted.dtype, found=tensor.dtype
-            )
+            yield Problem.of(ErrorCode.CHECKPOINT_DTYPE, place_of(name), wanted.dtype, tensor.dtype)
         if tensor.shape != wanted.shape:
             yield Problem.of(
-                ErrorCode.CHECKPOINT_SHAPE,
-                where=place_of(name),
-                expected=list(wanted.shape),
-                found=list(tensor.shape),
+                ErrorCode.CHECKPOINT_SHAPE, place_of(name), list(wanted.shape), list(tensor.shape)
             )
     for name, tensor in tensors.items():
         if name not in expected:
-            yield Problem.of(
-                ErrorCode.CHECKPOINT_EXTRA_TENSOR,
-                where=place_of(name),
-                expected="nothing",
-                found=describe(tensor),
-            )
+            yield Problem.of(ErrorCode.CHECKPOINT_EXTRA_TENSOR, place_of(name), "nothing", describe(tensor))
 
 
 def _alias_problems(header: Header, unlike: Sequence[str]) -> Iterator[Problem]:

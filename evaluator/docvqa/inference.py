@@ -12,7 +12,6 @@ from functools import partial
 from typing import TypeVar
 
 import torch
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from evaluator.docvqa.dataset import Dataset, Question
@@ -21,6 +20,7 @@ from evaluator.docvqa.loading import LoadedShard, Loader, Shard, shards
 from evaluator.docvqa.threads import set_threads_for
 from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch, pad_labels, row_losses
+from evaluator.messages.base import Message
 
 logger = logging.getLogger(__name__)
 
@@ -74,10 +74,8 @@ class Prediction:
     confidence: float
 
 
-class ShardAnswers(BaseModel):
+class ShardAnswers(Message):
     """The answers to one shard's questions, in its order, and its pages whose image the model didn't see."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     predictions: list[Prediction]
     without_image: list[str]
@@ -166,47 +164,37 @@ class Answerer:
         done = 0
         loader = self.loader(dataset, questions)
         for shard, loaded in zip(wanted, loader.load(wanted), strict=True):
-            answers = self.answer(loaded, partial(_add, on_progress, done))
+            answers = self.answer(loaded, on_progress=partial(_add, on_progress, done))
             yield ShardAnswers(
                 predictions=[
-                    Prediction(questions[index].question_id, *answer)
-                    for index, answer in zip(shard.questions, answers, strict=True)
+                    Prediction(questions[index].question_id, answer, confidence)
+                    for index, (answer, confidence, _) in zip(shard.questions, answers, strict=True)
                 ],
                 without_image=loaded.without_image,
             )
             done += len(answers)
 
     def answer(
-        self, loaded: LoadedShard, on_progress: Callable[[int], None] = lambda _: None
-    ) -> list[tuple[str, float]]:
-        """Return answer and confidence for each of the shard's questions; `on_progress` receives how many are done."""
-        answers = self._in_order(loaded, None, on_progress)
-        return [(self.tokenizer.decode(answer.ids), answer.confidence) for answer in answers]
-
-    def answer_with_losses(
-        self, loaded: LoadedShard, gold: Sequence[str], on_progress: Callable[[int], None] = lambda _: None
+        self,
+        loaded: LoadedShard,
+        gold: Sequence[str] | None = None,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> list[tuple[str, float, float]]:
-        """Return answer, confidence and the loss of its gold answer for each of the shard's questions.
+        """Return answer, confidence and loss for each of the shard's questions.
 
-        The loss is the mean cross-entropy over the tokens, in nats. The encoder runs once for all of them.
+        Args:
+            gold: Their gold answers. The loss is the mean cross-entropy over the tokens, in nats, and NaN without them;
+                the encoder runs once for both.
+            on_progress: Receives how many are done.
         """
-        answers = self._in_order(loaded, self.tokenizer.encode_answers(gold), on_progress)
-        return [
-            (
-                self.tokenizer.decode(answer.ids),
-                answer.confidence,
-                float("nan" if answer.loss is None else answer.loss),
-            )
-            for answer in answers
-        ]
-
-    def _in_order(self, loaded: LoadedShard, gold: Gold, on_progress: Callable[[int], None]) -> list[Answer]:
+        tokens = None if gold is None else self.tokenizer.encode_answers(gold)
         features = self.features(loaded.pixels, on_progress)
         answers: dict[int, Answer] = {}
-        for places, some in self._answers(loaded.texts, features, loaded.page_rows, gold):
+        for places, some in self._answers(loaded.texts, features, loaded.page_rows, tokens):
             answers.update(zip(places, some, strict=True))
             on_progress(len(answers))
-        return [answers[place] for place in range(len(loaded.texts))]
+        in_order = (answers[place] for place in range(len(loaded.texts)))
+        return [(self.tokenizer.decode(answer.ids), answer.confidence, answer.loss) for answer in in_order]
 
     def features(self, pixels: Tensor, on_progress: Callable[[int], None] = lambda _: None) -> Tensor:
         """Return the image tower's output (P, V, dv), which stays on the device."""
@@ -242,9 +230,9 @@ class Answerer:
             batch = Batch.pad(*read(rows)).to(self.device)
             ids, confidences = self._model.generate(batch)
             answers = list(map(Answer, ids.tolist(), confidences.tolist()))
-            return (
-                answers if gold is None else _with_losses(answers, self._plain_losses(batch, _of(gold, rows)))
-            )
+            if gold is None:
+                return answers
+            return _with_losses(answers, self._plain_losses(batch, gold[rows.start : rows.stop]))
 
         for group in self._groups(lengths):
             yield from self._within_memory(group, generate)
@@ -281,9 +269,9 @@ class Answerer:
     def _decode_rows(self, encoded: Encoded, gold: Gold, rows: range) -> list[Answer]:
         some = encoded.rows(rows)
         answers = self.generator.decode(some)
-        return (
-            answers if gold is None else _with_losses(answers, self.generator.losses(some, _of(gold, rows)))
-        )
+        if gold is None:
+            return answers
+        return _with_losses(answers, self.generator.losses(some, gold[rows.start : rows.stop]))
 
     def _groups(self, lengths: Sequence[int]) -> Iterator[range]:
         """Yield rows of `lengths` tokens, longest first, in groups within the budget at that time."""
@@ -313,10 +301,6 @@ class Answerer:
         middle = len(rows) // 2
         yield from self._within_memory(rows[:middle], run)
         yield from self._within_memory(rows[middle:], run)
-
-
-def _of(gold: Sequence[Sequence[int]], rows: range) -> Sequence[Sequence[int]]:
-    return gold[rows.start : rows.stop]
 
 
 def _with_losses(answers: Sequence[Answer], losses: Tensor) -> list[Answer]:

@@ -1,7 +1,6 @@
 """People: the e-mail address is the login. API tokens are stored as hashes and shown once."""
 
 import hashlib
-import secrets
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, ClassVar
@@ -144,15 +143,8 @@ class ApiToken(models.Model):
 
     @property
     def is_expired(self) -> bool:
-        """Whether its time is over."""
         return self.expires_at <= timezone.now()
 
     @staticmethod
-    def new_secret() -> str:
-        """Return the secret of a new token."""
-        return TOKEN_PREFIX + secrets.token_urlsafe(32)
-
-    @staticmethod
     def digest_of(secret: str) -> str:
-        """Return the digest by which a token is stored and looked up."""
         return hashlib.sha256(secret.encode()).hexdigest()

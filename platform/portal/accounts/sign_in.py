@@ -29,11 +29,6 @@ def offered_providers() -> dict[str, str]:
     return {key: name for key, name in NAMES.items() if key in settings.SOCIALACCOUNT_PROVIDERS}
 
 
-def linked_accounts(user: User) -> list[tuple[SocialAccount, str]]:
-    """Return the accounts at providers that open this one, each with its name there."""
-    return [(account, name_there(account)) for account in SocialAccount.objects.filter(user=user)]
-
-
 def name_there(account: SocialAccount) -> str:
     """Return what the account is called at its provider."""
     return str(account.extra_data.get("login") or account.uid)

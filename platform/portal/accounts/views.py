@@ -18,7 +18,6 @@ from portal.accounts.services import create_token, revoke_token, update_profile
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def profile(request: UserRequest) -> HttpResponse:
-    """Show the user's profile, and save its changes."""
     form = ProfileForm(request.POST or None, instance=request.user)
     if request.method == "POST" and form.is_valid():
         update_profile(request.user, **form.cleaned_data)
@@ -40,17 +39,13 @@ def tokens(request: UserRequest) -> HttpResponse:
             form = TokenForm()
         except ProblemError as error:
             form.add_error(None, f"{error.problem.message} {error.problem.next_step}")
-    return render(
-        request,
-        "accounts/tokens.html",
-        {"form": form, "secret": secret, "tokens": active_tokens(request.user)},
-    )
+    context = {"form": form, "secret": secret, "tokens": active_tokens(request.user)}
+    return render(request, "accounts/tokens.html", context)
 
 
 @login_required
 @require_POST
 def revoke(request: UserRequest, token_id: int) -> HttpResponse:
-    """Revoke one of the user's tokens."""
     token = get_object_or_404(active_tokens(request.user), pk=token_id)
     revoke_token(token, actor=request.user)
     messages.success(request, f"The token “{token.label}” is revoked.")

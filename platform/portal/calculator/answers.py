@@ -36,7 +36,6 @@ class Question:
 
     @property
     def key(self) -> str:
-        """The key of the question in the cache."""
         scenario = self.scenario
         mechanism = scenario.mechanism.model_dump_json()
         text = f"{evaluator_version()} {self.target} {scenario.rounds} {scenario.delta} {mechanism}"
@@ -73,11 +72,7 @@ def remembered(question: Question) -> Answer | None:
 
 
 def answer(question: Question) -> Answer:
-    """Compute and cache the answer.
-
-    Raises:
-        ValueError: The scenario can't be accounted, with the reason.
-    """
+    """Compute and cache the answer. Raises `ValueError`, with the reason, if the scenario can't be accounted."""
     start = time.thread_time()
     scenario, found = _with_noise(question)
     bounds = compare(scenario.releases(), scenario.delta)

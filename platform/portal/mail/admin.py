@@ -16,12 +16,11 @@ class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
 
     list_display = ("subject", "recipients", "created_at", "attempts", "due_at", "failed_at", "error")
     list_filter = (("failed_at", admin.EmptyFieldListFilter),)
-    fields = ("subject", "recipients", "created_at", "attempts", "due_at", "failed_at", "error")
+    fields = list_display
     search_fields = ("subject", "recipients")
     actions = ("send_again",)
 
     def has_send_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may send mails again."""
         return request.user.has_perm("mail.change_outgoingmail")
 
     @admin.action(description="Send again", permissions=["send"])

@@ -24,10 +24,11 @@ class OutboxBackend(BaseEmailBackend):
 def _stored(message: EmailMessage) -> OutgoingMail:
     if message.cc or message.bcc or message.attachments:
         raise ValueError("The outbox accepts e-mails with recipients in To and without attachments.")
+    alternatives: list[Any] = getattr(message, "alternatives", [])
     return OutgoingMail(
         subject=str(message.subject),
         body=str(message.body),
-        html=_html(message),
+        html=next((str(content) for content, kind in alternatives if kind == "text/html"), ""),
         sender=message.from_email,
         recipients=list(message.to),
         reply_to=list(message.reply_to),
@@ -35,13 +36,7 @@ def _stored(message: EmailMessage) -> OutgoingMail:
     )
 
 
-def _html(message: EmailMessage) -> str:
-    alternatives: list[Any] = getattr(message, "alternatives", [])
-    return next((str(content) for content, kind in alternatives if kind == "text/html"), "")
-
-
 def restored(mail: OutgoingMail) -> EmailMultiAlternatives:
-    """Return the stored mail as a message to send."""
     message = EmailMultiAlternatives(
         mail.subject, mail.body, mail.sender, mail.recipients, reply_to=mail.reply_to, headers=mail.headers
     )

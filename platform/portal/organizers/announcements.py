@@ -15,8 +15,6 @@ from portal.teams.models import Membership
 
 
 class Audience(TextChoices):
-    """To whom an announcement goes."""
-
     EVERYONE = "everyone", "everyone with an account"
     MEMBERS = "members", "members of all teams"
     WITHOUT_SUBMISSION = "without_submission", "members of teams without a submission"
@@ -49,9 +47,8 @@ def recipients(audience: Audience, track: Track | None) -> QuerySet[User]:
         return people.order_by("pk")
     members = people.filter(Exists(Membership.objects.filter(user=OuterRef("pk"))))
     made = Submission.objects.filter(team=OuterRef("membership__team"), state=SubmissionState.SUBMITTED)
-    runs = Run.objects.filter(
-        submission__team=OuterRef("membership__team"), submission__state=SubmissionState.SUBMITTED
-    )
+    runs = Run.objects.filter(submission__team=OuterRef("membership__team"))
+    runs = runs.filter(submission__state=SubmissionState.SUBMITTED)
     if track is not None:
         made, runs = made.filter(track=track), runs.filter(submission__track=track)
     if audience is Audience.WITHOUT_SUBMISSION:

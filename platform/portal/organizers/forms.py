@@ -8,6 +8,7 @@ from portal.challenge.models import Phase, Track
 from portal.challenge.phases import overlap
 from portal.challenge.rankings import OF_ONE_KIND
 from portal.evaluation.examining.levels import LEVELS
+from portal.organizers import phase_changes, track_changes
 from portal.organizers.announcements import Audience
 
 
@@ -24,12 +25,7 @@ class TrackForm(forms.ModelForm[Track], PublicReason):
 
     class Meta:
         model = Track
-        fields = (
-            "anls_threshold",
-            "required_reviews",
-            "budgets",
-            "paused",
-        )
+        fields = tuple(track_changes.NAMES)
         labels = {
             "anls_threshold": "ANLS threshold",
             "required_reviews": "Accepting reviewers",
@@ -50,15 +46,7 @@ class TrackForm(forms.ModelForm[Track], PublicReason):
 class PhaseForm(forms.ModelForm[Phase], PublicReason):
     class Meta:
         model = Phase
-        fields = (
-            "name",
-            "starts_at",
-            "ends_at",
-            "submissions_per_day",
-            "results",
-            "allows_private",
-            "anonymity",
-        )
+        fields = tuple(phase_changes.NAMES)
 
     def clean(self) -> dict[str, Any]:
         """Reject a phase that overlaps with another one of the track, or has its name."""
@@ -82,22 +70,16 @@ class RevealForm(PublicReason):
 
 
 class DisqualificationForm(forms.Form):
-    """Why a run has no rank."""
-
     reason = forms.CharField(
         max_length=300, help_text="Public: shown on the leaderboard and the method page."
     )
 
 
 class ExaminationForm(forms.Form):
-    """For which trust level a run is to be examined."""
-
     level = forms.TypedChoiceField(choices=[(level.value, level.label) for level in LEVELS], coerce=int)
 
 
 class AnnouncementForm(forms.Form):
-    """A mail to participants."""
-
     audience = forms.TypedChoiceField(choices=Audience.choices, coerce=Audience, label="To")
     track = forms.ModelChoiceField(
         Track.objects.all(),

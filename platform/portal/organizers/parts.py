@@ -34,17 +34,12 @@ class TwoScores:
 
     @property
     def has_moved(self) -> bool:
-        """Whether its rank is another one on the private part."""
         return self.private.rank != self.public.rank
 
 
 @dataclass(frozen=True)
 class BothParts:
-    """What an organizer sees of a test set's parts.
-
-    Attributes:
-        closed: Why the private part can't be revealed now; empty where it can.
-    """
+    """What an organizer sees of a test set's parts; `closed` says why the private one can't be revealed now."""
 
     test_set: TestSet
     tracks: Sequence[Track]
@@ -54,7 +49,6 @@ class BothParts:
 
 
 def mean_difference(rows: Sequence[TwoScores]) -> Decimal | None:
-    """Return the mean of the differences; None without a run."""
     return sum((row.difference for row in rows), Decimal()) / len(rows) if rows else None
 
 

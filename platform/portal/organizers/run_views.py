@@ -11,7 +11,6 @@ from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_POST, require_safe
 
 from evaluator.errors import ProblemError
 from evaluator.messages.jobs import TrustLevel
@@ -26,7 +25,7 @@ from portal.evaluation.examining import requests
 from portal.evaluation.examining.levels import LEVELS
 from portal.evaluation.intake.near_copies import near_copies_of
 from portal.evaluation.services import evaluate_again
-from portal.organizers.access import for_organizers
+from portal.organizers.access import POST, for_organizers
 from portal.organizers.forms import DisqualificationForm, ExaminationForm
 from portal.reviews.selectors import judgeable_submissions
 from portal.submissions.models import RUN_STATES, Run, RunState
@@ -36,7 +35,6 @@ PAGE_LENGTH = 50
 UNCONFIRMED = "Nothing was changed: please tick the box to confirm."
 
 
-@require_safe
 @for_organizers("submissions.view_submission")
 def runs(request: UserRequest) -> HttpResponseBase:
     """List the runs, the newest first, by track, state and text."""
@@ -61,15 +59,12 @@ def runs(request: UserRequest) -> HttpResponseBase:
     return render(request, "organizers/runs.html", context)
 
 
-@require_safe
 @for_organizers("submissions.view_submission")
 def run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
-    """Show the run with what may be done to it."""
     return _page(request, _judged_run(request.user, run_id), DisqualificationForm())
 
 
-@require_POST
-@for_organizers("evaluation.change_evaluation")
+@for_organizers("evaluation.change_evaluation", methods=POST)
 def evaluate(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Queue the run again."""
     found = _judged_run(request.user, run_id)
@@ -84,8 +79,7 @@ def evaluate(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     return _back(request, run_id, "The run has been queued again.")
 
 
-@require_POST
-@for_organizers("submissions.change_submission")
+@for_organizers("submissions.change_submission", methods=POST)
 def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Take the run's rank for a public reason."""
     found, form = _judged_run(request.user, run_id), DisqualificationForm(request.POST)
@@ -95,16 +89,14 @@ def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     return _back(request, run_id, "The run has been disqualified. The reason is public.")
 
 
-@require_POST
-@for_organizers("submissions.change_submission")
+@for_organizers("submissions.change_submission", methods=POST)
 def requalify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Give the run its rank back."""
     disqualify(_judged_run(request.user, run_id), "", request.user)
     return _back(request, run_id, "The run is no longer disqualified.")
 
 
-@require_POST
-@for_organizers("submissions.change_submission")
+@for_organizers("submissions.change_submission", methods=POST)
 def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Give the quota slot of the run's submission back, once."""
     submission = _judged_run(request.user, run_id).submission
@@ -116,8 +108,7 @@ def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     return _back(request, run_id, "The quota slot has been restored.")
 
 
-@require_POST
-@for_organizers("submissions.change_submission")
+@for_organizers("submissions.change_submission", methods=POST)
 def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Mark the run's submission as the organizers' baseline, or take the mark away."""
     marked = request.POST.get("is_baseline") == "yes"
@@ -126,10 +117,8 @@ def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     return _back(request, run_id, text)
 
 
-@require_POST
-@for_organizers("evaluation.add_examination")
+@for_organizers("evaluation.add_examination", methods=POST)
 def examine(request: UserRequest, run_id: UUID) -> HttpResponseBase:
-    """Request an examination of the run."""
     found, form = _judged_run(request.user, run_id), ExaminationForm(request.POST)
     if not form.is_valid():
         return _back(request, run_id, "Choose a level to request an examination.", messages.ERROR)
@@ -140,8 +129,7 @@ def examine(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     return _back(request, run_id, "The examination is waiting for a machine.")
 
 
-@require_POST
-@for_organizers("evaluation.add_examination")
+@for_organizers("evaluation.add_examination", methods=POST)
 def cancel(request: UserRequest, run_id: UUID, examination_id: int) -> HttpResponseBase:
     """End an examination of the run that waits or runs."""
     examination = get_object_or_404(_judged_run(request.user, run_id).examinations, pk=examination_id)
@@ -152,7 +140,6 @@ def cancel(request: UserRequest, run_id: UUID, examination_id: int) -> HttpRespo
     return _back(request, run_id, "The examination was canceled.")
 
 
-@require_safe
 @for_organizers("submissions.view_submission")
 def examinations(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Show the part of the run's page that is requested again and again while an examination waits or runs."""
@@ -161,7 +148,6 @@ def examinations(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 
 
 def _examinations(run: Run) -> dict[str, Any]:
-    """Return what the part of the page shows."""
     rows = list(run.examinations.select_related("by"))
     active = next((one for one in rows if one.is_active), None)
     return {
@@ -173,7 +159,6 @@ def _examinations(run: Run) -> dict[str, Any]:
 
 
 def _judged_runs(organizer: User) -> QuerySet[Run]:
-    """Return the runs that the organizer may decide on."""
     found = Run.objects.filter(submission__in=judgeable_submissions(organizer))
     return found.select_related("submission__team", "submission__track", "submission__phase")
 

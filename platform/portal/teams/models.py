@@ -137,7 +137,6 @@ class Invitation(models.Model):
 
     @staticmethod
     def digest_of(secret: str) -> str:
-        """Return the digest by which an invitation is stored and looked up."""
         return hashlib.sha256(secret.encode()).hexdigest()
 
 

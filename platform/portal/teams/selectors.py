@@ -15,18 +15,15 @@ FOUNDING_WINDOW = timedelta(days=30)
 
 
 def membership_of(user: User) -> Membership | None:
-    """Return the user's membership in their team; None without a team."""
     return Membership.objects.select_related("team").filter(user=user).first()
 
 
 def team_of(user: User) -> Team | None:
-    """Return the user's team; None without one."""
     membership = membership_of(user)
     return membership.team if membership else None
 
 
 def members(team: Team) -> QuerySet[Membership]:
-    """Return the team's memberships with their users."""
     return team.memberships.select_related("user")
 
 
@@ -42,12 +39,10 @@ def researchers(team: Team) -> list[User]:
 
 
 def owns(user: User, team: Team) -> bool:
-    """Return whether `user` is an owner of the team."""
     return team.memberships.filter(user=user, role=Role.OWNER).exists()
 
 
 def teams_ever_of(user: User) -> QuerySet[Team]:
-    """Return every team that the user is or was a member of."""
     return Team.objects.filter(Q(memberships__user=user) | Q(past_memberships__user=user)).distinct()
 
 

@@ -91,19 +91,12 @@ def invite(team: Team, email: str, *, by: User) -> Invitation:
     email = email.lower()
     now = timezone.now()
     if team.memberships.filter(user__email=email).exists():
-        raise ProblemError.of(
-            ErrorCode.TEAM_INVITATION,
-            message=f"{email} is already in your team.",
-            next_step="No action needed.",
-        )
+        raise _rejected(ErrorCode.TEAM_INVITATION, f"{email} is already in your team.", "No action needed.")
     # Revoked ones count too, or the site could be made to flood anybody's mailbox.
     sent = Invitation.objects.filter(invited_by=by, created_at__gt=now - timedelta(days=1))
     if sent.count() >= INVITATIONS_PER_DAY:
-        raise ProblemError.of(
-            ErrorCode.TEAM_INVITATION,
-            message=f"You have sent {INVITATIONS_PER_DAY} invitations in the last 24 hours.",
-            next_step="Send more tomorrow.",
-        )
+        message = f"You have sent {INVITATIONS_PER_DAY} invitations in the last 24 hours."
+        raise _rejected(ErrorCode.TEAM_INVITATION, message, "Send more tomorrow.")
     team.invitations.filter(OPEN, email=email).update(revoked_at=now)
     secret = secrets.token_urlsafe(24)
     invitation = Invitation.objects.create(
@@ -139,11 +132,9 @@ def accept_invitation(invitation: Invitation, user: User) -> Membership:
     invitation = Invitation.objects.select_for_update().get(pk=invitation.pk)
     now = timezone.now()
     if invitation.accepted_at or invitation.revoked_at or invitation.expires_at <= now:
-        raise ProblemError.of(ErrorCode.TEAM_INVITATION, message="This invitation can no longer be accepted.")
+        raise _rejected(ErrorCode.TEAM_INVITATION, "This invitation can no longer be accepted.")
     if not owns_verified_address(user, invitation.email):
-        raise ProblemError.of(
-            ErrorCode.TEAM_INVITATION, message="This invitation was sent to a different address."
-        )
+        raise _rejected(ErrorCode.TEAM_INVITATION, "This invitation was sent to a different address.")
     invitation.accepted_at = now
     invitation.save(update_fields=["accepted_at"])
     membership = Membership.objects.create(team=team, user=user)
@@ -164,11 +155,8 @@ def leave(user: User) -> Team:
     membership = team.memberships.get(user=user)
     others = team.memberships.exclude(user=user)
     if membership.is_owner and others.exists() and not others.filter(role=Role.OWNER).exists():
-        raise ProblemError.of(
-            ErrorCode.TEAM_MEMBER,
-            message="You are the team's only owner.",
-            next_step="Make another member the owner first.",
-        )
+        next_step = "Make another member the owner first."
+        raise _rejected(ErrorCode.TEAM_MEMBER, "You are the team's only owner.", next_step)
     membership.delete()
     record(user, "team.left", team)
     notify_members(team, f"{user} left {team}", f"{user} left your team.", but=user)
@@ -195,9 +183,7 @@ def remove_member(team: Team, membership_id: int, *, by: User) -> User:
     Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a non-member.
     """
     team = _lock_team_of_owner(by, team)
-    membership = _member(
-        team, membership_id, by, message="You can't remove yourself.", next_step="Leave the team instead."
-    )
+    membership = _member(team, membership_id, by, "You can't remove yourself.", "Leave the team instead.")
     removed = membership.user
     membership.delete()
     record(by, "team.member_removed", team, user=removed.pk)
@@ -217,9 +203,7 @@ def hand_over(team: Team, membership_id: int, *, by: User) -> User:
     Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a non-member.
     """
     team = _lock_team_of_owner(by, team)
-    heir = _member(
-        team, membership_id, by, message="You already own the team.", next_step="Choose another member."
-    )
+    heir = _member(team, membership_id, by, "You already own the team.", "Choose another member.")
     team.memberships.filter(user=by).update(role=Role.MEMBER)
     team.memberships.filter(pk=heir.pk).update(role=Role.OWNER)
     record(by, "team.handed_over", team, user=heir.user_id)
@@ -244,17 +228,14 @@ def _lock_teamless(user: User) -> None:
     """Lock the person's row; another change that would add them to a team waits."""
     User.objects.select_for_update().get(pk=user.pk)
     if Membership.objects.filter(user=user).exists():
-        raise ProblemError.of(
-            ErrorCode.TEAM_MEMBER,
-            message="You are already in a team.",
-            next_step="Leave it before creating or joining another team.",
-        )
+        next_step = "Leave it before creating or joining another team."
+        raise _rejected(ErrorCode.TEAM_MEMBER, "You are already in a team.", next_step)
 
 
 def _lock_team_of(user: User) -> Team:
     team = Team.objects.select_for_update().filter(memberships__user=user).first()
     if team is None:
-        raise ProblemError.of(ErrorCode.TEAM_MEMBER, message="You're not in a team.")
+        raise _rejected(ErrorCode.TEAM_MEMBER, "You're not in a team.")
     return team
 
 
@@ -265,14 +246,18 @@ def _lock_team_of_owner(user: User, team: Team) -> Team:
     return locked
 
 
-def _member(team: Team, membership_id: int, by: User, *, message: str, next_step: str) -> Membership:
+def _member(team: Team, membership_id: int, by: User, message: str, next_step: str) -> Membership:
     """Return a member other than `by`; the texts are those of the problem where they chose themselves."""
     membership = team.memberships.select_related("user").filter(pk=membership_id).first()
     if membership is None:
-        raise ProblemError.of(ErrorCode.TEAM_MEMBER, message="This person is not in your team.")
+        raise _rejected(ErrorCode.TEAM_MEMBER, "This person is not in your team.")
     if membership.user_id == by.pk:
-        raise ProblemError.of(ErrorCode.TEAM_MEMBER, message=message, next_step=next_step)
+        raise _rejected(ErrorCode.TEAM_MEMBER, message, next_step)
     return membership
+
+
+def _rejected(code: ErrorCode, message: str, next_step: str = "") -> ProblemError:
+    return ProblemError.of(code, message=message, next_step=next_step)
 
 
 def _free_slug(name: str) -> str:

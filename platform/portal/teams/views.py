@@ -78,7 +78,6 @@ def create(request: UserRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: UserRequest) -> HttpResponse:
-    """Change the team's details."""
     membership = _own_membership(request)
     if not membership.is_owner:
         raise Http404("no owner of the team")
@@ -112,7 +111,6 @@ def change(view: Callable[..., str]) -> Callable[..., HttpResponse]:
 @login_required
 @require_POST
 def invite(request: UserRequest) -> HttpResponse:
-    """Invite a person to the team."""
     membership = _own_membership(request)
     form = InvitationForm(request.POST)
     if form.is_valid():
@@ -128,7 +126,6 @@ def _invite(request: UserRequest, team: Team, email: str) -> str:
 
 @change
 def revoke(request: UserRequest, invitation_id: int) -> str:
-    """Revoke an invitation."""
     invitation = get_object_or_404(open_invitations(_own_membership(request).team), pk=invitation_id)
     services.revoke_invitation(invitation, by=request.user)
     return f"The invitation to {invitation.email} is revoked."
@@ -138,7 +135,6 @@ def revoke(request: UserRequest, invitation_id: int) -> str:
 @reauthentication_required
 @require_POST
 def add_key(request: UserRequest) -> HttpResponse:
-    """Register a signing key of the team."""
     membership = _own_membership(request)
     form = KeyForm(request.POST)
     if form.is_valid():
@@ -156,7 +152,6 @@ def add_key(request: UserRequest) -> HttpResponse:
 @reauthentication_required
 @change
 def revoke_key(request: UserRequest, key_id: int) -> str:
-    """Revoke a signing key of the team."""
     key = get_object_or_404(current_keys(_own_membership(request).team), pk=key_id)
     keys.revoke_key(key, by=request.user)
     return f"The key {key.fingerprint} is revoked."
@@ -164,7 +159,6 @@ def revoke_key(request: UserRequest, key_id: int) -> str:
 
 @change
 def remove(request: UserRequest, membership_id: int) -> str:
-    """Remove a member from the team."""
     person = services.remove_member(_own_membership(request).team, membership_id, by=request.user)
     return f"{person} is no longer in the team."
 
@@ -178,7 +172,6 @@ def hand_over(request: UserRequest, membership_id: int) -> str:
 
 @change
 def leave(request: UserRequest) -> str:
-    """Leave the team."""
     return f"You have left {services.leave(request.user)}."
 
 
@@ -212,5 +205,4 @@ def _own_membership(request: UserRequest) -> Membership:
 
 
 def _advice(error: ProblemError) -> str:
-    """Return what is wrong and what to do about it."""
     return f"{error.problem.message} {error.problem.next_step}"

@@ -22,8 +22,7 @@ Point = tuple[float, float]
 class Line:
     """A line through points; `kind` is its style, `label` its text in the key.
 
-    Attributes:
-        is_stepped: Whether it keeps each value until the next one, and the last to the end of the axis.
+    A stepped one keeps each value until the next one, and the last to the end of the axis.
     """
 
     kind: str
@@ -50,7 +49,6 @@ class Mark:
 
     @property
     def radius(self) -> int:
-        """The size of its circle."""
         return 4 if self.kind == "other" else 6
 
 
@@ -95,7 +93,6 @@ class Plot:
 
     @property
     def has_links(self) -> bool:
-        """Whether a mark is a link."""
         return any(mark.url for mark in self.marks)
 
     @property
@@ -110,12 +107,10 @@ class Plot:
 
     @property
     def level_at(self) -> float:
-        """The height at which the level lies."""
         return _up(self.y.at(self.level.value)) if self.level else self.bottom
 
     @property
     def shade_height(self) -> float:
-        """The height of the area below the level."""
         return self.bottom - self.level_at
 
     @property
@@ -138,7 +133,6 @@ class Plot:
 
 
 def draw(*plots: Plot | None) -> SafeString:
-    """Return the plots as HTML."""
     return SafeString("".join(render_to_string("ui/plot.html", {"plot": plot}) for plot in plots if plot))
 
 
