@@ -146,7 +146,7 @@ class PluginKind:
             return known
         places = (config.parent / values["type"], Path(values["type"])) if config else ()
         for path in places:
-            if path.suffix == ".py" and _is_file(path):
+            if path.suffix == ".py" and is_file(path):
                 break
         else:
             raise self._unknown(where, values["type"])
@@ -245,7 +245,8 @@ def _wrong_settings(error: ValidationError, known: type[Plugin], where: str) -> 
     return ProblemError(*problems)
 
 
-def _is_file(path: Path) -> bool:
+def is_file(path: Path) -> bool:
+    """Whether there is a file at `path`, whatever the path is."""
     try:
         return path.is_file()
     except OSError:

@@ -60,8 +60,8 @@ def run_training(
         log(NOT_AUDITED)
     with (
         _reported_interruption(files.out),
-        show_progress(settings.experiment) as shown,
-        logged_rounds(shown, loggers, settings, _earlier(files.out, resume=resume)) as watcher,
+        show_progress(settings.experiment) as watcher,
+        logged_rounds(loggers, settings, _earlier(files.out, resume=resume)) as delivery,
     ):
         train(
             settings,
@@ -71,10 +71,11 @@ def run_training(
             track=track,
             credentials=credentials,
             watcher=watcher,
+            on_round=delivery.write,
             resume=resume,
             open_engine=open_engine,
         )
-        watcher.complete(read_summary(files.out / SUMMARY))
+        delivery.close(read_summary(files.out / SUMMARY))
     for file in own_files(settings):
         file.keep(files.out)
     write_report(files.out)
@@ -87,16 +88,9 @@ def require_free_folder(out: Path, *, resume: bool) -> None:
     Raises:
         ProblemError: (`E_RUN_FOLDER`) There is something already, or a new run would delete rounds that were trained.
     """
-    from starter_kit.reporting.metrics import SUMMARY
+    from starter_kit.runs.folder import require_new
 
-    if out.exists() or out.is_symlink():
-        raise ProblemError.of(
-            ErrorCode.RUN_FOLDER,
-            where=str(out),
-            expected="a new folder",
-            found="a complete run" if (out / SUMMARY).is_file() else "an existing folder",
-            next_step="Choose another folder with --out, or remove this one.",
-        )
+    require_new(out)
     folder, rounds = _unfinished(out)
     if rounds and not resume:
         raise ProblemError.of(

@@ -22,7 +22,7 @@ release, so this method writes none: its run reports ε and can't be submitted t
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import torch
 from pydantic import Field, model_validator
@@ -113,10 +113,6 @@ class Settings(fl_provider_dp.Settings):
         max_weight_noise: Fixed, because the noise of later rounds is not known before.
         server_optimizer: Fixed, because the server's rule is part of the method.
     """
-
-    not_replayable: ClassVar[str] = (
-        "it writes no training record, so there is nothing to compare a replay with"
-    )
 
     quantile: float = Field(default=0.5, gt=0, lt=1)
     clip_learning_rate: float = Field(default=0.2, gt=0)

@@ -52,7 +52,6 @@ class ProviderDP:
         sampling: Who takes part in a round.
         noise: The mechanism that clips an update and covers the sum.
         divisor: The expected number of sampled providers, a public constant: never the realized number.
-        local: How each provider trains.
         server_learning_rate: The factor on the averaged noisy update; post-processing.
         discarded: How many updates of each client were not finite. Private: it stays at the client, and is never shown,
             logged or sent.
@@ -95,7 +94,6 @@ class ProviderDP:
         return Sum(weights, state, self.aggregate)
 
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
-        """Return the outcome of a round from `weights` (d,), with the server's noise on the sum, if it adds any."""
         total = self.noise.noised_by_server(received.total)
         if self.server_optimizer is None:
             return Aggregate(total, weights + total * (self.server_learning_rate / self.divisor))

@@ -40,9 +40,6 @@ class LaplaceSettings(PrivateSettings):
     """
 
     needs_every_client: ClassVar[bool] = False
-    not_replayable: ClassVar[str] = (
-        "it writes no training record, so there is nothing to compare a replay with"
-    )
 
     epsilon_per_round: float | None = Field(default=None, gt=0)
     dropout: Literal[False] = False
@@ -88,27 +85,18 @@ class LaplaceSettings(PrivateSettings):
         )
 
     def _relative_scale(self) -> float:
-        """Return the scale that the settings determine, or the smallest with which all rounds stay within the target.
-
-        Raises:
-            ProblemError: (`E_CONFIGURATION`) No noise in the accountant's range is enough.
-        """
+        """Return the scale of the settings, or the smallest with which all rounds stay within the target."""
         if self.epsilon_per_round is not None:
             return 1 / self.epsilon_per_round
         with accounting_problems():
+            one = Laplace(
+                unit=PrivacyUnit.RECORD, adjacency=Adjacency.REPLACE, rounds=self.rounds, relative_scale=1
+            )
             return calibration.noise_multiplier(
-                self.target_epsilon or 0, self.delta, self._released_of_one_record
+                self.target_epsilon or 0,
+                self.delta,
+                lambda scale: [one.model_copy(update={"relative_scale": scale})],
             )
-
-    def _released_of_one_record(self, relative_scale: float) -> list[Event]:
-        return [
-            Laplace(
-                unit=PrivacyUnit.RECORD,
-                adjacency=Adjacency.REPLACE,
-                rounds=self.rounds,
-                relative_scale=relative_scale,
-            )
-        ]
 
 
 def records(clients: Sequence[Client]) -> dict[int, int]:
