@@ -36,7 +36,8 @@ def list_notifications(
 @router.post("/read", response={204: None}, summary="Mark notifications as read")
 def read(request: ApiRequest, body: ReadUntil) -> Status[None]:
     """Marks all notifications with ids up to `until`, so that newer ones stay unread."""
-    mark_read(request.auth, body.until)
+    found = notifications_of(request.auth)
+    mark_read(found if body.until is None else found.filter(pk__lte=body.until))
     return Status(204, None)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from http import HTTPStatus
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -44,7 +45,7 @@ def cancel(request: UserRequest, submission_id: UUID) -> HttpResponse:
     return redirect(submission)
 
 
-def status_context(request: HttpRequest, submission: Submission) -> dict[str, object]:
+def status_context(request: HttpRequest, submission: Submission) -> dict[str, Any]:
     """Return what the status fragment shows. The public sees scored runs only, and not all findings of the checks."""
     # Read before what it is the version of, so that a change in between is shown by the next request.
     version = progress_version(submission)

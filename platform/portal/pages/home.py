@@ -50,7 +50,6 @@ class Leader:
 
     @property
     def figure(self) -> str:
-        """The number to beat."""
         kind = self.board.track.kind
         return kind.figure(getattr(self.row.entry.results, kind.first)) if self.row else ""
 
@@ -80,7 +79,6 @@ def home(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
-    """List the leaderboards with their leaders."""
     tracks = list(Track.objects.prefetch_related("phases"))
     versions = boards_versions([track.pk for track in tracks])
 
