@@ -20,12 +20,11 @@ release, so this method writes none: its run reports ε and can't be submitted t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor
 
 from evaluator.mechanisms.noise import Placement
@@ -120,13 +119,10 @@ class Settings(fl_provider_dp.Settings):
     max_weight_noise: None = None
     server_optimizer: None = None
 
-    @model_validator(mode="after")
-    def _the_server_draws_both_noises(self) -> Self:
+    def conflicts(self) -> Iterator[str]:
+        yield from super().conflicts()
         if self.placement is not Placement.SERVER:
-            raise ValueError(
-                "adaptive clipping works with placement server, which draws the noise of both sums"
-            )
-        return self
+            yield "adaptive clipping works with placement server, which draws the noise of both sums"
 
     def plan(self, clients: Sequence[Client]) -> Plan:
         return replace(super().plan(clients), record_terms=None, auxiliary=AuxiliaryVectors(numbers=1))

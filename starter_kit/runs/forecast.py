@@ -233,15 +233,8 @@ class Forecast:
 
 def optimizer_bytes(shapes: Sequence[Sequence[int]], optimizer: str, momentum: float) -> int:
     """Return the bytes of the optimizer's state but for preconditioners, for trained tensors of these shapes."""
-    size = sum(map(prod, shapes))
-    match optimizer:
-        case "adamw":
-            return 2 * FLOAT * size
-        case "sgd":
-            return FLOAT * size if momentum else 0
-        case "shampoo":
-            return 0
-    return FLOAT * size
+    vectors = {"adamw": 2, "sgd": 1 if momentum else 0, "shampoo": 0}.get(optimizer, 1)
+    return vectors * FLOAT * sum(map(prod, shapes))
 
 
 def shampoo_bytes(shapes: Sequence[Sequence[int]], max_dimension: int = 8192) -> int:

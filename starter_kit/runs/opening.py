@@ -36,41 +36,24 @@ from starter_kit.runs.private_record import remove_private_files
 from starter_kit.runs.resuming import ResumeFolder, TrainingState, reading_unfinished_run
 
 
-@dataclass(frozen=True)
 class RunPaths:
-    """The files of a run that is not complete; `folder` is its folder once it is."""
+    """The files of a run that is not complete.
 
-    folder: Path
+    Attributes:
+        folder: The folder of the run once it is complete.
+        unfinished: The folder that is written until then.
+        lock: The file that the process that writes the run has locked.
+        settings: The settings; a folder without them contains no run.
+    """
 
-    @property
-    def unfinished(self) -> Path:
-        """The folder that is written until the run is complete."""
-        return self.folder.with_name(f"{self.folder.name}.unfinished")
-
-    @property
-    def lock(self) -> Path:
-        """The file that the process that writes the run has locked."""
-        return self.folder.with_name(f"{self.folder.name}.lock")
-
-    @property
-    def settings(self) -> Path:
-        """The settings; a folder without them contains no run."""
-        return self.unfinished / "settings.yaml"
-
-    @property
-    def metrics(self) -> Path:
-        """One line for each round."""
-        return self.unfinished / METRICS
-
-    @property
-    def summary(self) -> Path:
-        """The metrics of the whole run, written at its end."""
-        return self.unfinished / SUMMARY
-
-    @property
-    def log(self) -> Path:
-        """The communication log."""
-        return self.unfinished / FILES[ArtifactKind.COMMUNICATION_LOG]
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.unfinished = folder.with_name(f"{folder.name}.unfinished")
+        self.lock = folder.with_name(f"{folder.name}.lock")
+        self.settings = self.unfinished / "settings.yaml"
+        self.metrics = self.unfinished / METRICS
+        self.summary = self.unfinished / SUMMARY
+        self.log = self.unfinished / FILES[ArtifactKind.COMMUNICATION_LOG]
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.console import log
 from starter_kit.data.page_file import PagesOnDisk
-from starter_kit.dp.guarantee import Guarantee
 from starter_kit.federation.auxiliary import NO_AUXILIARY
 from starter_kit.federation.clients import clients_of
 from starter_kit.federation.plain_aggregation import PlainAggregation
@@ -40,7 +39,7 @@ from starter_kit.learning.training_saves import TrainingSaves
 from starter_kit.plugin import reported
 from starter_kit.randomness import Stream
 from starter_kit.secure_aggregation.fixed_point import finest_grid
-from starter_kit.settings.plan import Plan, RecordTerms
+from starter_kit.settings.plan import Plan
 from starter_kit.settings.run_settings import LocalTrainingSettings, PrivateSettings, RunSettings
 
 
@@ -49,6 +48,8 @@ class RunSetup:
 
     Attributes:
         clients: The clients of the whole federation, as the method sees them.
+        guarantee, record_terms, rounds: See `Plan`.
+        needs_every_client: Whether a round counts only if every chosen client has answered.
         model: The model and its trained part; in memory once, even where server and clients are in one process.
         aggregation: How updates reach the server.
         saves: Where long local trainings of this process are saved while they run, unless something is private; None
@@ -77,6 +78,9 @@ class RunSetup:
         self.plan = settings.plan(clients_of(self.dataset))
         _check_marked_private(settings, self.plan)
         self.clients = list(self.plan.clients)
+        self.guarantee, self.record_terms = self.plan.guarantee, self.plan.record_terms
+        self.rounds = self.plan.rounds
+        self.needs_every_client = self.record_terms is not None or self.plan.needs_every_client
         if not any(client.examples for client in self.clients):
             raise ProblemError.of(
                 ErrorCode.DATASET_FORMAT,
@@ -99,11 +103,6 @@ class RunSetup:
         _check_stated_bits(self.wire, self.plan)
         self.method = self._fitted(self.plan.method)
         self.aggregation = self._aggregation()
-
-    @property
-    def guarantee(self) -> Guarantee | None:
-        """The run's differential privacy guarantee; None where nothing is private."""
-        return self.plan.guarantee
 
     @property
     def bits_per_parameter(self) -> float:
@@ -188,24 +187,9 @@ class RunSetup:
         return SecureAggregation(self.wire, bound, secure.tolerated_losses)
 
     @property
-    def rounds(self) -> int:
-        """How many rounds are planned: those of the settings, or fewer where a budget allows no more."""
-        return self.plan.rounds
-
-    @property
     def max_input_tokens(self) -> int:
         """How many tokens of a question with its page are read in training."""
         return self.settings.max_input_tokens or self.model.config.max_input_tokens
-
-    @property
-    def record_terms(self) -> RecordTerms | None:
-        """What a training record states about the run; None where none is written."""
-        return self.plan.record_terms
-
-    @property
-    def needs_every_client(self) -> bool:
-        """Whether a round counts only if every chosen client has answered."""
-        return self.record_terms is not None or self.plan.needs_every_client
 
     @cached_property
     def base_sha256(self) -> str:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.own_files import OwnFile, run_own_file
-from starter_kit.plugin import CONFIG, ORIGINS, is_file
+from starter_kit.plugin import CONFIG, ORIGINS, find_python_file
 from starter_kit.settings.config_files import find_config, method_names
 from starter_kit.settings.files import parse, read_settings_file, with_setting
 from starter_kit.settings.official_keys import is_official, translate, translate_flags
@@ -144,9 +144,8 @@ def _read_change(change: str) -> tuple[str, object]:
 
 
 def _find_method_file(method: object, config: Path) -> Path:
-    for path in (config.parent / str(method), Path(str(method))):
-        if path.suffix == ".py" and is_file(path):
-            return path
+    if path := find_python_file(str(method), config):
+        return path
     raise ProblemError.of(
         ErrorCode.CONFIGURATION,
         where=f"{config.name}, method",

@@ -1,10 +1,10 @@
 """Settings of the methods whose clients perturb what they send by Laplace noise, in every round."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar, Literal, Protocol, Self
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Literal, Protocol
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from evaluator.accounting import calibration
 from evaluator.mechanisms.events import Event, Laplace
@@ -46,11 +46,10 @@ class LaplaceSettings(PrivateSettings):
     codec: Literal["float32"] = "float32"
     secure_aggregation: None = None
 
-    @model_validator(mode="after")
-    def _noise_is_given(self) -> Self:
+    def conflicts(self) -> Iterator[str]:
+        yield from super().conflicts()
         if self.target_epsilon is None and self.epsilon_per_round is None:
-            raise ValueError("give target_epsilon, epsilon_per_round or both")
-        return self
+            yield "give target_epsilon, epsilon_per_round or both"
 
     @abstractmethod
     def build(self, clients: Sequence[Client], release: LaplaceRelease) -> LaplaceMethod:

@@ -89,7 +89,7 @@ def server_tls(certificate: Path | None, key: Path | None, authority: Path | Non
         ProblemError: (`E_CONFIGURATION`) Some are given and others aren't, or a file isn't PEM.
     """
     files = {"--certificate": certificate, "--certificate-key": key, "--authority": authority}
-    if certificate is None and key is None and authority is None:
+    if not any(files.values()):
         return None
     for option, path in files.items():
         if path is None:
