@@ -97,7 +97,7 @@ def test_nothing_of_a_recorded_round_is_left(base: Path, data: Path, tmp_path: P
 
     looking = Looking()
     trained("fedavg", base, data, tmp_path / "run", [*SMALL, *SEVERAL_STEPS], watcher=looking)
-    assert looking.during[-1] == {"training.pt", "client-0.pt"}
+    assert looking.during[-1] == {"training.pt", "client-0.pt", "client-2.pt"}
     assert looking.after == [False, False]
 
 
