@@ -58,10 +58,8 @@ def train(
     """Train from the weights in `base` on the training split of `data`, and write the run folder `out`.
 
     Args:
-        track: The track to name in the training record.
         credentials: Returns the token and the key for the training record; called once, before the first round of a
             private run.
-        watcher: Receives the run's progress.
         on_round: Called with the metrics of each round that was recorded and shown.
         resume: Resume the unfinished run of `out`, which has the same settings.
         open_engine: Where clients run, for as long as its context is open.
@@ -100,18 +98,8 @@ def train(
         if isinstance(engine, MachineEngine) and _resumes_inside_rounds(setup):
             engine = ResumingEngine(engine, progress)
         kept = KeptModels(run.paths, setup.model, settings.checkpoints)
-        server = Server(
-            setup.method,
-            engine,
-            setup.aggregation,
-            setup.stream,
-            state.server,
-            needs_all=setup.needs_every_client,
-            on_update=watcher.update_arrived,
-            draws=RunKeys(secret, record.run_token, state.interrupted_rounds) if record and secret else None,
-            auxiliary=setup.plan.auxiliary,
-        )
-        writer = RunWriter(run, kept, progress, record)
+        draws = RunKeys(secret, record.run_token, state.interrupted_rounds) if record and secret else None
+        server, writer = _server(setup, engine, state, watcher, draws), RunWriter(run, kept, progress, record)
         training = Training(setup, server, writer, spending, watcher, on_round)
         training.finish(training.run_rounds(state))
 
@@ -244,3 +232,19 @@ def _open_record(
             record.close()
         raise
     record.close()
+
+
+def _server(
+    setup: RunSetup, engine: Engine, state: TrainingState, watcher: Watcher, draws: RunKeys | None
+) -> Server:
+    return Server(
+        setup.method,
+        engine,
+        setup.aggregation,
+        setup.stream,
+        state.server,
+        needs_all=setup.needs_every_client,
+        on_update=watcher.update_arrived,
+        draws=draws,
+        auxiliary=setup.plan.auxiliary,
+    )
