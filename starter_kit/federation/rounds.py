@@ -438,19 +438,13 @@ class Server:
         accumulator = self.method.accumulator(weights, self.state)
         if chosen:
             # Each step of this loop requests one more update, which a client computes now.
-            for message in self.aggregation.gather(channel, self._sent(weights)):
+            sent = self.auxiliary.appended(weights, self.state.get(AUXILIARY))
+            for message in self.aggregation.gather(channel, sent):
                 accumulator.add(message)
                 # As large as all weights: the next client trains without it in memory.
                 del message
             self._check_answers(channel)
         return _finished(channel, weights, accumulator.result())
-
-    def _sent(self, weights: Tensor) -> Tensor:
-        """Return the model (d,) with its auxiliary vectors: those that the method stores, or zeros."""
-        if not (size := self.auxiliary.size(len(weights))):
-            return weights
-        auxiliary = self.state.get(AUXILIARY)
-        return torch.cat([weights, weights.new_zeros(size) if auxiliary is None else auxiliary])
 
     def _check_answers(self, channel: Channel) -> None:
         answered = {reply.client for reply in channel.replies}

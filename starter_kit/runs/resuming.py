@@ -169,7 +169,8 @@ class ResumeFolder:
         written = self._written.get(client)
         if written and written.holds(kept.tensors):
             return written.file
-        name = f"client-{client}-{self._next_number()}.safetensors"
+        number = 1 + max((int(found[2]) for found in self._client_files()), default=0)
+        name = f"client-{client}-{number}.safetensors"
         self._write(name, kept.tensors, {})
         for tensor_name, mapped in _mapped(self.path / name).items():
             if kept.tensors[tensor_name].device.type == "cpu":
@@ -182,9 +183,6 @@ class ResumeFolder:
     def _write(self, name: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
         with replacing(self.path / name) as new:
             save_file(_separate(tensors), new, metadata=dict(metadata))
-
-    def _next_number(self) -> int:
-        return 1 + max((int(found[2]) for found in self._client_files()), default=0)
 
     def _client_files(self) -> list[re.Match[str]]:
         found = (CLIENT_FILE.fullmatch(path.name) for path in self.path.iterdir())

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.manifest import manifest_sha256
@@ -99,7 +98,7 @@ class RunSetup:
             dropout=settings.dropout,
             compute=settings.compute,
         )
-        self.wire = Wire(self._codec(), self._sent_first())
+        self.wire = Wire(self._codec(), self.plan.auxiliary.appended(self.model.start))
         _check_stated_bits(self.wire, self.plan)
         self.method = self._fitted(self.plan.method)
         self.aggregation = self._aggregation()
@@ -156,12 +155,6 @@ class RunSetup:
                 {name: parameter.shape for name, parameter in self.model.tensors.parameters.items()}
             )
         return method
-
-    def _sent_first(self) -> Tensor:
-        """Return the model at the start, with its auxiliary vectors, which are zeros at first."""
-        start = self.model.start
-        size = self.plan.auxiliary.size(len(start))
-        return torch.cat([start, start.new_zeros(size)]) if size else start
 
     def _aggregation(self) -> Aggregation:
         secure = self.settings.secure_aggregation

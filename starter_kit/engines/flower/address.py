@@ -46,7 +46,8 @@ class Address:
     def check_free(self) -> None:
         """Raise `ProblemError` (`E_CONFIGURATION`) where this machine can't listen there."""
         try:
-            socket.create_server((self.host, self.port), family=self._family).close()
+            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+            socket.create_server((self.host, self.port), family=family).close()
         except OSError as error:
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
@@ -54,10 +55,6 @@ class Address:
                 expected="an address of this machine, with a free port",
                 found=error.strerror,
             ) from error
-
-    @property
-    def _family(self) -> socket.AddressFamily:
-        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
 
     def accepts_connections(self, timeout_s: float) -> bool:
         """Return whether a connection is accepted there, at once or within `timeout_s`."""
