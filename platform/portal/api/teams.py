@@ -30,14 +30,22 @@ router = Router(tags=["team"], auth=MANAGING)
 
 @router.get("/team", response=OwnTeam, summary="Get your team and its members")
 def get_team(request: ApiRequest) -> OwnTeam:
-    return _own_team(request)
+    membership = membership_in(request)
+    team = membership.team
+    return response_of(
+        OwnTeam,
+        team,
+        url=request.build_absolute_uri(team.get_absolute_url()),
+        role=membership.role,
+        members=[_member(one) for one in members(team)],
+    )
 
 
 @router.post("/team", response={201: OwnTeam}, summary="Create a team", throttle=CREATION_LIMITS)
 def create_team(request: ApiRequest, body: NewTeam) -> Status[OwnTeam]:
     """You become the owner. You can be in only one team at a time."""
     services.create_team(request.auth, **cleaned(TeamForm(body.model_dump())))
-    return Status(201, _own_team(request))
+    return Status(201, get_team(request))
 
 
 @router.patch("/team", response=OwnTeam, summary="Edit affiliation and website")
@@ -47,7 +55,7 @@ def change_team(request: ApiRequest, body: ChangedTeam) -> OwnTeam:
     current = {name: getattr(team, name) for name in TeamDetailsForm.Meta.fields}
     form = TeamDetailsForm(current | body.model_dump(exclude_none=True))
     services.update_team(team, by=request.auth, **cleaned(form))
-    return _own_team(request)
+    return get_team(request)
 
 
 @router.post("/team/leave", response={204: None}, summary="Leave your team")
@@ -71,7 +79,7 @@ def remove_member(request: ApiRequest, membership_id: int) -> Status[None]:
 def hand_over(request: ApiRequest, membership_id: int) -> OwnTeam:
     """Owners only. The previous owner becomes a regular member."""
     services.hand_over(team_in(request), membership_id, by=request.auth)
-    return _own_team(request)
+    return get_team(request)
 
 
 @router.get("/team/invitations", response=SentInvitationPage, summary="List your team's open invitations")
@@ -115,7 +123,7 @@ def accept(request: ApiRequest, invitation_id: int) -> OwnTeam:
     services.accept_invitation(
         get_object_or_404(invitations_to(request.auth), pk=invitation_id), request.auth
     )
-    return _own_team(request)
+    return get_team(request)
 
 
 def _owned(request: ApiRequest) -> Membership:
@@ -123,18 +131,6 @@ def _owned(request: ApiRequest) -> Membership:
     if not membership.is_owner:
         raise ProblemError.of(ErrorCode.TEAM_OWNER)
     return membership
-
-
-def _own_team(request: ApiRequest) -> OwnTeam:
-    membership = membership_in(request)
-    team = membership.team
-    return response_of(
-        OwnTeam,
-        team,
-        url=request.build_absolute_uri(team.get_absolute_url()),
-        role=membership.role,
-        members=[_member(one) for one in members(team)],
-    )
 
 
 def _member(membership: Membership) -> TeamMember:

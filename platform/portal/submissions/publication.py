@@ -25,6 +25,11 @@ from portal.submissions.models import Submission, SubmissionState
 from portal.teams.selectors import active_members
 
 ALIAS_BYTES = 3
+# What teams read of a phase.
+SHOWS_RESULTS = (
+    "now shows its results: your submissions are public unless you chose to keep them unpublished."
+)
+NAMES_TEAMS = "has ended. Anonymous submissions now show their teams, including yours."
 
 
 def new_alias() -> str:
@@ -116,10 +121,10 @@ def follow_phases(now: datetime | None = None) -> int:
             # Its team may have withdrawn it, or the phase been prolonged, in the meantime.
             if kept_back(now).filter(pk=current.pk).exists():
                 _publish(current, None, now)
-                _notify_of_results(current)
+                _notify(current, "Results are public", SHOWS_RESULTS, "results public")
             if to_be_named(now).filter(pk=current.pk).exists():
                 _give_name(current, None)
-                _notify_of_name(current)
+                _notify(current, "Teams are named", NAMES_TEAMS, "teams named")
             changed += 1
     return changed
 
@@ -142,28 +147,18 @@ def to_be_named(now: datetime) -> QuerySet[Submission]:
     )
 
 
-def _notify_of_results(submission: Submission) -> None:
-    """Notify the team that a phase no longer keeps its results back: once, however many submissions it made."""
-    phase = _phase_in_words(submission)
-    text = f"{phase} now shows its results: your submissions are public unless you chose to keep them unpublished."
-    _notify(submission, f"Results are public: {phase}", text, key=f"results public {submission.phase_id}")
-
-
-def _notify_of_name(submission: Submission) -> None:
-    """Notify the team that the end of a phase names it: once, however many submissions it made."""
-    phase = _phase_in_words(submission)
-    text = f"{phase} has ended. Anonymous submissions now show their teams, including yours."
-    _notify(submission, f"Teams are named: {phase}", text, key=f"teams named {submission.phase_id}")
-
-
-def _notify(submission: Submission, subject: str, text: str, *, key: str) -> None:
+def _notify(submission: Submission, subject: str, text: str, key: str) -> None:
+    """Notify the team of the end of a phase: once, however many submissions it made."""
+    phase = f"{submission.track}, phase “{submission.phase}”"
     query = urlencode({"phase": str(submission.phase), "team": submission.team.slug})
     board = f"{reverse('leaderboard:track', args=[submission.track.slug])}?{query}"
-    notify(active_members(submission.team), Kind.RESULTS, subject, [text, settings.SITE_URL + board], key=key)
-
-
-def _phase_in_words(submission: Submission) -> str:
-    return f"{submission.track}, phase “{submission.phase}”"
+    notify(
+        active_members(submission.team),
+        Kind.RESULTS,
+        f"{subject}: {phase}",
+        [f"{phase} {text}", settings.SITE_URL + board],
+        key=f"{key} {submission.phase_id}",
+    )
 
 
 def _publish(submission: Submission, actor: User | None, now: datetime) -> None:

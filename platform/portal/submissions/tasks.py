@@ -25,7 +25,4 @@ def show_what_phases_kept_back() -> None:
         logger.info("Published or named by the rules of their phases: %d submissions", changed)
 
 
-@app.task(name=DEADLINES_TASK)
-def remind_participants() -> None:
-    """Notify those who take part in a track that closes soon."""
-    remind_of_deadlines()
+app.task(name=DEADLINES_TASK)(remind_of_deadlines)

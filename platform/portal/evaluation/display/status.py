@@ -108,7 +108,7 @@ class RunStatus:
         return (self.queue_position or 1) - 1
 
     @property
-    def epsilons(self) -> list[results.EpsilonRow]:
+    def epsilons(self) -> list[Epsilon]:
         return results.epsilon_rows(self.run.results)
 
     @property
@@ -214,15 +214,14 @@ def _status(run: Run, evaluation: Evaluation | None, waiting: _Waiting) -> RunSt
     steps = TrackRules.model_validate(run.rules).steps()
     if evaluation is None:
         return RunStatus(run=run, attempt=0, steps=[StepStatus(step, "waiting") for step in steps])
-    reports = {Step(report.step): report for report in evaluation.reports.all()}
-    shown = [_step_status(step, evaluation, reports.get(step)) for step in steps]
+    shown = _steps_of(evaluation, steps)
     status = RunStatus(
         run=run,
         attempt=evaluation.attempt,
         steps=shown,
         evidence=_earlier_steps(run, steps) if run.is_evaluated_again else shown,
         heartbeat_at=evaluation.heartbeat_at,
-        problems=_problems(run, reports.values()),
+        problems=_problems(run, evaluation.reports.all()),
     )
     if evaluation.state not in ACTIVE_STATES:
         return status
@@ -244,6 +243,10 @@ def _earlier_steps(run: Run, steps: Iterable[Step]) -> list[StepStatus]:
     attempt = max(passed, key=lambda attempt: attempt.attempt, default=None)
     if attempt is None:
         return []
+    return _steps_of(attempt, steps)
+
+
+def _steps_of(attempt: Evaluation, steps: Iterable[Step]) -> list[StepStatus]:
     reports = {Step(report.step): report for report in attempt.reports.all()}
     return [_step_status(step, attempt, reports.get(step)) for step in steps]
 
