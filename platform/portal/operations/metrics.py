@@ -3,7 +3,7 @@
 The number of queries is constant and none of them reads a row's documents.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from django.db.models import Count, Sum
 from prometheus_client import CollectorRegistry, generate_latest
@@ -48,15 +48,15 @@ def value(name: str, meaning: str, number: float) -> Metric:
 
 def by_label(name: str, meaning: str, label: str, numbers: dict[str, float]) -> Metric:
     """Return a metric of one number for each value of `label`."""
-    return by_labels(name, meaning, [label], {(labeled,): number for labeled, number in numbers.items()})
+    return by_labels(name, meaning, [label], (((labeled,), number) for labeled, number in numbers.items()))
 
 
 def by_labels(
-    name: str, meaning: str, labels: Sequence[str], numbers: Mapping[tuple[str, ...], float]
+    name: str, meaning: str, labels: Sequence[str], numbers: Iterable[tuple[Sequence[str], float]]
 ) -> Metric:
     """Return a metric of one number for each combination of values of the labels."""
     family = GaugeMetricFamily(name, meaning, labels=labels)
-    for values, number in numbers.items():
+    for values, number in numbers:
         family.add_metric(values, number)
     return family
 
@@ -64,7 +64,7 @@ def by_labels(
 def _evaluations() -> Iterable[Metric]:
     """Return the attempts by state, and how many steps wait in each queue and since when."""
     found = figures.attempts()
-    attempts = {(row.state, row.step): row.count for row in found}
+    attempts = [((row.state, row.step), row.count) for row in found]
     yield by_labels("pfl_attempts", "Attempts at runs, by state and step.", ["state", "step"], attempts)
     backlogs = figures.backlogs(found, clock.now())
     waiting = {name: float(backlog.waiting) for name, backlog in backlogs.items()}
@@ -75,7 +75,7 @@ def _evaluations() -> Iterable[Metric]:
 
 def _reports() -> Metric:
     rows = StepReport.objects.order_by().values_list("step", "outcome").annotate(Count("pk"))
-    counts = {(step, outcome): count for step, outcome, count in rows}
+    counts = [((step, outcome), count) for step, outcome, count in rows]
     return by_labels("pfl_step_reports", "Step reports, by step and outcome.", ["step", "outcome"], counts)
 
 

@@ -15,13 +15,12 @@ from django.utils import timezone
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from portal.accounts.models import User
-from portal.audit.models import record
-from portal.audit.versions import boards_changed
 from portal.challenge.models import Anonymity, Phase, ResultsTiming
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
 from portal.submissions.locks import lock_submission
 from portal.submissions.models import Submission, SubmissionState
+from portal.submissions.states import change_listed
 from portal.teams.selectors import active_members
 
 ALIAS_BYTES = 3
@@ -79,7 +78,7 @@ def publish(submission: Submission, actor: User, now: datetime | None = None) ->
             expected="an unpublished submission, in a phase that shows results or has ended",
             found="a public one" if current.published_at else f"one that is {current.state}",
         )
-    _publish(current, actor, now)
+    change_listed(current, actor, "submission.published", {"published_at": now})
     submission.published_at = current.published_at
 
 
@@ -97,7 +96,7 @@ def give_name(submission: Submission, actor: User) -> None:
             expected="a submitted submission that is anonymous",
             found="one that names its team" if not current.anonymous else f"one that is {current.state}",
         )
-    _give_name(current, actor)
+    change_listed(current, actor, "submission.named", {"anonymous": False}, alias=current.alias)
     submission.anonymous = False
 
 
@@ -120,10 +119,10 @@ def follow_phases(now: datetime | None = None) -> int:
             current = lock_submission(submission_id)
             # Its team may have withdrawn it, or the phase been prolonged, in the meantime.
             if kept_back(now).filter(pk=current.pk).exists():
-                _publish(current, None, now)
+                change_listed(current, None, "submission.published", {"published_at": now})
                 _notify(current, "Results are public", SHOWS_RESULTS, "results public")
             if to_be_named(now).filter(pk=current.pk).exists():
-                _give_name(current, None)
+                change_listed(current, None, "submission.named", {"anonymous": False}, alias=current.alias)
                 _notify(current, "Teams are named", NAMES_TEAMS, "teams named")
             changed += 1
     return changed
@@ -159,20 +158,6 @@ def _notify(submission: Submission, subject: str, text: str, key: str) -> None:
         [f"{phase} {text}", settings.SITE_URL + board],
         key=f"{key} {submission.phase_id}",
     )
-
-
-def _publish(submission: Submission, actor: User | None, now: datetime) -> None:
-    submission.published_at = now
-    submission.save(update_fields=["published_at"])
-    boards_changed(submission.track_id)
-    record(actor, "submission.published", submission)
-
-
-def _give_name(submission: Submission, actor: User | None) -> None:
-    submission.anonymous = False
-    submission.save(update_fields=["anonymous"])
-    boards_changed(submission.track_id)
-    record(actor, "submission.named", submission, alias=submission.alias)
 
 
 def _not_allowed(message: str) -> Problem:

@@ -1,15 +1,6 @@
 """What is removed after some time, so that storage doesn't grow without end. One rule is one function.
 
-| rule | what is removed | when | setting |
-| --- | --- | --- | --- |
-| `uploads` | unfinished uploads, and files of nothing | 7 days after they were started | `PFL_RETENTION_UPLOAD_DAYS` |
-| `drafts` | a draft's files; its text stays | 90 days after the last was added | `PFL_RETENTION_DRAFT_DAYS` |
-| `checkpoints` | of scored and rejected runs | never; days after the track closed | `PFL_RETENTION_CHECKPOINT_DAYS` |
-| `leftovers` | what a store that was away didn't delete | an hour later | |
-| `sessions` | expired sessions | at once | |
-| `notifications` | those on the site, read or not | after 90 days | `PFL_RETENTION_NOTIFICATION_DAYS` |
-| `mails` | those that could not be delivered | 30 days after they were given up | `PFL_RETENTION_MAIL_DAYS` |
-
+The rules, what each removes and its setting are in `docs/storage.md`.
 A setting of 0 days turns its rule off. Of one person, the newest 200 notifications are kept at most.
 The upload of a removed file stays, as expired, with its size and SHA-256, and an audit entry names the rule. Nothing is
 removed of a run that waits for an evaluation.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from portal.accounts.models import User
+from portal.audit.models import record
 from portal.audit.transitions import Transitions, move
 from portal.audit.versions import boards_changed
 from portal.submissions.models import Artifact, ArtifactState, Run, RunState, Submission, SubmissionState
@@ -50,6 +51,17 @@ def move_submission(
     move(submission, state, SUBMISSION_TRANSITIONS, actor, fields, **(details or {}))
     if was_listed:
         boards_changed(submission.track_id)
+
+
+def change_listed(
+    submission: Submission, actor: User | None, action: str, fields: Mapping[str, Any], **details: Any
+) -> None:
+    """Set fields that boards show of a submission, and write the audit entry of the action with `details`."""
+    for name, value in fields.items():
+        setattr(submission, name, value)
+    submission.save(update_fields=list(fields))
+    boards_changed(submission.track_id)
+    record(actor, action, submission, **details)
 
 
 def move_run(run: Run, state: RunState, *, actor: User | None = None, **fields: Any) -> None:

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from evaluator.errors import ErrorCode, ProblemError
 from portal.uploads.parts import Part
-from portal.uploads.signed_urls import FileAddress, PartAddress, file_path, part_path
+from portal.uploads.signed_urls import file_path, part_path
 from portal.uploads.store import PartUrl, Store, reject_incomplete
 from portal.uploads.unfinished_file import UnfinishedFile, create
 
@@ -56,7 +56,7 @@ class FolderStore(Store):
 
     @override
     def part_url(self, key: str, upload: str, part: Part) -> PartUrl:
-        return PartUrl(part.number, part_path(PartAddress(upload, part)))
+        return PartUrl(part.number, part_path(upload, part))
 
     def receive(self, upload: str, part: Part, chunks: Iterable[bytes]) -> None:
         """Store one part. `chunks` is read no further than the part's announced size.
@@ -96,7 +96,7 @@ class FolderStore(Store):
 
     @override
     def download_url(self, key: str, filename: str, seconds: int) -> str:
-        return file_path(FileAddress(key, filename), seconds)
+        return file_path(key, filename, seconds)
 
     @override
     def put(self, key: str, content: bytes) -> None:

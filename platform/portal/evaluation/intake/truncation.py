@@ -18,7 +18,7 @@ SHORT_TEXTS = {"accountant", "group", "attack", "statistic", "left_out"}
 MAX_SHORT_CHARACTERS = 200
 MAX_TRACE_CHARACTERS = 20_000
 # No other report has a detail.
-WITH_DETAIL = {(ScoringResult, ScoringDetail), (LeakageResult, LeakageDetail)}
+WITH_DETAIL: set[tuple[type, type]] = {(ScoringResult, ScoringDetail), (LeakageResult, LeakageDetail)}
 
 
 def truncate_for_storage(report: WorkerReport) -> WorkerReport:
