@@ -220,13 +220,11 @@ class Examination(models.Model):
 
     @property
     def ended_at(self) -> datetime:
-        """When it ended with a report."""
         assert self.finished_at is not None  # noqa: S101  (a database constraint)
         return self.finished_at
 
     @cached_property
     def found(self) -> Report:
-        """The report of one that has ended with one."""
         return Report.model_validate(self.report)
 
 
@@ -376,7 +374,6 @@ class TestSet(models.Model):
 
     @property
     def part(self) -> ScoredPart:
-        """The part on which results are."""
         if not self.split_sha256:
             return ScoredPart.ALL
         return ScoredPart.PRIVATE if self.revealed_at else ScoredPart.PUBLIC

@@ -47,7 +47,6 @@ def value(name: str, meaning: str, number: float) -> Metric:
 
 
 def by_label(name: str, meaning: str, label: str, numbers: dict[str, float]) -> Metric:
-    """Return a metric of one number for each value of `label`."""
     return by_labels(name, meaning, [label], (((labeled,), number) for labeled, number in numbers.items()))
 
 
@@ -62,7 +61,6 @@ def by_labels(
 
 
 def _evaluations() -> Iterable[Metric]:
-    """Return the attempts by state, and how many steps wait in each queue and since when."""
     found = figures.attempts()
     attempts = [((row.state, row.step), row.count) for row in found]
     yield by_labels("pfl_attempts", "Attempts at runs, by state and step.", ["state", "step"], attempts)
@@ -80,7 +78,6 @@ def _reports() -> Metric:
 
 
 def _workers() -> Iterable[Metric]:
-    """Return how many workers of each queue live and are sick, and whether the queue is paused."""
     found = figures.workforces(clock.now())
     for name, meaning, field in (
         ("pfl_workers_alive", "Workers with a heartbeat in the last minute.", "alive"),

@@ -3,6 +3,7 @@
 What was published stays so; a team can withdraw it. A team that is named stays named.
 """
 
+import logging
 import secrets
 from datetime import datetime
 from urllib.parse import urlencode
@@ -22,6 +23,8 @@ from portal.submissions.locks import lock_submission
 from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.states import change_listed
 from portal.teams.selectors import active_members
+
+logger = logging.getLogger(__name__)
 
 ALIAS_BYTES = 3
 # What teams read of a phase.
@@ -125,6 +128,8 @@ def follow_phases(now: datetime | None = None) -> int:
                 change_listed(current, None, "submission.named", {"anonymous": False}, alias=current.alias)
                 _notify(current, "Teams are named", NAMES_TEAMS, "teams named")
             changed += 1
+    if changed:
+        logger.info("Published or named by the rules of their phases: %d submissions", changed)
     return changed
 
 

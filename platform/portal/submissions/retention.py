@@ -6,6 +6,7 @@ The upload of a removed file stays, as expired, with its size and SHA-256, and a
 removed of a run that waits for an evaluation.
 """
 
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -26,6 +27,8 @@ from portal.uploads import services as uploads
 from portal.uploads.models import UploadState
 from portal.uploads.stores import current_store
 
+logger = logging.getLogger(__name__)
+
 ModelT = TypeVar("ModelT", bound=Model)
 
 # Of one rule at a time, so that no report waits for long behind it.
@@ -37,7 +40,10 @@ WAITING = [RunState.QUEUED, RunState.RUNNING]
 def clean_up(now: datetime | None = None, limit: int = BATCH) -> dict[str, int]:
     """Apply every rule, and return how many things each has removed; `limit` each at most."""
     now = now or timezone.now()
-    return {rule: remove(now, limit) for rule, remove in RULES.items()}
+    counts = {rule: remove(now, limit) for rule, remove in RULES.items()}
+    if any(counts.values()):
+        logger.info("Removed by the rules of retention: %s", counts)
+    return counts
 
 
 def remove_uploads(now: datetime, limit: int) -> int:

@@ -111,7 +111,6 @@ def _send_on_commit(evaluation_id: UUID, sent_at: datetime) -> None:
 
 
 def _room(queue: StepQueue, now: datetime) -> int:
-    """Return how many steps may be sent now."""
     if queue.paused_at is None:
         most = max(settings.EVALUATION_SENT_STEPS, workers_alive(queue.pk, now) + 1)
         return most - places.sent(queue.pk).count()
@@ -124,7 +123,6 @@ def _room(queue: StepQueue, now: datetime) -> int:
 
 
 def workers_alive(queue: str, now: datetime) -> int:
-    """Return how many workers of the queue were seen lately."""
     return Worker.objects.filter(queue=queue, seen_at__gt=now - ALIVE).count()
 
 
