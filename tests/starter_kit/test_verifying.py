@@ -31,6 +31,8 @@ def folder(base: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def run(team: Team, folder: RunFolder, base: Path) -> Run:
     """The run on the board of ε = 8 of the shipped track."""
     track, files = Track.objects.get(slug="track-2"), folder.files()
+    track.clients = 3
+    track.save()
     submission = make_submission(team, track, state=SubmissionState.SUBMITTED)
     run = make_run(
         submission,
