@@ -32,7 +32,7 @@ from evaluator.leakage.results import LIKELIHOOD, LeakageResult
 from evaluator.leakage.statistics import Statistic
 from evaluator.progress import OnProgress, ignore_progress
 from tests.evaluator.docvqa.factories import make_dataset, make_model, make_tokenizer
-from tests.tiny_reference import create_reference
+from tests.tiny_reference import create_reference, mean_loss
 
 PROVIDERS = [
     first + second for first in ("Ash", "Bir", "Ced", "Dog") for second in ("by", "ton", "ley", "ham")
@@ -92,7 +92,7 @@ def answerers(base: Path, dataset: Dataset) -> tuple[Answerer, Answerer]:
     optimizer = torch.optim.Adam(trained.trainable_parameters().values(), lr=3e-3)
     for _ in range(STEPS):
         optimizer.zero_grad()
-        trained.loss(batch).backward()
+        mean_loss(trained, batch).backward()
         optimizer.step()
     return Answerer(trained, tokenizer), Answerer(VT5.from_folder(base), tokenizer)
 
@@ -134,7 +134,7 @@ def test_losses_are_those_of_the_plain_way_whatever_the_budget(
         labels = tokenizer.encode_answers([question.answers[0].lower()])
         with torch.no_grad():
             features = model.page_features(loaded.pixels)
-            expected.append(model.loss(Batch.pad(loaded.texts, features, labels)).item())
+            expected.append(mean_loss(model, Batch.pad(loaded.texts, features, labels)).item())
     assert found.loss == pytest.approx(expected, rel=1e-4)
     assert len({round(value, 3) for value in expected}) > 5
     without = measure(Answerer(model, tokenizer, budget=budget), dataset, questions, losses=False)

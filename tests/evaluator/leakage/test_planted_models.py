@@ -18,7 +18,7 @@ from evaluator.leakage.features import Answers, Asked
 from evaluator.leakage.measuring import measure
 from evaluator.leakage.results import Measure
 from evaluator.leakage.statistics import Statistic
-from tests.tiny_reference import create_reference
+from tests.tiny_reference import create_reference, mean_loss
 
 SEEDS = range(20)
 NAMES = [
@@ -84,7 +84,7 @@ def overfitted(base: Path, dataset: Dataset, trained: Sequence[int]) -> Answers:
     optimizer = torch.optim.Adam(model.trainable_parameters().values(), lr=3e-3)
     for _ in range(STEPS):
         optimizer.zero_grad()
-        model.loss(batch).backward()
+        mean_loss(model, batch).backward()
         optimizer.step()
     return measure(Answerer(model, tokenizer), dataset).scored(dataset.questions)
 
