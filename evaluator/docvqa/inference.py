@@ -141,14 +141,7 @@ class Answerer:
         self._model = model
 
     def loader(self, dataset: Dataset, questions: Sequence[Question]) -> Loader:
-        config = self._model.config
-        return Loader(
-            dataset,
-            questions,
-            self.tokenizer,
-            image_size=config.visual.image_size,
-            max_input_tokens=config.max_input_tokens,
-        )
+        return Loader(dataset, questions, self.tokenizer, self._model.config)
 
     def answer_shards(
         self,

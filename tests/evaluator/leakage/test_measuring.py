@@ -79,8 +79,7 @@ def answerers(base: Path, dataset: Dataset) -> tuple[Answerer, Answerer]:
     tokenizer = Tokenizer.from_folder(base)
     trained = VT5.from_folder(base).eval()
     chosen = [q for q in dataset.questions if dataset.pages[q.page].provider in PROVIDERS[::2]]
-    size = trained.config.visual.image_size
-    loader = Loader(dataset, chosen, tokenizer, image_size=size, max_input_tokens=32)
+    loader = Loader(dataset, chosen, tokenizer, trained.config)
     (loaded,) = loader.load(shards(chosen, len(dataset.pages)))
     with torch.no_grad():
         features = trained.page_features(loaded.pixels)
@@ -129,7 +128,7 @@ def test_losses_are_those_of_the_plain_way_whatever_the_budget(
 
     expected = []
     for question in questions:
-        loader = Loader(dataset, [question], tokenizer, image_size=32, max_input_tokens=64)
+        loader = Loader(dataset, [question], tokenizer, model.config)
         (loaded,) = loader.load(shards([question], 1))
         labels = tokenizer.encode_answers([question.answers[0].lower()])
         with torch.no_grad():

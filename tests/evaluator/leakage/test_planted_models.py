@@ -73,9 +73,7 @@ def overfitted(base: Path, dataset: Dataset, trained: Sequence[int]) -> Answers:
     """Return what a model does that was trained on the pages with these numbers."""
     model, tokenizer = VT5.from_folder(base).eval(), Tokenizer.from_folder(base)
     chosen = [dataset.questions[number] for number in trained]
-    loader = Loader(
-        dataset, chosen, tokenizer, image_size=model.config.visual.image_size, max_input_tokens=32
-    )
+    loader = Loader(dataset, chosen, tokenizer, model.config)
     (loaded,) = loader.load(shards(chosen, len(chosen)))
     with torch.no_grad():
         features = model.page_features(loaded.pixels)
