@@ -6,9 +6,12 @@ import typer
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.commands.app import new_app
-from starter_kit.console import EXIT_REJECTED, exit_on_problem, print_lines
+from starter_kit.console import exit_on_problem, print_lines
 
 app = new_app()
+
+# The exit status where a figure doesn't follow, as of `diff`.
+DIFFERS = 1
 
 
 @app.command()
@@ -37,7 +40,7 @@ def verify(
             first = next(differences(known, one, verified), None)
             if first is not None:
                 print_lines(str(first))
-                raise typer.Exit(EXIT_REJECTED)
+                raise typer.Exit(DIFFERS)
         for where in verified.without_files:
             print_lines(f"{where}: no public files")
         print_lines(
