@@ -109,6 +109,7 @@ class TrackInfo(Response):
             where the list is empty.
         providers_per_client: How many providers of the training data each client has, which a training record must not
             exceed; empty where the organizers don't say.
+        challenges_per_day: How many new training records a team may upload in any 24 hours; each gets a challenge.
         phases: In the order of time; they don't overlap.
         closed_because: Why the track accepts no submissions now; empty while it does.
     """
@@ -133,6 +134,7 @@ class TrackInfo(Response):
     sampling_rule: SamplingRule
     accountant: Accountant
     adjacency: Adjacency
+    challenges_per_day: int
     phases: list[PhaseInfo]
     closed_because: str
 

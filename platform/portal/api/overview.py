@@ -43,6 +43,7 @@ def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja
             sampling_rule=track.sampling_rule,
             accountant=track.accountant,
             adjacency=track.adjacency,
+            challenges_per_day=track.challenges_per_day,
             phases=[_phase(phase) for phase in track.phases.all()],
             closed_because=track.closed_because(now),
         )

@@ -18,6 +18,7 @@ from portal.accounts.models import User
 from portal.audit.models import record
 from portal.challenge.models import Track
 from portal.submissions.models import Run, RunState, RunToken, SubmissionState
+from portal.submissions.signals import tries_changed
 from portal.teams.models import Team
 
 # Of one team in one track.
@@ -85,6 +86,7 @@ def claim_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
     token.save(update_fields=["run", "events"])
     if before != run:
         record(None, "run_token.claimed", token, run=str(run.pk), before=str(before.pk) if before else None)
+        tries_changed.send(sender=RunToken, team=token.team_id, track=token.track_id)
 
 
 def _is_over(run: Run) -> bool:

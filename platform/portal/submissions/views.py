@@ -1,6 +1,7 @@
 """The pages on which a team prepares its submissions. Other teams' submissions answer 404."""
 
 from collections.abc import Callable
+from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
@@ -22,7 +23,14 @@ from portal.submissions.draft_progress import draft_steps
 from portal.submissions.forms import DraftForm, NewSubmissionForm, TextForm, WithdrawalForm
 from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.proof_consent import publish_or_not
-from portal.submissions.selectors import has_unused_token, own_submission, quota_of, visible_submissions
+from portal.submissions.selectors import (
+    has_unused_token,
+    next_challenge,
+    own_submission,
+    quota_of,
+    visible_submissions,
+)
+from portal.submissions.tries import tries_against
 from portal.teams.models import Membership, Role
 from portal.teams.selectors import current_keys, membership_of, team_of
 from portal.uploads.storage import storage_of
@@ -248,15 +256,18 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "quota": quota_of(team, track, now),
         "storage": storage_of(team),
         "draft_days": settings.RETENTION_DRAFT_DAYS,
-        **(_record_needs(submission) if track.kind.is_accounted else {}),
+        **(_record_needs(submission, now) if track.kind.is_accounted else {}),
     }
     return render(request, "submissions/draft.html", context)
 
 
-def _record_needs(submission: Submission) -> dict[str, bool]:
-    """Return what the team lacks for the training records of its runs."""
+def _record_needs(submission: Submission, now: datetime) -> dict[str, object]:
+    """Return what the team lacks for the training records of its runs, and which tries count on them."""
+    team, track = submission.team, submission.track
     has_record = submission.artifacts.filter(kind=ArtifactKind.TRAINING_RECORD).exists()
     return {
-        "needs_key": not current_keys(submission.team).exists(),
-        "needs_token": not has_record and not has_unused_token(submission.team, submission.track),
+        "needs_key": not current_keys(team).exists(),
+        "needs_token": not has_record and not has_unused_token(team, track),
+        "next_challenge": next_challenge(team, track, now),
+        "lost_tries": tries_against(submission),
     }
