@@ -11,13 +11,13 @@ from evaluator.messages.team_api import (
     ReadUntil,
 )
 from portal.api.authentication import ApiRequest
-from portal.api.errors import invalid_form
+from portal.api.errors import cleaned
+from portal.api.responses import part_of, response_of
 from portal.notifications.forms import MailForm
+from portal.notifications.inbox import mark_read, notifications_of
 from portal.notifications.kinds import kinds_for
 from portal.notifications.models import Notification
 from portal.notifications.preferences import choose_mails, mailed_kinds
-from portal.notifications.selectors import notifications_of
-from portal.notifications.services import mark_read
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 
 router = Router(tags=["notifications"])
@@ -29,8 +29,7 @@ def list_notifications(
 ) -> NotificationPage:
     """Returns `limit` notifications, read and unread, starting at `offset`. Old ones are deleted."""
     found = notifications_of(request.auth)
-    items = [_notification(one) for one in found[offset : offset + limit]]
-    return NotificationPage(items=items, count=found.count())
+    return NotificationPage(**part_of(found, _notification, limit=limit, offset=offset))
 
 
 @router.post("/read", response={204: None}, summary="Mark notifications as read")
@@ -49,20 +48,9 @@ def get_choice(request: ApiRequest) -> MailChoice:
 @router.put("/mail", response=MailChoice, summary="Change your e-mail settings")
 def put_choice(request: ApiRequest, body: NewMailChoice) -> MailChoice:
     """Every notification also appears on the site. E-mails about your account's security can't be turned off."""
-    form = MailForm(request.auth, {"kinds": body.kinds})
-    if not form.is_valid():
-        raise invalid_form(form)
-    choose_mails(request.auth, form.cleaned_data["kinds"])
+    choose_mails(request.auth, cleaned(MailForm(request.auth, {"kinds": body.kinds}))["kinds"])
     return get_choice(request)
 
 
 def _notification(one: Notification) -> NotificationInfo:
-    return NotificationInfo(
-        id=one.pk,
-        kind=one.kind,
-        subject=one.subject,
-        text=one.text,
-        url=settings.SITE_URL + one.page if one.page else "",
-        created_at=one.created_at,
-        read_at=one.read_at,
-    )
+    return response_of(NotificationInfo, one, url=settings.SITE_URL + one.page if one.page else "")
