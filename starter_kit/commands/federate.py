@@ -89,7 +89,7 @@ def server(
                 RunFiles(data=data, base=base, out=out),
                 track=track,
                 resume=resume,
-                credentials=credentials_of(settings, key, run_token, track, client, resumed=resume),
+                credentials=credentials_of(settings, key, run_token, track, client, out, resumed=resume),
                 open_engine=over_own_superlink(options, home, wait_s=wait_s, timeout_s=timeout_s),
                 loggers=loggers,
             )

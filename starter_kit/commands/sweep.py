@@ -93,7 +93,9 @@ def _train(trial: "Trial", files: RunFiles, key: Path | None) -> None:
             trial.settings,
             files,
             track="track-2",
-            credentials=credentials_of(trial.settings, key, None, "track-2", None, resumed=unfinished),
+            credentials=credentials_of(
+                trial.settings, key, None, "track-2", None, files.out, resumed=unfinished
+            ),
             resume=unfinished,
             open_engine=in_process,
         )

@@ -88,7 +88,7 @@ def train(
             RunFiles(data=data, base=base, out=out),
             track=track,
             resume=resume,
-            credentials=credentials_of(settings, key, run_token, track, client, resumed=resume),
+            credentials=credentials_of(settings, key, run_token, track, client, out, resumed=resume),
             open_engine=in_processes(processes, data=data, base=base, devices=chosen)
             if processes > 1
             else in_process,

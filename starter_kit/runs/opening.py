@@ -13,7 +13,8 @@
 
 The folder is written under another name, `<folder>.unfinished`, and renamed at the end: a folder by its proper name is
 complete. An unfinished one holds what a later process needs to resume the run (`starter_kit.runs.resuming`). It is
-written by one process at a time, which holds `<folder>.lock`.
+written by one process at a time, which holds `<folder>.lock`. `<folder>.training` is kept beside it until then, where a
+site has issued the run's token.
 """
 
 import shutil
@@ -51,6 +52,11 @@ class RunPaths:
     def lock(self) -> Path:
         """The file that the process that writes the run has locked."""
         return self.folder.with_name(f"{self.folder.name}.lock")
+
+    @property
+    def training(self) -> Path:
+        """The file by which a training that starts over gets the same run token from the site, until it is complete."""
+        return self.folder.with_name(f"{self.folder.name}.training")
 
     @property
     def settings(self) -> Path:
@@ -209,6 +215,8 @@ def give_proper_name(paths: RunPaths) -> None:
     with writing_run(paths):
         remove_private_files(paths.unfinished)
         ResumeFolder(paths.unfinished).remove()
+        # Before the folder is renamed: a token is never used again for another run once its own is complete.
+        paths.training.unlink(missing_ok=True)
     try:
         paths.unfinished.rename(paths.folder)
     except OSError as error:

@@ -53,6 +53,27 @@ def issue_token(team: Team, track: Track, user: User) -> RunToken:
     return token
 
 
+@transaction.atomic
+def take_token(team: Team, track: Track, user: User, training: str) -> RunToken:
+    """Return an unused token of the team for the training of this name, which has it alone; a new one if need be.
+
+    The same training gets the same token again, for instance after it was interrupted and started over. Else it gets
+    the newest one that the user has requested and no training has taken. Those that other members requested stay: the
+    site can't know whether they train with them on a machine without access to it.
+
+    Raises `ProblemError` as `issue_token`.
+    """
+    Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+    unused = RunToken.objects.filter(team=team, track=track, challenged_at__isnull=True)
+    if own := unused.filter(training=training).first():
+        return own
+    token = unused.filter(training="", issued_to=user).first() or issue_token(team, track, user)
+    token.training = training
+    token.save(update_fields=["training"])
+    record(user, "run_token.taken", token, training=training)
+    return token
+
+
 def token_of(run: Run, text: str | None) -> RunToken:
     """Return the team's token for the run's track, its row locked. Raises `ProblemError` (`E_RECORD_TOKEN`)."""
     submission = run.submission

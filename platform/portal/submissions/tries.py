@@ -8,8 +8,12 @@ lost tries is one that nobody chose among several, and nothing that happens afte
 
 from dataclasses import dataclass
 
+from django.db import transaction
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
+from evaluator.errors import ErrorCode, ProblemError
+from portal.accounts.models import User
+from portal.audit.models import record
 from portal.challenge.models import Track
 from portal.submissions.models import Run, RunToken, Submission
 from portal.submissions.states import IN_EVALUATION
@@ -76,3 +80,25 @@ def tries_against(submission: Submission) -> QuerySet[RunToken]:
     lost = lost_tries(submission.team, submission.track).exclude(pk__in=own.values("pk"))
     last = own.aggregate(last=Max("challenged_at"))["last"]
     return lost.filter(challenged_at__lte=last) if last else lost
+
+
+@transaction.atomic
+def explain(token: RunToken, explanation: str, actor: User) -> RunToken:
+    """Store what the team says about a lost try, in place of what it said before, and return the token.
+
+    Raises `ProblemError` (`E_RUN_TOKEN`) if it is no lost try.
+    """
+    current = RunToken.objects.select_for_update(of=("self",)).select_related("track").get(pk=token.pk)
+    if current.challenged_at is None or current.run_id is not None:
+        raise ProblemError.of(
+            ErrorCode.RUN_TOKEN,
+            message="There is nothing to explain about this run token.",
+            where=current.token,
+            expected="a lost try: a token whose challenge was drawn, without an accounted run",
+            found="an unused token" if current.challenged_at is None else "a token with an accounted run",
+            next_step="`pfl tries list` shows your team's lost tries.",
+        )
+    before, current.explanation = current.explanation, explanation
+    current.save(update_fields=["explanation"])
+    record(actor, "run_token.explained", current, before=before, after=explanation)
+    return current

@@ -22,7 +22,13 @@ from portal.submissions import publication, services
 from portal.submissions.draft_files import files_of
 from portal.submissions.draft_problems import problems_of
 from portal.submissions.draft_progress import draft_steps
-from portal.submissions.forms import DraftForm, NewSubmissionForm, TextForm, WithdrawalForm
+from portal.submissions.forms import (
+    DraftForm,
+    ExplanationForm,
+    NewSubmissionForm,
+    TextForm,
+    WithdrawalForm,
+)
 from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.proof_consent import publish_or_not
 from portal.submissions.selectors import (
@@ -32,7 +38,7 @@ from portal.submissions.selectors import (
     quota_of,
     visible_submissions,
 )
-from portal.submissions.tries import tries_against
+from portal.submissions.tries import explain, lost_tries, tries_against
 from portal.teams.models import Membership, Role
 from portal.teams.selectors import current_keys, membership_of, team_of
 from portal.uploads.storage import storage_of
@@ -122,7 +128,7 @@ def team_action(view: Callable[..., HttpResponse | None]) -> Callable[..., HttpR
     @login_required
     @require_POST
     @wraps(view)
-    def act(request: UserRequest, submission_id: UUID, **others: UUID) -> HttpResponse:
+    def act(request: UserRequest, submission_id: UUID, **others: UUID | int) -> HttpResponse:
         submission = own_or_404(request, submission_id)
         return view(request, submission, **others) or redirect(submission)
 
@@ -195,6 +201,19 @@ def give_name(request: UserRequest, submission: Submission) -> None:
     """Name the team of an anonymous submission."""
     done = f"“{submission.title}” names your team."
     attempt(request, lambda: publication.give_name(submission, request.user), done)
+
+
+@team_action
+def explain_try(request: UserRequest, submission: Submission, token_id: int) -> None:
+    """Store what the team says about a lost try in the submission's track."""
+    token = get_object_or_404(lost_tries(submission.team, submission.track), pk=token_id)
+    form = ExplanationForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, f"Not saved. {' '.join(map(str, form.errors['explanation']))}")
+        return
+    text = form.cleaned_data["explanation"]
+    done = "Your explanation is saved. Reviewers can read it."
+    attempt(request, lambda: explain(token, text, request.user), done)
 
 
 def shown_submission(request: HttpRequest, submission_id: UUID) -> Submission:

@@ -1,7 +1,9 @@
 """Lost tries: challenges that a team had drawn and that no accounted run came of, at each of its later runs."""
 
 import pytest
+from django.utils import timezone
 
+from evaluator.errors import ProblemError
 from evaluator.messages.jobs import CheckStatus, Outcome, Step
 from portal.audit.models import AuditEntry
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
@@ -9,6 +11,7 @@ from portal.evaluation.intake.receiving import receive_report
 from portal.evaluation.queue import dispatch
 from portal.evaluation.services import cancel, evaluate_again
 from portal.submissions.models import Run, RunState, RunToken
+from portal.submissions.services import withdraw
 from tests.portal.evaluation.intake.test_accounted import account, at_accounting, check, queued_run
 from tests.portal.evaluation.messages import make_accounting, make_report
 from tests.portal.factories import (
@@ -18,6 +21,8 @@ from tests.portal.factories import (
     make_token,
     make_track,
 )
+from tests.portal.submissions.records import record_of
+from tests.portal.submissions.test_challenges import with_record
 
 pytestmark = pytest.mark.django_db
 
@@ -170,3 +175,72 @@ class TestCheckedAgain:
         run.refresh_from_db()
         for results in (run.results, run.pending):
             assert [one.status for one in results.checks if one.id == TRIES] == [CheckStatus.PASSED]
+
+
+class TestCheat:
+    """A team that draws challenges until one suits it, with records whose other blocks hold a lie."""
+
+    UNLUCKY = 3
+
+    def drawn(self, team, track):
+        """A draft with a record of a new training, and so with a challenge."""
+        run = make_run(make_submission(team, track), budget=4.0)
+        return with_record(run, record_of(make_token(team, track).token))
+
+    def sent(self, run):
+        """The run as it is when its draft was submitted."""
+        submission = run.submission
+        submission.state, submission.submitted_at = "submitted", timezone.now()
+        submission.phase, submission.published_at = submission.track.phases.first(), timezone.now()
+        submission.save()
+        run.state, run.rules = RunState.QUEUED, submission.track.rules(4.0).model_dump(mode="json")
+        run.save()
+        return run
+
+    def accounted(self, run):
+        evaluation = at_accounting(run)
+        token = RunToken.objects.get(challenge=run.challenge).token
+        receive_report(make_report(evaluation, Step.ACCOUNTING, result=make_accounting(run, run_token=token)))
+        return evaluation
+
+    def test_every_challenge_that_did_not_suit_it_is_counted_whatever_it_does(self, team, track, committed):
+        unlucky = [self.drawn(team, track) for _ in range(self.UNLUCKY)]
+        lucky = self.sent(self.drawn(team, track))
+        # It discards a draft, keeps another one, and sends the third while the lucky run is evaluated.
+        withdraw(unlucky[0].submission, unlucky[0].submission.created_by)
+        hidden = self.sent(unlucky[2])
+        waiting = dispatch.start(hidden)
+        committed(receive_report, make_report(self.accounted(lucky), Step.SCORING))
+        status, found = tries_of(lucky)
+        assert status is CheckStatus.FLAGGED
+        assert found.startswith("1 accounted, 3 lost tries (1 still in evaluation),")
+        # The worker finds what the lost try would have shown, and nothing is covered any more.
+        for step in (Step.VALIDATE, Step.COMMUNICATION):
+            committed(receive_report, make_report(waiting, step))
+        committed(receive_report, make_report(waiting, Step.ACCOUNTING, Outcome.REJECTED))
+        assert Run.objects.get(pk=hidden.pk).state == RunState.REJECTED
+        assert tries_of(lucky) == (
+            CheckStatus.FLAGGED,
+            "1 accounted, 3 lost tries, 0 unused tokens, 0 declared as tuning",
+        )
+        # Its next run, however honest, shows them too.
+        honest = self.sent(self.drawn(team, track))
+        self.accounted(honest)
+        assert "3 lost tries" in tries_of(honest)[1]
+
+    def test_the_first_challenge_is_the_only_one_that_shows_no_flag(self, team, track):
+        """So its chance to pass without one is that of a single try."""
+        drawn = [self.drawn(team, track) for _ in range(4)]
+        for number, run in reversed(list(enumerate(drawn))):
+            self.accounted(self.sent(run))
+            found = tries_of(run)
+            assert f"{number} lost" in found[1]
+            assert (found[0] is CheckStatus.PASSED) == (number == 0)
+            RunToken.objects.filter(challenge=run.challenge).update(run=None)
+
+    def test_it_runs_out_of_challenges(self, team):
+        track = make_track(BEST_ANLS_AT_BUDGET, challenges_per_day=self.UNLUCKY)
+        for _ in range(self.UNLUCKY):
+            self.drawn(team, track)
+        with pytest.raises(ProblemError, match="E_CHALLENGE_LIMIT"):
+            self.drawn(team, track)
