@@ -9,7 +9,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
@@ -34,8 +34,8 @@ from portal.submissions.proof_consent import publish_or_not
 from portal.submissions.selectors import (
     has_unused_token,
     next_challenge,
-    own_submission,
     quota_of,
+    submissions_of,
     visible_submissions,
 )
 from portal.submissions.tries import explain, lost_tries, tries_against
@@ -223,13 +223,7 @@ def shown_submission(request: HttpRequest, submission_id: UUID) -> Submission:
 
 def own_or_404(request: UserRequest, submission_id: UUID) -> Submission:
     """Return the submission of the visitor's team. Raises `Http404` for all others."""
-    team = team_of(request.user)
-    try:
-        if team is None:
-            raise Submission.DoesNotExist
-        return own_submission(team, submission_id)
-    except Submission.DoesNotExist as error:
-        raise Http404 from error
+    return get_object_or_404(submissions_of(team_of(request.user)), pk=submission_id)
 
 
 def own_membership(request: HttpRequest, submission: Submission) -> Membership | None:
