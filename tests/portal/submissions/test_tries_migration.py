@@ -18,7 +18,7 @@ __all__ = ["latest"]
 
 
 def test_challenges_are_dated_by_the_audit_log_or_else_by_their_tokens(
-    latest: list[tuple[str, str]],  # noqa: F811  (the fixture)
+    latest: list[tuple[str, str]],
 ) -> None:
     team, track = make_team(), make_private_track()
     earlier = timezone.now() - timedelta(days=3)
