@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from click import Choice
 from typer import BadParameter, Option
 
-from tests.studies import false_alarms, genuine_runs, published_settings
+from tests.studies import adaptive_submissions, false_alarms, genuine_runs, published_settings
 from tests.studies.auditing import page as auditing_page
 from tests.studies.auditing import simulation
 from tests.studies.auditing.simulation import Simulated
@@ -111,6 +111,12 @@ def simulated_alarms(
     return Study("false-alarms", list[Flagged], run, false_alarms.page)
 
 
+def adaptive() -> Study[list[adaptive_submissions.Simulated]]:
+    """Simulate teams that adapt their submissions to the displayed scores."""
+    outcomes = list[adaptive_submissions.Simulated]
+    return Study("adaptive-submissions", outcomes, adaptive_submissions.run, adaptive_submissions.page)
+
+
 def forging(folder: Folder = FOLDER) -> Study[Forging]:
     """Forge records of a model that was trained without privacy, and report what they gain and what finds them."""
     forger = Forger(Experiment(folder, 1, parts=[]))
@@ -169,6 +175,7 @@ STUDIES: Mapping[str, Callable[..., Study[Any]]] = {
     "genuine-runs": genuine,
     "false-alarms": simulated_alarms,
     "forging": forging,
+    "adaptive-submissions": adaptive,
     "published-settings": published,
     "full-size": rehearsal,
 }

@@ -59,6 +59,7 @@ GROUPS = {
         "auditing": "Measuring a run's privacy with synthetic providers.",
         "genuine-runs": "False alarms of the checks on honest runs of the kit.",
         "false-alarms": "False alarms of the noise checks at the strongest allowed signals.",
+        "adaptive-submissions": "Gains from adapting many submissions to the displayed scores.",
     },
     "Privacy proofs of the kit's methods": {
         "proofs/README": "Scope of the proofs, and how they are kept up to date.",
