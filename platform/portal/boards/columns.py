@@ -316,8 +316,11 @@ COLUMNS: tuple[Column, ...] = (
         "Verification",
         "Level of verification, 0 to 3.",
         shown=EVERYWHERE,
-        text=lambda row: "" if (level := row.entry.results.trust_level) is None else f"L{level.value}",
+        text=lambda row: row.entry.results.trust_label,
         cell=lambda row: cells.verification(row.entry.results),
+    ),
+    _result(
+        "trust_rounds", "Verified part", "What that level covers, if not the whole run.", shown=Shown.DATA
     ),
     _result("trust_by", "Verified by", "Organizer who confirmed that level.", shown=Shown.DATA),
     _result("trust_at", "Verified at", "When.", shown=Shown.DATA),

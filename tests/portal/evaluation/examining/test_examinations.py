@@ -134,7 +134,7 @@ class TestEarned:
             run=run,
             level=level,
             state="passed" if passed else "failed",
-            report={},
+            report=PASSED.model_dump(mode="json"),
             finished_at=SCORED_AT + timedelta(days=days),
             pk=days,
             by=by,
