@@ -15,8 +15,8 @@ from evaluator.messages.examinations import ConformanceTest, Verdict
 
 Array = NDArray[np.float64]
 
-# p-values below this fail. An examination has fewer than 70 tests, so that all of them together raise a false alarm
-# with a probability below 7·10⁻¹⁰.
+# p-values below this fail. An examination has fewer than 60 tests, so that all of them together raise a false alarm
+# with a probability below 6·10⁻¹⁰.
 LIMIT = 1e-11
 APPROXIMATION = 1.2
 
