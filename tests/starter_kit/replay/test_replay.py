@@ -2,7 +2,8 @@
 
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
+from evaluator.records.certificate import Floats
 from evaluator.records.round_keys import key_path, round_key
 from evaluator.records.round_opening import read_opening, write_opening
 from starter_kit.dp import gaussian_sum, sampling
@@ -194,20 +196,27 @@ def test_other_rounds_are_never_opened(copied: RunFolder) -> None:
 
 
 def rewrite(
-    run: RunFolder, *, opened: slice = slice(None), token: str | None = None, **changes: object
+    run: RunFolder,
+    *,
+    opened: slice = slice(None),
+    token: str | None = None,
+    vectors: Mapping[str, Floats] | None = None,
+    **changes: object,
 ) -> None:
     """Change the first line of the opening, or the key or the vectors of the last round in it."""
     path = run.path / OPENING
     opening = read_opening(path, run.record(max_rounds=2).run.numel)
     rounds = opening.rounds[opened]
-    vectors = [np.array(v) for each in rounds for v in (each.before, each.update, each.after)]
-    for place, name in enumerate(("before", "update", "after")):
-        vectors[place - 3] = changes.pop(name, vectors[place - 3])
-    keys = [each.key for each in rounds]
-    keys[-1] = keys[-1].model_copy(update=changes)
-    token_of_line = {"run_token": token} if token else {}
+    last = replace(
+        rounds[-1],
+        key=rounds[-1].key.model_copy(update=dict(changes)),
+        **(vectors or {}),
+    )
+    rounds = [*rounds[:-1], last]
+    stored = [np.array(v) for each in rounds for v in (each.before, each.update, each.after)]
+    line = {"rounds": [each.key for each in rounds], **({"run_token": token} if token else {})}
     path.unlink()
-    write_opening(path, opening.line.model_copy(update={"rounds": keys, **token_of_line}), vectors)
+    write_opening(path, opening.line.model_copy(update=line), stored)
 
 
 def rejected(run: RunFolder, base: Path, data: Path, **changes: object) -> set[ErrorCode]:
@@ -231,7 +240,7 @@ def test_other_vectors_than_those_of_the_record_are_rejected(
     copied: RunFolder, base: Path, data: Path, name: str
 ) -> None:
     numel = copied.record(max_rounds=2).run.numel
-    rewrite(copied, **{name: np.zeros(numel, np.float32)})
+    rewrite(copied, vectors={name: np.zeros(numel, np.float32)})
     assert rejected(copied, base, data) == {ErrorCode.REPLAY_WEIGHTS}
 
 
