@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -51,8 +51,6 @@ class StepInputs:
     """The files and rules that a step works with.
 
     Attributes:
-        files: The run's artifacts.
-        rules: The track's rules.
         challenge: What the site drew for the training record; None on a participant's own disk.
         reference: The folder of the reference architecture and base weights.
         test_set: The data folder, which only the steps that run the model read.
@@ -120,11 +118,7 @@ def count_communication(inputs: StepInputs, _: OnProgress) -> StepOutput[Communi
     )
     changes = changed_tensors(inputs.reference / WEIGHTS, inputs.file(ArtifactKind.CHECKPOINT))
     result = CommunicationResult(
-        rounds=totals.rounds,
-        messages=totals.messages,
-        bytes_total=totals.bytes_total,
-        bytes_down=totals.bytes_down,
-        bytes_up=totals.bytes_up,
+        **asdict(totals),
         bytes_needed=plausibility.bytes_needed(changes),
         checks=plausibility.checks(totals, traffic, changes, clients=inputs.rules.clients),
     )
@@ -159,7 +153,7 @@ def account(inputs: StepInputs, _: OnProgress) -> StepOutput[AccountingResult]:
 
 def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResult]:
     """Answer every question of the test set, and score the answers."""
-    from evaluator.docvqa.dataset import Dataset
+    from evaluator.docvqa.dataset import Dataset, malformed
     from evaluator.scoring.groups import group_scores
     from evaluator.scoring.metrics import GoldAnswers
     from evaluator.scoring.predictions import Scoring, answer_all
@@ -172,12 +166,7 @@ def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResu
     # Read now, so that a folder without it doesn't fail after minutes of work.
     _ = dataset.info
     if not dataset.questions:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where=str(dataset.folder / dataset.split / "questions.jsonl"),
-            expected="questions to answer",
-            found="none",
-        )
+        raise malformed(dataset.folder / dataset.split / "questions.jsonl", "questions to answer", "none")
     split = read_split(inputs.test_set)
     private = private_questions(dataset, split) if split else []
     scoring = Scoring(checkpoint, inputs.reference, dataset)

@@ -4,11 +4,27 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import tokenizers
+import torch
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from torch import Tensor, nn
 
 from evaluator.docvqa.architecture import VisualConfig, VT5Config
 from evaluator.docvqa.tokenization import END, PAD, UNKNOWN, Tokenizer
-from evaluator.docvqa.vt5 import VT5
+from evaluator.docvqa.vt5 import IGNORED, VT5, Batch
+
+
+def random_vt5(config: VT5Config, *, seed: int) -> VT5:
+    """Return a model with random weights, the same for the same seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return VT5(config)
+
+
+def mean_loss(model: VT5, batch: Batch) -> Tensor:
+    """Return the mean cross-entropy (), a scalar, over the tokens of all answers of the batch."""
+    assert batch.labels is not None
+    logits = model.logits(batch).flatten(0, 1)
+    return nn.functional.cross_entropy(logits, batch.labels.flatten(), ignore_index=IGNORED)
 
 
 def create_reference(
@@ -19,7 +35,7 @@ def create_reference(
     `texts` should be public: their frequent words can be read from the tokenizer.
     """
     tokenizer = train_tokenizer(texts, vocab_size)
-    model = VT5.from_config(tiny_config(tokenizer.vocab_size), seed=seed)
+    model = random_vt5(tiny_config(tokenizer.vocab_size), seed=seed)
     model.save(folder)
     tokenizer.save(folder)
     return model, tokenizer

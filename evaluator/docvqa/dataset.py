@@ -18,9 +18,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.base import Message
 
 Row = TypeVar("Row", bound=BaseModel)
 Coordinate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -29,10 +30,8 @@ ClientId = Annotated[int, Field(ge=0, lt=2**31)]
 Box = tuple[Coordinate, Coordinate, Coordinate, Coordinate]
 
 
-class Page(BaseModel):
+class Page(Message):
     """One page with its words. `page` names the image; the part before the last `_` names the document."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     page: str = Field(min_length=1, max_length=200, pattern=r"^[\w.-]+$")
     provider: str = ""
@@ -50,10 +49,8 @@ class Page(BaseModel):
         return self.page.rsplit("_", 1)[0]
 
 
-class Question(BaseModel):
+class Question(Message):
     """One question about one page. `key` names the field that it is about (`total_amount`), where that is known."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     question_id: str = Field(min_length=1)
     page: str
@@ -62,10 +59,8 @@ class Question(BaseModel):
     key: str = ""
 
 
-class DatasetInfo(BaseModel):
+class DatasetInfo(Message):
     """`dataset.json`. `clients` partitions the training providers: client id -> provider names."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: str = Field(default="pfl-docvqa/1", pattern=r"^pfl-docvqa/1$")
     name: str
@@ -94,12 +89,7 @@ class Dataset:
         questions = list(read_lines(path, Question))
         for number, question in enumerate(questions, 1):
             if question.page not in self.pages:
-                raise ProblemError.of(
-                    ErrorCode.DATASET_FORMAT,
-                    where=f"{path.name}, line {number}",
-                    expected="a page of pages.jsonl",
-                    found=question.page,
-                )
+                raise malformed(f"{path.name}, line {number}", "a page of pages.jsonl", question.page)
         return questions
 
     def provider(self, page: str) -> str:
@@ -130,9 +120,7 @@ def read_info(folder: Path) -> DatasetInfo:
     try:
         return DatasetInfo.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT, str(path), "a data folder", first_line(error)
-        ) from error
+        raise malformed(path, "a data folder", first_line(error)) from error
 
 
 def read_lines(path: Path, model: type[Row]) -> Iterator[Row]:
@@ -143,16 +131,10 @@ def read_lines(path: Path, model: type[Row]) -> Iterator[Row]:
                 try:
                     yield model.model_validate_json(line)
                 except ValidationError as error:
-                    raise ProblemError.of(
-                        ErrorCode.DATASET_FORMAT,
-                        where=f"{path.name}, line {number}",
-                        expected=f"a {model.__name__.lower()} as JSON",
-                        found=first_line(error),
-                    ) from error
+                    expected = f"a {model.__name__.lower()} as JSON"
+                    raise malformed(f"{path.name}, line {number}", expected, first_line(error)) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT, str(path), "UTF-8 JSON lines", first_line(error)
-        ) from error
+        raise malformed(path, "UTF-8 JSON lines", first_line(error)) from error
 
 
 def write_split(folder: Path, split: str, pages: Iterable[Page], questions: Iterable[Question]) -> None:
@@ -165,8 +147,7 @@ def write_split(folder: Path, split: str, pages: Iterable[Page], questions: Iter
 
 def write_lines(path: Path, rows: Iterable[BaseModel]) -> None:
     with path.open("w", encoding="utf-8") as file:
-        for row in rows:
-            file.write(to_line(row))
+        file.writelines(map(to_line, rows))
 
 
 def to_line(row: BaseModel) -> str:
@@ -177,6 +158,11 @@ def to_line(row: BaseModel) -> str:
 def write_info(folder: Path, info: DatasetInfo) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "dataset.json").write_text(info.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def malformed(where: Path | str, expected: str, found: object) -> ProblemError:
+    """Return the rejection (`E_DATASET_FORMAT`) of data in another form than expected."""
+    return ProblemError.of(ErrorCode.DATASET_FORMAT, str(where), expected, found)
 
 
 def first_line(error: Exception) -> str:

@@ -17,24 +17,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
-    RootModel,
     TypeAdapter,
     ValidationError,
     field_validator,
     model_validator,
 )
 
-from evaluator.docvqa.dataset import first_line
-from evaluator.errors import ErrorCode, ProblemError
+from evaluator.docvqa.dataset import first_line, malformed
+from evaluator.errors import ProblemError
 
 # This leaves room for all of the competition's training questions in one file.
 MAX_IMDB_BYTES = 8 << 30
@@ -60,6 +60,8 @@ PARSING_ERRORS = (
 
 
 _BOXES = TypeAdapter(list[tuple[float, float, float, float]])
+# `data_points.json`: client ("client_0") -> provider -> rows of the client's file, counted from 1.
+_DATA_POINTS = TypeAdapter(dict[str, dict[str, list[int]]])
 
 
 MEMBER, NONMEMBER = "member", "non_member"
@@ -75,29 +77,19 @@ class ImdbQuestion(BaseModel):
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
     question: str
-    answers: list[str]
+    # One answer is text by itself.
+    answers: Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
     image_name: str = Field(min_length=1, max_length=200, pattern=r"^[\w.-]+$")
-    ocr_tokens: list[str]
+    ocr_tokens: Annotated[
+        list[str], BeforeValidator(lambda value: value.tolist() if isinstance(value, np.ndarray) else value)
+    ]
     ocr_normalized_boxes: NDArray[np.float64]
-    question_id: str | None = None
+    question_id: Annotated[
+        str | None, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)
+    ] = None
     set_name: str = ""
     provider: str = ""
     label: str = ""
-
-    @field_validator("answers", mode="before")
-    @classmethod
-    def _one_or_many(cls, value: object) -> object:
-        return [value] if isinstance(value, str) else value
-
-    @field_validator("ocr_tokens", mode="before")
-    @classmethod
-    def _from_array(cls, value: object) -> object:
-        return value.tolist() if isinstance(value, np.ndarray) else value
-
-    @field_validator("question_id", mode="before")
-    @classmethod
-    def _from_number(cls, value: object) -> object:
-        return str(value) if isinstance(value, int) else value
 
     @field_validator("ocr_normalized_boxes", mode="before")
     @classmethod
@@ -133,10 +125,6 @@ class Imdb:
     questions: list[ImdbQuestion]
 
 
-class DataPoints(RootModel[dict[str, dict[str, list[int]]]]):
-    """`data_points.json`: client ("client_0") -> provider -> rows of the client's file, counted from 1."""
-
-
 def read_imdb(path: Path, max_bytes: int = MAX_IMDB_BYTES) -> Imdb:
     """Read an imdb file without running anything it may contain.
 
@@ -145,13 +133,13 @@ def read_imdb(path: Path, max_bytes: int = MAX_IMDB_BYTES) -> Imdb:
     """
     header, *rows = _read_objects(path, max_bytes)
     if not isinstance(header, dict):
-        raise _malformed(path, "a header dictionary as row 0", type(header).__name__)
+        raise malformed(path, "a header dictionary as row 0", type(header).__name__)
     questions = []
     for number, row in enumerate(rows, 1):
         try:
             questions.append(ImdbQuestion.model_validate(row))
         except ValidationError as error:
-            raise _malformed(f"{path.name}, row {number}", "a question", first_line(error)) from error
+            raise malformed(f"{path.name}, row {number}", "a question", first_line(error)) from error
     return Imdb(header, questions)
 
 
@@ -174,10 +162,10 @@ def read_data_points(path: Path) -> dict[str, dict[str, list[int]]]:
     """Return the rows of each client's providers. Raises `ProblemError` (`E_DATASET_FORMAT`)."""
     try:
         if path.stat().st_size > MAX_INDEX_BYTES:
-            raise _malformed(path, f"at most {MAX_INDEX_BYTES} bytes", path.stat().st_size)
-        return DataPoints.model_validate_json(path.read_bytes()).root
+            raise malformed(path, f"at most {MAX_INDEX_BYTES} bytes", path.stat().st_size)
+        return _DATA_POINTS.validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise _malformed(
+        raise malformed(
             path, 'JSON such as {"client_0": {"a provider": [1, 2]}}', first_line(error)
         ) from error
 
@@ -189,7 +177,7 @@ def _read_objects(path: Path, max_bytes: int) -> list[Any]:
             size = file.seek(0, 2)
             file.seek(0)
             if size > max_bytes:
-                raise _malformed(path, f"at most {max_bytes} bytes", size)
+                raise malformed(path, f"at most {max_bytes} bytes", size)
             shape = _read_shape(file)
             array = _Unpickler(file).load()
             if not isinstance(array, _Array):
@@ -198,11 +186,11 @@ def _read_objects(path: Path, max_bytes: int) -> list[Any]:
     except ProblemError:
         raise
     except (OSError, *PARSING_ERRORS) as error:
-        raise _malformed(
+        raise malformed(
             path, "an imdb file: a NumPy object array of plain dictionaries", first_line(error)
         ) from error
     if shape != (len(rows),) or not rows:
-        raise _malformed(path, "a one-dimensional object array with a header", f"shape {shape}")
+        raise malformed(path, "a one-dimensional object array with a header", f"shape {shape}")
     return rows
 
 
@@ -312,7 +300,3 @@ class _Unpickler(pickle.Unpickler):
             return _STAND_INS[module, name]
         except KeyError:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not allowed") from None
-
-
-def _malformed(where: Path | str, expected: str, found: object) -> ProblemError:
-    return ProblemError.of(ErrorCode.DATASET_FORMAT, where=str(where), expected=expected, found=found)

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TypeVar
 
 import torch
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from evaluator.docvqa.dataset import Dataset, Question
@@ -21,6 +20,8 @@ from evaluator.docvqa.loading import LoadedShard, Loader, Shard, shards
 from evaluator.docvqa.threads import set_threads_for
 from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch, pad_labels, row_losses
+from evaluator.messages.base import Message
+from evaluator.progress import OnProgress, ignore_progress
 
 logger = logging.getLogger(__name__)
 
@@ -74,10 +75,8 @@ class Prediction:
     confidence: float
 
 
-class ShardAnswers(BaseModel):
+class ShardAnswers(Message):
     """The answers to one shard's questions, in its order, and its pages whose image the model didn't see."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     predictions: list[Prediction]
     without_image: list[str]
@@ -101,7 +100,7 @@ def predict(
     device: torch.device | str = "cpu",
     dtype: torch.dtype | None = None,
     budget: Budget | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress = ignore_progress,
     questions: Sequence[Question] | None = None,
 ) -> list[Prediction]:
     """Return the model's answers to `questions`, all of the dataset's by default, in their order.
@@ -112,15 +111,11 @@ def predict(
     asked = dataset.questions if questions is None else questions
     answerer = Answerer(model, tokenizer, device=device, dtype=dtype, budget=budget)
     plan = shards(asked, answerer.budget.pages)
-
-    def on_answered(done: int) -> None:
-        if on_progress is not None:
-            on_progress(done, len(asked))
-
     was_training = model.training
     model.eval()
     try:
-        return in_order(plan, answerer.answer_shards(dataset, asked, plan, on_answered))
+        answered = answerer.answer_shards(dataset, asked, plan, lambda done: on_progress(done, len(asked)))
+        return in_order(plan, answered)
     finally:
         model.train(was_training)
 
@@ -146,14 +141,7 @@ class Answerer:
         self._model = model
 
     def loader(self, dataset: Dataset, questions: Sequence[Question]) -> Loader:
-        config = self._model.config
-        return Loader(
-            dataset,
-            questions,
-            self.tokenizer,
-            image_size=config.visual.image_size,
-            max_input_tokens=config.max_input_tokens,
-        )
+        return Loader(dataset, questions, self.tokenizer, self._model.config)
 
     def answer_shards(
         self,
@@ -232,9 +220,9 @@ class Answerer:
             batch = Batch.pad(*read(rows)).to(self.device)
             ids, confidences = self._model.generate(batch)
             answers = list(map(Answer, ids.tolist(), confidences.tolist()))
-            return (
-                answers if gold is None else _with_losses(answers, self._plain_losses(batch, _of(gold, rows)))
-            )
+            if gold is None:
+                return answers
+            return _with_losses(answers, self._plain_losses(batch, gold[rows.start : rows.stop]))
 
         for group in self._groups(lengths):
             yield from self._within_memory(group, generate)
@@ -271,9 +259,9 @@ class Answerer:
     def _decode_rows(self, encoded: Encoded, gold: Gold, rows: range) -> list[Answer]:
         some = encoded.rows(rows)
         answers = self.generator.decode(some)
-        return (
-            answers if gold is None else _with_losses(answers, self.generator.losses(some, _of(gold, rows)))
-        )
+        if gold is None:
+            return answers
+        return _with_losses(answers, self.generator.losses(some, gold[rows.start : rows.stop]))
 
     def _groups(self, lengths: Sequence[int]) -> Iterator[range]:
         """Yield rows of `lengths` tokens, longest first, in groups within the budget at that time."""
@@ -303,10 +291,6 @@ class Answerer:
         middle = len(rows) // 2
         yield from self._within_memory(rows[:middle], run)
         yield from self._within_memory(rows[middle:], run)
-
-
-def _of(gold: Sequence[Sequence[int]], rows: range) -> Sequence[Sequence[int]]:
-    return gold[rows.start : rows.stop]
 
 
 def _with_losses(answers: Sequence[Answer], losses: Tensor) -> list[Answer]:

@@ -52,6 +52,8 @@ MIN_COINS, MAX_COINS = 4000, 32_000
 CLIPPED_TO = 1e-4
 SAMPLE_SIZE = 512
 MAX_UNITS = 20_000
+# Of a run of many rounds: units in all, or clients where those are the unit.
+MAX_MEMBERS, MAX_CLIENTS = 400, 96
 # Of a second run with the same data.
 COMPARED_ROUNDS = 12
 # Code that takes another path for large models does so above some number of parameters.
@@ -212,6 +214,11 @@ class Examination:
     def _rate(self) -> float:
         return self.claims.client_rate * self.claims.unit_rate
 
+    def _members(self, participants: int) -> float:
+        """Return how many units have so many participants in a round, within what can be run."""
+        most = MAX_CLIENTS if self.claims.unit is PrivacyUnit.CLIENT else MAX_MEMBERS
+        return min(most, participants / self._rate)
+
     def _least(self) -> int:
         """Return so many units that each client has what a fixed sample size needs."""
         sampling, clients = self._subject.values.get("sampling") or {}, self._clients()
@@ -292,7 +299,7 @@ class Examination:
 
     def _of_each_length(self) -> list[ConformanceTest]:
         clip_norm = self._draw.uniform(0.5, 2.0)
-        federation = self._federation(min(400, max(96, 96 / self._rate)), 400)
+        federation = self._federation(self._members(96), 400)
         lengths = torch.from_numpy(rungs(federation.units) * clip_norm)
         federation = federation.of_lengths(lengths, self.claims.norm)
         subject = self._subject.with_noise(LEAST_NOISE, clip_norm)
@@ -305,7 +312,7 @@ class Examination:
         return ladder_tests(readings[0], readings[1], changed, session)
 
     def _long_run(self) -> list[ConformanceTest]:
-        federation = self._federation(min(200, max(24, 24 / self._rate)), 400)
+        federation = self._federation(self._members(24), 400)
         subject = self._signal_subject(LEAST_NOISE, federation)
         sessions = [
             subject.session(data, quick=True, plain=True) for data in (federation, federation.aligned())

@@ -17,7 +17,7 @@ from evaluator.records.round_opening import (
     read_opening,
     write_opening,
 )
-from starter_kit.reporting.files import fsync_path
+from starter_kit.reporting.files import replacing
 from starter_kit.runs.folder import OPENING, RunFolder
 from starter_kit.runs.round_secret import read_secret
 from starter_kit.runs.vectors import UPDATE, WEIGHTS, VectorFolder
@@ -57,15 +57,9 @@ def open_rounds(run: Path, challenge: str, drawn: int = DRAWN_ROUNDS) -> list[in
             expected="the secret and the vectors of a replayable run, as `pfl train` left them",
             found=" ".join(str(error).split()),
         ) from error
-    # What is cut off by a crash never has the opening's name.
-    new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)
-    new.touch(mode=0o600)
-    write_opening(new, line, vectors)
-    check_opening(record, read_opening(new, record.run.numel), challenge, drawn)
-    fsync_path(new)
-    new.replace(path)
-    fsync_path(run)
+    with replacing(path, mode=0o600) as new:
+        write_opening(new, line, vectors)
+        check_opening(record, read_opening(new, record.run.numel), challenge, drawn)
     return numbers
 
 
