@@ -324,7 +324,7 @@ class Examination:
         background = self._draw.randint(LARGE_MODEL, LARGE_MODEL * 6 // 5)
         federation = self._federation(min(96, max(12, 12 / self._rate)), background)
         subject = self._signal_subject(LEAST_NOISE, federation)
-        session = subject.session(federation, quick=True, plain=True)
+        session = subject.session(federation, quick=True)
         readings = readings_of(session, session.rounds(LARGE_ROUNDS))
         tests = [
             *bound_tests(readings, session.claims),

@@ -68,7 +68,8 @@ def rungs_of(reading: Reading) -> Array:
 
 def ladder_readings(session: ObservedRun, observations: Sequence[Observation]) -> list[LadderReading]:
     """Return who contributed what, of each sender's releases."""
-    return [_read(session, sent) for sent in releases_of(session, observations) if sent.units]
+    every = releases_of(session, observations, stateless=True)
+    return [_read(session, sent) for sent in every if sent.units]
 
 
 def _read(session: ObservedRun, sent: Releases) -> LadderReading:

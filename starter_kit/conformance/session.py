@@ -83,7 +83,7 @@ class Observation:
 
 
 class Start(StrEnum):
-    """Where each of several rounds begins: after the one before, from weights of zero, or also without any state."""
+    """Where each of several rounds begins: after the one before, from weights of zero, or as the first round."""
 
     CONTINUED = "continued"
     ZERO_WEIGHTS = "zero_weights"
@@ -178,10 +178,10 @@ class Session:
         return observations
 
     def _round(self, asked: Asked) -> Observation:
+        if asked.start is Start.STATELESS:
+            self._server, self._number = self._new_server(), 0
         self._number += 1
         self._observed.messages.clear()
-        if asked.start is Start.STATELESS:
-            self._server = self._new_server()
         start = self._weights if asked.start is Start.CONTINUED else torch.zeros_like(self._weights)
         with contextlib.redirect_stdout(self.printed), contextlib.redirect_stderr(self.printed):
             finished = self._server.round(self._number, start.clone())
@@ -223,14 +223,20 @@ class ObservedRun(Protocol):
         """The clients, as the method's plan has them."""
 
 
-def releases_of(session: ObservedRun, observations: Sequence[Observation]) -> list[Releases]:
-    """Return the releases of each sender, with the noise of each row its own."""
+def releases_of(
+    session: ObservedRun, observations: Sequence[Observation], *, stateless: bool = False
+) -> list[Releases]:
+    """Return the releases of each sender, with the noise of each row its own.
+
+    Args:
+        stateless: Whether each round was run as the first one, so that no message continues an earlier one.
+    """
     result = []
     senders = sorted({sender for seen in observations for sender in seen.releases}, key=str)
     for sender in senders:
         rounds = [index for index, seen in enumerate(observations) if sender in seen.releases]
         rows = np.stack([observations[index].releases[sender] for index in rounds])
-        if session.claims.cumulative:
+        if session.claims.cumulative and not stateless:
             rows = np.cumsum(rows, axis=0)
         result.append(Releases(sender, rounds, rows, units_of(session, sender)))
     return result

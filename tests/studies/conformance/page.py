@@ -18,7 +18,7 @@ def page(counts: Counts) -> str:
         caught=sum(bool(found.caught_by) for found in counts.mutants),
         known=sum(bool(mutant.limit) for mutant in CATALOG),
         limits=[
-            f"- `{mutant.name}`: {mutant.fault}. Not found: {mutant.limit}."
+            f"- `{mutant.name}`: {mutant.fault}. Not found, or not always: {mutant.limit}."
             for mutant in CATALOG
             if mutant.limit
         ],
