@@ -11,6 +11,7 @@ from evaluator.errors import Problem
 from evaluator.messages.checks import Findings, NamedCheck
 from evaluator.messages.jobs import Check, CheckStatus
 from evaluator.records import (
+    change_checks,
     declaration_checks,
     file_checks,
     linkage_checks,
@@ -28,9 +29,14 @@ MODULES = (
     tensor_checks,
     file_checks,
     linkage_checks,
+    change_checks,
     noise_checks,
 )
 RECORD_CHECKS = [one for module in MODULES for one in vars(module).values() if isinstance(one, RecordCheck)]
+
+# What ties the noised sums to the submitted model. A run in which one of these is flagged, or has no power, is unbound:
+# nothing that the files show says that its sums led to its model.
+BINDING = (linkage_checks.linkage.check.id, change_checks.whole_change.check.id)
 
 # The accounting makes this one, by `evaluator.records.epsilon`.
 BUDGET = NamedCheck(
@@ -44,9 +50,11 @@ BUDGET = NamedCheck(
 DECLARED_RUNS = NamedCheck(
     "team.declared_runs",
     name="declared runs",
-    meaning="All run tokens that the site issued to the team in this track are accounted for: each belongs to a "
-    "submitted run or is covered by the number of tuning runs that the team declares.",
-    limit="Training runs on the same data without a token.",
+    meaning="Every challenge that the site drew for the team in this track before this run's has an accounted run. One "
+    "without is a lost try, whatever else is in the queue: the team may have dropped the record because of the "
+    "challenge. The check is made again when a run of the team leaves the queue. It has no power while the team has "
+    "unused run tokens, unless the record declares as many tuning runs.",
+    limit="Training runs without a token, those whose record was never uploaded, and the tries of another team.",
     findings=Findings.PUBLIC,
 )
 JOINT_EPSILON = NamedCheck(

@@ -21,8 +21,8 @@ from portal.ui.rounding import rounded_up
 CHECKS_OF: Mapping[str, tuple[str, ...]] = {
     "unit": ("record.track_rules",),
     "releases": ("record.bytes", "record.tensors", "record.other_uses"),
-    "sensitivity": ("record.linkage",),
-    "noise": ("record.noise_size", "record.noise_reuse", "record.noise_shape"),
+    "sensitivity": ("record.linkage", "record.whole_change", "record.alignment"),
+    "noise": ("record.noise_size", "record.noise_reuse", "record.noise_shape", "record.whole_change"),
     "sampling": ("record.clients", "record.providers"),
     "empty_rounds": ("record.rounds", "record.clients"),
     "composition": ("record.rounds", "record.models"),
@@ -60,9 +60,12 @@ def evidence_on(submission: Submission, runs: Iterable[RunStatus]) -> dict[str, 
         for key, facts in budgets.items()
     }
     own = RunToken.objects.filter(team=submission.team_id, track=submission.track_id)
-    tokens = own.aggregate(issued=Count("pk"), used=Count("run"))
+    tokens = own.aggregate(issued=Count("pk"), used=Count("run"), drawn=Count("challenged_at"))
     if tokens["issued"]:
-        text = f"Run tokens of the team in this track: {tokens['issued']} issued, {tokens['used']} used by a run."
+        text = (
+            f"Run tokens of the team in this track: {tokens['issued']} issued, {tokens['used']} used by a run, "
+            f"{tokens['drawn'] - tokens['used']} lost."
+        )
         for key in ("tuning", "multiple_releases"):
             found.setdefault(key, []).append(Evidence(text))
     return found
