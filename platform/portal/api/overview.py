@@ -43,6 +43,7 @@ def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja
             sampling_rule=track.sampling_rule,
             accountant=track.accountant,
             adjacency=track.adjacency,
+            unbound_level=track.unbound_level,
             phases=[_phase(phase) for phase in track.phases.all()],
             closed_because=track.closed_because(now),
         )
@@ -58,6 +59,8 @@ def _phase(phase: Phase) -> PhaseInfo:
         submissions_per_day=phase.submissions_per_day,
         results=ResultsTiming(phase.results).value,
         allows_private=phase.allows_private,
+        examined_ranks=phase.examined_ranks,
+        examined_level=phase.examined_level,
         anonymity=Anonymity(phase.anonymity).value,
     )
 

@@ -12,7 +12,7 @@ from portal.audit.versions import boards_changed
 from portal.challenge.models import Phase, Track
 
 # Rules that change boards which people have seen.
-AT_THE_DESK = ("anls_threshold", "budgets", "required_reviews")
+AT_THE_DESK = ("anls_threshold", "budgets", "required_reviews", "unbound_level")
 
 
 @admin.register(Track)
@@ -47,9 +47,9 @@ class TrackAdmin(AuditedAdmin[Track]):
         (
             "Ranking",
             {
-                "description": "Once the track exists, the organizers' desk changes the last three: it shows what a "
+                "description": "Once the track exists, the organizers' desk changes the last four: it shows what a "
                 "change does to the boards, and notes it on the track's page.",
-                "fields": ["ranking", "anls_threshold", "budgets", "required_reviews"],
+                "fields": ["ranking", "anls_threshold", "budgets", "required_reviews", "unbound_level"],
             },
         ),
         (

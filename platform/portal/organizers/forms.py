@@ -23,6 +23,7 @@ class TrackForm(forms.ModelForm[Track]):
         fields = (
             "anls_threshold",
             "required_reviews",
+            "unbound_level",
             "budgets",
             "paused",
         )
@@ -60,6 +61,8 @@ class PhaseForm(forms.ModelForm[Phase]):
             "results",
             "allows_private",
             "anonymity",
+            "examined_ranks",
+            "examined_level",
         )
 
     def clean(self) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localdate
 from django.views.decorators.http import require_safe
 
+from evaluator.messages.jobs import TrustLevel
 from portal.audit.models import AuditEntry
 from portal.boards.columns import Shown, Table, columns_of
-from portal.boards.ordering import rank_if_published, ranks_of
+from portal.boards.ordering import pending_levels, rank_if_published, ranks_of
 from portal.boards.plots import leakage_plot
 from portal.boards.ranking import Entry, Row
 from portal.challenge.models import Track
@@ -173,12 +174,14 @@ def _runs(
     names_team: bool,
 ) -> list[MethodRun]:
     """Return the runs with their ranks; those of an unpublished or withdrawn submission have none."""
+    is_listed = _is_listed(submission)
     return [
         MethodRun(
             status,
             Row(
                 _entry(submission, verdict, status.run, names_team=names_team),
-                _rank(submission, status.run) if _is_listed(submission) else None,
+                _rank(submission, status.run) if is_listed else None,
+                pending=_pending(submission, status.run) if is_listed else None,
             ),
             _reason(verdict, status.run),
             rank_if_published(status.run) if shows_would_rank else None,
@@ -211,6 +214,13 @@ def names_team(submission: Submission, *, is_insider: bool) -> bool:
 
 def _rank(submission: Submission, run: Run) -> int | None:
     return ranks_of(submission.track, run.budget, [run.pk]).get(run.pk)
+
+
+def _pending(submission: Submission, run: Run) -> TrustLevel | None:
+    """Return the trust level that the run lacks for its rank to be final."""
+    if submission.phase is None or not submission.phase.examined_ranks:
+        return None
+    return pending_levels(submission.track, run.budget, submission.phase.name).get(run.pk)
 
 
 def _reason(verdict: Verdict, run: Run) -> Shortfall | None:

@@ -378,6 +378,7 @@ class TestApi:
         assert first == {
             "rank": 1,
             "reason": "",
+            "pending": None,
             "status": "provisional",
             "is_baseline": False,
             "is_disqualified": False,
