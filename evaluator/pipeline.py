@@ -213,7 +213,8 @@ def measure_leakage(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[L
     # Imported here, as in `score`.
     from evaluator.checkpoints.contents import sha256_of
     from evaluator.docvqa.dataset import Dataset
-    from evaluator.leakage.models import Options, assess_checkpoint
+    from evaluator.leakage.assessment import Options
+    from evaluator.leakage.models import assess_checkpoint
     from evaluator.leakage.published import detail_of, published
 
     if inputs.test_set is None:

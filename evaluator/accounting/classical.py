@@ -1,13 +1,10 @@
 """The textbook bounds, for comparison: none of them decides anything.
 
 They hold where they say and are loose, often by far: pure ε adds up under basic composition; advanced composition helps
-only many rounds of small ε; the classical Gaussian calibration holds only up to ε = 1. The Gaussian mechanism's exact δ
-is given beside them.
+only many rounds of small ε; the classical Gaussian calibration holds only up to ε = 1.
 """
 
 import math
-
-from scipy.special import log_ndtr, ndtr
 
 from evaluator.mechanisms.events import UnsupportedError, check_delta, check_epsilon
 
@@ -45,36 +42,7 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
         UnsupportedError: ε is above 1, where the bound doesn't hold.
     """
     check_delta(delta)
-    _check_small(epsilon)
-    return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-
-
-def gaussian_delta_bound(epsilon: float, noise_multiplier: float) -> float:
-    """Return δ = ⅘·e^(−(σε)²/2) of one Gaussian release.
-
-    Source: Abadi et al., "Deep Learning with Differential Privacy" (2016).
-
-    Raises:
-        UnsupportedError: ε is above 1, where the bound doesn't hold.
-    """
-    _check_small(epsilon)
-    return 0.8 * math.exp(-((noise_multiplier * epsilon) ** 2) / 2)
-
-
-def gaussian_delta(epsilon: float, noise_multiplier: float, rounds: int = 1) -> float:
-    """Return the exact δ at ε of `rounds` Gaussian releases.
-
-    Source: Balle and Wang, "Improving the Gaussian Mechanism" (2018).
-
-    Raises:
-        ValueError: ε is not positive and finite.
-    """
-    check_epsilon(epsilon)
-    mu = math.sqrt(rounds) / noise_multiplier
-    return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))
-
-
-def _check_small(epsilon: float) -> None:
     check_epsilon(epsilon)
     if epsilon > 1:
         raise UnsupportedError(f"the classical Gaussian bound holds up to ε = 1, not at {epsilon}")
+    return math.sqrt(2 * math.log(1.25 / delta)) / epsilon

@@ -50,7 +50,7 @@ class Escrow(BaseModel):
             return cls.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
             raise ProblemError.of(
-                ErrorCode.AUDIT_ESCROW, where=str(path), expected="an escrow file", found=first_line(error)
+                ErrorCode.AUDIT_ESCROW, str(path), "an escrow file", first_line(error)
             ) from error
 
     def write(self, path: Path) -> None:

@@ -95,10 +95,7 @@ def parse_header(file: FileIO) -> Header:
     if len(start) < 9 or start[8:] != b"{" or length > size - 8:
         file.seek(0)
         raise ProblemError.of(
-            ErrorCode.CHECKPOINT_FORMAT,
-            where="start of file",
-            expected="safetensors",
-            found=_recognize(file.read(64)),
+            ErrorCode.CHECKPOINT_FORMAT, "start of file", "safetensors", _recognize(file.read(64))
         )
     if length > MAX_HEADER_BYTES:
         raise ProblemError.of(
@@ -134,9 +131,7 @@ def _recognize(start: bytes) -> str:
 
 def _check_metadata(metadata: object) -> None:
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_HEADER, where="__metadata__", expected="strings", found=metadata
-        )
+        raise ProblemError.of(ErrorCode.CHECKPOINT_HEADER, "__metadata__", "strings", metadata)
 
 
 def _read_entry(name: str, entry: object) -> Tensor:
@@ -150,9 +145,7 @@ def _read_entry(name: str, entry: object) -> Tensor:
         )
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         found = ", ".join(map(str, entry)) if isinstance(entry, dict) else type(entry).__name__
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_HEADER, where=where, expected="dtype, shape and data_offsets", found=found
-        )
+        raise ProblemError.of(ErrorCode.CHECKPOINT_HEADER, where, "dtype, shape and data_offsets", found)
     dtype, shape = _read_dtype(entry["dtype"], where), _read_shape(entry["shape"], where)
     begin, end = _read_offsets(entry["data_offsets"], where)
     tensor = Tensor(dtype, shape, begin, end)
@@ -168,9 +161,7 @@ def _read_entry(name: str, entry: object) -> Tensor:
 
 def _read_dtype(dtype: object, where: str) -> str:
     if not isinstance(dtype, str) or dtype not in ITEM_BYTES:
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_DTYPE, where=where, expected=", ".join(ITEM_BYTES), found=dtype
-        )
+        raise ProblemError.of(ErrorCode.CHECKPOINT_DTYPE, where, ", ".join(ITEM_BYTES), dtype)
     return dtype
 
 
@@ -187,9 +178,7 @@ def _read_shape(shape: object, where: str) -> tuple[int, ...]:
 
 def _read_offsets(offsets: object, where: str) -> tuple[int, int]:
     if not _is_counts(offsets) or len(offsets) != 2:
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_OFFSETS, where=where, expected="two whole numbers from 0", found=offsets
-        )
+        raise ProblemError.of(ErrorCode.CHECKPOINT_OFFSETS, where, "two whole numbers from 0", offsets)
     begin, end = offsets
     return begin, end
 

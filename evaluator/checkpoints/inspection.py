@@ -149,32 +149,17 @@ def architecture_problems(tensors: dict[str, Tensor], expected: dict[str, Tensor
     for name, wanted in expected.items():
         tensor = tensors.get(name)
         if tensor is None:
-            yield Problem.of(
-                ErrorCode.CHECKPOINT_MISSING_TENSOR,
-                where=place_of(name),
-                expected=describe(wanted),
-                found="nothing",
-            )
+            yield Problem.of(ErrorCode.CHECKPOINT_MISSING_TENSOR, place_of(name), describe(wanted), "nothing")
             continue
         if tensor.dtype != wanted.dtype:
-            yield Problem.of(
-                ErrorCode.CHECKPOINT_DTYPE, where=place_of(name), expected=wanted.dtype, found=tensor.dtype
-            )
+            yield Problem.of(ErrorCode.CHECKPOINT_DTYPE, place_of(name), wanted.dtype, tensor.dtype)
         if tensor.shape != wanted.shape:
             yield Problem.of(
-                ErrorCode.CHECKPOINT_SHAPE,
-                where=place_of(name),
-                expected=list(wanted.shape),
-                found=list(tensor.shape),
+                ErrorCode.CHECKPOINT_SHAPE, place_of(name), list(wanted.shape), list(tensor.shape)
             )
     for name, tensor in tensors.items():
         if name not in expected:
-            yield Problem.of(
-                ErrorCode.CHECKPOINT_EXTRA_TENSOR,
-                where=place_of(name),
-                expected="nothing",
-                found=describe(tensor),
-            )
+            yield Problem.of(ErrorCode.CHECKPOINT_EXTRA_TENSOR, place_of(name), "nothing", describe(tensor))
 
 
 def _alias_problems(header: Header, unlike: Sequence[str]) -> Iterator[Problem]:

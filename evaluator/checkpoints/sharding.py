@@ -241,8 +241,5 @@ def _is_text(name: str) -> bool:
 
 def _index_rejection(path: Path, expected: str, found: object, where: str = "") -> ProblemError:
     return ProblemError.of(
-        ErrorCode.CHECKPOINT_INDEX,
-        where=", ".join(filter(None, (path.name, where))),
-        expected=expected,
-        found=found,
+        ErrorCode.CHECKPOINT_INDEX, ", ".join(filter(None, (path.name, where))), expected, found
     )

@@ -151,9 +151,7 @@ def _read_entries(path: Path, *, clients: int, max_rounds: int) -> Iterator[LogE
 
 def _check_header(line: bytes) -> None:
     if line.startswith(_UTF16_BOMS) or b"\0" in line:
-        raise ProblemError.of(
-            ErrorCode.LOG_ENCODING, where="line 1", expected="UTF-8", found="UTF-16, or zero bytes"
-        )
+        raise ProblemError.of(ErrorCode.LOG_ENCODING, "line 1", "UTF-8", "UTF-16, or zero bytes")
     text = _decode(line.removeprefix(_UTF8_BOM), 1).rstrip("\r\n")
     if text == ",".join(COLUMNS):
         return
@@ -180,24 +178,17 @@ def _row_problem(line: bytes, number: int) -> ProblemError:
     """Return why `line` is not a row; called only when it isn't one, so that good rows are read fast."""
     where = f"line {number}"
     if len(line) > MAX_LINE_BYTES:
-        return ProblemError.of(
-            ErrorCode.LOG_ROW, where=where, expected=f"at most {MAX_LINE_BYTES} bytes", found="a longer line"
-        )
+        return ProblemError.of(ErrorCode.LOG_ROW, where, f"at most {MAX_LINE_BYTES} bytes", "a longer line")
     text = _decode(line, number).removesuffix("\n").removesuffix("\r")
     values = text.split(",")
     if len(values) != len(COLUMNS):
         return ProblemError.of(
-            ErrorCode.LOG_ROW,
-            where=where,
-            expected="four numbers separated by commas",
-            found=text or "nothing",
+            ErrorCode.LOG_ROW, where, "four numbers separated by commas", text or "nothing"
         )
     for (column, (code, expected)), value in zip(COLUMNS.items(), values, strict=True):
         place = f"{where}, column {column}"
         if not (value.isascii() and _INTEGER.fullmatch(value)):
-            return ProblemError.of(
-                ErrorCode.LOG_ROW, where=place, expected="a plain decimal number", found=value or "nothing"
-            )
+            return ProblemError.of(ErrorCode.LOG_ROW, place, "a plain decimal number", value or "nothing")
         if not _ROW.fullmatch(",".join(value if c == column else "0" for c in COLUMNS).encode()):
             return ProblemError.of(code, where=place, expected=expected, found=value)
     raise AssertionError(f"{line!r} is a row")
@@ -232,6 +223,4 @@ def _decode(line: bytes, number: int) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        raise ProblemError.of(
-            ErrorCode.LOG_ENCODING, where=f"line {number}", expected="UTF-8", found=str(error.reason)
-        ) from error
+        raise ProblemError.of(ErrorCode.LOG_ENCODING, f"line {number}", "UTF-8", str(error.reason)) from error

@@ -19,6 +19,8 @@ MAX_ANSWER_LENGTH = 20
 
 OWN_KEY = "pfl_docvqa"
 OWN_FIELDS = {"box_scale", "max_input_tokens", "published_batching", "train_visual_tower"}
+# What the published code, too, added to T5's configuration.
+NOT_OF_T5 = OWN_FIELDS | {"visual", "max_2d_position_embeddings", "layer_norm_eps", "hidden_dropout_prob"}
 
 
 class VisualConfig(BaseModel):
@@ -100,27 +102,6 @@ class VT5Config(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return the values by name: libraries such as PEFT ask a model's configuration for them by this method."""
         return self.model_dump()
-
-
-def tiny_config(vocab_size: int) -> VT5Config:
-    """Return a model of the same make with under half a million weights, for demonstrations and tests.
-
-    It reads the question and the first words of a page only, which keeps it quick.
-    """
-    return VT5Config(
-        vocab_size=vocab_size,
-        max_input_tokens=64,
-        d_model=64,
-        d_kv=16,
-        d_ff=128,
-        num_layers=2,
-        num_decoder_layers=2,
-        num_heads=4,
-        box_scale=1000,
-        visual=VisualConfig(
-            hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96, image_size=32
-        ),
-    )
 
 
 def read_config(folder: Path) -> VT5Config:

@@ -131,7 +131,7 @@ def read_info(folder: Path) -> DatasetInfo:
         return DatasetInfo.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT, where=str(path), expected="a data folder", found=first_line(error)
+            ErrorCode.DATASET_FORMAT, str(path), "a data folder", first_line(error)
         ) from error
 
 
@@ -151,7 +151,7 @@ def read_lines(path: Path, model: type[Row]) -> Iterator[Row]:
                     ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT, where=str(path), expected="UTF-8 JSON lines", found=first_line(error)
+            ErrorCode.DATASET_FORMAT, str(path), "UTF-8 JSON lines", first_line(error)
         ) from error
 
 

@@ -17,6 +17,7 @@ tokens that are rounded to eight bits tie.
 Shapes: B rows, N tokens (text, then visual), d the model's width, H heads of K dimensions, T steps.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,12 +40,12 @@ class Answer:
     """The tokens of an answer, its end among them if it has one, and its confidence; see `VT5.generate`.
 
     Attributes:
-        loss: The mean cross-entropy of the gold answer's tokens, in nats; None where none was given.
+        loss: The mean cross-entropy of the gold answer's tokens, in nats; NaN where none was given.
     """
 
     ids: list[int]
     confidence: float
-    loss: float | None = None
+    loss: float = math.nan
 
 
 @dataclass(frozen=True)

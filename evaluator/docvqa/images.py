@@ -32,7 +32,7 @@ def read_page(path: Path, size: int) -> Tensor:
             return to_pixels(image, size)
     except (OSError, SyntaxError, ValueError, MemoryError) as error:
         raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT, where=f"images/{path.name}", expected="a page image", found=error
+            ErrorCode.DATASET_FORMAT, f"images/{path.name}", "a page image", error
         ) from error
 
 

@@ -166,47 +166,37 @@ class Answerer:
         done = 0
         loader = self.loader(dataset, questions)
         for shard, loaded in zip(wanted, loader.load(wanted), strict=True):
-            answers = self.answer(loaded, partial(_add, on_progress, done))
+            answers = self.answer(loaded, on_progress=partial(_add, on_progress, done))
             yield ShardAnswers(
                 predictions=[
-                    Prediction(questions[index].question_id, *answer)
-                    for index, answer in zip(shard.questions, answers, strict=True)
+                    Prediction(questions[index].question_id, answer, confidence)
+                    for index, (answer, confidence, _) in zip(shard.questions, answers, strict=True)
                 ],
                 without_image=loaded.without_image,
             )
             done += len(answers)
 
     def answer(
-        self, loaded: LoadedShard, on_progress: Callable[[int], None] = lambda _: None
-    ) -> list[tuple[str, float]]:
-        """Return answer and confidence for each of the shard's questions; `on_progress` receives how many are done."""
-        answers = self._in_order(loaded, None, on_progress)
-        return [(self.tokenizer.decode(answer.ids), answer.confidence) for answer in answers]
-
-    def answer_with_losses(
-        self, loaded: LoadedShard, gold: Sequence[str], on_progress: Callable[[int], None] = lambda _: None
+        self,
+        loaded: LoadedShard,
+        gold: Sequence[str] | None = None,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> list[tuple[str, float, float]]:
-        """Return answer, confidence and the loss of its gold answer for each of the shard's questions.
+        """Return answer, confidence and loss for each of the shard's questions.
 
-        The loss is the mean cross-entropy over the tokens, in nats. The encoder runs once for all of them.
+        Args:
+            gold: Their gold answers. The loss is the mean cross-entropy over the tokens, in nats, and NaN without them;
+                the encoder runs once for both.
+            on_progress: Receives how many are done.
         """
-        answers = self._in_order(loaded, self.tokenizer.encode_answers(gold), on_progress)
-        return [
-            (
-                self.tokenizer.decode(answer.ids),
-                answer.confidence,
-                float("nan" if answer.loss is None else answer.loss),
-            )
-            for answer in answers
-        ]
-
-    def _in_order(self, loaded: LoadedShard, gold: Gold, on_progress: Callable[[int], None]) -> list[Answer]:
+        tokens = None if gold is None else self.tokenizer.encode_answers(gold)
         features = self.features(loaded.pixels, on_progress)
         answers: dict[int, Answer] = {}
-        for places, some in self._answers(loaded.texts, features, loaded.page_rows, gold):
+        for places, some in self._answers(loaded.texts, features, loaded.page_rows, tokens):
             answers.update(zip(places, some, strict=True))
             on_progress(len(answers))
-        return [answers[place] for place in range(len(loaded.texts))]
+        in_order = (answers[place] for place in range(len(loaded.texts)))
+        return [(self.tokenizer.decode(answer.ids), answer.confidence, answer.loss) for answer in in_order]
 
     def features(self, pixels: Tensor, on_progress: Callable[[int], None] = lambda _: None) -> Tensor:
         """Return the image tower's output (P, V, dv), which stays on the device."""

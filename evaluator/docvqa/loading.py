@@ -61,23 +61,15 @@ def shards(questions: Sequence[Question], pages: int) -> list[Shard]:
     ]
 
 
+@dataclass(frozen=True)
 class Loader:
     """Prepares shards of `questions` for a model that reads images of `image_size` and `max_input_tokens` of text."""
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        questions: Sequence[Question],
-        tokenizer: Tokenizer,
-        *,
-        image_size: int,
-        max_input_tokens: int,
-    ) -> None:
-        self._dataset = dataset
-        self._questions = questions
-        self._tokenizer = tokenizer
-        self._image_size = image_size
-        self._max_input_tokens = max_input_tokens
+    dataset: Dataset
+    questions: Sequence[Question]
+    tokenizer: Tokenizer
+    image_size: int
+    max_input_tokens: int
 
     def load(self, wanted: Iterable[Shard]) -> Iterator[LoadedShard]:
         """Yield the shards in their order, each prepared while the one before it is in use."""
@@ -97,29 +89,29 @@ class Loader:
     def _finish(
         self, shard: Shard, images: list[Future[Tensor | None]], texts: Future[list[EncodedText]]
     ) -> LoadedShard:
-        gray = torch.full((3, self._image_size, self._image_size), GRAY)
+        gray = torch.full((3, self.image_size, self.image_size), GRAY)
         read = [image.result() for image in images]
         rows = {page: row for row, page in enumerate(shard.pages)}
         return LoadedShard(
             shard=shard,
             texts=texts.result(),
-            page_rows=[rows[self._questions[index].page] for index in shard.questions],
+            page_rows=[rows[self.questions[index].page] for index in shard.questions],
             pixels=torch.stack([gray if image is None else image for image in read]),
             without_image=[page for page, image in zip(shard.pages, read, strict=True) if image is None],
         )
 
     def _image(self, page: str) -> Tensor | None:
         try:
-            return read_page(self._dataset.image_path(page), self._image_size)
+            return read_page(self.dataset.image_path(page), self.image_size)
         except ProblemError:
             return None
 
     def _encode(self, shard: Shard) -> list[EncodedText]:
         texts = []
         for index in shard.questions:
-            question = self._questions[index]
-            page = self._dataset.pages[question.page]
+            question = self.questions[index]
+            page = self.dataset.pages[question.page]
             texts.append(
-                self._tokenizer.encode(question.question, page.words, page.boxes, self._max_input_tokens)
+                self.tokenizer.encode(question.question, page.words, page.boxes, self.max_input_tokens)
             )
         return texts

@@ -4,27 +4,11 @@ A reference folder holds `config.json`, `visual_config.json`, `tokenizer.json` a
 publish it; participants train from it; workers take everything of a submitted model but its weights from it.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 
-from evaluator.docvqa.architecture import tiny_config
-from evaluator.docvqa.tokenization import Tokenizer, train_tokenizer
+from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5
 from evaluator.errors import ErrorCode, ProblemError
-
-
-def create_reference(
-    folder: Path, texts: Iterable[str], *, seed: int, vocab_size: int = 2048
-) -> tuple[VT5, Tokenizer]:
-    """Write a tiny model with random weights, and a tokenizer learned from `texts`; the same for the same input.
-
-    `texts` should be public: their frequent words can be read from the tokenizer.
-    """
-    tokenizer = train_tokenizer(texts, vocab_size)
-    model = VT5.from_config(tiny_config(tokenizer.vocab_size), seed=seed)
-    model.save(folder)
-    tokenizer.save(folder)
-    return model, tokenizer
 
 
 def open_reference(folder: Path) -> tuple[VT5, Tokenizer]:

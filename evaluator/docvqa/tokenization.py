@@ -4,8 +4,7 @@ A question and its page become `question: {q}  context: `, then each word by its
 token carries the box of its word. Case is preserved: whoever trains on answers must lower-case them, since
 the metric ignores case.
 
-A tokenizer is a `tokenizer.json`. T5's own ships as a SentencePiece model instead, which is converted on opening;
-`train_tokenizer` makes a small one from a corpus, without a network.
+A tokenizer is a `tokenizer.json`. T5's own ships as a SentencePiece model instead, which is converted on opening.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +15,6 @@ from typing import Self
 import numpy as np
 import tokenizers
 from numpy.typing import NDArray
-from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from evaluator.docvqa.dataset import Box
 from evaluator.errors import ErrorCode, ProblemError
@@ -76,9 +74,7 @@ class Tokenizer:
             backend = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
         except Exception as error:
             # The library raises no narrower class for a broken file.
-            raise ProblemError.of(
-                ErrorCode.REFERENCE_FORMAT, where=str(path), expected="a tokenizer", found=error
-            ) from error
+            raise ProblemError.of(ErrorCode.REFERENCE_FORMAT, str(path), "a tokenizer", error) from error
         return cls(backend)
 
     def save(self, folder: Path) -> None:
@@ -138,39 +134,6 @@ class Tokenizer:
         return token_id
 
 
-def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
-    """Return a byte-pair tokenizer learned from `texts`, the same for the same texts in the same order.
-
-    Digits and punctuation are single tokens, so that amounts, dates and e-mail addresses are spelled out the same way
-    wherever they appear; any text can be written, since single bytes are tokens too. `vocab_size` is an upper
-    bound, and at least 259: the bytes and the special tokens.
-    """
-    backend = tokenizers.Tokenizer(models.BPE(unk_token=UNKNOWN))
-    backend.normalizer = normalizers.Sequence(
-        [
-            normalizers.NFKC(),
-            normalizers.Replace(Regex(r"\s+"), " "),
-            normalizers.Strip(),
-            normalizers.Prepend(" "),
-        ]
-    )
-    backend.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(r" ?\d| ?\p{L}+| ?[^\s\d\p{L}]"), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    backend.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=[PAD, END, UNKNOWN],
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    backend.train_from_iterator(texts, trainer)
-    return Tokenizer(backend)
-
-
 def _convert_sentencepiece(folder: Path) -> tokenizers.Tokenizer:
     # Imported here: it is slow to import, and rarely needed.
     from transformers.models.t5.tokenization_t5 import T5Tokenizer
@@ -179,10 +142,7 @@ def _convert_sentencepiece(folder: Path) -> tokenizers.Tokenizer:
         converted = T5Tokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, RuntimeError, TypeError) as error:
         raise ProblemError.of(
-            ErrorCode.REFERENCE_FORMAT,
-            where=str(folder / SENTENCEPIECE),
-            expected="T5's SentencePiece model",
-            found=error,
+            ErrorCode.REFERENCE_FORMAT, str(folder / SENTENCEPIECE), "T5's SentencePiece model", error
         ) from error
     backend: tokenizers.Tokenizer = converted.backend_tokenizer
     return backend

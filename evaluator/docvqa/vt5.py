@@ -20,7 +20,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.t5.configuration_t5 import T5Config
 from transformers.models.t5.modeling_t5 import T5ForConditionalGeneration
 
-from evaluator.docvqa.architecture import MAX_ANSWER_LENGTH, VT5Config, read_config, write_config
+from evaluator.docvqa.architecture import MAX_ANSWER_LENGTH, NOT_OF_T5, VT5Config, read_config, write_config
 from evaluator.docvqa.dit import ImageTower
 from evaluator.docvqa.linear import Linear
 from evaluator.docvqa.tokenization import EncodedText
@@ -317,22 +317,4 @@ def _move_padding_last(embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor
 
 
 def _t5_config(config: VT5Config) -> T5Config:
-    return T5Config(
-        vocab_size=config.vocab_size,
-        d_model=config.d_model,
-        d_kv=config.d_kv,
-        d_ff=config.d_ff,
-        num_layers=config.num_layers,
-        num_decoder_layers=config.num_decoder_layers,
-        num_heads=config.num_heads,
-        relative_attention_num_buckets=config.relative_attention_num_buckets,
-        relative_attention_max_distance=config.relative_attention_max_distance,
-        dropout_rate=config.dropout_rate,
-        layer_norm_epsilon=config.layer_norm_epsilon,
-        initializer_factor=config.initializer_factor,
-        feed_forward_proj=config.feed_forward_proj,
-        pad_token_id=config.pad_token_id,
-        eos_token_id=config.eos_token_id,
-        decoder_start_token_id=config.decoder_start_token_id,
-        attn_implementation="sdpa",
-    )
+    return T5Config(**config.model_dump(exclude=NOT_OF_T5), attn_implementation="sdpa")

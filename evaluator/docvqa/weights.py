@@ -44,9 +44,7 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
             # feet were the file rewritten.
             return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 - not a mapping
     except SafetensorError as error:
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_FORMAT, where=path.name, expected="safetensors", found=error
-        ) from error
+        raise ProblemError.of(ErrorCode.CHECKPOINT_FORMAT, path.name, "safetensors", error) from error
 
 
 def read_original(path: Path) -> dict[str, Tensor]:

@@ -4,22 +4,12 @@ A `Problem` names its code, the place, what was expected, what was found and wha
 for the participant and never carries secret data; what an operator needs travels apart from it.
 """
 
-from typing import Self, TypedDict, Unpack
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
 from evaluator.errors.codes import EXPLANATIONS
 from evaluator.errors.codes import ErrorCode as ErrorCode
-
-
-class Details(TypedDict, total=False):
-    """What a problem says of its case."""
-
-    message: str
-    where: str
-    expected: object
-    found: object
-    next_step: str
 
 
 class Problem(BaseModel):
@@ -39,16 +29,25 @@ class Problem(BaseModel):
     next_step: str = ""
 
     @classmethod
-    def of(cls, code: ErrorCode, **details: Unpack[Details]) -> Self:
-        """Return the problem for `code`; what isn't given is taken from the table of explanations."""
+    def of(
+        cls,
+        code: ErrorCode,
+        where: str = "",
+        expected: object = "",
+        found: object = "",
+        *,
+        message: str = "",
+        next_step: str = "",
+    ) -> Self:
+        """Return the problem for `code`; message and next step are the table's unless given."""
         explanation = EXPLANATIONS[code]
         return cls(
             code=code,
-            message=details.get("message") or explanation.meaning,
-            next_step=details.get("next_step") or explanation.next_step,
-            where=shorten(details.get("where", "")),
-            expected=shorten(details.get("expected", "")),
-            found=shorten(details.get("found", "")),
+            message=message or explanation.meaning,
+            next_step=next_step or explanation.next_step,
+            where=shorten(where),
+            expected=shorten(expected),
+            found=shorten(found),
         )
 
     def __str__(self) -> str:
@@ -65,9 +64,11 @@ class ProblemError(Exception):
         self.problems = list(problems)
 
     @classmethod
-    def of(cls, code: ErrorCode, **details: Unpack[Details]) -> Self:
+    def of(
+        cls, code: ErrorCode, where: str = "", expected: object = "", found: object = "", **texts: str
+    ) -> Self:
         """Return the error of one problem, built by `Problem.of`."""
-        return cls(Problem.of(code, **details))
+        return cls(Problem.of(code, where, expected, found, **texts))
 
     @property
     def problem(self) -> Problem:

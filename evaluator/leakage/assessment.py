@@ -1,6 +1,7 @@
 """All attacks on one model, by the features of its providers: the statistics of a report."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,14 +13,27 @@ from evaluator.leakage.results import LIKELIHOOD, AttackResult, LeakageResult, M
 from evaluator.leakage.statistics import RESAMPLES, Attack, Bools, Statistic, difference, estimate
 
 
+@dataclass(frozen=True)
+class Options:
+    """How much is assessed.
+
+    Attributes:
+        memorization: Whether hidden answers are asked for, which takes five more passes over part of the questions.
+        search: Whether the forests' settings are searched.
+    """
+
+    memorization: bool = True
+    target_sets: Sequence[int] = TARGET_SETS
+    methods: Sequence[Method] = tuple(Method)
+    resamples: int = RESAMPLES
+    search: bool = False
+
+
+EVERYTHING = Options()
+
+
 def assess(
-    asked: Asked,
-    references: Sequence[ProviderFeatures] = (),
-    *,
-    target_sets: Sequence[int] = TARGET_SETS,
-    methods: Sequence[Method] = tuple(Method),
-    resamples: int = RESAMPLES,
-    search: bool = False,
+    asked: Asked, references: Sequence[ProviderFeatures] = (), options: Options = EVERYTHING
 ) -> LeakageResult:
     """Return what the attacks find: ours on all providers, the published ones on the target sets.
 
@@ -37,15 +51,15 @@ def assess(
     ours = Attack(scores, features.is_member, 0.0 if references else float(np.median(scores)))
     # The base weights gained nothing: our attack has nothing to tell providers by.
     before = Attack(np.zeros(len(scores)), features.is_member, 0.0)
-    attacks = [_result(LIKELIHOOD, 0, ours, before, resamples)]
+    attacks = [_result(LIKELIHOOD, 0, ours, before, options)]
     left_out = []
     # Each target set is part of those with a smaller s: sets of one size are the same.
     by_size: dict[int, list[AttackResult]] = {}
-    for s in target_sets:
+    for s in options.target_sets:
         size = int((features.questions >= s).sum())
         try:
             if size not in by_size:
-                by_size[size] = _published(asked, s, methods, resamples, search)
+                by_size[size] = _published(asked, s, options)
         except ProblemError as error:
             left_out.append(f"T_{s}: {error.problem.code}, {error.problem.found}")
         else:
@@ -65,12 +79,12 @@ def assess(
     )
 
 
-def _published(
-    asked: Asked, s: int, methods: Sequence[Method], resamples: int, search: bool
-) -> list[AttackResult]:
-    features = provider_features(asked, min_questions=s)
-    base_features = provider_features(asked.of_base(), min_questions=s)
-    before = {found.method: found for found in attack(base_features, methods, search=search)}
+def _published(asked: Asked, s: int, options: Options) -> list[AttackResult]:
+    after, base = (
+        attack(provider_features(some, min_questions=s), options.methods, search=options.search)
+        for some in (asked, asked.of_base())
+    )
+    before = {found.method: found for found in base}
     alone = {found.method[:3]: found for found in before.values()}
     # The memorization test is compared by itself: of the base weights, the attack it joins stands for the ensemble.
     return [
@@ -79,10 +93,10 @@ def _published(
             s,
             _as_attack(found),
             _as_attack(before.get(found.method) or alone[found.method[:3]]),
-            resamples,
+            options,
             accuracy=found.accuracy,
         )
-        for found in attack(features, methods, search=search)
+        for found in after
     ]
 
 
@@ -95,7 +109,7 @@ def _result(
     s: int,
     found: Attack,
     base: Attack,
-    resamples: int,
+    options: Options,
     accuracy: tuple[float | None, float | None] = (None, None),
 ) -> AttackResult:
     is_member: Bools = found.is_member
@@ -109,9 +123,9 @@ def _result(
         accuracy_spread=accuracy[1],
         chance=max(members, len(is_member) - members) / len(is_member),
         measures={
-            statistic: Measure.of(
-                estimate(found, statistic, resamples=resamples),
-                difference(found, base, statistic, resamples=resamples),
+            statistic: Measure(
+                **dict(estimate(found, statistic, resamples=options.resamples)),
+                above_base=difference(found, base, statistic, resamples=options.resamples),
             )
             for statistic in Statistic
         },

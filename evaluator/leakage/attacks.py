@@ -69,23 +69,13 @@ class Attacked:
     @property
     def accuracies(self) -> list[float]:
         """The share of the tested providers that each seed got right."""
-        return [float(np.nanmean(self._right(row))) for row in self.said]
-
-    @property
-    def balanced_accuracies(self) -> list[float]:
-        """The mean of the shares among members and nonmembers, for each seed."""
-        right = [self._right(row) for row in self.said]
-        return [
-            float(np.nanmean(row[self.is_member]) + np.nanmean(row[~self.is_member])) / 2 for row in right
-        ]
+        right = np.where(np.isnan(self.said), np.nan, self.said == self.is_member)
+        return [float(np.nanmean(row)) for row in right]
 
     @property
     def accuracy(self) -> tuple[float, float]:
         """Mean and standard deviation over the seeds, as the paper reports them."""
         return mean(self.accuracies), pstdev(self.accuracies)
-
-    def _right(self, said: Floats) -> Floats:
-        return np.where(np.isnan(said), np.nan, said == self.is_member)
 
 
 def split(is_member: Bools, seed: int, share: float = KNOWN_SHARE) -> Split:

@@ -105,12 +105,7 @@ def provider_features(asked: Asked, *, min_questions: int = 1) -> ProviderFeatur
     """
     names, place = np.unique(np.asarray(asked.providers, dtype=object).astype(str), return_inverse=True)
     if unknown := [name for name in names if name not in asked.is_member]:
-        raise ProblemError.of(
-            ErrorCode.LEAKAGE_LABELS,
-            where=str(unknown[0]),
-            expected="a member or a nonmember",
-            found="neither",
-        )
+        raise ProblemError.of(ErrorCode.LEAKAGE_LABELS, str(unknown[0]), "a member or a nonmember", "neither")
     counts = np.bincount(place, minlength=len(names)).astype(np.float64)
     kept = counts >= max(1, min_questions)
 

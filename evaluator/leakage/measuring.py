@@ -8,13 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from evaluator.docvqa.dataset import Dataset, Question
-from evaluator.docvqa.inference import Answerer, Budget
+from evaluator.docvqa.inference import Answerer
 from evaluator.docvqa.loading import shards
-from evaluator.docvqa.tokenization import Tokenizer
-from evaluator.docvqa.vt5 import VT5
 from evaluator.leakage.features import Answers
 from evaluator.leakage.statistics import Floats
 from evaluator.progress import OnProgress, ignore_progress
@@ -46,47 +43,30 @@ class Measured:
         return Answers(scores.accuracy, scores.anls, self.loss, self.confidence)
 
 
-class Measurer:
-    """A model with its tokenizer, on a device."""
+def measure(
+    answerer: Answerer,
+    dataset: Dataset,
+    questions: Sequence[Question] | None = None,
+    *,
+    losses: bool = True,
+    on_progress: OnProgress = ignore_progress,
+) -> Measured:
+    """Return what a model, in evaluation mode, does with `questions`, all of the data set's by default.
 
-    def __init__(
-        self,
-        model: VT5,
-        tokenizer: Tokenizer,
-        *,
-        device: torch.device | str = "cpu",
-        budget: Budget | None = None,
-    ) -> None:
-        self._answerer = Answerer(model.eval(), tokenizer, device=device, budget=budget)
-
-    def measure(
-        self,
-        dataset: Dataset,
-        questions: Sequence[Question] | None = None,
-        *,
-        losses: bool = True,
-        on_progress: OnProgress = ignore_progress,
-    ) -> Measured:
-        """Return what the model does with `questions`, all of the data set's by default.
-
-        Args:
-            losses: Whether to compute them, which takes another pass through the decoder.
-            on_progress: Receives the questions done and their total, after each shard of pages.
-        """
-        asked = dataset.questions if questions is None else questions
-        plan = shards(asked, self._answerer.budget.pages)
-        answers = [""] * len(asked)
-        confidence, loss = np.zeros(len(asked)), np.full(len(asked), np.nan)
-        done = 0
-        for loaded in self._answerer.loader(dataset, asked).load(plan):
-            places = loaded.shard.questions
-            if losses:
-                gold = [asked[place].answers[0].lower() if asked[place].answers else "" for place in places]
-                for place, found in zip(places, self._answerer.answer_with_losses(loaded, gold), strict=True):
-                    answers[place], confidence[place], loss[place] = found
-            else:
-                for place, (answer, sure) in zip(places, self._answerer.answer(loaded), strict=True):
-                    answers[place], confidence[place] = answer, sure
-            done += len(places)
-            on_progress(done, len(asked))
-        return Measured(answers, confidence, loss)
+    Args:
+        losses: Whether to compute them, which takes another pass through the decoder.
+        on_progress: Receives the questions done and their total, after each shard of pages.
+    """
+    asked = dataset.questions if questions is None else questions
+    answers = [""] * len(asked)
+    confidence, loss = np.zeros(len(asked)), np.zeros(len(asked))
+    done = 0
+    for loaded in answerer.loader(dataset, asked).load(shards(asked, answerer.budget.pages)):
+        places = loaded.shard.questions
+        gold = [asked[place].answers[0].lower() if asked[place].answers else "" for place in places]
+        found = answerer.answer(loaded, gold if losses else None)
+        for place, of_question in zip(places, found, strict=True):
+            answers[place], confidence[place], loss[place] = of_question
+        done += len(places)
+        on_progress(done, len(asked))
+    return Measured(answers, confidence, loss)

@@ -8,7 +8,6 @@ Two more passes give the paper's ΔNLS: the answer without a question, and again
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,30 +17,30 @@ from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.leakage.features import Answers, Memorization
 from evaluator.leakage.hiding import Hiding, Trial, write_trials
 from evaluator.leakage.statistics import Bools, Floats
+from evaluator.messages.base import Message
 from evaluator.scoring.metrics import GoldAnswers
 
 if TYPE_CHECKING:
-    from evaluator.leakage.measuring import Measurer
+    from evaluator.docvqa.inference import Answerer
 
 # Of the providers that are asked twice for a field, so many must answer it alike: documents are read with errors.
 CONSTANT_SHARE = 0.9
 CONFIDENT = 0.9
 
 
-@dataclass(frozen=True)
-class Recall:
-    """How well hidden answers are given, for members or nonmembers; shares in [0, 1], NaN of nothing.
+class Recall(Message):
+    """How well hidden answers are given, for members or nonmembers; shares in [0, 1], None of nothing.
 
     Attributes:
         confident: How many answers have a confidence of at least 0.9; the last two are of those.
     """
 
     documents: int
-    accuracy: float
-    anls: float
+    accuracy: float | None
+    anls: float | None
     confident: int
-    confident_accuracy: float
-    confident_anls: float
+    confident_accuracy: float | None
+    confident_anls: float | None
 
 
 def memorized_questions(dataset: Dataset) -> list[Question]:
@@ -75,14 +74,17 @@ def hidden_answers(dataset: Dataset, questions: Sequence[Question], hiding: Hidi
     )
 
 
-def changes(measurer: "Measurer", dataset: Dataset, folder: Path) -> list[float]:
+def changes(answerer: "Answerer", dataset: Dataset, folder: Path) -> list[float]:
     """Return the `change` of the answer without a question, for each page that is asked about."""
+    # It loads torch, which the statistics of the test don't need.
+    from evaluator.leakage.measuring import measure
+
     questions = [
         question.model_copy(update={"question": ""}) for question in first_questions(dataset).values()
     ]
-    first = measurer.measure(dataset, questions, losses=False).answers
+    first = measure(answerer, dataset, questions, losses=False).answers
     trials = [Trial(question, [answer]) for question, answer in zip(questions, first, strict=True)]
-    second = measurer.measure(write_trials(folder, dataset, trials), losses=False).answers
+    second = measure(answerer, write_trials(folder, dataset, trials), losses=False).answers
     return change(first, second)
 
 
@@ -143,5 +145,5 @@ def exact_test(members: int, recalled_members: int, others: int, recalled_others
     return float(hypergeom.sf(recalled_members - 1, members + others, members, total))
 
 
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if values.size else float("nan")
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if values.size else None

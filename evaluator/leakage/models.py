@@ -3,11 +3,10 @@
 One model is in memory at a time. The providers that `dataset.json` lists as clients' are the members.
 """
 
-import contextlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +14,15 @@ import torch
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.dataset import Dataset, Question
+from evaluator.docvqa.inference import Answerer
 from evaluator.docvqa.loading import shards
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5, WEIGHTS
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.leakage.assessment import assess
-from evaluator.leakage.attacks import Method
-from evaluator.leakage.features import TARGET_SETS, Answers, Asked, ProviderFeatures, provider_features
+from evaluator.leakage.assessment import EVERYTHING, Options, assess
+from evaluator.leakage.features import Answers, Asked, ProviderFeatures, provider_features
 from evaluator.leakage.hiding import Hiding
-from evaluator.leakage.measuring import Measured, Measurer
+from evaluator.leakage.measuring import Measured, measure
 from evaluator.leakage.memorization import (
     changes,
     exact_test,
@@ -34,7 +33,7 @@ from evaluator.leakage.memorization import (
     recalled_providers,
 )
 from evaluator.leakage.results import Example, LeakageResult, RecallResult
-from evaluator.leakage.statistics import RESAMPLES, Bools, Floats, check_both_kinds
+from evaluator.leakage.statistics import Bools, Floats, check_both_kinds
 from evaluator.leakage.stored_measurements import StoredMeasurements
 from evaluator.progress import OnProgress, ignore_progress
 from evaluator.scoring.predictions import circumstances
@@ -44,22 +43,6 @@ EXAMPLES = 50
 PIECE_PAGES = 512
 # Modules here that what is measured depends on: a change of the attacks or their statistics measures nothing again.
 MEASURED_BY = ("hiding.py", "measuring.py", "memorization.py")
-
-
-@dataclass(frozen=True)
-class Options:
-    """How much is assessed.
-
-    Attributes:
-        memorization: Whether hidden answers are asked for, which takes five more passes over part of the questions.
-        search: Whether the forests' settings are searched.
-    """
-
-    memorization: bool = True
-    target_sets: Sequence[int] = TARGET_SETS
-    methods: Sequence[Method] = tuple(Method)
-    resamples: int = RESAMPLES
-    search: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,7 +76,7 @@ def assess_checkpoint(
     base: Path,
     dataset: Dataset,
     *,
-    options: Options | None = None,
+    options: Options = EVERYTHING,
     references: Sequence[ProviderFeatures] = (),
     kept: Path | None = None,
     on_progress: OnProgress = ignore_progress,
@@ -107,32 +90,13 @@ def assess_checkpoint(
     Raises:
         ProblemError: A file can't be read, or there is nothing to assess: see `assess`.
     """
-    options = options or Options()
     is_member = membership(dataset)
     # Before minutes of work.
     check_both_kinds(np.array([is_member.get(name, False) for name in dataset.questions_by_provider()]))
     questions = memorized_questions(dataset) if options.memorization else []
     passes = _Passes(on_progress, 2 * (len(dataset.questions) + len(Hiding) * len(questions)))
-    with contextlib.ExitStack() as stack:
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="leakage-")))
-        trials = {
-            hiding: hidden_answers(dataset, questions, hiding, work / hiding)
-            for hiding in (Hiding if questions else ())
-        }
-        measured = [
-            _measure(path, base, dataset, trials, kept or work / "kept", passes, with_change=is_submitted)
-            for path, is_submitted in ((checkpoint, bool(questions)), (base / WEIGHTS, False))
-        ]
-    submitted, before = measured
-    asked = _asked(dataset, is_member, submitted, before, questions)
-    result = assess(
-        asked,
-        references,
-        target_sets=options.target_sets,
-        methods=options.methods,
-        resamples=options.resamples,
-        search=options.search,
-    )
+    submitted, before = _measured(checkpoint, base, dataset, passes, questions=questions, kept=kept)
+    result = assess(_asked(dataset, is_member, submitted, before, questions), references, options)
     return _with_recalls(result, dataset, is_member, questions, submitted, before) if questions else result
 
 
@@ -141,29 +105,20 @@ def losses_of(
     base: Path,
     dataset: Dataset,
     *,
-    kept: Path | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> tuple[Floats, Floats]:
     """Return the losses (Q,) of a data set's questions before training and after it."""
     passes = _Passes(on_progress, 2 * len(dataset.questions))
-    with tempfile.TemporaryDirectory(prefix="leakage-") as work:
-        after, before = (
-            _measure(path, base, dataset, {}, kept or Path(work), passes, with_change=False).plain.loss
-            for path in (checkpoint, base / WEIGHTS)
-        )
-    return before, after
+    after, before = _measured(checkpoint, base, dataset, passes)
+    return before.plain.loss, after.plain.loss
 
 
 def reference_features(
     checkpoint: Path, base: Path, dataset: Dataset, *, kept: Path | None = None
 ) -> ProviderFeatures:
     """Return the features of a reference model on the data set that it was trained for."""
-    result = []
-    with tempfile.TemporaryDirectory(prefix="leakage-") as work:
-        for path in (checkpoint, base / WEIGHTS):
-            passes = _Passes(ignore_progress, 0)
-            result.append(_measure(path, base, dataset, {}, kept or Path(work), passes, with_change=False))
-    return provider_features(_asked(dataset, membership(dataset), result[0], result[1], []))
+    after, before = _measured(checkpoint, base, dataset, _Passes(ignore_progress, 0), kept=kept)
+    return provider_features(_asked(dataset, membership(dataset), after, before, []))
 
 
 class _Passes:
@@ -178,6 +133,29 @@ class _Passes:
     def end(self, questions: int) -> None:
         self._before += questions
         self._on_progress(self._before, self._total)
+
+
+def _measured(
+    checkpoint: Path,
+    base: Path,
+    dataset: Dataset,
+    passes: _Passes,
+    *,
+    questions: Sequence[Question] = (),
+    kept: Path | None = None,
+) -> tuple[_Model, _Model]:
+    """Return what the checkpoint and the base weights do with all questions, and with hidden answers to some."""
+    with tempfile.TemporaryDirectory(prefix="leakage-") as folder:
+        work = Path(folder)
+        trials = {
+            hiding: hidden_answers(dataset, questions, hiding, work / hiding)
+            for hiding in (Hiding if questions else ())
+        }
+        submitted, before = (
+            _measure(path, base, dataset, trials, kept or work / "kept", passes, with_change=is_submitted)
+            for path, is_submitted in ((checkpoint, bool(questions)), (base / WEIGHTS, False))
+        )
+        return submitted, before
 
 
 def _measure(
@@ -199,18 +177,16 @@ def _measure(
             "code": {name: sha256_of(Path(__file__).with_name(name)) for name in MEASURED_BY},
         },
     )
-    opened: list[Measurer] = []
 
-    def measurer() -> Measurer:
+    @cache
+    def answerer() -> Answerer:
         # Not before it is needed: all that was measured may be kept.
-        if not opened:
-            model = VT5.from_checkpoint(base, checkpoint)
-            opened.append(Measurer(model, Tokenizer.from_folder(base), device=device))
-        return opened[0]
+        model = VT5.from_checkpoint(base, checkpoint)
+        return Answerer(model, Tokenizer.from_folder(base), device=device)
 
-    plain = _in_pieces(kept, "plain", measurer, dataset, passes, losses=True)
+    plain = _in_pieces(kept, "plain", answerer, dataset, passes, losses=True)
     hidden = {
-        hiding: _in_pieces(kept, hiding, measurer, trial, passes, losses=False)
+        hiding: _in_pieces(kept, hiding, answerer, trial, passes, losses=False)
         for hiding, trial in trials.items()
     }
     change = None
@@ -218,7 +194,7 @@ def _measure(
         with tempfile.TemporaryDirectory(prefix="leakage-") as folder:
 
             def as_measured() -> Measured:
-                found = np.array(changes(measurer(), dataset, Path(folder, "changes")))
+                found = np.array(changes(answerer(), dataset, Path(folder, "changes")))
                 return Measured([""] * len(found), found, np.full(len(found), np.nan))
 
             change = kept.get("change", as_measured).confidence.tolist()
@@ -228,7 +204,7 @@ def _measure(
 def _in_pieces(
     kept: StoredMeasurements,
     stage: str,
-    measurer: Callable[[], Measurer],
+    answerer: Callable[[], Answerer],
     dataset: Dataset,
     passes: _Passes,
     *,
@@ -236,14 +212,14 @@ def _in_pieces(
 ) -> Measured:
     """Return what the model does with a data set's questions, each piece kept as soon as it is measured."""
 
-    def measure(questions: Sequence[Question]) -> Measured:
-        return measurer().measure(dataset, questions, losses=losses, on_progress=passes.show)
+    def measured_piece(questions: Sequence[Question]) -> Measured:
+        return measure(answerer(), dataset, questions, losses=losses, on_progress=passes.show)
 
     pieces = shards(dataset.questions, PIECE_PAGES)
     measured = []
     for number, piece in enumerate(pieces):
         questions = [dataset.questions[place] for place in piece.questions]
-        measured.append(kept.get(f"{stage}-{number:04}", partial(measure, questions)))
+        measured.append(kept.get(f"{stage}-{number:04}", partial(measured_piece, questions)))
         passes.end(len(questions))
     return Measured.joined(measured, [piece.questions for piece in pieces])
 
@@ -280,7 +256,7 @@ def _with_recalls(
     owners = [dataset.pages[question.page].provider for question in questions]
     members = np.array([is_member[owner] for owner in owners])
     recalls = [
-        RecallResult.of(hiding, field, model, kind, recall(answers, chosen))
+        RecallResult(**dict(recall(answers, chosen)), hiding=hiding, field=field, model=model, kind=kind)
         for hiding in Hiding
         for model, found in (("submitted", submitted), ("base", before))
         for answers in [found.hidden[hiding].scored(questions)]

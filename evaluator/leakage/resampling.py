@@ -23,25 +23,25 @@ Floats = NDArray[np.float64]
 CHUNK = 100
 # Draws of so many groups of providers are remembered: those of both target sets, and of all providers.
 REMEMBERED = 3
+SEED = 0
 
 
 class Draws:
-    """R resamples and permutations of n providers, always the same for the same seed.
+    """R resamples and permutations of n providers, always the same ones.
 
     Args:
         is_member: (n,), the truth.
     """
 
-    def __init__(self, is_member: Bools, seed: int, resamples: int) -> None:
+    def __init__(self, is_member: Bools, resamples: int) -> None:
         self._is_member = is_member
         self._kinds = (np.flatnonzero(is_member), np.flatnonzero(~is_member))
-        self._seed = seed
         self.resamples = resamples
 
     @cached_property
     def counts(self) -> NDArray[np.uint16]:
         """How often each provider is in each resample, (R, n)."""
-        rng = np.random.default_rng([self._seed, 0])
+        rng = np.random.default_rng([SEED, 0])
         counts = np.empty((self.resamples, len(self._is_member)), dtype=np.uint16)
         for part in self.chunks():
             for kind in self._kinds:
@@ -55,7 +55,7 @@ class Draws:
     @cached_property
     def weights(self) -> NDArray[np.float32]:
         """The weight of each provider in each resample, (R, n)."""
-        rng = np.random.default_rng([self._seed, 2])
+        rng = np.random.default_rng([SEED, 2])
         return rng.standard_exponential((self.resamples, len(self._is_member)), dtype=np.float32)
 
     @cached_property
@@ -64,13 +64,13 @@ class Draws:
 
         The latter two have half a provider's weight each: Jeffreys' prior for a share.
         """
-        rng = np.random.default_rng([self._seed, 3])
+        rng = np.random.default_rng([SEED, 3])
         return rng.standard_gamma(np.array([1.0, 0.5, 0.5]), (self.resamples, 3)).astype(np.float32)
 
     @cached_property
     def labels(self) -> Bools:
         """Permutations of the labels, (R, n)."""
-        rng = np.random.default_rng([self._seed, 1])
+        rng = np.random.default_rng([SEED, 1])
         return rng.permuted(np.tile(self._is_member, (self.resamples, 1)), axis=1)
 
     def chunks(self) -> Iterator[slice]:
@@ -79,11 +79,11 @@ class Draws:
             yield slice(start, min(start + CHUNK, self.resamples))
 
 
-def draws(is_member: Bools, seed: int, resamples: int) -> Draws:
+def draws(is_member: Bools, resamples: int) -> Draws:
     """Return the draws for these providers, those of an earlier call where there was one."""
-    return _draws(is_member.tobytes(), seed, resamples)
+    return _draws(is_member.tobytes(), resamples)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _draws(is_member: bytes, seed: int, resamples: int) -> Draws:
-    return Draws(np.frombuffer(is_member, dtype=np.bool_), seed, resamples)
+def _draws(is_member: bytes, resamples: int) -> Draws:
+    return Draws(np.frombuffer(is_member, dtype=np.bool_), resamples)

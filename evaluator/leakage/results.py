@@ -1,55 +1,21 @@
 """What an assessment finds, as one document: for `leakage.json`, for pages and for tables."""
 
-from typing import Self
-
-from pydantic import BaseModel, ConfigDict, Field
-
-from evaluator.leakage import memorization
 from evaluator.leakage.hiding import Hiding
-from evaluator.leakage.statistics import Estimate, LeakageDifference, Statistic
+from evaluator.leakage.memorization import Recall
+from evaluator.leakage.statistics import Estimate, Interval, Statistic
+from evaluator.messages.base import Message
 
 # Our own attack's name, beside the published ones.
 LIKELIHOOD = "likelihood"
 
 
-class Interval(BaseModel):
-    """A value with its 95 % interval."""
+class Measure(Estimate):
+    """A statistic of an attack, and its difference from the base weights."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def covers_zero(self) -> bool:
-        """Whether 0 is inside."""
-        return self.low <= 0 <= self.high
-
-
-class Measure(Interval):
-    """A statistic of an attack, the band of what guessing comes to, and the difference from the base weights."""
-
-    null_low: float
-    null_high: float
-    p_value: float
     above_base: Interval
 
-    @classmethod
-    def of(cls, found: Estimate, above_base: LeakageDifference) -> Self:
-        """Return an estimate beside the difference from the base weights."""
-        return cls(
-            value=found.value,
-            low=found.low,
-            high=found.high,
-            null_low=found.null_low,
-            null_high=found.null_high,
-            p_value=found.p_value,
-            above_base=Interval(value=above_base.value, low=above_base.low, high=above_base.high),
-        )
 
-
-class AttackResult(BaseModel):
+class AttackResult(Message):
     """One attack on one target set.
 
     Attributes:
@@ -58,8 +24,6 @@ class AttackResult(BaseModel):
         accuracy_spread: Its standard deviation over the seeds.
         chance: The share of the larger class, which accuracy has by guessing.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     attack: str
     target_set: int
@@ -71,47 +35,17 @@ class AttackResult(BaseModel):
     measures: dict[Statistic, Measure]
 
 
-class RecallResult(BaseModel):
-    """Answers of one model to hidden questions about members or nonmembers; shares are None where there is none."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class RecallResult(Recall):
+    """Answers of one model to hidden questions about members or nonmembers."""
 
     hiding: Hiding
     field: str
     model: str
     kind: str
-    documents: int
-    accuracy: float | None
-    anls: float | None
-    confident: int
-    confident_accuracy: float | None
-    confident_anls: float | None
-
-    @classmethod
-    def of(cls, hiding: Hiding, field: str, model: str, kind: str, found: memorization.Recall) -> Self:
-        """Return what was found, with None in the place of NaN."""
-        shares = (found.accuracy, found.anls, found.confident_accuracy, found.confident_anls)
-        accuracy, anls, confident_accuracy, confident_anls = (
-            None if share != share else share for share in shares
-        )
-        return cls(
-            hiding=hiding,
-            field=field,
-            model=model,
-            kind=kind,
-            documents=found.documents,
-            accuracy=accuracy,
-            anls=anls,
-            confident=found.confident,
-            confident_accuracy=confident_accuracy,
-            confident_anls=confident_anls,
-        )
 
 
-class ProviderScore(BaseModel):
+class ProviderScore(Message):
     """How strongly our own attack holds a provider for a member, and the truth."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     provider: str
     is_member: bool
@@ -119,10 +53,8 @@ class ProviderScore(BaseModel):
     score: float
 
 
-class Example(BaseModel):
+class Example(Message):
     """A hidden answer that the model gave exactly."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     provider: str
     is_member: bool
@@ -133,7 +65,7 @@ class Example(BaseModel):
     confidence: float
 
 
-class LeakageResult(BaseModel):
+class LeakageResult(Message):
     """All that an assessment found. Names of providers are in it: it is for organizers, and for one's own data.
 
     Attributes:
@@ -142,8 +74,6 @@ class LeakageResult(BaseModel):
         recall_p_value: Fisher's exact test of those two counts; None without a memorization test.
         without_loss: Questions whose loss was no finite number.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     questions: int
     providers: list[ProviderScore]
@@ -155,7 +85,7 @@ class LeakageResult(BaseModel):
     recall_p_value: float | None = None
     without_loss: int = 0
     references: int = 0
-    left_out: list[str] = Field(default_factory=list)
+    left_out: list[str] = []
 
     @property
     def strongest(self) -> AttackResult:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.leakage.resampling import Draws, draws
+from evaluator.messages.base import Message
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -77,7 +78,7 @@ class Attack:
         # Members and nonmembers, the highest scores first.
         self._members = self._order[is_member[self._order]]
         self._others = self._order[~is_member[self._order]]
-        self._kept: dict[tuple[str, int, int], dict[Statistic, Floats]] = {}
+        self._kept: dict[tuple[str, int], dict[Statistic, Floats]] = {}
 
     @property
     def is_guessing(self) -> bool:
@@ -107,24 +108,20 @@ class Attack:
             },
         }
 
-    def resampled(self, seed: int, resamples: int) -> dict[Statistic, Floats]:
+    def resampled(self, resamples: int) -> dict[Statistic, Floats]:
         """Return each statistic (R,) on R resamples of the providers, the same for other attacks on the same ones."""
-        return self._kept_or("resampled", self._on_resamples, seed, resamples)
+        return self._kept_or("resampled", self._on_resamples, resamples)
 
-    def permuted(self, seed: int, resamples: int) -> dict[Statistic, Floats]:
+    def permuted(self, resamples: int) -> dict[Statistic, Floats]:
         """Return each statistic (R,) with R permutations of the labels."""
-        return self._kept_or("permuted", self._on_permutations, seed, resamples)
+        return self._kept_or("permuted", self._on_permutations, resamples)
 
     def _kept_or(
-        self,
-        kind: str,
-        compute: Callable[[Draws], Iterator[dict[Statistic, Floats]]],
-        seed: int,
-        resamples: int,
+        self, kind: str, compute: Callable[[Draws], Iterator[dict[Statistic, Floats]]], resamples: int
     ) -> dict[Statistic, Floats]:
-        key = (kind, seed, resamples)
+        key = (kind, resamples)
         if key not in self._kept:
-            parts = list(compute(draws(self.is_member, seed, resamples)))
+            parts = list(compute(draws(self.is_member, resamples)))
             self._kept[key] = {
                 statistic: np.concatenate([part[statistic] for part in parts]) for statistic in Statistic
             }
@@ -223,58 +220,53 @@ class Attack:
         return np.where(last < 0, 0.0, members_above[np.arange(len(last)), last])
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A statistic with its interval; and what guessing comes to.
-
-    Attributes:
-        low: The lower end of the 95 % interval; `high` the upper one.
-        null_low: 95 % of the permutations of the labels lie between this and `null_high`.
-        p_value: The share of permutations that come to as much, the real labels counted as one.
-    """
-
-    value: float
-    low: float
-    high: float
-    null_low: float
-    null_high: float
-    p_value: float
-
-
-@dataclass(frozen=True)
-class LeakageDifference:
-    """The same attack on two models: by how much the first leaks more, with the 95 % interval."""
+class Interval(Message):
+    """A value with its 95 % interval."""
 
     value: float
     low: float
     high: float
 
     @property
-    def is_significant(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return not self.low <= 0 <= self.high
+    def covers_zero(self) -> bool:
+        """Whether 0 is inside."""
+        return self.low <= 0 <= self.high
 
 
-def estimate(attack: Attack, statistic: Statistic, *, seed: int = 0, resamples: int = RESAMPLES) -> Estimate:
-    """Return the statistic of an attack, with its interval and its null band; the same for the same seed."""
+class Estimate(Interval):
+    """A statistic, and what guessing comes to.
+
+    Attributes:
+        null_low: 95 % of the permutations of the labels lie between this and `null_high`.
+        p_value: The share of permutations that come to as much, the real labels counted as one.
+    """
+
+    null_low: float
+    null_high: float
+    p_value: float
+
+
+def estimate(attack: Attack, statistic: Statistic, *, resamples: int = RESAMPLES) -> Estimate:
+    """Return the statistic of an attack, with its interval and its null band; always the same."""
     value = attack.found[statistic]
-    low, high = bootstrap_interval(attack, statistic, seed=seed, resamples=resamples)
-    permuted = attack.permuted(seed, resamples)[statistic]
+    low, high = bootstrap_interval(attack, statistic, resamples=resamples)
+    permuted = attack.permuted(resamples)[statistic]
     null_low, null_high = np.quantile(permuted, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     reached = int((permuted >= value - 1e-12).sum())
-    return Estimate(value, low, high, float(null_low), float(null_high), (1 + reached) / (1 + resamples))
+    p_value = (1 + reached) / (1 + resamples)
+    return Estimate(value=value, low=low, high=high, null_low=null_low, null_high=null_high, p_value=p_value)
 
 
 def bootstrap_interval(
-    attack: Attack, statistic: Statistic, *, seed: int = 0, resamples: int = RESAMPLES
+    attack: Attack, statistic: Statistic, *, resamples: int = RESAMPLES
 ) -> tuple[float, float]:
     """Return the 95 % interval of a statistic, from resamples of the providers."""
-    return _interval(statistic, attack.resampled(seed, resamples)[statistic], attack.found[statistic])
+    return _interval(statistic, attack.resampled(resamples)[statistic], attack.found[statistic])
 
 
 def difference(
-    first: Attack, second: Attack, statistic: Statistic, *, seed: int = 0, resamples: int = RESAMPLES
-) -> LeakageDifference:
+    first: Attack, second: Attack, statistic: Statistic, *, resamples: int = RESAMPLES
+) -> Interval:
     """Return by how much the attack on the first model is better, on the same providers in every resample.
 
     Who guesses has as many true positives as false ones: 1 % at 1 %.
@@ -292,9 +284,10 @@ def difference(
             sampled.append(np.full(resamples, guessed))
         else:
             values.append(attack.found[statistic])
-            sampled.append(attack.resampled(seed, resamples)[statistic])
+            sampled.append(attack.resampled(resamples)[statistic])
     value = values[0] - values[1]
-    return LeakageDifference(value, *_interval(statistic, sampled[0] - sampled[1], value))
+    low, high = _interval(statistic, sampled[0] - sampled[1], value)
+    return Interval(value=value, low=low, high=high)
 
 
 def _interval(statistic: Statistic, sampled: Floats, value: float) -> tuple[float, float]:

@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.metadata import version
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -83,45 +84,25 @@ class Answered:
     checkpoint_sha256: str
 
 
-class ShardStore:
-    """A folder of finished shards, one file each, which appears when it is complete."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-
-    def read(self, number: int, asked: Sequence[str]) -> ShardAnswers | None:
-        """Return a finished shard with the answers to the questions of the ids `asked`; None if there is none."""
-        path = self._path(number)
-        try:
-            answers = ShardAnswers.model_validate_json(path.read_bytes())
-        except FileNotFoundError:
-            return None
-        except ValidationError:
-            answers = None
-        if answers is None or [prediction.question_id for prediction in answers.predictions] != list(asked):
-            logger.warning("%s doesn't hold the answers to this shard; it is answered again", path)
-            return None
-        return answers
-
-    def write(self, number: int, answers: ShardAnswers) -> None:
-        """Store a finished shard; its file appears only when it is complete."""
-        path = self._path(number)
-        partial = path.with_suffix(f".{os.getpid()}.partial")
-        partial.write_text(answers.model_dump_json(), encoding="utf-8")
-        partial.replace(path)
-
-    def _path(self, number: int) -> Path:
-        return self.folder / f"shard-{number:05}.json"
-
-
 @dataclass(frozen=True)
-class _PlannedShards:
-    """All shards of a scoring, by number, and where the finished ones are stored."""
+class _Shards:
+    """All shards of a scoring, by number, and a folder of the finished ones, one file each.
 
-    store: ShardStore
-    plan: Sequence[Shard]
-    questions: Sequence[Question]
+    Attributes:
+        budget: The batch budget, which says how many pages a shard has.
+    """
+
+    scoring: Scoring
+    folder: Path
+    budget: Budget
+
+    @property
+    def questions(self) -> list[Question]:
+        return self.scoring.dataset.questions
+
+    @cached_property
+    def plan(self) -> list[Shard]:
+        return shards(self.questions, self.budget.pages)
 
     def finished(self) -> dict[int, ShardAnswers]:
         """Return the shards that an earlier process finished."""
@@ -141,9 +122,30 @@ class _PlannedShards:
             in_plan.append(answers)
         return in_plan
 
+    def write(self, number: int, answers: ShardAnswers) -> None:
+        """Store a finished shard; its file appears only when it is complete."""
+        path = self._path(number)
+        partial = path.with_suffix(f".{os.getpid()}.partial")
+        partial.write_text(answers.model_dump_json(), encoding="utf-8")
+        partial.replace(path)
+
     def _read(self, number: int) -> ShardAnswers | None:
-        shard = self.plan[number]
-        return self.store.read(number, [self.questions[index].question_id for index in shard.questions])
+        """Return a finished shard with the answers to its questions; None if there is none."""
+        path = self._path(number)
+        try:
+            answers = ShardAnswers.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValidationError:
+            answers = None
+        asked = [self.questions[index].question_id for index in self.plan[number].questions]
+        if answers is None or [prediction.question_id for prediction in answers.predictions] != asked:
+            logger.warning("%s doesn't hold the answers to this shard; it is answered again", path)
+            return None
+        return answers
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"shard-{number:05}.json"
 
 
 def answer_all(
@@ -169,18 +171,16 @@ def answer_all(
     devices = devices or _all_devices()
     device = torch.device(devices[0])
     budget = budget or Budget.of(device)
-    questions = scoring.dataset.questions
-    plan = shards(questions, budget.pages)
     checkpoint_sha256 = sha256_of(scoring.checkpoint)
     name = _identity(scoring, checkpoint_sha256, device, budget)
     forget_old(kept, name)
-    planned = _PlannedShards(ShardStore(kept / name), plan, questions)
-    finished = planned.finished()
-    _answer_missing(scoring, planned, finished.keys(), devices, budget, on_progress)
+    all_shards = _Shards(scoring, kept / name, budget)
+    finished = all_shards.finished()
+    _answer_missing(all_shards, finished.keys(), devices, on_progress)
     _give_back_memory()
-    in_plan = planned.all_after(finished)
+    in_plan = all_shards.all_after(finished)
     return Answered(
-        predictions=in_order(plan, in_plan),
+        predictions=in_order(all_shards.plan, in_plan),
         without_image=[page for answers in in_plan for page in answers.without_image],
         precision=_name_of(precision_of(device)),
         checkpoint_sha256=checkpoint_sha256,
@@ -188,15 +188,10 @@ def answer_all(
 
 
 def _answer_missing(
-    scoring: Scoring,
-    planned: _PlannedShards,
-    finished: Collection[int],
-    devices: Sequence[str],
-    budget: Budget,
-    on_progress: OnProgress,
+    all_shards: _Shards, finished: Collection[int], devices: Sequence[str], on_progress: OnProgress
 ) -> None:
     """Answer the shards that are not `finished` and store each, on as many devices as there are."""
-    plan, total = planned.plan, len(planned.questions)
+    plan, total = all_shards.plan, len(all_shards.questions)
     missing = [number for number in range(len(plan)) if number not in finished]
     done = sum(len(plan[number].questions) for number in finished)
     on_progress(done, total)
@@ -207,57 +202,45 @@ def _answer_missing(
         on_progress(done + more, total)
 
     if len(devices) == 1 or len(missing) < 2:
-        wanted = [(number, plan[number]) for number in missing]
-        _answer(scoring, wanted, planned.store, devices[0], budget, on_answered)
+        _answer(all_shards, missing, devices[0], on_answered)
     else:
-        _share(scoring, missing, planned.store, devices, budget, on_answered)
+        _share(all_shards, missing, devices, on_answered)
 
 
 def _all_devices() -> list[str]:
     return [f"cuda:{number}" for number in range(torch.cuda.device_count())] or ["cpu"]
 
 
-def _answer(
-    scoring: Scoring,
-    wanted: Sequence[tuple[int, Shard]],
-    store: ShardStore,
-    device: str,
-    budget: Budget,
-    on_answered: OnAnswered,
-) -> None:
+def _answer(all_shards: _Shards, wanted: Sequence[int], device: str, on_answered: OnAnswered) -> None:
     """Answer the `wanted` shards and store each; `on_answered` receives the number of their questions done."""
     if not wanted:
         return
+    scoring = all_shards.scoring
     answerer = Answerer(
         VT5.from_checkpoint(scoring.reference, scoring.checkpoint),
         Tokenizer.from_folder(scoring.reference),
         device=device,
-        budget=budget,
+        budget=all_shards.budget,
     )
-    answered = answerer.answer_shards(
-        scoring.dataset, scoring.dataset.questions, [shard for _, shard in wanted], on_answered
-    )
-    for (number, _), answers in zip(wanted, answered, strict=True):
-        store.write(number, answers)
+    plan = [all_shards.plan[number] for number in wanted]
+    answered = answerer.answer_shards(scoring.dataset, all_shards.questions, plan, on_answered)
+    for number, answers in zip(wanted, answered, strict=True):
+        all_shards.write(number, answers)
 
 
 def _share(
-    scoring: Scoring,
-    missing: Sequence[int],
-    store: ShardStore,
-    devices: Sequence[str],
-    budget: Budget,
-    on_answered: OnAnswered,
+    all_shards: _Shards, missing: Sequence[int], devices: Sequence[str], on_answered: OnAnswered
 ) -> None:
     """Answer the `missing` shards on several devices at once, every device an equal part of them."""
     context = multiprocessing.get_context("spawn")
     # A dataset that wasn't read yet: pages and questions are read faster from disk than from another process.
-    scoring = replace(scoring, dataset=Dataset(scoring.dataset.folder, scoring.dataset.split))
+    dataset = all_shards.scoring.dataset
+    unread = replace(all_shards.scoring, dataset=Dataset(dataset.folder, dataset.split))
     counts = [context.Value("q", 0) for _ in devices]
     processes = [
         context.Process(
             target=_answer_part,
-            args=(scoring, missing[place :: len(devices)], store, device, budget, count),
+            args=(replace(all_shards, scoring=unread), missing[place :: len(devices)], device, count),
             name=f"scoring on {device}",
             daemon=True,
         )
@@ -285,20 +268,13 @@ def _check_alive(processes: Sequence[BaseProcess]) -> None:
 
 
 def _answer_part(
-    scoring: Scoring,
-    numbers: Sequence[int],
-    store: ShardStore,
-    device: str,
-    budget: Budget,
-    count: "Synchronized[int]",
+    all_shards: _Shards, numbers: Sequence[int], device: str, count: "Synchronized[int]"
 ) -> None:
-    plan = shards(scoring.dataset.questions, budget.pages)
-
     def on_answered(done: int) -> None:
         count.value = done
 
     try:
-        _answer(scoring, [(number, plan[number]) for number in numbers], store, device, budget, on_answered)
+        _answer(all_shards, numbers, device, on_answered)
     except Exception as error:  # noqa: BLE001 - the process ends here, and its trace would quote the test set
         sys.stderr.write(f"scoring on {device} failed\n{trace_of(error, quoted=False)}\n")
         sys.exit(1)

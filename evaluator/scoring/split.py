@@ -63,7 +63,7 @@ def read_split(folder: Path) -> Split | None:
     except (OSError, ValidationError):
         # The cause would quote the salt.
         raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT, where=FILE, expected="private_fraction and salt", found="something else"
+            ErrorCode.DATASET_FORMAT, FILE, "private_fraction and salt", "something else"
         ) from None
 
 

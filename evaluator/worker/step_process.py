@@ -8,7 +8,6 @@ import platform
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
@@ -16,12 +15,10 @@ from evaluator.errors.traces import trace_of
 from evaluator.messages.base import Message
 from evaluator.messages.jobs import (
     MODEL_STEPS,
-    ArtifactKind,
     Outcome,
     Step,
     StepDetail,
     StepResult,
-    TrackRules,
     WeightSample,
 )
 from evaluator.pipeline import StepInputs, run_step
@@ -39,31 +36,10 @@ OPERATOR_ERRORS = {
 
 
 class StepRequest(Message):
-    """What a step works with; the fields are those of `StepInputs`."""
+    """A step and what it works with."""
 
     step: Step
-    rules: TrackRules
-    files: dict[ArtifactKind, Path]
-    reference: Path
-    challenge: str | None = None
-    test_set: Path | None = None
-    split: str = "test"
-    kept: Path | None = None
-    answers: Path | None = None
-    sample_key: str | None = None
-
-    def inputs(self) -> StepInputs:
-        return StepInputs(
-            files=self.files,
-            rules=self.rules,
-            reference=self.reference,
-            challenge=self.challenge,
-            test_set=self.test_set,
-            split=self.split,
-            kept=self.kept,
-            answers=self.answers,
-            sample_key=self.sample_key,
-        )
+    inputs: StepInputs
 
 
 class StepEnding(Message):
@@ -101,7 +77,7 @@ def run(inputs: Any, send: Callable[[object], None]) -> Any:
 
 def _ending(request: StepRequest, on_progress: "_Reporter") -> StepEnding:
     try:
-        output = run_step(request.step, request.inputs(), on_progress)
+        output = run_step(request.step, request.inputs, on_progress)
     except MemoryError:
         # The sandbox reports it.
         raise

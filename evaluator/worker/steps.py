@@ -2,17 +2,18 @@
 
 import logging
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from evaluator.messages.jobs import MODEL_STEPS, EvaluationJob, Step
+from evaluator.pipeline import StepInputs
+from evaluator.progress import OnProgress
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Sandbox, SandboxError
 from evaluator.worker.artifacts import FetchError
-from evaluator.worker.folder import WorkerFolder
+from evaluator.worker.folder import step_inputs
 from evaluator.worker.step_process import StepEnding, StepRequest
 
 logger = logging.getLogger(__name__)
@@ -50,40 +51,40 @@ PRELOADED = {
 class StepRunner:
     """Runs steps in the worker's folder, one at a time."""
 
-    def __init__(self, folder: WorkerFolder) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
         self.sandbox = Sandbox()
 
-    def run(self, job: EvaluationJob, on_progress: Callable[[int, int], None]) -> StepEnding:
+    def run(self, job: EvaluationJob, on_progress: OnProgress) -> StepEnding:
         """Run the step of a job, and return how it ended, whatever happens."""
         try:
-            request = self.folder.step_request(job, on_progress)
-            return self._run_sandboxed(request, on_progress)
+            inputs = step_inputs(self.folder, job, on_progress)
+            return self._run_sandboxed(job.step, inputs, on_progress)
         except FetchError as error:
             return StepEnding.of_error(error, job.step, error.code)
         except Exception as error:  # noqa: BLE001 - the boundary: whatever went wrong is reported, never lost
             return StepEnding.of_error(error, job.step)
 
-    def _run_sandboxed(self, request: StepRequest, on_progress: Callable[[int, int], None]) -> StepEnding:
-        kept = [path for path in (request.kept, request.answers and request.answers.parent) if path]
+    def _run_sandboxed(self, step: Step, inputs: StepInputs, on_progress: OnProgress) -> StepEnding:
+        kept = [path for path in (inputs.kept, inputs.answers and inputs.answers.parent) if path]
         for path in kept:
             path.mkdir(parents=True, exist_ok=True)
-        test_set = [request.test_set] if request.test_set else []
+        test_set = [inputs.test_set] if inputs.test_set else []
         try:
             ending = self.sandbox.run(
                 "evaluator.worker.step_process",
                 "run",
-                request.model_dump(mode="json"),
-                preload=PRELOADED.get(request.step, ()),
-                readable=[*request.files.values(), request.reference, *test_set],
+                StepRequest(step=step, inputs=inputs).model_dump(mode="json"),
+                preload=PRELOADED.get(step, ()),
+                readable=[*inputs.files.values(), inputs.reference, *test_set],
                 writable=kept,
-                limits=SCORING_LIMITS if request.step in MODEL_STEPS else STEP_LIMITS,
+                limits=SCORING_LIMITS if step in MODEL_STEPS else STEP_LIMITS,
                 on_message=lambda message: on_progress(*_progress(message)),
             )
             return StepEnding.model_validate(ending)
         except SandboxError as error:
             # What the process wrote may quote secret data, and its error names no place in our code.
-            output = "" if request.step in MODEL_STEPS else f"\n{error.output}"
+            output = "" if step in MODEL_STEPS else f"\n{error.output}"
             raise RuntimeError(f"{error}{output}") from None
         except ValidationError as error:
             fields = [detail["loc"] for detail in error.errors(include_input=False)]
@@ -100,6 +101,4 @@ def _progress(message: Any) -> tuple[int, int]:
 
 def default_runner() -> StepRunner:
     """Return a runner in the folder that `PFL_EVALUATOR_HOME` names."""
-    return StepRunner(
-        WorkerFolder(Path(os.environ.get("PFL_EVALUATOR_HOME") or Path.cwd() / "var" / "evaluator"))
-    )
+    return StepRunner(Path(os.environ.get("PFL_EVALUATOR_HOME") or Path.cwd() / "var" / "evaluator"))

@@ -122,8 +122,6 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "portal.urls"
-WSGI_APPLICATION = "portal.wsgi.application"
-ASGI_APPLICATION = "portal.asgi.application"
 
 TEMPLATES = [
     {
@@ -175,6 +173,8 @@ CACHES = {
     "pages": _cache("pages", 500),
     "answers": _cache("answers", 300),
 }
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
@@ -283,7 +283,6 @@ HUB_DATASET = os.environ.get("PFL_HUB_DATASET", "")
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
-USE_TZ = True
 FORMAT_MODULE_PATH = "portal.ui.formats"
 
 STATIC_URL = "static/"
@@ -373,9 +372,6 @@ CONTENT_SECURITY_POLICY["DIRECTIVES"]["form-action"] += [
 if STORE_BUCKET:
     # The browser sends the parts of a file straight there.
     CONTENT_SECURITY_POLICY["DIRECTIVES"]["connect-src"] = [SELF, STORE_BUCKET.origin]
-X_FRAME_OPTIONS = "DENY"
-SECURE_REFERRER_POLICY = "same-origin"
-SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC
 SECURE_SSL_REDIRECT = PUBLIC
 # Probes ask the process itself, not the proxy.

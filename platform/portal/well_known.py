@@ -85,8 +85,8 @@ def _listed_paths() -> Iterator[str]:
     for track in Track.objects.all():
         yield track.get_absolute_url()
         yield reverse("leaderboard:track", args=[track.slug])
-    for group in library.GROUPS:
-        for name in group.names:
+    for documents in library.GROUPS.values():
+        for name in documents:
             yield reverse("docs:document", args=[library.address(name)])
     for item in published():
         yield item.get_absolute_url()

@@ -67,7 +67,8 @@ def leakage(
     stays on this machine: table, plots and examples are written to RUN/leakage.
     """
     from evaluator.docvqa.dataset import Dataset
-    from evaluator.leakage.models import Options, assess_checkpoint
+    from evaluator.leakage.assessment import Options
+    from evaluator.leakage.models import assess_checkpoint
     from evaluator.messages.jobs import ArtifactKind
     from starter_kit.reporting.leakage import write_leakage
     from starter_kit.runs.folder import RunFolder

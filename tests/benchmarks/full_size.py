@@ -16,8 +16,9 @@ from torch import Tensor
 from evaluator.docvqa.architecture import VT5Config
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, write_info, write_split
 from evaluator.docvqa.generation import Encoded, Generator
-from evaluator.docvqa.tokenization import EncodedText, Tokenizer, train_tokenizer
+from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.docvqa.vt5 import VT5
+from tests.tiny_reference import train_tokenizer
 
 WORDS_A_PAGE = 600  # 512 tokens of them are read
 IMAGE_SIZE = (1240, 1754)  # an A4 page at 150 dots an inch

@@ -134,7 +134,7 @@ def test_memory_of_a_round(folder: Path) -> None:
 MANY_PROVIDERS = """
 import re, sys, time, torch
 from pathlib import Path
-from evaluator.docvqa.architecture import tiny_config
+from tests.tiny_reference import tiny_config
 from evaluator.docvqa.vt5 import VT5
 from starter_kit.compression.lora import LoRA
 from starter_kit.learning.stacking import make_learner

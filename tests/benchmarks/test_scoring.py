@@ -77,7 +77,7 @@ def test_cpu_seconds_a_question(model: VT5, tokenizer: Tokenizer, dataset: Datas
     found: dict[int, str] = {}
     for loaded in answerer.loader(dataset, questions).load(shards(questions, answerer.budget.pages)):
         answers = answerer.answer(loaded)
-        found |= {index: text for index, (text, _) in zip(loaded.shard.questions, answers, strict=True)}
+        found |= {index: text for index, (text, *_) in zip(loaded.shard.questions, answers, strict=True)}
     total = time.process_time() - before
     watch.seconds["reading images, tokens, the rest"] = total - watch.total
     floor = _floor(model, 512 + model.config.visual.tokens) * QUESTIONS

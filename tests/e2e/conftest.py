@@ -9,9 +9,9 @@ import pytest
 from filelock import FileLock
 
 from evaluator.docvqa.dataset import Dataset
-from evaluator.docvqa.reference import create_reference
 from tests.demo.stack import Stack
 from tests.starter_kit.commands.pfl import run_pfl
+from tests.tiny_reference import create_reference
 
 PASSWORD = "correct-horse-battery-staple"
 

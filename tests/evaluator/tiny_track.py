@@ -5,7 +5,7 @@ from pathlib import Path
 from PIL import Image
 
 from evaluator.docvqa.dataset import DatasetInfo, Page, Question, write_info, write_split
-from evaluator.docvqa.reference import create_reference
+from tests.tiny_reference import create_reference
 
 ANSWER = "9.00"
 

@@ -74,12 +74,10 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
 
     @admin.display(description="Has a second factor", boolean=True)
     def second_factor(self, user: User) -> bool:
-        """Return whether the person logs in with more than a password."""
         return user.has_second_factor
 
     @admin.action(description="Reset the second factor, which was lost", permissions=["change"])
     def reset_second_factors(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """Remove the second factors of the selected people."""
         assert isinstance(request.user, User)  # noqa: S101  (the admin lets nobody anonymous in)
         for user in queryset:
             reset_second_factor(user, actor=request.user)

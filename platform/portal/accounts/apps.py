@@ -3,8 +3,6 @@ from django.apps import AppConfig
 
 class AccountsConfig(AppConfig):
     name = "portal.accounts"
-    label = "accounts"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         from portal.accounts import security_events  # noqa: F401  (connects its receivers)

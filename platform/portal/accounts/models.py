@@ -144,15 +144,12 @@ class ApiToken(models.Model):
 
     @property
     def is_expired(self) -> bool:
-        """Whether its time is over."""
         return self.expires_at <= timezone.now()
 
     @staticmethod
     def new_secret() -> str:
-        """Return the secret of a new token."""
         return TOKEN_PREFIX + secrets.token_urlsafe(32)
 
     @staticmethod
     def digest_of(secret: str) -> str:
-        """Return the digest by which a token is stored and looked up."""
         return hashlib.sha256(secret.encode()).hexdigest()

@@ -38,5 +38,4 @@ def check_character(digits: str) -> str:
 
 
 def address_of(orcid: str) -> str:
-    """Return the address of the person's record."""
     return ADDRESS + orcid

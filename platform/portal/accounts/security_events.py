@@ -51,39 +51,27 @@ def after_second_factor(request: HttpRequest, user: User, authenticator: Authent
         end_sessions(user, but=request)
 
 
-@receiver(social_account_added)
-def after_linking(sociallogin: SocialLogin, **_: Any) -> None:
-    """Record it; an ORCID account shows whose iD it is."""
-    _note_linked(sociallogin)
-
-
-@receiver(user_signed_up)
-def after_signing_up(sociallogin: SocialLogin | None = None, **_: Any) -> None:
-    """Do the same for whoever signed up with an account of a provider."""
-    if sociallogin is not None:
-        _note_linked(sociallogin)
-
-
-@receiver(social_account_removed)
-def after_unlinking(socialaccount: SocialAccount, **_: Any) -> None:
-    """Record it."""
-    note_unlinked(socialaccount)
-
-
-def _note_linked(sociallogin: SocialLogin) -> None:
+@receiver([social_account_added, user_signed_up])
+def after_linking(sociallogin: SocialLogin | None = None, **_: Any) -> None:
+    """Record it, also of whoever signs up with an account of a provider; an ORCID account shows whose iD it is."""
+    if sociallogin is None:
+        return
     account, user = sociallogin.account, sociallogin.account.user
     record(user, "user.sign_in_linked", user, provider=account.provider, uid=account.uid)
     if account.provider == "orcid":
         User.objects.filter(pk=user.pk).update(orcid=account.uid, orcid_verified=True)
 
 
+@receiver(social_account_removed)
+def after_unlinking(socialaccount: SocialAccount, **_: Any) -> None:
+    note_unlinked(socialaccount)
+
+
 @receiver(authenticator_removed)
 def after_removal(user: User, authenticator: Authenticator, **_: Any) -> None:
-    """Record it."""
     record(user, "user.second_factor_removed", user, type=authenticator.type)
 
 
 @receiver(authenticator_reset)
 def after_new_recovery_codes(user: User, **_: Any) -> None:
-    """Record it."""
     record(user, "user.recovery_codes_renewed", user)

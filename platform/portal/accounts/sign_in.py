@@ -14,13 +14,12 @@ from allauth.socialaccount.models import SocialAccount, SocialApp, SocialLogin
 from allauth.socialaccount.providers.base import Provider
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.hashers import make_password
 from django.contrib.auth.password_validation import validate_password
 from django.http import Http404, HttpRequest
 from typing_extensions import override
 
 from portal.accounts.models import User
-from portal.accounts.signup import ADVICE, EMAIL
+from portal.accounts.signup import ADVICE, EvenTime
 
 NAMES = {"github": "GitHub", "orcid": "ORCID"}
 
@@ -28,11 +27,6 @@ NAMES = {"github": "GitHub", "orcid": "ORCID"}
 def offered_providers() -> dict[str, str]:
     """Return the names of the providers that the site is configured for, by their ids."""
     return {key: name for key, name in NAMES.items() if key in settings.SOCIALACCOUNT_PROVIDERS}
-
-
-def linked_accounts(user: User) -> list[tuple[SocialAccount, str]]:
-    """Return the accounts at providers that open this one, each with its name there."""
-    return [(account, name_there(account)) for account in SocialAccount.objects.filter(user=user)]
 
 
 def name_there(account: SocialAccount) -> str:
@@ -83,12 +77,11 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return {**super().get_signup_form_initial_data(sociallogin), "name": sociallogin.user.name}
 
 
-class LinkedSignupForm(SignupForm):  # type: ignore[misc]
+class LinkedSignupForm(EvenTime, SignupForm):  # type: ignore[misc]
     """Signing up with a provider's account: name and address as it has them, to be changed, and a password."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["email"].label = EMAIL
         self.fields["password1"] = PasswordField(
             label="Password", autocomplete="new-password", help_text=ADVICE
         )
@@ -97,10 +90,3 @@ class LinkedSignupForm(SignupForm):  # type: ignore[misc]
         password: str = self.cleaned_data["password1"]
         validate_password(password, User(email=self.data.get("email", ""), name=self.data.get("name", "")))
         return password
-
-    @override
-    def try_save(self, request: HttpRequest) -> Any:
-        # As long as for a new account; see `NewAccountForm`.
-        if self.account_already_exists:
-            make_password(self.cleaned_data["password1"])
-        return super().try_save(request)

@@ -1,6 +1,6 @@
 """The forms to sign up, log in or give an address. Apart from `forms`, which allauth imports to build these."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from allauth.account.forms import AddEmailForm, LoginForm, ResetPasswordForm, SignupForm
 from django.contrib.auth.hashers import make_password
@@ -13,37 +13,43 @@ ADVICE = (
 )
 
 
-class LoginWithPasswordForm(LoginForm):  # type: ignore[misc]
-    """Names its fields as the rest of the site does."""
+class SiteLabels:
+    """A form of allauth that names its fields as the rest of the site does."""
+
+    labels: ClassVar[dict[str, str]] = {"email": EMAIL}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["login"].label = EMAIL
-        self.fields["remember"].label = "Keep me signed in"
+        for name, label in self.labels.items():
+            self.fields[name].label = label  # type: ignore[attr-defined]
 
 
-class ForgottenPasswordForm(ResetPasswordForm):  # type: ignore[misc]
-    """Names its field as the rest of the site does."""
+class LoginWithPasswordForm(SiteLabels, LoginForm):  # type: ignore[misc]
+    labels = {"login": EMAIL, "remember": "Keep me signed in"}
+
+
+class ForgottenPasswordForm(SiteLabels, ResetPasswordForm):  # type: ignore[misc]
+    pass
+
+
+class NewAddressForm(SiteLabels, AddEmailForm):  # type: ignore[misc]
+    pass
+
+
+class EvenTime(SiteLabels):
+    """A form to sign up that takes as long for an address that has an account as for a new one."""
+
+    def try_save(self, request: HttpRequest) -> Any:
+        if self.account_already_exists:  # type: ignore[attr-defined]
+            make_password(self.cleaned_data["password1"])  # type: ignore[attr-defined]
+        return super().try_save(request)  # type: ignore[misc]
+
+
+class NewAccountForm(EvenTime, SignupForm):  # type: ignore[misc]
+    """Reports all that is wrong at once."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["email"].label = EMAIL
-
-
-class NewAddressForm(AddEmailForm):  # type: ignore[misc]
-    """Names its field as the rest of the site does."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["email"].label = EMAIL
-
-
-class NewAccountForm(SignupForm):  # type: ignore[misc]
-    """Takes as long for an address that has an account as for a new one, and reports all that is wrong at once."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["email"].label = EMAIL
         self.fields["password1"].help_text = ADVICE
 
     @override
@@ -54,9 +60,3 @@ class NewAccountForm(SignupForm):  # type: ignore[misc]
         if "password1" in self.errors and entered[0] != entered[1]:
             self.add_error("password2", "You must type the same password each time.")
         return data
-
-    @override
-    def try_save(self, request: HttpRequest) -> Any:
-        if self.account_already_exists:
-            make_password(self.cleaned_data["password1"])
-        return super().try_save(request)

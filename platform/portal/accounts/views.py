@@ -18,7 +18,6 @@ from portal.accounts.services import create_token, revoke_token, update_profile
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def profile(request: UserRequest) -> HttpResponse:
-    """Show the user's profile, and save its changes."""
     form = ProfileForm(request.POST or None, instance=request.user)
     if request.method == "POST" and form.is_valid():
         update_profile(request.user, **form.cleaned_data)
@@ -50,7 +49,6 @@ def tokens(request: UserRequest) -> HttpResponse:
 @login_required
 @require_POST
 def revoke(request: UserRequest, token_id: int) -> HttpResponse:
-    """Revoke one of the user's tokens."""
     token = get_object_or_404(active_tokens(request.user), pk=token_id)
     revoke_token(token, actor=request.user)
     messages.success(request, f"The token “{token.label}” is revoked.")

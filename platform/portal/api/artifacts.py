@@ -8,7 +8,7 @@ from ninja import Router
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.team_api import DownloadUrl, OwnArtifact
 from portal.api.authentication import ApiRequest, team_in
-from portal.submissions.models import Artifact
+from portal.api.responses import response_of
 from portal.submissions.selectors import own_submission
 from portal.uploads.models import UploadState
 from portal.uploads.stores import current_store
@@ -22,7 +22,18 @@ router = Router(tags=["submissions"])
 def list_artifacts(request: ApiRequest, submission_id: UUID) -> list[OwnArtifact]:
     """The list includes all versions of a proof."""
     found = own_submission(team_in(request), submission_id).artifacts.select_related("upload")
-    return [_artifact(artifact) for artifact in found]
+    return [
+        response_of(
+            OwnArtifact,
+            artifact.upload,
+            id=artifact.pk,
+            kind=artifact.kind,
+            run=artifact.run_id,
+            version=artifact.version,
+            superseded_at=artifact.superseded_at,
+        )
+        for artifact in found
+    ]
 
 
 @router.post(
@@ -44,18 +55,3 @@ def download_url(request: ApiRequest, submission_id: UUID, artifact_id: UUID) ->
     seconds = settings.DOWNLOAD_URL_SECONDS
     url = current_store().download_url(upload.store_key, upload.filename, seconds)
     return DownloadUrl(url=request.build_absolute_uri(url), expires_in_s=seconds)
-
-
-def _artifact(artifact: Artifact) -> OwnArtifact:
-    upload = artifact.upload
-    return OwnArtifact(
-        id=artifact.pk,
-        kind=artifact.kind,
-        run=artifact.run_id,
-        filename=upload.filename,
-        size_bytes=upload.size_bytes,
-        sha256=upload.sha256,
-        version=artifact.version,
-        superseded_at=artifact.superseded_at,
-        state=upload.state,
-    )

@@ -1,5 +1,7 @@
 """Errors as responses: the body of each is `evaluator.messages.api.Problems`, a list of coded problems."""
 
+from typing import Any
+
 from django.core.exceptions import ObjectDoesNotExist
 from django.forms import BaseForm
 from django.http import Http404, HttpRequest, HttpResponse
@@ -55,9 +57,11 @@ def _printable(value: object) -> str:
     return str(value).encode(errors="backslashreplace").decode()
 
 
-def invalid_form(form: BaseForm) -> ProblemError:
-    """Return the form's errors, one problem for each field."""
-    return ProblemError(
+def cleaned(form: BaseForm) -> dict[str, Any]:
+    """Return what a valid form holds. Raises `ProblemError` with the errors of an invalid one, one for each field."""
+    if form.is_valid():
+        return form.cleaned_data
+    raise ProblemError(
         *(
             Problem.of(ErrorCode.REQUEST_INVALID, where=field, expected=" ".join(map(str, errors)))
             for field, errors in form.errors.items()

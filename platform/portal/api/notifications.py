@@ -11,7 +11,8 @@ from evaluator.messages.team_api import (
     ReadUntil,
 )
 from portal.api.authentication import ApiRequest
-from portal.api.errors import invalid_form
+from portal.api.errors import cleaned
+from portal.api.responses import part_of, response_of
 from portal.notifications.forms import MailForm
 from portal.notifications.kinds import kinds_for
 from portal.notifications.models import Notification
@@ -29,14 +30,14 @@ def list_notifications(
 ) -> NotificationPage:
     """Returns `limit` notifications, read and unread, starting at `offset`. Old ones are deleted."""
     found = notifications_of(request.auth)
-    items = [_notification(one) for one in found[offset : offset + limit]]
-    return NotificationPage(items=items, count=found.count())
+    return NotificationPage(**part_of(found, _notification, limit=limit, offset=offset))
 
 
 @router.post("/read", response={204: None}, summary="Mark notifications as read")
 def read(request: ApiRequest, body: ReadUntil) -> Status[None]:
     """Marks all notifications with ids up to `until`, so that newer ones stay unread."""
-    mark_read(request.auth, body.until)
+    found = notifications_of(request.auth)
+    mark_read(found if body.until is None else found.filter(pk__lte=body.until))
     return Status(204, None)
 
 
@@ -48,20 +49,9 @@ def get_choice(request: ApiRequest) -> MailChoice:
 @router.put("/mail", response=MailChoice, summary="Change your e-mail settings")
 def put_choice(request: ApiRequest, body: NewMailChoice) -> MailChoice:
     """Every notification also appears on the site. E-mails about your account's security can't be turned off."""
-    form = MailForm(request.auth, {"kinds": body.kinds})
-    if not form.is_valid():
-        raise invalid_form(form)
-    choose_mails(request.auth, form.cleaned_data["kinds"])
+    choose_mails(request.auth, cleaned(MailForm(request.auth, {"kinds": body.kinds}))["kinds"])
     return get_choice(request)
 
 
 def _notification(one: Notification) -> NotificationInfo:
-    return NotificationInfo(
-        id=one.pk,
-        kind=one.kind,
-        subject=one.subject,
-        text=one.text,
-        url=settings.SITE_URL + one.page if one.page else "",
-        created_at=one.created_at,
-        read_at=one.read_at,
-    )
+    return response_of(NotificationInfo, one, url=settings.SITE_URL + one.page if one.page else "")

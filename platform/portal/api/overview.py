@@ -3,14 +3,15 @@
 from django.utils import timezone
 from ninja import Router, Status
 
-from evaluator.messages.api import Account, PhaseInfo, QuotaStatus, TrackInfo
+from evaluator.messages.api import Account, QuotaStatus, TrackInfo
 from evaluator.messages.team_api import ChangedAccount
 from portal.accounts.forms import ProfileForm
 from portal.accounts.models import Scope
 from portal.accounts.services import revoke_token, update_profile
 from portal.api.authentication import MANAGING, ApiRequest, TokenOrSession, require_token, team_in
-from portal.api.errors import invalid_form
-from portal.challenge.models import Anonymity, Phase, ResultsTiming, Track
+from portal.api.errors import cleaned
+from portal.api.responses import response_of
+from portal.challenge.models import Track
 from portal.submissions.selectors import quota_of
 from portal.teams.selectors import team_of
 
@@ -22,47 +23,20 @@ TRACKS, ACCOUNT = ["tracks"], ["account"]
 def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja knows it by its name)
     now = timezone.now()
     return [
-        TrackInfo(
-            slug=track.slug,
-            name=track.name,
-            summary=track.summary,
-            ranking=track.ranking,
+        response_of(
+            TrackInfo,
+            track,
             rule=track.kind.rule,
             budgets=track.run_budgets(),
-            run_artifacts=list(track.kind.run_artifacts),
-            optional_artifacts=list(track.kind.optional_artifacts),
-            submission_artifacts=list(track.kind.submission_artifacts),
-            reference=track.reference,
+            run_artifacts=track.kind.run_artifacts,
+            optional_artifacts=track.kind.optional_artifacts,
+            submission_artifacts=track.kind.submission_artifacts,
             trainable=track.trainable_patterns(),
-            clients=track.clients,
-            max_rounds=track.max_rounds,
-            providers_per_client=track.providers_per_client,
-            max_checkpoint_bytes=track.max_checkpoint_bytes,
-            anls_threshold=track.anls_threshold,
-            delta=track.delta,
-            sampling_rule=track.sampling_rule,
-            accountant=track.accountant,
-            adjacency=track.adjacency,
-            unbound_level=track.unbound_level,
-            phases=[_phase(phase) for phase in track.phases.all()],
+            phases=list(track.phases.all()),
             closed_because=track.closed_because(now),
         )
         for track in Track.objects.prefetch_related("phases")
     ]
-
-
-def _phase(phase: Phase) -> PhaseInfo:
-    return PhaseInfo(
-        name=phase.name,
-        starts_at=phase.starts_at,
-        ends_at=phase.ends_at,
-        submissions_per_day=phase.submissions_per_day,
-        results=ResultsTiming(phase.results).value,
-        allows_private=phase.allows_private,
-        examined_ranks=phase.examined_ranks,
-        examined_level=phase.examined_level,
-        anonymity=Anonymity(phase.anonymity).value,
-    )
 
 
 @router.get(
@@ -77,15 +51,7 @@ def get_quota(request: ApiRequest, slug: str) -> QuotaStatus:
 @router.get("/me", response=Account, summary="Get the token and its owner", tags=ACCOUNT)
 def me(request: ApiRequest) -> Account:
     team = team_of(request.auth)
-    user = request.auth
-    return Account(
-        email=user.email,
-        name=user.name,
-        orcid=user.orcid,
-        orcid_verified=user.orcid_verified,
-        shows_orcid=user.shows_orcid,
-        team=team.name if team else None,
-    )
+    return response_of(Account, request.auth, team=team.name if team else None)
 
 
 @router.patch("/me", response=Account, summary="Change your name and ORCID iD", auth=MANAGING, tags=ACCOUNT)
@@ -93,9 +59,7 @@ def change_me(request: ApiRequest, body: ChangedAccount) -> Account:
     """Your password, e-mail address, second factors and tokens can only be changed on the site."""
     current = {name: getattr(request.auth, name) for name in ProfileForm.Meta.fields}
     form = ProfileForm(current | body.model_dump(exclude_none=True))
-    if not form.is_valid():
-        raise invalid_form(form)
-    request.auth = update_profile(request.auth, **form.cleaned_data)
+    request.auth = update_profile(request.auth, **cleaned(form))
     return me(request)
 
 

@@ -5,7 +5,8 @@ from ninja import Router, Status
 
 from evaluator.messages.api import IssuedRunToken, NewRunToken, NewSigningKey, RunTokenPage, SigningKey
 from portal.api.authentication import MANAGING, ApiRequest, require_token, team_in
-from portal.api.errors import invalid_form
+from portal.api.errors import cleaned
+from portal.api.responses import part_of, response_of
 from portal.api.throttling import CREATION_LIMITS
 from portal.challenge.models import Track
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
@@ -14,7 +15,6 @@ from portal.submissions.selectors import tokens_of
 from portal.submissions.tokens import issue_token
 from portal.teams.forms import KeyForm
 from portal.teams.keys import register_key, revoke_key
-from portal.teams.models import TeamKey
 from portal.teams.selectors import current_keys
 
 router = Router(tags=["training records"])
@@ -25,9 +25,7 @@ def list_tokens(
     request: ApiRequest, limit: ListLimit = DEFAULT_LIMIT, offset: ListOffset = 0
 ) -> RunTokenPage:
     """Returns `limit` tokens, starting at `offset`."""
-    found = tokens_of(team_in(request))
-    items = [_token(token) for token in found[offset : offset + limit]]
-    return RunTokenPage(items=items, count=found.count())
+    return RunTokenPage(**part_of(tokens_of(team_in(request)), _token, limit=limit, offset=offset))
 
 
 @router.post(
@@ -44,7 +42,7 @@ def new_token(request: ApiRequest, body: NewRunToken) -> Status[IssuedRunToken]:
 
 @router.get("/keys", response=list[SigningKey], summary="List the keys that can sign your team's records")
 def list_keys(request: ApiRequest) -> list[SigningKey]:
-    return [_key(key) for key in current_keys(team_in(request))]
+    return [SigningKey.model_validate(key) for key in current_keys(team_in(request))]
 
 
 @router.post("/keys", response=SigningKey, summary="Register a key")
@@ -52,10 +50,8 @@ def new_key(request: ApiRequest, body: NewSigningKey) -> SigningKey:
     """Returns the existing key if it is already registered. Requires an API token, not a session."""
     require_token(request)
     team = team_in(request)
-    form = KeyForm(body.model_dump())
-    if not form.is_valid():
-        raise invalid_form(form)
-    return _key(register_key(team, **form.cleaned_data, by=request.auth))
+    key = register_key(team, **cleaned(KeyForm(body.model_dump())), by=request.auth)
+    return SigningKey.model_validate(key)
 
 
 @router.delete("/keys/{public_key}", response={204: None}, summary="Revoke a key", auth=MANAGING)
@@ -67,10 +63,4 @@ def end_key(request: ApiRequest, public_key: str) -> Status[None]:
 
 
 def _token(token: RunToken) -> IssuedRunToken:
-    return IssuedRunToken(
-        token=token.token, track=token.track.slug, issued_at=token.issued_at, run=token.run_id
-    )
-
-
-def _key(key: TeamKey) -> SigningKey:
-    return SigningKey(public_key=key.public_key, name=key.name, created_at=key.created_at)
+    return response_of(IssuedRunToken, token, track=token.track.slug, run=token.run_id)

@@ -1,5 +1,6 @@
 """Submissions over the API: draft, runs, submit, status."""
 
+from functools import partial
 from uuid import UUID
 
 from django.utils import timezone
@@ -10,7 +11,6 @@ from evaluator.messages.api import (
     ChangedText,
     NewRun,
     NewSubmission,
-    QuotaStatus,
     RunExamination,
     RunStatus,
     RunSummary,
@@ -20,7 +20,8 @@ from evaluator.messages.api import (
     Withdrawal,
 )
 from portal.api.authentication import ApiRequest, team_in
-from portal.api.errors import invalid_form
+from portal.api.errors import cleaned
+from portal.api.responses import part_of, response_of
 from portal.api.throttling import CREATION_LIMITS
 from portal.challenge.models import Track
 from portal.evaluation.display import status as run_status
@@ -29,7 +30,7 @@ from portal.evaluation.services import cancel as cancel_submission
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.submissions import publication, services
 from portal.submissions.forms import SubmissionForm, TextForm, WithdrawalForm
-from portal.submissions.models import Run, Submission, SubmissionState
+from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.proof_consent import publish_or_not
 from portal.submissions.selectors import own_submission, quota_of, submissions_of
 
@@ -42,8 +43,7 @@ def list_submissions(
 ) -> SubmissionPage:
     """Returns `limit` drafts and submissions, including withdrawn ones, starting at `offset`."""
     found = submissions_of(team_in(request))
-    items = [_summary(request, submission) for submission in found[offset : offset + limit]]
-    return SubmissionPage(items=items, count=found.count())
+    return SubmissionPage(**part_of(found, partial(_summary, request), limit=limit, offset=offset))
 
 
 @router.post("", response={201: SubmissionStatus}, summary="Open a draft", throttle=CREATION_LIMITS)
@@ -51,10 +51,8 @@ def create_submission(request: ApiRequest, body: NewSubmission) -> Status[Submis
     """In a track without privacy budgets, the draft already contains its single run."""
     team = team_in(request)
     track = Track.objects.get(slug=body.track)
-    form = SubmissionForm(body.model_dump(exclude={"track"}))
-    if not form.is_valid():
-        raise invalid_form(form)
-    submission = services.create_submission(team, request.auth, track, **form.cleaned_data)
+    text = cleaned(SubmissionForm(body.model_dump(exclude={"track"})))
+    submission = services.create_submission(team, request.auth, track, **text)
     return Status(201, _detail(request, submission))
 
 
@@ -68,7 +66,8 @@ def get_submission(request: ApiRequest, submission_id: UUID) -> SubmissionStatus
 @router.post("/{submission_id}/runs", response=RunSummary, summary="Add a run (at a privacy budget)")
 def add_run(request: ApiRequest, submission_id: UUID, body: NewRun) -> RunSummary:
     """Returns the existing run at this budget, if any. `budget` is null in tracks without privacy budgets."""
-    return _run(services.add_run(own_submission(team_in(request), submission_id), body.budget))
+    run = services.add_run(own_submission(team_in(request), submission_id), body.budget)
+    return RunSummary.model_validate(run)
 
 
 @router.post(
@@ -99,9 +98,7 @@ def edit(request: ApiRequest, submission_id: UUID, body: ChangedText) -> Submiss
         )
     kind = SubmissionForm if is_draft else TextForm
     form = kind({name: getattr(submission, name) for name in kind.Meta.fields} | changes)
-    if not form.is_valid():
-        raise invalid_form(form)
-    services.describe(submission, form.cleaned_data, request.auth)
+    services.describe(submission, cleaned(form), request.auth)
     if body.publishes_proof is not None:
         publish_or_not(submission, body.publishes_proof, request.auth)
     return get_submission(request, submission_id)
@@ -152,11 +149,8 @@ def withdraw(request: ApiRequest, submission_id: UUID, body: Withdrawal | None =
 
     If the submission was public, its page will say that it was withdrawn, with the reason if given.
     """
-    form = WithdrawalForm(body.model_dump() if body else {})
-    if not form.is_valid():
-        raise invalid_form(form)
-    submission = own_submission(team_in(request), submission_id)
-    services.withdraw(submission, request.auth, form.cleaned_data["reason"])
+    reason = cleaned(WithdrawalForm(body.model_dump() if body else {}))["reason"]
+    services.withdraw(own_submission(team_in(request), submission_id), request.auth, reason)
     return get_submission(request, submission_id)
 
 
@@ -168,67 +162,54 @@ def remove_run(request: ApiRequest, submission_id: UUID, run_id: UUID) -> Status
 
 
 def _summary(request: ApiRequest, submission: Submission) -> SubmissionSummary:
-    return SubmissionSummary(
-        id=submission.pk,
-        url=request.build_absolute_uri(submission.get_absolute_url()),
-        track=submission.track.slug,
-        title=submission.title,
-        state=submission.state,
-        phase=submission.phase.name if submission.phase else None,
-        submitted_at=submission.submitted_at,
-        published_at=submission.published_at,
-        anonymous=submission.anonymous,
-        runs=[_run(run) for run in submission.runs.all()],
+    return response_of(
+        SubmissionSummary,
+        submission,
+        **_places(request, submission),
+        runs=list(submission.runs.all()),
     )
 
 
 def _detail(request: ApiRequest, submission: Submission) -> SubmissionStatus:
-    return SubmissionStatus(
-        **_summary(request, submission).model_dump(exclude={"runs"}),
-        keep_private=submission.keep_private,
-        alias=submission.alias,
-        description=submission.description,
-        code_url=submission.code_url,
-        paper_url=submission.paper_url,
-        publishes_proof=submission.publishes_proof,
-        edited_at=submission.edited_at,
-        refunded_at=submission.refunded_at,
-        quota=QuotaStatus.model_validate(quota_of(submission.team, submission.track, timezone.now())),
+    return response_of(
+        SubmissionStatus,
+        submission,
+        **_places(request, submission),
+        quota=quota_of(submission.team, submission.track, timezone.now()),
         runs=[_status(status) for status in run_status.statuses(submission.runs.all())],
     )
 
 
-def _run(run: Run) -> RunSummary:
-    return RunSummary(id=run.pk, budget=run.budget)
+def _places(request: ApiRequest, submission: Submission) -> dict[str, str | None]:
+    """Return where the submission is: its page, its track and its phase."""
+    return {
+        "url": request.build_absolute_uri(submission.get_absolute_url()),
+        "track": submission.track.slug,
+        "phase": submission.phase.name if submission.phase else None,
+    }
 
 
 def _status(status: run_status.RunStatus) -> RunStatus:
     run, changed = status.run, status.changed_tensors
-    return RunStatus(
+    return response_of(
+        RunStatus,
+        status,
         id=run.pk,
         budget=run.budget,
         state=run.state,
-        step=status.step,
-        done=status.done,
-        total=status.total,
-        remaining_s=status.remaining_s,
-        queue_position=status.queue_position,
-        next_attempt_at=status.next_attempt_at,
-        heartbeat_at=status.heartbeat_at,
-        attempt=status.attempt,
         results=run.results,
         examinations=[_examination(one) for one in status.examinations],
         tensors=changed.tensors if changed else None,
         changed_tensors=changed.names if changed else None,
-        problems=status.problems,
     )
 
 
 def _examination(one: Examination) -> RunExamination:
-    return RunExamination(
+    return response_of(
+        RunExamination,
+        one,
         level=one.trust_level,
         command=one.found.findings.kind,
-        passed=one.passed,
         by=one.examiner,
         at=one.ended_at,
         summary=one.found.in_words,

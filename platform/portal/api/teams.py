@@ -16,7 +16,8 @@ from evaluator.messages.team_api import (
     TeamMember,
 )
 from portal.api.authentication import MANAGING, ApiRequest, membership_in, team_in
-from portal.api.errors import invalid_form
+from portal.api.errors import cleaned
+from portal.api.responses import part_of, response_of
 from portal.api.throttling import CREATION_LIMITS
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.teams import services
@@ -35,10 +36,7 @@ def get_team(request: ApiRequest) -> OwnTeam:
 @router.post("/team", response={201: OwnTeam}, summary="Create a team", throttle=CREATION_LIMITS)
 def create_team(request: ApiRequest, body: NewTeam) -> Status[OwnTeam]:
     """You become the owner. You can be in only one team at a time."""
-    form = TeamForm(body.model_dump())
-    if not form.is_valid():
-        raise invalid_form(form)
-    services.create_team(request.auth, **form.cleaned_data)
+    services.create_team(request.auth, **cleaned(TeamForm(body.model_dump())))
     return Status(201, _own_team(request))
 
 
@@ -48,9 +46,7 @@ def change_team(request: ApiRequest, body: ChangedTeam) -> OwnTeam:
     team = team_in(request)
     current = {name: getattr(team, name) for name in TeamDetailsForm.Meta.fields}
     form = TeamDetailsForm(current | body.model_dump(exclude_none=True))
-    if not form.is_valid():
-        raise invalid_form(form)
-    services.update_team(team, by=request.auth, **form.cleaned_data)
+    services.update_team(team, by=request.auth, **cleaned(form))
     return _own_team(request)
 
 
@@ -84,8 +80,7 @@ def list_sent(
 ) -> SentInvitationPage:
     """Owners only. Returns `limit` invitations, starting at `offset`."""
     found = open_invitations(_owned(request).team)
-    items = [_sent(invitation) for invitation in found[offset : offset + limit]]
-    return SentInvitationPage(items=items, count=found.count())
+    return SentInvitationPage(**part_of(found, _sent, limit=limit, offset=offset))
 
 
 @router.post(
@@ -94,10 +89,8 @@ def list_sent(
 def invite(request: ApiRequest, body: NewInvitation) -> Status[SentInvitation]:
     """Owners only. Sends an e-mail with a link and revokes earlier invitations to the same address."""
     team = team_in(request)
-    form = InvitationForm(body.model_dump())
-    if not form.is_valid():
-        raise invalid_form(form)
-    return Status(201, _sent(services.invite(team, form.cleaned_data["email"], by=request.auth)))
+    email = cleaned(InvitationForm(body.model_dump()))["email"]
+    return Status(201, _sent(services.invite(team, email, by=request.auth)))
 
 
 @router.delete("/team/invitations/{invitation_id}", response={204: None}, summary="Revoke an invitation")
@@ -114,8 +107,7 @@ def list_received(
 ) -> ReceivedInvitationPage:
     """Invitations sent to one of your verified addresses: `limit` of them, starting at `offset`."""
     found = invitations_to(request.auth)
-    items = [_received(invitation) for invitation in found[offset : offset + limit]]
-    return ReceivedInvitationPage(items=items, count=found.count())
+    return ReceivedInvitationPage(**part_of(found, _received, limit=limit, offset=offset))
 
 
 @router.post("/invitations/{invitation_id}/accept", response=OwnTeam, summary="Accept an invitation")
@@ -136,43 +128,24 @@ def _owned(request: ApiRequest) -> Membership:
 def _own_team(request: ApiRequest) -> OwnTeam:
     membership = membership_in(request)
     team = membership.team
-    return OwnTeam(
-        name=team.name,
-        slug=team.slug,
+    return response_of(
+        OwnTeam,
+        team,
         url=request.build_absolute_uri(team.get_absolute_url()),
-        affiliation=team.affiliation,
-        website=team.website,
         role=membership.role,
         members=[_member(one) for one in members(team)],
     )
 
 
 def _member(membership: Membership) -> TeamMember:
-    user = membership.user
-    return TeamMember(
-        id=membership.pk,
-        name=user.name,
-        email=user.email,
-        role=membership.role,
-        joined_at=membership.joined_at,
-    )
+    return response_of(TeamMember, membership, name=membership.user.name, email=membership.user.email)
 
 
 def _sent(invitation: Invitation) -> SentInvitation:
-    return SentInvitation(
-        id=invitation.pk,
-        email=invitation.email,
-        invited_by=str(invitation.invited_by),
-        created_at=invitation.created_at,
-        expires_at=invitation.expires_at,
-    )
+    return response_of(SentInvitation, invitation, invited_by=str(invitation.invited_by))
 
 
 def _received(invitation: Invitation) -> ReceivedInvitation:
-    return ReceivedInvitation(
-        id=invitation.pk,
-        team=invitation.team.name,
-        invited_by=str(invitation.invited_by),
-        created_at=invitation.created_at,
-        expires_at=invitation.expires_at,
+    return response_of(
+        ReceivedInvitation, invitation, team=invitation.team.name, invited_by=str(invitation.invited_by)
     )

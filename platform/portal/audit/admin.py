@@ -12,22 +12,31 @@ from typing_extensions import override
 from portal.audit.models import AuditEntry, record
 
 ModelT = TypeVar("ModelT", bound=Model)
+ParentT = TypeVar("ParentT", bound=Model)
 
 
-class ReadOnlyAdmin(admin.ModelAdmin[ModelT]):
-    """An admin of records that are read here and never edited."""
+class ReadOnly:
+    """Records that are read in the administration and never edited there."""
 
-    @override
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    @override
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    @override
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+class ReadOnlyAdmin(ReadOnly, admin.ModelAdmin[ModelT]):
+    """An admin of records that are never edited."""
+
+
+class ReadOnlyInline(ReadOnly, admin.TabularInline[ModelT, ParentT]):
+    """Records that are never edited, on the page of what they belong to."""
+
+    extra = 0
+    can_delete = False
 
 
 @admin.register(AuditEntry)

@@ -36,7 +36,6 @@ class Question:
 
     @property
     def key(self) -> str:
-        """The key of the question in the cache."""
         scenario = self.scenario
         mechanism = scenario.mechanism.model_dump_json()
         text = f"{evaluator_version()} {self.target} {scenario.rounds} {scenario.delta} {mechanism}"

@@ -23,8 +23,6 @@ WHOLE = 1e-9
 
 
 class Wanted(TextChoices):
-    """The quantity to compute."""
-
     EPSILON = "epsilon", "ε for given noise"
     NOISE = "noise", "the smallest noise for a budget"
 
@@ -42,8 +40,6 @@ def _number(label: str, initial: float, low: float, high: float) -> forms.FloatF
 
 
 class Participation(TextChoices):
-    """Who takes part in a round."""
-
     TWO_STAGES = "two_stages", "Poisson: clients, then providers"
     ONE_STAGE = "one_stage", "Poisson: providers of all clients"
     FIXED_SIZE = "fixed_size", "fixed size: clients, then providers"

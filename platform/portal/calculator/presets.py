@@ -1,7 +1,6 @@
 """Settings as addresses of the calculator: those that it offers as examples, and those that a run has recorded."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from django.urls import reverse
@@ -12,21 +11,15 @@ from evaluator.mechanisms.units import PrivacyUnit
 from portal.calculator.forms import Participation, ScenarioForm, Wanted
 
 
-@dataclass(frozen=True)
-class Preset:
-    """An example: its title, and the address of its result."""
-
-    title: str
-    address: str
-
-
-def presets() -> list[Preset]:
-    """Return the examples; what one doesn't name is as in the empty form."""
-    return [
-        _preset("the competition's winner", {}),
-        _preset("all clients in every round", {"sampling": Participation.ONE_STAGE}),
-        *(_preset(f"noise for ε = {e}", {"find": Wanted.NOISE, "budget": e}) for e in (1, 4, 8)),
-    ]
+def presets() -> dict[str, str]:
+    """Return the examples by their titles, as addresses of their results."""
+    # What one doesn't name is as in the empty form.
+    changes: dict[str, dict[str, object]] = {
+        "the competition's winner": {},
+        "all clients in every round": {"sampling": Participation.ONE_STAGE},
+        **{f"noise for ε = {e}": {"find": Wanted.NOISE, "budget": e} for e in (1, 4, 8)},
+    }
+    return {title: _address({**_initial(), **values}) for title, values in changes.items()}
 
 
 def address_of(event: Event, *, budget: float, delta: float) -> str:
@@ -54,10 +47,6 @@ def _sampling(event: Event) -> dict[str, object] | None:
             both = {"sampling": Participation.TWO_STAGES, "client_rate": rate}
             return {"provider_rate": 1.0, **inner, **both}
     return None
-
-
-def _preset(title: str, changes: Mapping[str, object]) -> Preset:
-    return Preset(title, _address({**_initial(), **changes}))
 
 
 def _initial() -> dict[str, Any]:

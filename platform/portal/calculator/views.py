@@ -40,20 +40,9 @@ def calculator(request: HttpRequest) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest,
-    form: ScenarioForm,
-    *,
-    result: Result | None = None,
-    rejection: str = "",
-    too_many: bool = False,
-    status: HTTPStatus = HTTPStatus.OK,
+    request: HttpRequest, form: ScenarioForm, *, status: HTTPStatus = HTTPStatus.OK, **shown: object
 ) -> HttpResponse:
-    context = {
-        "form": form,
-        "result": result,
-        "rejection": rejection,
-        "too_many": too_many,
-        "presets": presets(),
-        "link": settings.SITE_URL + request.get_full_path(),
-    }
+    """Show the form with a `result`, with a `rejection`, with that there were `too_many` requests, or alone."""
+    link = settings.SITE_URL + request.get_full_path()
+    context = {"form": form, "presets": presets(), "link": link, **shown}
     return render(request, "calculator/calculator.html", context, status=status)

@@ -17,8 +17,6 @@ AT_THE_DESK = ("anls_threshold", "budgets", "required_reviews", "unbound_level")
 
 @admin.register(Track)
 class TrackAdmin(AuditedAdmin[Track]):
-    """The tracks and their rules."""
-
     list_display = ["name", "slug", "ranking", "paused"]
     list_filter = ["ranking", "paused"]
     fieldsets = [

@@ -15,7 +15,6 @@ WITH_PHASES = Track.objects.prefetch_related("phases")
 
 @require_safe
 def track_list(request: HttpRequest) -> HttpResponse:
-    """List all tracks."""
     return render(request, "challenge/list.html", {"tracks": WITH_PHASES.all()})
 
 

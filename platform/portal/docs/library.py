@@ -4,8 +4,6 @@ An installed package has them beside this module; in a checkout they are in `doc
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -16,120 +14,81 @@ FOLDER_PAGE = "README"
 # Pictures and tables of numbers that documents show or link to.
 FILE_TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".json": "application/json"}
 TITLE = re.compile(r"^# (.+)$", re.M)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Documents for one purpose: the name of each, its path below the documentation's folder without `.md`, and a line.
-
-    The line says what the document is for, where its title alone doesn't.
-    """
-
-    title: str
-    lines: Mapping[str, str]
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the documents, in their order."""
-        return list(self.lines)
-
-
-GROUPS = (
-    Group(
-        "Start here",
-        {
-            "faq": "Who can take part, what you need, what becomes public.",
-            "starter-kit": "Install `pfl`, train, check and submit, and write plug-ins.",
-            "tracks": "When tracks are open, and who sees submissions and scores.",
-            "leaderboards": "How to read the leaderboards, plots and intervals, and how to cite a result.",
-        },
-    ),
-    Group(
-        "Notebooks",
-        {
-            "notebooks/first-submission": "From the data to a submission that passes all checks.",
-            "notebooks/own-method": "Write a method as one file, with tests.",
-            "notebooks/private-training": "How noise, clipping and sampling affect ε and the score.",
-            "notebooks/reading-evidence": "A method's page explained, number by number.",
-            "notebooks/attacking-a-model": "Does a model reveal whose invoices it was trained on?",
-        },
-    ),
-    Group(
-        "Train",
-        {
-            "data": "Data set format, and how to import the official files or your own receipts.",
-            "methods": "Every method from the papers, with its configuration.",
-            "settings": "Every setting of a run and its default.",
-            "full-size": "The real model and the competition's data: requirements and run times.",
-            "distributed": "One process per client, on several machines.",
-            "secure-aggregation": "The server sees only the sum of all updates.",
-            "reports": "The numbers and plots in a run folder.",
-            "reproduction": "The papers' methods compared on a task for a small model.",
-            "ablations": "The effect of epochs, clients and quantization on the method that won track 1.",
-            "published-settings": "Privacy of the papers' settings under both rules.",
-        },
-    ),
-    Group(
-        "Submit",
-        {
-            "formats": "Checkpoint, communication log, training record and annex, field by field.",
-            "columns": "Every column of the leaderboards' CSV and JSON files.",
-            "api": "Submit and read results from your own scripts.",
-            "errors": "Every error code, with its meaning and the next step.",
-        },
-    ),
-    Group(
-        "How results are verified",
-        {
-            "privacy": "What ε guarantees, how it is computed, and what the checks know.",
-            "checks": "What each check covers, and what it doesn't.",
-            "reviews": "Who reviews privacy proofs, the checklist, and how to appeal.",
-            "trust-levels": "Each level's meaning and requirements.",
-            "replay": "Repeating one randomly chosen round of a training run.",
-            "conformance": "Testing a method's code against the assumptions behind its ε.",
-            "leakage": "Membership attacks on submitted models.",
-            "auditing": "Measuring a run's privacy with synthetic providers.",
-            "genuine-runs": "False alarms of the checks on honest runs of the kit.",
-            "false-alarms": "False alarms of the noise checks at the strongest allowed signals.",
-        },
-    ),
-    Group(
-        "Privacy proofs of the kit's methods",
-        {
-            "proofs/README": "Scope of the proofs, and how they are kept up to date.",
-            "proofs/fl-provider-dp": "",
-            "proofs/client-dp": "",
-            "proofs/dp-clgecl": "",
-            "proofs/centralized-dp": "",
-            "proofs/laplace-fedavg": "",
-            "proofs/laplace-iadmm": "",
-            "proofs/adaptive-clipping": "",
-        },
-    ),
-    Group(
-        "Run and extend a site",
-        {
-            "operations": "Set up and monitor a public site, and respond to alerts.",
-            "workers": "Evaluation machines and their accounts.",
-            "storage": "File storage in a folder or a bucket, and retention.",
-            "reliability": "How submissions survive failures of parts of the site.",
-            "performance": "Speed of pages, uploads and evaluations.",
-            "architecture": "Code layout, and the path of a checkpoint through the code.",
-            "glossary": "Definitions of terms.",
-            "decisions/README": "Design decisions, alternatives and reasons.",
-        },
-    ),
-)
+# Documents by their purpose: the name of each, its path below the documentation's folder without `.md`, and a line that
+# says what it is for where its title alone doesn't.
+GROUPS = {
+    "Start here": {
+        "faq": "Who can take part, what you need, what becomes public.",
+        "starter-kit": "Install `pfl`, train, check and submit, and write plug-ins.",
+        "tracks": "When tracks are open, and who sees submissions and scores.",
+        "leaderboards": "How to read the leaderboards, plots and intervals, and how to cite a result.",
+    },
+    "Notebooks": {
+        "notebooks/first-submission": "From the data to a submission that passes all checks.",
+        "notebooks/own-method": "Write a method as one file, with tests.",
+        "notebooks/private-training": "How noise, clipping and sampling affect ε and the score.",
+        "notebooks/reading-evidence": "A method's page explained, number by number.",
+        "notebooks/attacking-a-model": "Does a model reveal whose invoices it was trained on?",
+    },
+    "Train": {
+        "data": "Data set format, and how to import the official files or your own receipts.",
+        "methods": "Every method from the papers, with its configuration.",
+        "settings": "Every setting of a run and its default.",
+        "full-size": "The real model and the competition's data: requirements and run times.",
+        "distributed": "One process per client, on several machines.",
+        "secure-aggregation": "The server sees only the sum of all updates.",
+        "reports": "The numbers and plots in a run folder.",
+        "reproduction": "The papers' methods compared on a task for a small model.",
+        "ablations": "The effect of epochs, clients and quantization on the method that won track 1.",
+        "published-settings": "Privacy of the papers' settings under both rules.",
+    },
+    "Submit": {
+        "formats": "Checkpoint, communication log, training record and annex, field by field.",
+        "columns": "Every column of the leaderboards' CSV and JSON files.",
+        "api": "Submit and read results from your own scripts.",
+        "errors": "Every error code, with its meaning and the next step.",
+    },
+    "How results are verified": {
+        "privacy": "What ε guarantees, how it is computed, and what the checks know.",
+        "checks": "What each check covers, and what it doesn't.",
+        "reviews": "Who reviews privacy proofs, the checklist, and how to appeal.",
+        "trust-levels": "Each level's meaning and requirements.",
+        "replay": "Repeating one randomly chosen round of a training run.",
+        "conformance": "Testing a method's code against the assumptions behind its ε.",
+        "leakage": "Membership attacks on submitted models.",
+        "auditing": "Measuring a run's privacy with synthetic providers.",
+        "genuine-runs": "False alarms of the checks on honest runs of the kit.",
+        "false-alarms": "False alarms of the noise checks at the strongest allowed signals.",
+    },
+    "Privacy proofs of the kit's methods": {
+        "proofs/README": "Scope of the proofs, and how they are kept up to date.",
+        "proofs/fl-provider-dp": "",
+        "proofs/client-dp": "",
+        "proofs/dp-clgecl": "",
+        "proofs/centralized-dp": "",
+        "proofs/laplace-fedavg": "",
+        "proofs/laplace-iadmm": "",
+        "proofs/adaptive-clipping": "",
+    },
+    "Run and extend a site": {
+        "operations": "Set up and monitor a public site, and respond to alerts.",
+        "workers": "Evaluation machines and their accounts.",
+        "storage": "File storage in a folder or a bucket, and retention.",
+        "reliability": "How submissions survive failures of parts of the site.",
+        "performance": "Speed of pages, uploads and evaluations.",
+        "architecture": "Code layout, and the path of a checkpoint through the code.",
+        "glossary": "Definitions of terms.",
+        "decisions/README": "Design decisions, alternatives and reasons.",
+    },
+}
 
 
 def folder() -> Path:
-    """Return the folder that the documents are in."""
     return INSTALLED if INSTALLED.is_dir() else CHECKOUT
 
 
 @cache
 def names() -> frozenset[str]:
-    """Return the names of all documents."""
     root = folder()
     return frozenset(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.md"))
 
@@ -170,5 +129,4 @@ def below(name: str) -> list[str]:
 
 
 def read(name: str) -> str:
-    """Return the text of a document."""
     return (folder() / f"{name}.md").read_text(encoding="utf-8")

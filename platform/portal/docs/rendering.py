@@ -71,15 +71,6 @@ def slug_of(heading: str) -> str:
     return NOT_IN_SLUG.sub("", heading.strip().lower()).replace(" ", "-")
 
 
-def links_of(name: str) -> list[str]:
-    """Return where all links and pictures of a document lead, as its page has them."""
-    tokens = _parser.parse(library.read(name))
-    for token in _all_tokens(tokens):
-        _adapt(token, name)
-    targets = (token.attrGet("href") or token.attrGet("src") for token in _all_tokens(tokens))
-    return [str(target) for target in targets if target]
-
-
 def _numbered_headings(tokens: list[Token]) -> Iterator[Heading]:
     """Give each heading an id, the second of the same text with `-1`, and yield them."""
     taken: dict[str, int] = {}

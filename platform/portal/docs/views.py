@@ -21,18 +21,12 @@ class DocumentEntry:
     line: str = ""
 
 
-@dataclass(frozen=True)
-class Section:
-    """A group of documents in the list."""
-
-    title: str
-    entries: list[DocumentEntry]
-
-
 @require_safe
 def contents(request: HttpRequest) -> HttpResponse:
-    """List the documents by purpose."""
-    return render(request, "docs/contents.html", {"sections": _sections()})
+    sections = {
+        title: [_entry(name, line) for name, line in lines.items()] for title, lines in library.GROUPS.items()
+    }
+    return render(request, "docs/contents.html", {"sections": sections})
 
 
 @require_safe
@@ -58,13 +52,6 @@ def send_file(_request: HttpRequest, path: str) -> HttpResponseBase:
     # The pictures have their styles within them.
     response["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
     return response
-
-
-def _sections() -> list[Section]:
-    return [
-        Section(group.title, [_entry(name, line) for name, line in group.lines.items()])
-        for group in library.GROUPS
-    ]
 
 
 def _entry(name: str, line: str = "") -> DocumentEntry:

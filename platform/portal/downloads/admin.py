@@ -26,8 +26,6 @@ class DownloadAdmin(AuditedAdmin[Download]):
 
 @admin.register(Terms)
 class TermsAdmin(AuditedAdmin[Terms]):
-    """Terms and their versions."""
-
     list_display = ["title", "version", "added_at"]
     readonly_fields = ["added_at"]
 

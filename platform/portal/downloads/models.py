@@ -24,7 +24,6 @@ class Terms(models.Model):
         return f"{self.title}, version {self.version}"
 
     def get_absolute_url(self) -> str:
-        """Return the address of the terms."""
         return reverse("downloads:terms", args=[self.pk])
 
 

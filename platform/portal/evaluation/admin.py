@@ -1,5 +1,7 @@
 """Evaluations as the organizers see them: with every report and the operator's traces. Nothing is edited."""
 
+from collections.abc import Iterable, Sequence
+
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
@@ -12,17 +14,18 @@ from django.utils.safestring import SafeString
 from typing_extensions import override
 
 from evaluator.errors import ProblemError
-from evaluator.messages.jobs import GroupScore, ScoringDetail, Step
-from evaluator.messages.leakage import AttackMeasure, LeakageDetail
+from evaluator.messages.jobs import ScoringDetail, Step
+from evaluator.messages.leakage import LeakageDetail
 from evaluator.scoring.metrics import cut
-from portal.audit.admin import AuditedAdmin, ReadOnlyAdmin
+from portal.audit.admin import AuditedAdmin, ReadOnly
 from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation.forms import FailedSinceForm
 from portal.evaluation.models import Evaluation, Examination, StepReport, TestSet
 from portal.evaluation.queue.queue_admin import StepQueueAdmin
 from portal.evaluation.services import evaluate_again, failed_since, requeue_failed
+from portal.submissions.admin import PrivateAdmin
 from portal.submissions.models import Run
-from portal.submissions.selectors import private_submissions, private_through
+from portal.submissions.selectors import private_submissions
 
 __all__ = ["EvaluationAdmin", "StepQueueAdmin"]
 
@@ -30,25 +33,14 @@ __all__ = ["EvaluationAdmin", "StepQueueAdmin"]
 MOST_SHOWN = 200
 
 
-class StepReportInline(admin.StackedInline[StepReport, Evaluation]):
+class StepReportInline(ReadOnly, admin.StackedInline[StepReport, Evaluation]):
     """The reports of an evaluation, with what only organizers see."""
 
     model = StepReport
-    fields = readonly_fields = (
-        "step",
-        "outcome",
-        "problems",
-        "result",
-        "detail_table",
-        "provenance",
-        "operator_trace",
-        "received_at",
-    )
+    exclude = ("detail",)
+    readonly_fields = ("detail_table",)
     extra = 0
     can_delete = False
-
-    def has_add_permission(self, _request: HttpRequest, _obj: Evaluation | None = None) -> bool:
-        return False
 
     @admin.display(description="Detail", empty_value="–")
     def detail_table(self, report: StepReport) -> SafeString | None:
@@ -63,53 +55,62 @@ class StepReportInline(admin.StackedInline[StepReport, Evaluation]):
 
 
 def _attacks(detail: LeakageDetail) -> SafeString:
-    rows = format_html_join(
-        "",
-        "<tr><td>{}</td><td>{}</td><td>{} + {}</td><td>{}</td><td>{}</td><td>{} to {}</td><td>{} to {}</td></tr>",
-        (_attack_cells(measure) for measure in detail.measures),
+    table = _table(
+        [
+            "Attack",
+            "Questions, at least",
+            "Members and nonmembers",
+            "Figure",
+            "Value",
+            "95 % interval",
+            "Above the base weights",
+        ],
+        [
+            (
+                measure.attack,
+                measure.target_set,
+                f"{measure.members:,} + {measure.nonmembers:,}",
+                measure.statistic,
+                f"{measure.value:.3f}",
+                f"{measure.low:.3f} to {measure.high:.3f}",
+                f"{measure.above_base_low:.3f} to {measure.above_base_high:.3f}",
+            )
+            for measure in detail.measures
+        ],
     )
-    return format_html(
-        '<table><thead><tr><th scope="col">Attack</th><th scope="col">Questions, at least</th>'
-        '<th scope="col">Members and nonmembers</th><th scope="col">Figure</th><th scope="col">Value</th>'
-        '<th scope="col">95 % interval</th><th scope="col">Above the base weights</th></tr></thead>'
-        "<tbody>{}</tbody></table>{}",
-        rows,
-        format_html_join("", "<p>Not made, {}.</p>", ((text,) for text in detail.left_out)),
-    )
-
-
-def _attack_cells(measure: AttackMeasure) -> tuple[str, ...]:
-    values = (measure.value, measure.low, measure.high, measure.above_base_low, measure.above_base_high)
-    counts = (f"{measure.target_set}", f"{measure.members:,}", f"{measure.nonmembers:,}")
-    return (measure.attack, *counts, measure.statistic, *(f"{value:.3f}" for value in values))
+    return table + format_html_join("", "<p>Not made, {}.</p>", ((text,) for text in detail.left_out))
 
 
 def _score_groups(detail: ScoringDetail) -> SafeString:
-    rows = format_html_join(
-        "",
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{} to {}</td><td>{}</td></tr>",
-        (_cells(group) for group in detail.groups),
+    table = _table(
+        ["By", "Group", "Questions", "ANLS", "95 % interval", "Accuracy"],
+        [
+            (
+                f"{group.by}, {group.part} part" if group.part else group.by,
+                group.group,
+                f"{group.questions:,}",
+                cut(group.anls),
+                f"{cut(group.anls_low)} to {cut(group.anls_high)}",
+                cut(group.accuracy),
+            )
+            for group in detail.groups
+        ],
     )
-    return format_html(
-        '<table><thead><tr><th scope="col">By</th><th scope="col">Group</th><th scope="col">Questions</th>'
-        '<th scope="col">ANLS</th><th scope="col">95 % interval</th><th scope="col">Accuracy</th></tr></thead>'
-        "<tbody>{}</tbody></table><p>Pages without image: {}</p>",
-        rows,
-        f"{detail.pages_without_image:,}",
-    )
+    return table + format_html("<p>Pages without image: {}</p>", f"{detail.pages_without_image:,}")
 
 
-def _cells(group: GroupScore) -> tuple[str, ...]:
-    scores = (group.anls, group.anls_low, group.anls_high, group.accuracy)
-    by = f"{group.by}, {group.part} part" if group.part else group.by
-    return (by, group.group, f"{group.questions:,}", *map(cut, scores))
+def _table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> SafeString:
+    head = format_html_join("", '<th scope="col">{}</th>', ((heading,) for heading in headings))
+    cells = (format_html_join("", "<td>{}</td>", ((cell,) for cell in row)) for row in rows)
+    body = format_html_join("", "<tr>{}</tr>", ((row,) for row in cells))
+    return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>", head, body)
 
 
 @admin.register(Evaluation)
-class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
+class EvaluationAdmin(PrivateAdmin[Evaluation]):
     """The evaluations with their progress, which organizers may run again."""
 
-    show_full_result_count = False
+    to_submission = "run__submission__"
     list_display = (
         "run",
         "attempt",
@@ -121,7 +122,6 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
         "heartbeat_at",
         "created_at",
     )
-    list_per_page = 50
     list_filter = ("state", "step", "run__submission__track")
     list_select_related = ("run__submission",)
     search_fields = ("run__submission__title", "run__submission__team__name", "worker")
@@ -135,17 +135,11 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
         failed = self.admin_site.admin_view(self.failed_view)
         return [path("failed/", failed, name="evaluation_failed"), *super().get_urls()]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Evaluation]:
-        """Leave out the tracks in which the visitor competes."""
-        return super().get_queryset(request).filter(private_through(request.user, "run__submission__"))
-
     def has_evaluate_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may have runs evaluated again."""
         return request.user.has_perm("evaluation.change_evaluation")
 
     @admin.action(description="Evaluate the runs again", permissions=["evaluate"])
     def evaluate_runs_again(self, request: HttpRequest, queryset: QuerySet[Evaluation]) -> None:
-        """Queue the runs of the selected evaluations again."""
         assert request.user.is_authenticated  # noqa: S101  (the admin lets nobody else in)
         for run in {evaluation.run for evaluation in queryset.select_related("run__submission")}:
             try:
@@ -161,7 +155,6 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
 
     @admin.action(description="Queue those of the runs that failed again", permissions=["evaluate"])
     def queue_failed_runs_again(self, request: HttpRequest, queryset: QuerySet[Evaluation]) -> None:
-        """Queue the failed runs of the selected evaluations again."""
         self._queue_failed(request, Run.objects.filter(evaluations__in=queryset).distinct())
 
     def failed_view(self, request: HttpRequest) -> HttpResponse:
@@ -196,32 +189,15 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
 
 
 @admin.register(Examination)
-class ExaminationAdmin(ReadOnlyAdmin[Examination]):
+class ExaminationAdmin(PrivateAdmin[Examination]):
     """The organizers' examinations of runs, from which trust levels follow."""
 
+    to_submission = "run__submission__"
     list_display = ("run", "level", "state", "by", "requested_at", "finished_at")
-    list_per_page = 50
     list_filter = ("level", "state", "run__submission__track")
     list_select_related = ("run__submission", "by")
     search_fields = ("run__submission__title", "run__submission__team__name")
     date_hierarchy = "requested_at"
-    fields = readonly_fields = (
-        "run",
-        "level",
-        "state",
-        "by",
-        "requested_at",
-        "machine",
-        "heartbeat_at",
-        "progress",
-        "finished_at",
-        "report",
-        "reason",
-    )
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Examination]:
-        """Leave out the tracks in which the visitor competes."""
-        return super().get_queryset(request).filter(private_through(request.user, "run__submission__"))
 
 
 @admin.register(TestSet)

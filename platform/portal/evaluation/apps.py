@@ -3,8 +3,6 @@ from django.apps import AppConfig
 
 class EvaluationConfig(AppConfig):
     name = "portal.evaluation"
-    label = "evaluation"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         from portal.evaluation.queue.dispatch import start_all

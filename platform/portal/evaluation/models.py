@@ -210,22 +210,18 @@ class Examination(models.Model):
 
     @property
     def trust_level(self) -> TrustLevel:
-        """The level that it earns if it passes."""
         return TrustLevel(self.level)
 
     @property
     def passed(self) -> bool:
-        """Whether it has passed."""
         return self.state == ExaminationState.PASSED
 
     @property
     def is_active(self) -> bool:
-        """Whether it waits or runs."""
         return self.state in ACTIVE_EXAMINATIONS
 
     @property
     def examiner(self) -> str:
-        """The name of who made it."""
         return self.by.name if self.by else "the organizers"
 
     @property
@@ -398,5 +394,4 @@ class TestSet(models.Model):
 
     @property
     def public_percent(self) -> int:
-        """About how much of its questions is public."""
         return 100 - self.private_percent

@@ -14,6 +14,7 @@ from portal.evaluation import clock
 from portal.evaluation.intake.outcomes import requeue
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
 from portal.evaluation.states import move_evaluation
+from portal.submissions.locks import lock_submission
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.quota import RETURNED_SLOTS, returns_slot
 from portal.submissions.selectors import canceled_times, expired_files
@@ -71,7 +72,7 @@ def cancel(submission: Submission, *, actor: User) -> None:
     waiting = Evaluation.objects.filter(run__submission=submission, state__in=ACTIVE_STATES)
     evaluations = list(waiting.select_for_update(of=("self",)).order_by("pk"))
     runs = list(Run.objects.select_for_update().filter(submission=submission).order_by("pk"))
-    current = Submission.objects.select_for_update().get(pk=submission.pk)
+    current = lock_submission(submission.pk)
     begun = [run for run in runs if run.state != RunState.QUEUED]
     if current.state != SubmissionState.SUBMITTED or begun or _was_evaluated(current, runs):
         raise ProblemError.of(

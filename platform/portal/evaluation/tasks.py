@@ -1,7 +1,8 @@
 """The site's tasks. Workers call the first two by name, the clock the third; the last is for examinations."""
 
 import logging
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from celery.signals import worker_ready
 
@@ -10,6 +11,8 @@ from portal.celery import EXAMINATIONS_QUEUE, EXAMINE_TASK, WATCH_TASK, app
 from portal.evaluation.examining import running
 from portal.evaluation.intake import messages, receiving
 from portal.evaluation.queue import dispatch, watchdog
+
+Content = TypeVar("Content")
 
 logger = logging.getLogger(__name__)
 
@@ -23,23 +26,23 @@ def make_queues(**_: Any) -> None:
 @app.task(name=PROGRESS_TASK)
 def receive_progress(message: object) -> None:
     """Store a worker's progress; a message that no worker of ours sends is dropped."""
-    try:
-        progress = messages.parse_progress(message)
-    except ValueError as error:
-        logger.warning("Dropped malformed progress: %s", error)
-        return
-    receiving.receive_progress(progress)
+    if progress := _parsed(messages.parse_progress, message):
+        receiving.receive_progress(progress)
 
 
 @app.task(name=REPORT_TASK)
 def receive_report(message: object) -> None:
     """Store a worker's report; a message that no worker of ours sends is dropped."""
+    if report := _parsed(messages.parse_report, message):
+        receiving.receive_report(report)
+
+
+def _parsed(parse: Callable[[object], Content], message: object) -> Content | None:
     try:
-        report = messages.parse_report(message)
+        return parse(message)
     except ValueError as error:
-        logger.error("Dropped a malformed report: %s", error)
-        return
-    receiving.receive_report(report)
+        logger.error("Dropped a malformed message: %s", error)
+        return None
 
 
 @app.task(name=WATCH_TASK)

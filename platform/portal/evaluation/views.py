@@ -2,13 +2,13 @@
 
 import hashlib
 from http import HTTPStatus
+from typing import Any
 from uuid import UUID
 
-from django.contrib.auth.decorators import login_required
 from django.db.models import prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
 
 from portal.accounts.requests import UserRequest
 from portal.evaluation import services
@@ -16,7 +16,7 @@ from portal.evaluation.display.polling import poll_s, progress_version
 from portal.evaluation.display.status import RunStatus, statuses
 from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.selectors import sees_private
-from portal.submissions.views import attempt, own_or_404, shown_submission
+from portal.submissions.views import attempt, shown_submission, team_action
 
 
 @require_safe
@@ -34,17 +34,14 @@ def status(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     return response
 
 
-@login_required
-@require_POST
-def cancel(request: UserRequest, submission_id: UUID) -> HttpResponse:
+@team_action
+def cancel(request: UserRequest, submission: Submission) -> None:
     """Make a draft again of what waits for its evaluation."""
-    submission = own_or_404(request, submission_id)
     done = "The submission was canceled and is a draft again. The quota slot was returned."
     attempt(request, lambda: services.cancel(submission, actor=request.user), done)
-    return redirect(submission)
 
 
-def status_context(request: HttpRequest, submission: Submission) -> dict[str, object]:
+def status_context(request: HttpRequest, submission: Submission) -> dict[str, Any]:
     """Return what the status fragment shows. The public sees scored runs only, and not all findings of the checks."""
     # Read before what it is the version of, so that a change in between is shown by the next request.
     version = progress_version(submission)

@@ -21,7 +21,6 @@ class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
     actions = ("send_again",)
 
     def has_send_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may send mails again."""
         return request.user.has_perm("mail.change_outgoingmail")
 
     @admin.action(description="Send again", permissions=["send"])

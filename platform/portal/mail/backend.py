@@ -41,7 +41,6 @@ def _html(message: EmailMessage) -> str:
 
 
 def restored(mail: OutgoingMail) -> EmailMultiAlternatives:
-    """Return the stored mail as a message to send."""
     message = EmailMultiAlternatives(
         mail.subject, mail.body, mail.sender, mail.recipients, reply_to=mail.reply_to, headers=mail.headers
     )

@@ -12,7 +12,6 @@ from portal.notifications.models import MailTurnedOff
 
 
 def mailed_kinds(user: User) -> list[Kind]:
-    """Return the kinds that `user` gets by mail."""
     off = set(MailTurnedOff.objects.filter(user=user).values_list("kind", flat=True))
     return [kind for kind in kinds_for(user) if kind not in off]
 

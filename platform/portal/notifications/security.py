@@ -18,13 +18,11 @@ ADVICE = "If this wasn't you, reset your password and contact the organizers."
 
 @receiver(security_changed)
 def notify_by_mail(user: User, subject: str, text: str, **_: Any) -> None:
-    """Notify the owner, by mail as well."""
     notify([user], Kind.SECURITY, subject, [text])
 
 
 @receiver([password_changed, password_reset])
 def show_new_password(user: User, **_: Any) -> None:
-    """Show that the password is another one."""
     _show(user, "Your password was changed")
 
 
@@ -37,7 +35,6 @@ def show_new_address(user: User, from_email_address: Any, **_: Any) -> None:
 
 @receiver([authenticator_added, authenticator_removed, authenticator_reset])
 def show_second_factors(user: User, **_: Any) -> None:
-    """Show that second factors, or recovery codes, were added, removed or renewed."""
     _show(user, "Your second factors were changed")
 
 
@@ -45,7 +42,6 @@ def show_second_factors(user: User, **_: Any) -> None:
 def show_linked_accounts(
     sociallogin: SocialLogin | None = None, socialaccount: SocialAccount | None = None, **_: Any
 ) -> None:
-    """Show that another account opens this one, or no longer does."""
     account = sociallogin.account if sociallogin else socialaccount
     if account is not None:
         _show(account.user, "Your linked accounts were changed")

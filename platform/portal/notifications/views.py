@@ -13,7 +13,7 @@ from portal.accounts.requests import UserRequest
 from portal.notifications.forms import MailForm
 from portal.notifications.preferences import choose_mails, read_link_token, turn_off
 from portal.notifications.selectors import notifications_of
-from portal.notifications.services import mark_one_read, mark_read
+from portal.notifications.services import mark_read
 
 PAGE_LENGTH = 20
 
@@ -35,23 +35,22 @@ def read(request: UserRequest) -> HttpResponse:
     """Mark as read what the page listed; what has arrived since stays unread."""
     until = request.POST.get("until", "")
     if until.isascii() and until.isdecimal() and len(until) < 19:
-        mark_read(request.user, int(until))
+        mark_read(notifications_of(request.user).filter(pk__lte=int(until)))
     return redirect("notifications:list")
 
 
 @login_required
 @require_POST
 def open_one(request: UserRequest, notification_id: int) -> HttpResponse:
-    """Mark a notification as read, and lead to the page that it is about."""
-    notification = get_object_or_404(notifications_of(request.user), pk=notification_id)
-    mark_one_read(notification)
+    chosen = notifications_of(request.user).filter(pk=notification_id)
+    notification = get_object_or_404(chosen)
+    mark_read(chosen)
     return redirect(notification.page or "notifications:list")
 
 
 @login_required
 @require_POST
 def choose(request: UserRequest) -> HttpResponse:
-    """Save which kinds come by mail."""
     form = MailForm(request.user, request.POST)
     if form.is_valid():
         choose_mails(request.user, form.cleaned_data["kinds"])

@@ -13,7 +13,7 @@ files too.
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+import shutil
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -25,21 +25,16 @@ from django.utils import timezone
 from pydantic import BaseModel
 
 from evaluator.checkpoints.contents import sha256_of
-from portal.operations.snapshots import StoredFile, snapshot
+from portal.operations.snapshots import BackupError, StoredFile, snapshot
 from portal.uploads.folder_store import FolderStore
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.store import Store
 from portal.uploads.stores import current_store
-from portal.uploads.unfinished_file import CHUNK_BYTES
 
 MANIFEST = "manifest.json"
 DATABASE = "database"
 FILES = "files"
 SECRET_KEY = "secret_key"  # noqa: S105  (the name of a file)
-
-
-class BackupError(Exception):
-    """The backup can't be made or used; the message says why and what to do."""
 
 
 class Manifest(BaseModel):
@@ -127,16 +122,9 @@ def _linked(store: FolderStore, file: StoredFile, target: Path) -> bool:
 
 def _copy(source: BinaryIO, target: Path) -> None:
     with target.open("wb") as copy:
-        for chunk in chunks_of(source):
-            copy.write(chunk)
+        shutil.copyfileobj(source, copy)
         copy.flush()
         os.fsync(copy.fileno())
-
-
-def chunks_of(source: BinaryIO) -> Iterator[bytes]:
-    """Yield what is left of `source` in chunks."""
-    reads: Iterable[bytes] = iter(lambda: source.read(CHUNK_BYTES), b"")
-    yield from reads
 
 
 def _save_secret_key(folder: Path) -> None:

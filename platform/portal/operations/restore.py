@@ -3,30 +3,17 @@
 import hashlib
 from pathlib import Path
 
-import requests
 from django.conf import settings
 from django.db import transaction
 
 from evaluator.checkpoints.contents import sha256_of
-from portal.operations import snapshots
-from portal.operations.backup import (
-    DATABASE,
-    FILES,
-    SECRET_KEY,
-    BackupError,
-    Manifest,
-    read_manifest,
-)
-from portal.operations.snapshots import StoredFile
+from portal.operations.backup import DATABASE, FILES, SECRET_KEY, Manifest, read_manifest
+from portal.operations.snapshots import BackupError, load
 from portal.proofs.pages import draw_again
-from portal.uploads.folder_store import FolderStore
 from portal.uploads.models import Upload, UploadState
-from portal.uploads.parts import Part, part_size_bytes
+from portal.uploads.sending import send
 from portal.uploads.states import move_upload
-from portal.uploads.store import Store
 from portal.uploads.stores import current_store
-
-PART_TIMEOUT_S = 300
 
 
 def verify_backup(folder: Path) -> Manifest:
@@ -59,14 +46,11 @@ def restore_backup(folder: Path) -> Manifest:
     for file in manifest.files:
         if store.size(file.key) is not None:
             raise BackupError(f"The store isn't empty: it has {file.key}.")
-    try:
-        snapshots.load(folder / DATABASE)
-    except snapshots.SnapshotError as error:
-        raise BackupError(str(error)) from error
+    load(folder / DATABASE)
     # From here on the site is known to have been empty, so nothing of another one is overwritten.
     _restore_secret_key(folder)
     for file in manifest.files:
-        _put(file, folder / FILES / file.key, store)
+        send(folder / FILES / file.key, file.key, store)
     _abort_unfinished()
     # Their images aren't in the backup.
     draw_again()
@@ -90,29 +74,6 @@ def _reject_other_secret_key(folder: Path, manifest: Manifest) -> None:
         raise BackupError(
             "Neither PFL_SECRET_KEY nor PFL_SECRET_KEY_FALLBACKS has the key of the site that was backed up: add it."
         )
-
-
-def _put(file: StoredFile, source: Path, store: Store) -> None:
-    """Put one file into the store by the way that uploads go, which compares every part with its SHA-256."""
-    part_bytes = part_size_bytes(file.size_bytes, settings.UPLOAD_PART_SIZE_BYTES)
-    upload = store.begin(file.key, part_bytes)
-    parts: list[Part] = []
-    with source.open("rb") as content:
-        while content_of_part := content.read(part_bytes):
-            part = Part(len(parts) + 1, len(content_of_part), hashlib.sha256(content_of_part).hexdigest())
-            _send(part, content_of_part, store, file.key, upload)
-            parts.append(part)
-    store.complete(file.key, upload, parts)
-
-
-def _send(part: Part, content: bytes, store: Store, key: str, upload: str) -> None:
-    if isinstance(store, FolderStore):
-        store.receive(upload, part, [content])
-        return
-    address = store.part_url(key, upload, part)
-    requests.put(
-        address.url, data=content, headers=address.headers, timeout=PART_TIMEOUT_S
-    ).raise_for_status()
 
 
 @transaction.atomic

@@ -22,8 +22,8 @@ from portal.uploads.models import Upload, UploadState
 COLUMNS = ("store_key", "size_bytes", "sha256")
 
 
-class SnapshotError(Exception):
-    """The database can't be copied or read back; the message says why."""
+class BackupError(Exception):
+    """The backup can't be made or used; the message says why and what to do."""
 
 
 class StoredFile(BaseModel):
@@ -38,7 +38,7 @@ def snapshot(target: Path) -> list[StoredFile]:
     """Copy the database to the file `target`, and return the files that the copy refers to.
 
     Raises:
-        SnapshotError: A program is missing or failed.
+        BackupError: A program is missing or failed.
     """
     return _snapshot_sqlite(target) if connection.vendor == "sqlite" else _snapshot_postgresql(target)
 
@@ -47,11 +47,11 @@ def load(source: Path) -> None:
     """Load a copy into this site's database, which must be empty.
 
     Raises:
-        SnapshotError: It isn't empty, or a program is missing or failed.
+        BackupError: It isn't empty, or a program is missing or failed.
     """
     with connection.cursor() as cursor:
         if tables := connection.introspection.table_names(cursor):
-            raise SnapshotError(
+            raise BackupError(
                 f"The database isn't empty: it has {len(tables)} tables, {tables[0]} among them."
             )
     if connection.vendor == "sqlite":
@@ -106,7 +106,7 @@ def _run(program: str, *arguments: str) -> None:
     """Run one of PostgreSQL's programs on this site's database."""
     path = shutil.which(program, path=os.environ.get("PG_BIN")) or shutil.which(program)
     if path is None:
-        raise SnapshotError(
+        raise BackupError(
             f"{program} is missing: install PostgreSQL's client programs, or name them in PG_BIN."
         )
     database = settings.DATABASES["default"] | connection.settings_dict
@@ -123,4 +123,4 @@ def _run(program: str, *arguments: str) -> None:
         check=False,
     )
     if result.returncode:
-        raise SnapshotError(f"{program} failed: {result.stderr.strip()[-2000:]}")
+        raise BackupError(f"{program} failed: {result.stderr.strip()[-2000:]}")

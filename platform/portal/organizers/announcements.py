@@ -1,10 +1,9 @@
 """What the organizers write to all participants, or to those whose team is at some point."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, TextChoices
 
 from portal.accounts.models import User
 from portal.audit.models import record
@@ -15,25 +14,15 @@ from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.teams.models import Membership
 
 
-class Audience(StrEnum):
-    """To whom an announcement goes."""
-
-    EVERYONE = "everyone"
-    MEMBERS = "members"
-    WITHOUT_SUBMISSION = "without_submission"
-    WITH_FAILED_RUN = "with_failed_run"
-    WITH_REJECTED_RUN = "with_rejected_run"
-    WITH_SCORED_RUN = "with_scored_run"
+class Audience(TextChoices):
+    EVERYONE = "everyone", "everyone with an account"
+    MEMBERS = "members", "members of all teams"
+    WITHOUT_SUBMISSION = "without_submission", "members of teams without a submission"
+    WITH_FAILED_RUN = "with_failed_run", "members of teams with a failed run"
+    WITH_REJECTED_RUN = "with_rejected_run", "members of teams with a rejected run"
+    WITH_SCORED_RUN = "with_scored_run", "members of teams with a scored run"
 
 
-NAMES = {
-    Audience.EVERYONE: "everyone with an account",
-    Audience.MEMBERS: "members of all teams",
-    Audience.WITHOUT_SUBMISSION: "members of teams without a submission",
-    Audience.WITH_FAILED_RUN: "members of teams with a failed run",
-    Audience.WITH_REJECTED_RUN: "members of teams with a rejected run",
-    Audience.WITH_SCORED_RUN: "members of teams with a scored run",
-}
 STATES = {
     Audience.WITH_FAILED_RUN: RunState.FAILED,
     Audience.WITH_REJECTED_RUN: RunState.REJECTED,

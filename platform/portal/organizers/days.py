@@ -30,18 +30,13 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """The bars of consecutive days."""
-
     bars: list[Bar]
     most: int
-    width: int
-    height: int = HEIGHT
-    top: int = TOP
-    base: int = HEIGHT - BOTTOM
+
+    width, height, base = DAYS * STEP, HEIGHT, HEIGHT - BOTTOM
 
     @property
     def total(self) -> int:
-        """The number of submissions on all days."""
         return sum(bar.count for bar in self.bars)
 
 
@@ -57,18 +52,10 @@ def daily_submissions(today: date) -> dict[date, int]:
 def bars(counts: Mapping[date, int], today: date) -> Bars:
     """Return one bar for each of the last days, today's the last one."""
     days = [today - timedelta(days=back) for back in reversed(range(DAYS))]
-    most = max((counts.get(day, 0) for day in days), default=0)
-    room = HEIGHT - BOTTOM - TOP
-    heights = [round(room * counts.get(day, 0) / max(most, 1), 1) for day in days]
-    drawn = [
-        Bar(
-            day,
-            count := counts.get(day, 0),
-            place * STEP + 2,
-            round(TOP + room - height, 1),
-            height,
-            is_most=count == most,
-        )
-        for place, (day, height) in enumerate(zip(days, heights, strict=True))
-    ]
-    return Bars(drawn, most, DAYS * STEP)
+    most = max(counts.get(day, 0) for day in days)
+    drawn = []
+    for place, day in enumerate(days):
+        count = counts.get(day, 0)
+        height = round((Bars.base - TOP) * count / max(most, 1), 1)
+        drawn.append(Bar(day, count, place * STEP + 2, round(Bars.base - height, 1), height, count == most))
+    return Bars(drawn, most)

@@ -44,8 +44,6 @@ class WorkerRow:
 
 @dataclass(frozen=True)
 class Desk:
-    """What the first page shows."""
-
     needs: list[needs.Need]
     failures: list[Failure]
     flagged: Sequence[Run]

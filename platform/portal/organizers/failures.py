@@ -13,14 +13,11 @@ from portal.submissions.models import Run, RunState
 
 @dataclass(frozen=True)
 class Failure:
-    """How many runs failed with a code."""
-
     code: str
     runs: int
 
     @property
     def meaning(self) -> str:
-        """What the code means."""
         return EXPLANATIONS[ErrorCode(self.code)].meaning if self.code in set(ErrorCode) else ""
 
 

@@ -8,15 +8,19 @@ from portal.challenge.models import Phase, Track
 from portal.challenge.phases import overlap
 from portal.challenge.rankings import OF_ONE_KIND
 from portal.evaluation.examining.levels import LEVELS
-from portal.organizers.announcements import NAMES, Announcement, Audience
+from portal.organizers.announcements import Audience
 
 
-class TrackForm(forms.ModelForm[Track]):
-    """The rules of a track that the desk changes, and a public reason."""
+class PublicReason(forms.Form):
+    """Why something is changed; empty where nothing is to be said."""
 
     reason = forms.CharField(
         max_length=300, required=False, help_text="Shown publicly with the change on the track page."
     )
+
+
+class TrackForm(forms.ModelForm[Track], PublicReason):
+    """The rules of a track that the desk changes."""
 
     class Meta:
         model = Track
@@ -44,13 +48,7 @@ class TrackForm(forms.ModelForm[Track]):
             del self.fields[name]
 
 
-class PhaseForm(forms.ModelForm[Phase]):
-    """A phase of a track, and a public reason for the change."""
-
-    reason = forms.CharField(
-        max_length=300, required=False, help_text="Shown publicly with the change on the track page."
-    )
-
+class PhaseForm(forms.ModelForm[Phase], PublicReason):
     class Meta:
         model = Phase
         fields = (
@@ -80,33 +78,24 @@ class PhaseForm(forms.ModelForm[Phase]):
         return values
 
 
-class RevealForm(forms.Form):
-    """That the private part of a test set is to be revealed, and a public reason."""
+class RevealForm(PublicReason):
+    """That the private part of a test set is to be revealed."""
 
-    reason = forms.CharField(max_length=300, required=False)
     confirmed = forms.BooleanField()
 
 
 class DisqualificationForm(forms.Form):
-    """Why a run has no rank."""
-
     reason = forms.CharField(
         max_length=300, help_text="Public: shown on the leaderboard and the method page."
     )
 
 
 class ExaminationForm(forms.Form):
-    """For which trust level a run is to be examined."""
-
     level = forms.TypedChoiceField(choices=[(level.value, level.label) for level in LEVELS], coerce=int)
 
 
 class AnnouncementForm(forms.Form):
-    """A mail to participants."""
-
-    audience = forms.ChoiceField(
-        choices=[(audience.value, name) for audience, name in NAMES.items()], label="To"
-    )
+    audience = forms.TypedChoiceField(choices=Audience.choices, coerce=Audience, label="To")
     track = forms.ModelChoiceField(
         Track.objects.all(),
         required=False,
@@ -115,8 +104,3 @@ class AnnouncementForm(forms.Form):
     )
     subject = forms.CharField(max_length=120)
     text = forms.CharField(max_length=10_000, widget=forms.Textarea, help_text="Plain text.")
-
-    def announcement(self) -> Announcement:
-        """Return what the valid form says."""
-        values = self.cleaned_data
-        return Announcement(Audience(values["audience"]), values["subject"], values["text"], values["track"])

@@ -1,8 +1,9 @@
 """What needs an organizer now, as sentences with the place where it is dealt with. Figures in, needs out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from django.conf import settings
 from django.template.defaultfilters import pluralize
@@ -17,125 +18,94 @@ QUEUE_TIME = timedelta(hours=6)
 FULL = 0.9
 
 
+class Page(NamedTuple):
+    """The page where something is dealt with, and what a link to it is called."""
+
+    view: str
+    link: str
+
+
+QUEUES = Page("admin:evaluation_stepqueue_changelist", "Queues and workers")
+EVALUATIONS = Page("admin:evaluation_evaluation_changelist", "Evaluations")
+EXAMINATIONS = Page("admin:evaluation_examination_changelist", "Examinations")
+MAILS = Page("admin:mail_outgoingmail_changelist", "E-mails and their errors")
+REVIEWS = Page("reviews:queue", "Proof reviews")
+
+
 @dataclass(frozen=True)
 class Need:
-    """Something to act on: `view` names the page where, `link` what it is called, and `runbook` what to do.
-
-    `runbook` is the id of a heading of docs/operations.md.
-    """
+    """Something to act on; `runbook` is the id of the heading of docs/operations.md that says what to do."""
 
     heading: str
     text: str
-    view: str = ""
-    link: str = ""
-    runbook: str = ""
+    runbook: str
+    page: Page | None = None
 
 
-def queue_needs(backlogs: Mapping[str, Backlog], workforces: Mapping[str, Workforce]) -> list[Need]:
-    """Return what is wrong with the queues: paused, without a worker, sick workers, or slow."""
-    page = {"view": "admin:evaluation_stepqueue_changelist", "link": "Queues and workers"}
-    needs = []
+def queue_needs(backlogs: Mapping[str, Backlog], workforces: Mapping[str, Workforce]) -> Iterator[Need]:
+    """Yield what is wrong with the queues: paused, without a worker, sick workers, or slow."""
     for name, force in workforces.items():
         backlog = backlogs.get(name, Backlog())
         waiting = f"{backlog.waiting} step{pluralize(backlog.waiting)} waiting"
         if force.is_paused:
-            needs.append(
-                Need(
-                    f"The queue {name} is paused",
-                    f"Steps of many runs failed; {waiting}.",
-                    **page,
-                    runbook="queuepaused",
-                )
-            )
+            text = f"Steps of many runs failed; {waiting}."
+            yield Need(f"The queue {name} is paused", text, "queuepaused", QUEUES)
         if backlog.waiting and not force.alive:
             text = f"{waiting}, and no worker has sent a heartbeat in the last minute."
-            needs.append(Need(f"No worker is taking steps from {name}", text, **page, runbook="queuestalled"))
+            yield Need(f"No worker is taking steps from {name}", text, "queuestalled", QUEUES)
         if force.sick:
-            text = (
-                f"{force.sick} worker{pluralize(force.sick)} with failing steps of many runs while other "
-                "workers succeed."
-            )
-            needs.append(Need(f"Sick workers in {name}", text, **page, runbook="workersick"))
+            sick = f"{force.sick} worker{pluralize(force.sick)}"
+            text = f"{sick} with failing steps of many runs while other workers succeed."
+            yield Need(f"Sick workers in {name}", text, "workersick", QUEUES)
         if backlog.oldest_s > QUEUE_TIME.total_seconds():
             text = f"{waiting}, the oldest for {in_hours(backlog.oldest_s)}."
-            needs.append(Need(f"The queue {name} is slow", text, **page, runbook="queuelong"))
-    return needs
+            yield Need(f"The queue {name} is slow", text, "queuelong", QUEUES)
 
 
-def process_needs(silences: Mapping[Process, timedelta | None]) -> list[Need]:
-    """Return which processes of the site have been silent too long, or were never started."""
-    limit = timedelta(seconds=settings.LIVENESS_LATE_SECONDS)
-    return [
-        Need(
-            f"The process “{process}” is silent",
-            "It has never been started."
-            if silence is None
-            else f"Silent for {in_hours(silence.total_seconds())}.",
-            runbook="processsilent",
-        )
-        for process, silence in silences.items()
-        if silence is None or silence > limit
-    ]
+def process_needs(silences: Mapping[Process, timedelta | None]) -> Iterator[Need]:
+    """Yield which processes of the site have been silent too long, or were never started."""
+    for process, silence in silences.items():
+        heading = f"The process “{process}” is silent"
+        if silence is None:
+            yield Need(heading, "It has never been started.", "processsilent")
+        elif silence.total_seconds() > settings.LIVENESS_LATE_SECONDS:
+            yield Need(heading, f"Silent for {in_hours(silence.total_seconds())}.", "processsilent")
 
 
-def worker_needs(silent: Iterable[str]) -> list[Need]:
-    """Return the workers that fell silent while they ran a step."""
-    names = sorted(set(silent))
-    text = "No heartbeat for a minute, during a step: " + ", ".join(names) + "."
-    page = {"view": "admin:evaluation_evaluation_changelist", "link": "Evaluations"}
-    return (
-        [Need(f"{len(names)} silent worker{pluralize(names)}", text, **page, runbook="workersilent")]
-        if names
-        else []
-    )
+def worker_needs(silent: Iterable[str]) -> Iterator[Need]:
+    """Yield the workers that fell silent while they ran a step."""
+    if names := sorted(set(silent)):
+        text = "No heartbeat for a minute, during a step: " + ", ".join(names) + "."
+        yield Need(f"{len(names)} silent worker{pluralize(names)}", text, "workersilent", EVALUATIONS)
 
 
-def examination_needs(unattended: int) -> list[Need]:
-    """Return whether examinations wait that no machine takes."""
-    if not unattended:
-        return []
-    text = f"{unattended} examination{pluralize(unattended)} waiting."
-    page = {"view": "admin:evaluation_examination_changelist", "link": "Examinations"}
-    return [Need("No machine is running examinations", text, **page, runbook="examinationswait")]
+def examination_needs(unattended: int) -> Iterator[Need]:
+    """Yield whether examinations wait that no machine takes."""
+    if unattended:
+        text = f"{unattended} examination{pluralize(unattended)} waiting."
+        yield Need("No machine is running examinations", text, "examinationswait", EXAMINATIONS)
 
 
-def mail_needs(outbox: Outbox) -> list[Need]:
-    """Return whether mails were given up."""
-    if not outbox.failed:
-        return []
-    heading = f"{outbox.failed} e-mail{pluralize(outbox.failed)} not delivered"
-    return [
-        Need(
-            heading,
-            "Delivery was given up.",
-            "admin:mail_outgoingmail_changelist",
-            "E-mails and their errors",
-            runbook="mailfailed",
-        )
-    ]
+def mail_needs(outbox: Outbox) -> Iterator[Need]:
+    """Yield whether mails were given up."""
+    if outbox.failed:
+        heading = f"{outbox.failed} e-mail{pluralize(outbox.failed)} not delivered"
+        yield Need(heading, "Delivery was given up.", "mailfailed", MAILS)
 
 
-def disk_needs(disk: Disk) -> list[Need]:
-    """Return whether the disk is nearly full."""
-    if disk.free_bytes >= settings.DISK_RESERVE_BYTES and disk.used_part < FULL:
-        return []
-    return [
-        Need(
-            "The disk is nearly full",
-            f"{disk.used_part:.0%} used, {disk.free_bytes / 1e9:.1f} GB free.",
-            runbook="diskfills",
-        )
-    ]
+def disk_needs(disk: Disk) -> Iterator[Need]:
+    """Yield whether the disk is nearly full."""
+    if disk.free_bytes < settings.DISK_RESERVE_BYTES or disk.used_part >= FULL:
+        text = f"{disk.used_part:.0%} used, {disk.free_bytes / 1e9:.1f} GB free."
+        yield Need("The disk is nearly full", text, "diskfills")
 
 
-def proof_needs(overdue: int, *, reads_queue: bool) -> list[Need]:
-    """Return whether proofs wait too long for their reviewers, with their queue for whoever may read it."""
-    if not overdue:
-        return []
-    heading = f"{overdue} overdue proof{pluralize(overdue)}"
-    text = f"Public for more than {REVIEW_TIME.days} days, and still waiting for reviewers."
-    page = {"view": "reviews:queue", "link": "Proof reviews"} if reads_queue else {}
-    return [Need(heading, text, **page, runbook="proofsoverdue")]
+def proof_needs(overdue: int, *, reads_queue: bool) -> Iterator[Need]:
+    """Yield whether proofs wait too long for their reviewers, with their queue for whoever may read it."""
+    if overdue:
+        text = f"Public for more than {REVIEW_TIME.days} days, and still waiting for reviewers."
+        page = REVIEWS if reads_queue else None
+        yield Need(f"{overdue} overdue proof{pluralize(overdue)}", text, "proofsoverdue", page)
 
 
 def in_hours(seconds: float) -> str:

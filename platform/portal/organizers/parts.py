@@ -7,9 +7,8 @@ from decimal import Decimal
 from uuid import UUID
 
 from evaluator.messages.jobs import GroupScore
-from evaluator.messages.results import RunResults
 from portal.boards.boards import Board, boards_of
-from portal.boards.effects import Effect, effect
+from portal.boards.effects import effect
 from portal.boards.ranking import Entry, Row, rank
 from portal.challenge.models import Track
 from portal.evaluation.models import ScoredPart, TestSet
@@ -35,7 +34,6 @@ class TwoScores:
 
     @property
     def has_moved(self) -> bool:
-        """Whether its rank is another one on the private part."""
         return self.private.rank != self.public.rank
 
 
@@ -55,7 +53,6 @@ class BothParts:
 
 
 def mean_difference(rows: Sequence[TwoScores]) -> Decimal | None:
-    """Return the mean of the differences; None without a run."""
     return sum((row.difference for row in rows), Decimal()) / len(rows) if rows else None
 
 
@@ -68,8 +65,10 @@ def both_parts(test_set: TestSet, now: datetime) -> BothParts:
         for board in boards_of(track):
             name = f"{track}{at_budget(board.budget, ', {}')}"
             public, private = _on_both(track, board, test_set)
-            rows += _paired(name, public, private)
-            sentences += _sentences(name, effect(public, private))
+            # In the order of the private part.
+            of_run = {row.entry.run: row for row in public}
+            rows += [TwoScores(name, of_run[row.entry.run], row) for row in private]
+            sentences += [f"{name}: {sentence}" for sentence in board_sentences(effect(public, private))]
     return BothParts(test_set, tracks, rows, Preview(NOTE, sentences), open_because(tracks, now))
 
 
@@ -90,23 +89,9 @@ def _on_public(entry: Entry) -> Entry:
     results = entry.results
     if results.public_anls is None:
         return entry
-    return _with(entry, results.model_copy(update={"anls": results.public_anls}))
+    return replace(entry, results=results.model_copy(update={"anls": results.public_anls}))
 
 
 def _on_private(entry: Entry, scores: Mapping[UUID, GroupScore]) -> Entry:
     score = scores.get(entry.run)
-    return _with(entry, with_shown_scores(revealed(entry.results, score))) if score else entry
-
-
-def _with(entry: Entry, results: RunResults) -> Entry:
-    return replace(entry, results=results)
-
-
-def _paired(board: str, public: Sequence[Row], private: Sequence[Row]) -> list[TwoScores]:
-    """Return each run's two rows, in the order of the private part."""
-    of_run = {row.entry.run: row for row in public}
-    return [TwoScores(board, of_run[row.entry.run], row) for row in private]
-
-
-def _sentences(board: str, found: Effect) -> list[str]:
-    return [f"{board}: {sentence}" for sentence in board_sentences(found)]
+    return replace(entry, results=with_shown_scores(revealed(entry.results, score))) if score else entry

@@ -65,7 +65,6 @@ def removal_sentences(phase: Phase, now: datetime) -> list[str]:
 
 
 def phase_note(before: Phase | None, edited: Phase) -> str:
-    """Return the public note about a change of a phase."""
     changes = changes_of(before, edited)
     if before is not None:
         shown = {name: (_named(name, old), _named(name, new)) for name, (old, new) in changes.items()}

@@ -37,35 +37,25 @@ def near_quota(
         submissions: Those that may be counted.
         tracks: With their phases prefetched; those that take no submissions now are left out.
     """
-    used_up = _without_slots(submissions, tracks, now, most)
-    storage = nearly_full(NEAR, most)
-    teams = Team.objects.in_bulk([*(key for key, _ in used_up), *(key for key, _ in storage)])
-    return [
-        *(NearQuota(teams[key], text) for key, text in used_up),
-        *(
-            NearQuota(
-                teams[key],
-                f"{readable_bytes(use.used_bytes)} of {readable_bytes(use.limit_bytes)} of storage for drafts",
-            )
-            for key, use in storage
-        ),
-    ]
+    found = _without_slots(submissions, tracks, now, most)
+    for team, use in nearly_full(NEAR, most):
+        used, limit = readable_bytes(use.used_bytes), readable_bytes(use.limit_bytes)
+        found.append((team, f"{used} of {limit} of storage for drafts"))
+    teams = Team.objects.in_bulk([team for team, _ in found])
+    return [NearQuota(teams[team], text) for team, text in found]
 
 
 def _without_slots(
     submissions: QuerySet[Submission], tracks: Sequence[Track], now: datetime, most: int
 ) -> list[tuple[int, str]]:
     """Return the teams that have no slot left, with what they used."""
-    limits = {track.pk: track.slots_per_day(now) for track in tracks if not track.closed_because(now)}
-    names = {track.pk: str(track) for track in tracks}
-    counted = submissions.filter(submitted_at__gt=now - WINDOW, refunded_at=None, track__in=limits)
+    open_tracks = {track.pk: track for track in tracks if not track.closed_because(now)}
+    counted = submissions.filter(submitted_at__gt=now - WINDOW, refunded_at=None, track__in=open_tracks)
     used = counted.order_by().values_list("track", "team").annotate(count=Count("pk"))
-    found = [
-        (
-            team,
-            f"{count} of {limits[track]} submission{pluralize(limits[track])} of 24 hours in {names[track]}",
-        )
-        for track, team, count in used.order_by("track", "team")
-        if count >= limits[track]
-    ]
+    found = []
+    for key, team, count in used.order_by("track", "team"):
+        limit = open_tracks[key].slots_per_day(now)
+        if count >= limit:
+            words = f"{limit} submission{pluralize(limit)} of 24 hours in {open_tracks[key]}"
+            found.append((team, f"{count} of {words}"))
     return found[:most]

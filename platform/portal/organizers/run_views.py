@@ -1,32 +1,39 @@
-"""One run with everything that an organizer may do to it. Every action is a POST from a page that says what it does."""
+"""One run with everything that an organizer may do to it, its examinations included.
+
+Every action is a POST from a page that says what it does.
+"""
 
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from evaluator.errors import ProblemError
+from evaluator.messages.jobs import TrustLevel
+from portal.accounts.models import User
 from portal.accounts.requests import UserRequest
 from portal.audit.models import AuditEntry
 from portal.audit.transitions import IllegalTransitionError
 from portal.challenge.models import Track
+from portal.evaluation import clock
 from portal.evaluation.display.results import shortfall
+from portal.evaluation.examining import requests
+from portal.evaluation.examining.levels import LEVELS
 from portal.evaluation.intake.near_copies import near_copies_of
 from portal.evaluation.services import evaluate_again
 from portal.organizers.access import for_organizers
-from portal.organizers.examination_views import examinations_context
-from portal.organizers.forms import DisqualificationForm
-from portal.organizers.judged import judged_run, judged_runs
+from portal.organizers.forms import DisqualificationForm, ExaminationForm
 from portal.reviews.selectors import judgeable_submissions
 from portal.submissions.models import RUN_STATES, Run, RunState
 from portal.submissions.services import disqualify, mark_baseline, refund
 
 PAGE_LENGTH = 50
+UNCONFIRMED = "Nothing was changed: please tick the box to confirm."
 
 
 @require_safe
@@ -34,20 +41,18 @@ PAGE_LENGTH = 50
 def runs(request: UserRequest) -> HttpResponseBase:
     """List the runs, the newest first, by track, state and text."""
     chosen = {name: request.GET.get(name, "") for name in ("track", "state", "text")}
-    found = judged_runs(request.user)
+    found = _judged_runs(request.user)
     if chosen["track"]:
         found = found.filter(submission__track__slug=chosen["track"])
     if chosen["state"]:
         found = found.filter(state=chosen["state"])
     if text := chosen["text"]:
         found = found.filter(Q(submission__title__icontains=text) | Q(submission__team__name__icontains=text))
-    page = Paginator(found.order_by("-submission__submitted_at", "pk"), PAGE_LENGTH).get_page(
-        request.GET.get("page")
-    )
+    newest_first = found.order_by("-submission__submitted_at", "pk")
     query = request.GET.copy()
     query.pop("page", None)
     context = {
-        "page": page,
+        "page": Paginator(newest_first, PAGE_LENGTH).get_page(request.GET.get("page")),
         "chosen": chosen,
         "tracks": Track.objects.all(),
         "states": [state for state in RUN_STATES if state[0] != RunState.DRAFT],
@@ -59,83 +64,125 @@ def runs(request: UserRequest) -> HttpResponseBase:
 @require_safe
 @for_organizers("submissions.view_submission")
 def run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
-    """Show the run with what may be done to it."""
-    return _page(request, judged_run(request.user, run_id), DisqualificationForm())
+    return _page(request, _judged_run(request.user, run_id), DisqualificationForm())
 
 
 @require_POST
 @for_organizers("evaluation.change_evaluation")
 def evaluate(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Queue the run again."""
-    found = judged_run(request.user, run_id)
-    if not _is_confirmed(request):
-        return redirect("organizers:run", run_id)
+    found = _judged_run(request.user, run_id)
+    if request.POST.get("confirmed") != "yes":
+        return _back(request, run_id, UNCONFIRMED, messages.WARNING)
     try:
         evaluate_again(found, actor=request.user)
     except IllegalTransitionError:
-        messages.warning(request, "The evaluation is still in progress.")
+        return _back(request, run_id, "The evaluation is still in progress.", messages.WARNING)
     except ProblemError as error:
-        messages.error(request, f"{error.problem.message} {error.problem.found}")
-    else:
-        messages.success(request, "The run has been queued again.")
-    return redirect("organizers:run", run_id)
+        return _back(request, run_id, f"{error.problem.message} {error.problem.found}", messages.ERROR)
+    return _back(request, run_id, "The run has been queued again.")
 
 
 @require_POST
 @for_organizers("submissions.change_submission")
 def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Take the run's rank for a public reason."""
-    found, form = judged_run(request.user, run_id), DisqualificationForm(request.POST)
+    found, form = _judged_run(request.user, run_id), DisqualificationForm(request.POST)
     if not form.is_valid():
         return _page(request, found, form, status=422)
     disqualify(found, form.cleaned_data["reason"], request.user)
-    messages.success(request, "The run has been disqualified. The reason is public.")
-    return redirect("organizers:run", run_id)
+    return _back(request, run_id, "The run has been disqualified. The reason is public.")
 
 
 @require_POST
 @for_organizers("submissions.change_submission")
 def requalify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Give the run its rank back."""
-    disqualify(judged_run(request.user, run_id), "", request.user)
-    messages.success(request, "The run is no longer disqualified.")
-    return redirect("organizers:run", run_id)
+    disqualify(_judged_run(request.user, run_id), "", request.user)
+    return _back(request, run_id, "The run is no longer disqualified.")
 
 
 @require_POST
 @for_organizers("submissions.change_submission")
 def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Give the quota slot of the run's submission back, once."""
-    submission = judged_run(request.user, run_id).submission
-    if not _is_confirmed(request):
-        return redirect("organizers:run", run_id)
+    submission = _judged_run(request.user, run_id).submission
+    if request.POST.get("confirmed") != "yes":
+        return _back(request, run_id, UNCONFIRMED, messages.WARNING)
     if submission.refunded_at is not None:
-        messages.warning(request, "The slot was already restored.")
-    else:
-        refund(submission, actor=request.user)
-        messages.success(request, "The quota slot has been restored.")
-    return redirect("organizers:run", run_id)
+        return _back(request, run_id, "The slot was already restored.", messages.WARNING)
+    refund(submission, actor=request.user)
+    return _back(request, run_id, "The quota slot has been restored.")
 
 
 @require_POST
 @for_organizers("submissions.change_submission")
 def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Mark the run's submission as the organizers' baseline, or take the mark away."""
-    submission = judged_run(request.user, run_id).submission
-    mark_baseline(submission, request.POST.get("is_baseline") == "yes", request.user)
-    messages.success(
-        request,
-        "It is a baseline." if submission.is_baseline else "The method is no longer marked as a baseline.",
-    )
+    marked = request.POST.get("is_baseline") == "yes"
+    mark_baseline(_judged_run(request.user, run_id).submission, marked, request.user)
+    text = "It is a baseline." if marked else "The method is no longer marked as a baseline."
+    return _back(request, run_id, text)
+
+
+@require_POST
+@for_organizers("evaluation.add_examination")
+def examine(request: UserRequest, run_id: UUID) -> HttpResponseBase:
+    found, form = _judged_run(request.user, run_id), ExaminationForm(request.POST)
+    if not form.is_valid():
+        return _back(request, run_id, "Choose a level to request an examination.", messages.ERROR)
+    try:
+        requests.request(found, TrustLevel(form.cleaned_data["level"]), by=request.user)
+    except ProblemError as error:
+        return _back(request, run_id, str(error.problem), messages.ERROR)
+    return _back(request, run_id, "The examination is waiting for a machine.")
+
+
+@require_POST
+@for_organizers("evaluation.add_examination")
+def cancel(request: UserRequest, run_id: UUID, examination_id: int) -> HttpResponseBase:
+    """End an examination of the run that waits or runs."""
+    examination = get_object_or_404(_judged_run(request.user, run_id).examinations, pk=examination_id)
+    try:
+        requests.cancel(examination, actor=request.user)
+    except requests.EndedError:
+        return _back(request, run_id, "The examination has already ended.", messages.WARNING)
+    return _back(request, run_id, "The examination was canceled.")
+
+
+@require_safe
+@for_organizers("submissions.view_submission")
+def examinations(request: UserRequest, run_id: UUID) -> HttpResponseBase:
+    """Show the part of the run's page that is requested again and again while an examination waits or runs."""
+    found = _judged_run(request.user, run_id)
+    return render(request, "organizers/examinations.html", {"run": found, **_examinations(found)})
+
+
+def _examinations(run: Run) -> dict[str, Any]:
+    rows = list(run.examinations.select_related("by"))
+    active = next((one for one in rows if one.is_active), None)
+    return {
+        "examinations": rows,
+        "active": active,
+        "is_unattended": active is not None and active in requests.unattended(clock.now()),
+        "levels": LEVELS.values(),
+    }
+
+
+def _judged_runs(organizer: User) -> QuerySet[Run]:
+    found = Run.objects.filter(submission__in=judgeable_submissions(organizer))
+    return found.select_related("submission__team", "submission__track", "submission__phase")
+
+
+def _judged_run(organizer: User, run_id: UUID) -> Run:
+    """Return the run. Raises `Http404` unless the organizer may decide on it."""
+    return get_object_or_404(_judged_runs(organizer), pk=run_id)
+
+
+def _back(request: UserRequest, run_id: UUID, text: str, level: int = messages.SUCCESS) -> HttpResponseBase:
+    """Lead to the page of the run, where the text is shown."""
+    messages.add_message(request, level, text)
     return redirect("organizers:run", run_id)
-
-
-def _is_confirmed(request: UserRequest) -> bool:
-    """Return whether the visitor ticked that they want this, and ask them to if not."""
-    if request.POST.get("confirmed") == "yes":
-        return True
-    messages.warning(request, "Nothing was changed: please tick the box to confirm.")
-    return False
 
 
 def _page(
@@ -144,7 +191,7 @@ def _page(
     submission, judged = found.submission, judgeable_submissions(request.user)
     about = Q(object_type="submissions.run", object_id=str(found.pk))
     about |= Q(object_type="submissions.submission", object_id=str(submission.pk))
-    examined = examinations_context(found)
+    examined = _examinations(found)
     numbers = [str(examination.pk) for examination in examined["examinations"]]
     about |= Q(object_type="evaluation.examination", object_id__in=numbers)
     context: dict[str, Any] = {

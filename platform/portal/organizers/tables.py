@@ -13,9 +13,6 @@ from portal.submissions.models import Run
 
 BATCH = 500
 
-Value = object
-Rows = Iterator[dict[str, Value]]
-
 
 @dataclass(frozen=True)
 class Table:
@@ -24,31 +21,18 @@ class Table:
     title: str
     permission: str
     columns: dict[str, str]
-    query: Callable[[User], "QuerySet[Any]"]
+    query: Callable[[User], QuerySet[Any]]
 
-    def rows(self, organizer: User) -> Rows:
+    def rows(self, organizer: User) -> Iterator[dict[str, object]]:
         """Yield the rows that the organizer may see, a batch of them in memory at a time."""
         found = self.query(organizer).values_list(*map(F, self.columns.values()))
         for values in found.iterator(BATCH):
             yield dict(zip(self.columns, values, strict=True))
 
 
-def _people(_organizer: User) -> "QuerySet[Any]":
-    return User.objects.order_by("pk")
-
-
-def _runs(organizer: User) -> "QuerySet[Any]":
-    return Run.objects.filter(submission__in=judgeable_submissions(organizer)).order_by(
-        "submission__submitted_at", "pk"
-    )
-
-
-def _reviews(organizer: User) -> "QuerySet[Any]":
-    return visible_reviews(organizer).order_by("pk")
-
-
-def _audit(_organizer: User) -> "QuerySet[Any]":
-    return AuditEntry.objects.order_by("at", "pk")
+def _runs(organizer: User) -> QuerySet[Run]:
+    runs = Run.objects.filter(submission__in=judgeable_submissions(organizer))
+    return runs.order_by("submission__submitted_at", "pk")
 
 
 TABLES = {
@@ -66,7 +50,7 @@ TABLES = {
             "joined_at": "date_joined",
             "last_login": "last_login",
         },
-        _people,
+        lambda _: User.objects.order_by("pk"),
     ),
     "submissions": Table(
         "Submissions",
@@ -113,7 +97,7 @@ TABLES = {
             "created_at": "created_at",
             "decided_at": "decided_at",
         },
-        _reviews,
+        lambda organizer: visible_reviews(organizer).order_by("pk"),
     ),
     "audit": Table(
         "Audit entries",
@@ -126,6 +110,6 @@ TABLES = {
             "object_id": "object_id",
             "details": "details",
         },
-        _audit,
+        lambda _: AuditEntry.objects.order_by("at", "pk"),
     ),
 }

@@ -28,6 +28,9 @@ from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.quota import WINDOW, quota
 from portal.ui.budgets import at_budget, budget_text
 
+# What would change by its name, each with the old and the new value.
+Changes = Mapping[str, tuple[Any, Any]]
+
 # The rules that the desk changes, with their public names.
 NAMES = {
     "anls_threshold": "ANLS threshold",
@@ -60,7 +63,7 @@ class Preview:
         return hashlib.sha256(shown.encode()).hexdigest()
 
 
-def changes_between(track: Track, values: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+def changes_between(track: Track, values: Mapping[str, Any]) -> Changes:
     """Return the rules whose value would change, each with the old and the new value."""
     return {
         name: (getattr(track, name), value)
@@ -69,7 +72,7 @@ def changes_between(track: Track, values: Mapping[str, Any]) -> dict[str, tuple[
     }
 
 
-def preview(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetime) -> Preview:
+def preview(track: Track, changes: Changes, now: datetime) -> Preview:
     """Return what these changes of the track would do, computed by the rules that decide."""
     sentences: list[str] = []
     rows = None
@@ -91,7 +94,6 @@ def preview(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetime)
 
 
 def board_sentences(rows: Effect) -> list[str]:
-    """Return the effect on a board in words."""
     kinds = {
         f"lose{{s}} {'its' if len(rows.lost) == 1 else 'their'} rank": rows.lost,
         "get{s} a rank": rows.gained,
@@ -156,7 +158,7 @@ def quota_sentence(times: Iterable[list[datetime]], limits: tuple[int, int], now
     return f"{after} team{pluralize(after)} would have no slot left now, instead of {before}."
 
 
-def note(changes: Mapping[str, tuple[Any, Any]], names: Mapping[str, str]) -> str:
+def note(changes: Changes, names: Mapping[str, str]) -> str:
     """Return the public note about the changes of what has these names."""
     return " ".join(
         f"{names[name]}: {in_words(old)} → {in_words(new)}." for name, (old, new) in changes.items()

@@ -1,47 +1,122 @@
-"""The panel of a track: a change is previewed with its effect, and made when it is confirmed."""
+"""The panel of a track and of its phases: a change is previewed with its effect, and made when it is confirmed."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.accounts.requests import UserRequest
-from portal.challenge.models import Track
+from portal.challenge.models import Phase, Track
+from portal.organizers import phase_changes
 from portal.organizers.access import for_organizers
-from portal.organizers.forms import TrackForm
-from portal.organizers.track_changes import change_track, changes_between, preview
+from portal.organizers.forms import PhaseForm, TrackForm
+from portal.organizers.track_changes import Changes, Preview, change_track, changes_between, preview
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_organizers("challenge.change_track")
 def track(request: UserRequest, slug: str) -> HttpResponseBase:
-    """Show the track's rules; a POST shows what a change does, and makes it once it carries what was shown."""
     # The form writes into its instance, so the stored rules are kept apart.
     stored, edited = get_object_or_404(Track, slug=slug), get_object_or_404(Track, slug=slug)
     form = TrackForm(request.POST or None, instance=edited)
-    context: dict[str, Any] = {
+    context = {
         "track": stored,
         "form": form,
         "phases": stored.phases.all(),
         "current": stored.current_phase,
         "changes": stored.rule_changes.all(),
     }
-    if request.method != "POST" or not form.is_valid():
-        return render(request, "organizers/track.html", context)
-    seen, reason = request.POST.get("seen", ""), form.cleaned_data["reason"]
-    if seen and change_track(stored, form.cleaned_data, reason, seen, actor=request.user):
-        messages.success(
-            request, f"{stored}: the rules have been changed. The change is listed on the track page."
+    return _confirmed(
+        request,
+        "organizers/track.html",
+        context,
+        changes=lambda: changes_between(stored, form.cleaned_data),
+        preview=lambda changes: preview(stored, changes, timezone.now()),
+        make=lambda reason, seen: change_track(stored, form.cleaned_data, reason, seen, actor=request.user),
+        done="the rules have been changed",
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_organizers("challenge.change_track")
+def add_phase(request: UserRequest, slug: str) -> HttpResponseBase:
+    track = get_object_or_404(Track, slug=slug)
+    return _edit(request, None, Phase(track=track, name=""))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_organizers("challenge.change_track")
+def phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
+    return _edit(request, _phase(slug, phase_id), _phase(slug, phase_id))
+
+
+@require_POST
+@for_organizers("challenge.change_track")
+def remove_phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
+    """Remove a phase in which nothing was submitted."""
+    if phase_changes.remove_phase(_phase(slug, phase_id), actor=request.user):
+        messages.success(request, "The phase has been removed. The change is listed on the track page.")
+    else:
+        messages.error(
+            request, "A phase can be removed only if it has no submissions and isn't the only one."
         )
-        return redirect("organizers:track", slug)
-    changes = changes_between(stored, form.cleaned_data)
-    if not changes:
+    return redirect("organizers:track", slug)
+
+
+def _phase(slug: str, phase_id: int) -> Phase:
+    found: Phase = get_object_or_404(Phase.objects.select_related("track"), track__slug=slug, pk=phase_id)
+    return found
+
+
+def _edit(request: UserRequest, stored: Phase | None, edited: Phase) -> HttpResponseBase:
+    removable = stored is not None and phase_changes.may_remove(stored)
+    context = {
+        "track": edited.track,
+        "phase": stored,
+        "form": PhaseForm(request.POST or None, instance=edited),
+        "removal": _removal_warning(edited) if removable else "",
+    }
+    return _confirmed(
+        request,
+        "organizers/phase.html",
+        context,
+        changes=lambda: phase_changes.changes_of(stored, edited),
+        preview=lambda _: phase_changes.preview_phase(stored, edited, timezone.now()),
+        make=lambda reason, seen: phase_changes.save_phase(edited, reason, seen, actor=request.user),
+        done="the phase has been saved",
+    )
+
+
+def _removal_warning(phase: Phase) -> str:
+    effect = " ".join(phase_changes.removal_sentences(phase, timezone.now()))
+    return f"The phase has no submissions. {effect} The removal will be listed publicly."
+
+
+def _confirmed(
+    request: UserRequest,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    changes: Callable[[], Changes],
+    preview: Callable[[Changes], Preview],
+    make: Callable[[str, str], bool],
+    done: str,
+) -> HttpResponseBase:
+    """Show a form; a POST shows what its change does, and makes it for a reason once it carries what was shown."""
+    track, form = context["track"], context["form"]
+    if request.method != "POST" or not form.is_valid():
+        return render(request, template, context)
+    if not (found := changes()):
         messages.info(request, "Nothing would change.")
-        return redirect("organizers:track", slug)
+        return redirect("organizers:track", track.slug)
+    seen = request.POST.get("seen", "")
+    if seen and make(form.cleaned_data["reason"], seen):
+        messages.success(request, f"{track}: {done}. The change is listed on the track page.")
+        return redirect("organizers:track", track.slug)
     if seen:
         messages.warning(request, "The effect has changed in the meantime; please review it again.")
-    context["preview"] = preview(stored, changes, timezone.now())
-    return render(request, "organizers/track.html", context)
+    return render(request, template, {**context, "preview": preview(found)})

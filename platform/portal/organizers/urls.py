@@ -1,15 +1,6 @@
 from django.urls import path
 
-from portal.organizers import (
-    announcement_views,
-    examination_views,
-    export_views,
-    part_views,
-    phase_views,
-    run_views,
-    track_views,
-    views,
-)
+from portal.organizers import export_views, part_views, run_views, track_views, views
 
 app_name = "organizers"
 
@@ -17,9 +8,9 @@ urlpatterns = [
     path("", views.desk, name="desk"),
     path("failures/<str:code>/queue/", views.queue_failed, name="queue_failed"),
     path("tracks/<slug:slug>/", track_views.track, name="track"),
-    path("tracks/<slug:slug>/phases/add/", phase_views.add_phase, name="add_phase"),
-    path("tracks/<slug:slug>/phases/<int:phase_id>/", phase_views.phase, name="phase"),
-    path("tracks/<slug:slug>/phases/<int:phase_id>/remove/", phase_views.remove, name="remove_phase"),
+    path("tracks/<slug:slug>/phases/add/", track_views.add_phase, name="add_phase"),
+    path("tracks/<slug:slug>/phases/<int:phase_id>/", track_views.phase, name="phase"),
+    path("tracks/<slug:slug>/phases/<int:phase_id>/remove/", track_views.remove_phase, name="remove_phase"),
     path("test-sets/<str:name>/", part_views.test_set, name="test_set"),
     path("runs/", run_views.runs, name="runs"),
     path("runs/<uuid:run_id>/", run_views.run, name="run"),
@@ -28,14 +19,14 @@ urlpatterns = [
     path("runs/<uuid:run_id>/requalify/", run_views.requalify_run, name="requalify"),
     path("runs/<uuid:run_id>/refund/", run_views.refund_slot, name="refund"),
     path("runs/<uuid:run_id>/baseline/", run_views.mark, name="mark"),
-    path("runs/<uuid:run_id>/examine/", examination_views.examine, name="examine"),
-    path("runs/<uuid:run_id>/examinations/", examination_views.examinations, name="examinations"),
+    path("runs/<uuid:run_id>/examine/", run_views.examine, name="examine"),
+    path("runs/<uuid:run_id>/examinations/", run_views.examinations, name="examinations"),
     path(
         "runs/<uuid:run_id>/examinations/<int:examination_id>/cancel/",
-        examination_views.cancel,
+        run_views.cancel,
         name="cancel_examination",
     ),
     path("exports/", export_views.exports, name="exports"),
     path("exports/<slug:name>.<slug:kind>", export_views.export, name="export"),
-    path("announcement/", announcement_views.announcement, name="announcement"),
+    path("announcement/", views.announcement, name="announcement"),
 ]

@@ -1,33 +1,53 @@
-"""The desk's first page, and the failed runs that are queued again from it."""
+"""The desk's first page, the failed runs that are queued again from it, and announcements."""
 
 from django.contrib import messages
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from evaluator.errors.codes import ErrorCode
 from portal.accounts.requests import UserRequest
 from portal.evaluation.services import requeue_failed
 from portal.organizers.access import for_organizers
+from portal.organizers.announcements import Announcement, announce, recipients
 from portal.organizers.desk import desk_of
 from portal.organizers.failures import failed_with
+from portal.organizers.forms import AnnouncementForm
 
 
 @require_safe
 @for_organizers()
 def desk(request: UserRequest) -> HttpResponseBase:
-    """Show what needs an organizer now."""
     return render(request, "organizers/desk.html", {"desk": desk_of(request.user)})
 
 
 @require_POST
 @for_organizers("evaluation.change_evaluation")
 def queue_failed(request: UserRequest, code: str) -> HttpResponseBase:
-    """Queue the runs again that failed with this code."""
     if code not in set(ErrorCode):
         raise Http404
     queued = requeue_failed(failed_with(code), actor=request.user)
     level = messages.SUCCESS if queued else messages.WARNING
     messages.add_message(request, level, f"{len(queued)} failed run{pluralize(queued)} queued again.")
     return redirect("organizers:desk")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_organizers("accounts.view_user")
+def announcement(request: UserRequest) -> HttpResponseBase:
+    """Show the form; a POST shows whom the mail would reach, and sends it once it carries their number."""
+    form = AnnouncementForm(request.POST or None)
+    if request.method != "POST" or not form.is_valid():
+        return render(request, "organizers/announcement.html", {"form": form})
+    written, seen = Announcement(**form.cleaned_data), request.POST.get("seen", "")
+    if seen and announce(written, seen, actor=request.user):
+        messages.success(request, f"The announcement was sent to {seen} recipient{pluralize(seen)}.")
+        return redirect("organizers:desk")
+    if seen:
+        messages.warning(
+            request, "The number of recipients has changed in the meantime; please review it again."
+        )
+    reached = recipients(written.audience, written.track).count()
+    context = {"form": form, "written": written, "reached": reached}
+    return render(request, "organizers/announcement.html", context)

@@ -39,7 +39,6 @@ def bibtex(submission: Submission, people: Iterable[User]) -> str:
 
 @require_safe
 def bibtex_file(request: HttpRequest, submission_id: UUID) -> HttpResponse:
-    """Send the entry of a submission that the visitor may see."""
     submission = shown_submission(request, submission_id)
     return HttpResponse(
         bibtex(submission, cited_people(submission)) + "\n",
@@ -71,6 +70,5 @@ def _verified(people: Iterable[User]) -> list[User]:
 
 @require_safe
 def citation_file(request: HttpRequest, submission_id: UUID) -> HttpResponse:
-    """Send the citation of a submission that the visitor may see."""
     submission = shown_submission(request, submission_id)
     return HttpResponse(citation(submission), content_type="application/yaml; charset=utf-8")

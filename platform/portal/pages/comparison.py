@@ -35,12 +35,10 @@ class Pair:
 
     @property
     def types(self) -> list[TypeRow]:
-        """Their scores by type of question."""
         return type_rows([self.first.entry.results, self.second.entry.results])
 
     @property
     def types_caption(self) -> str:
-        """What a table of these is."""
         return f"ANLS by question type{at_budget(self.budget)}"
 
     @property

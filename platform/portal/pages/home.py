@@ -50,7 +50,6 @@ class Leader:
 
     @property
     def figure(self) -> str:
-        """The number to beat."""
         if self.row is None:
             return ""
         kind, results = self.board.track.kind, self.row.entry.results
@@ -82,7 +81,6 @@ def home(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
-    """List the leaderboards with their leaders."""
     tracks = list(Track.objects.prefetch_related("phases"))
     versions = boards_versions([track.pk for track in tracks])
 

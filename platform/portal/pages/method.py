@@ -1,6 +1,5 @@
 """The page of a submitted method: what it is, its verdict and ranks, one table of its runs, and the evidence."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -33,7 +32,7 @@ from portal.reviews.publication import public_proof_url
 from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import Verdict
 from portal.submissions.forms import WithdrawalForm
-from portal.submissions.models import Run, Submission, SubmissionState
+from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.publication import may_publish
 from portal.submissions.selectors import withdrawn_submissions
 from portal.submissions.views import draft_page, may_withdraw, own_membership, shown_submission
@@ -60,12 +59,10 @@ class MethodRun:
 
     @property
     def rank(self) -> int | None:
-        """Its rank; None if it has none."""
         return self.row.rank
 
     @property
     def cells(self) -> list[SafeString]:
-        """The run's results as cells of the table of results."""
         return results_table(self.status.run.submission.track).cells(self.row)
 
     @property
@@ -81,7 +78,6 @@ class MethodRun:
 
 
 def results_table(track: Track) -> Table:
-    """Return the table of a method's results."""
     return Table(track, columns_of(track, Shown.METHOD))
 
 
@@ -98,19 +94,25 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     status = status_context(request, submission)
     prefetch_related_objects([submission], "reviews")
     verdict = verdict_on(submission)
-    shows_team = names_team(submission, is_insider=bool(status["is_insider"]))
-    runs = _runs(
-        submission,
-        verdict,
-        [one for one in _statuses(status) if one.run.scored_at],
-        shows_would_rank=membership is not None and submission.is_unpublished,
-        names_team=shows_team,
-    )
+    names_team = status["is_insider"] or not submission.anonymous
+    is_listed = submission.state == SubmissionState.SUBMITTED and not submission.is_unpublished
+    runs = [
+        _method_run(
+            one,
+            verdict,
+            is_listed=is_listed,
+            shows_would_rank=membership is not None and submission.is_unpublished,
+            names_team=names_team,
+        )
+        for one in status["statuses"]
+        if one.run.scored_at
+    ]
+    scored = [one.status.run for one in runs]
     people = cited_people(submission)
     context = {
         "submission": submission,
         "is_own": membership is not None,
-        "names_team": shows_team,
+        "names_team": names_team,
         "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
         "may_withdraw": may_withdraw(submission, membership),
         "withdrawal": WithdrawalForm(),
@@ -118,18 +120,16 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "proof_url": public_proof_url(submission, verdict.status),
         "decided_at": decided_at(submission),
         "runs": runs,
-        "types": type_rows([one.status.run.results for one in runs]),
-        "heads": [at_budget(one.status.run.budget, "{}") or "ANLS" for one in runs],
-        "has_leakage": any(one.status.run.results.leakage for one in runs),
+        "types": type_rows([run.results for run in scored]),
+        "heads": [at_budget(run.budget, "{}") or "ANLS" for run in scored],
+        "has_leakage": any(run.results.leakage for run in scored),
         "heads_of_results": results_table(submission.track).heads,
-        "leakage_plot": draw(leakage_plot([one.status.run for one in runs])),
+        "leakage_plot": draw(leakage_plot(scored)),
         "scored_on": scored_test_set(submission.track),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
-        "plot": plot_with_mark(submission) if _is_listed(submission) and runs else "",
-        "is_listed": _is_listed(submission),
-        "rank_plots": rank_plots([one.status.run for one in runs], localdate())
-        if _is_listed(submission)
-        else "",
+        "plot": plot_with_mark(submission) if is_listed and runs else "",
+        "is_listed": is_listed,
+        "rank_plots": rank_plots(scored, localdate()) if is_listed else "",
         "may_publish": may_publish(submission),
         "bibtex": bibtex(submission, people),
         "researchers": people,
@@ -139,11 +139,6 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     if context["is_insider"]:
         context["artifacts"] = submission.artifacts.select_related("run", "upload")
     return render(request, "pages/method.html", context)
-
-
-def _statuses(status: dict[str, object]) -> Sequence[RunStatus]:
-    found = status["statuses"]
-    return found if isinstance(found, list) else []
 
 
 def _tombstone(request: HttpRequest, submission_id: UUID) -> HttpResponse:
@@ -159,39 +154,17 @@ def _tombstone(request: HttpRequest, submission_id: UUID) -> HttpResponse:
 
 def decided_at(submission: Submission) -> datetime | None:
     """Return when a reviewer decided last."""
-    decided = [
-        review.decided_at for review in submission.reviews.all() if review.decision != Decision.PENDING
-    ]
+    reviews = submission.reviews.all()
+    decided = (review.decided_at for review in reviews if review.decision != Decision.PENDING)
     return max(filter(None, decided), default=None)
 
 
-def _runs(
-    submission: Submission,
-    verdict: Verdict,
-    statuses: Sequence[RunStatus],
-    *,
-    shows_would_rank: bool,
-    names_team: bool,
-) -> list[MethodRun]:
-    """Return the runs with their ranks; those of an unpublished or withdrawn submission have none."""
-    is_listed = _is_listed(submission)
-    return [
-        MethodRun(
-            status,
-            Row(
-                _entry(submission, verdict, status.run, names_team=names_team),
-                _rank(submission, status.run) if is_listed else None,
-                pending=_pending(submission, status.run) if is_listed else None,
-            ),
-            _reason(verdict, status.run),
-            rank_if_published(status.run) if shows_would_rank else None,
-        )
-        for status in statuses
-    ]
-
-
-def _entry(submission: Submission, verdict: Verdict, run: Run, *, names_team: bool) -> Entry:
-    return Entry(
+def _method_run(
+    status: RunStatus, verdict: Verdict, *, is_listed: bool, shows_would_rank: bool, names_team: bool
+) -> MethodRun:
+    """Return a scored run with its rank; one of an unpublished or withdrawn submission has none."""
+    run, submission = status.run, status.run.submission
+    entry = Entry(
         run=run.pk,
         method=submission.title,
         team="",
@@ -200,28 +173,15 @@ def _entry(submission: Submission, verdict: Verdict, run: Run, *, names_team: bo
         results=run.results if names_team else without_traces_of_team(run.results),
         status=verdict.status,
     )
+    rank = ranks_of(submission.track, run.budget, [run.pk]).get(run.pk) if is_listed else None
+    row = Row(entry, rank, pending=_pending(run) if rank else None)
+    would_rank = rank_if_published(run) if shows_would_rank else None
+    return MethodRun(status, row, shortfall(run, rejected=verdict.rejection), would_rank)
 
 
-def _is_listed(submission: Submission) -> bool:
-    """Return whether the boards list the submission's scored runs."""
-    return submission.state == SubmissionState.SUBMITTED and not submission.is_unpublished
-
-
-def names_team(submission: Submission, *, is_insider: bool) -> bool:
-    """Return whether a page shows by whom the submission is, and what its team wrote about it."""
-    return is_insider or not submission.anonymous
-
-
-def _rank(submission: Submission, run: Run) -> int | None:
-    return ranks_of(submission.track, run.budget, [run.pk]).get(run.pk)
-
-
-def _pending(submission: Submission, run: Run) -> TrustLevel | None:
+def _pending(run: Run) -> TrustLevel | None:
     """Return the trust level that the run lacks for its rank to be final."""
-    if submission.phase is None or not submission.phase.examined_ranks:
+    phase = run.submission.phase
+    if phase is None or not phase.examined_ranks:
         return None
-    return pending_levels(submission.track, run.budget, submission.phase.name).get(run.pk)
-
-
-def _reason(verdict: Verdict, run: Run) -> Shortfall | None:
-    return shortfall(run, rejected=verdict.rejection)
+    return pending_levels(run.submission.track, run.budget, phase.name).get(run.pk)

@@ -47,7 +47,6 @@ class ListedSubmission:
 @login_required
 @require_safe
 def listing(request: UserRequest) -> HttpResponse:
-    """List the team's submissions, newest first."""
     team = team_of(request.user)
     if team is None:
         return render(request, "submissions/no_team.html")

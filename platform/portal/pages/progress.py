@@ -69,18 +69,22 @@ class Headline:
 
     @property
     def best(self) -> PlottedRun | None:
-        """The first run; None without any."""
         return next(iter(plotted(self.points[:1], _addresses(self.points), "front")), None)
 
     @property
     def figure(self) -> str:
-        """What the first run has reached."""
         return self.track.kind.figure(self.best.value, self.best.decimals) if self.best else ""
 
     @property
     def saving(self) -> str:
-        """How much less it took than the best baseline; empty where nothing is saved."""
-        return _saving(self.track, self.budget, self.points)
+        """How many times fewer bytes it took than the best baseline; empty where nothing is saved."""
+        baseline = best_baseline(self.track, self.budget)
+        least = self.points[0][4] if self.points else 0
+        if baseline is None or not 0 < least < baseline[1]:
+            return ""
+        factor = baseline[1] / least
+        shown = f"{factor:,.0f}" if factor >= MANY_TIMES else f"{factor:.1f}"
+        return f"{shown}× fewer bytes than the baseline {baseline[0]}"
 
 
 def track_plot(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> SafeString:
@@ -132,17 +136,6 @@ def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
     return draw(plot) + render_to_string("pages/headline.html", {"track": track, "boards": boards})
 
 
-def _saving(track: Track, budget: float | None, points: Sequence[Point]) -> str:
-    """Return how many times fewer bytes the best run took than the best baseline; empty where nothing is saved."""
-    baseline = best_baseline(track, budget)
-    least = points[0][4] if points else 0
-    if baseline is None or not 0 < least < baseline[1]:
-        return ""
-    factor = baseline[1] / least
-    shown = f"{factor:,.0f}" if factor >= MANY_TIMES else f"{factor:.1f}"
-    return f"{shown}× fewer bytes than the baseline {baseline[0]}"
-
-
 def _of_bytes(track: Track, _: Sequence[Track], boards: Sequence[Sequence[Point]]) -> Plot | None:
     front, nearest = front_and_nearest_points(track, MOST_OF_THE_FRONT, NEAREST)
     known = {row[0] for row in front}
@@ -179,12 +172,12 @@ def _of_budgets(track: Track, tracks: Sequence[Track], boards: Sequence[Sequence
 def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:
     """Return the best score on the same test set, from the same base weights, where ε plays no part."""
     same = (track.test_set, track.reference)
-    open_tracks = [
-        one for one in tracks if not one.kind.is_accounted and (one.test_set, one.reference) == same
-    ]
-    scores = [best_score(one) for one in open_tracks]
-    best = max((score for score in scores if score is not None), default=None)
-    return None if best is None else float(cut(best))
+    scores = (
+        best_score(one)
+        for one in tracks
+        if not one.kind.is_accounted and (one.test_set, one.reference) == same
+    )
+    return max((float(cut(score)) for score in scores if score is not None), default=None)
 
 
 def _progress(track: Track) -> list[Plot]:

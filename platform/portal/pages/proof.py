@@ -20,7 +20,6 @@ from portal.ui.caching import PRIVATE
 
 @require_safe
 def proof(request: HttpRequest, submission_id: UUID) -> HttpResponse:
-    """Show the proof and the checklist."""
     artifact = _public_proof(submission_id)
     try:
         shown = shown_proof(
@@ -48,7 +47,6 @@ def file(_: HttpRequest, submission_id: UUID) -> HttpResponse:
 
 @require_safe
 def page(_: HttpRequest, submission_id: UUID, number: int) -> HttpResponse:
-    """Send the image of one page."""
     return page_image(_public_proof(submission_id), number)
 
 

@@ -15,7 +15,6 @@ class TypeRow:
 
     @property
     def label(self) -> str:
-        """The name in words, such as "total amount"."""
         return self.name.replace("_", " ")
 
 

@@ -35,7 +35,6 @@ class TeamBoard:
 
     @property
     def name(self) -> str:
-        """The track and the budget."""
         return f"{self.track}{at_budget(self.budget, ', {}')}"
 
     @property
@@ -45,12 +44,10 @@ class TeamBoard:
 
     @property
     def lines(self) -> list[SafeString]:
-        """The rows of the table."""
         return [self.table.row(row) for row in self.rows]
 
     @property
     def table(self) -> Table:
-        """The columns of the board."""
         return board_table(self.track)
 
     @property

@@ -17,7 +17,7 @@ from django.utils.timezone import localdate, now
 from django.views.decorators.http import require_safe
 
 from portal.audit.versions import boards_versions
-from portal.boards.boards import MethodRow, StoredBoard, leading_methods, stored_boards
+from portal.boards.boards import StoredBoard, leading_methods, stored_boards
 from portal.boards.caching import cached, page_unless_unchanged
 from portal.boards.cells import overview_row
 from portal.boards.columns import Table, board_table, sorts_of
@@ -66,7 +66,6 @@ class ShownBoard:
 
     @property
     def lines(self) -> list[SafeString]:
-        """The rows of the table."""
         return [self.table.row(row) for row in self.rows]
 
 
@@ -126,15 +125,13 @@ class BoardQuery:
 
     @property
     def title(self) -> str:
-        """What the board is called on the page."""
         return {ALL: "All privacy budgets", "": "Ranking"}.get(self.budget) or budget_text(float(self.budget))
 
     @property
     def query(self) -> str:
         """The address's query, without the page."""
-        rank = {"rank": "none"} if self.only_unranked else {}
-        shown = urlencode(self.board | rank)
-        return "&".join(filter(None, [shown, self.selection.query]))
+        shown = self.board | ({"rank": "none"} if self.only_unranked else {})
+        return "&".join(filter(None, [urlencode(shown), self.selection.query]))
 
 
 def boards_in_addresses(track: Track) -> list[str]:
@@ -144,7 +141,6 @@ def boards_in_addresses(track: Track) -> list[str]:
 
 @require_safe
 def track(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the leaderboard of one track."""
     # All of them, since the plot of a private track has the best score without privacy.
     tracks = list(Track.objects.prefetch_related("phases"))
     shown = next((one for one in tracks if one.slug == slug), None)
@@ -201,7 +197,6 @@ def with_own_marked(html: str, team: Team | None) -> SafeString:
 
 
 def _tabs(track: Track, asked: BoardQuery) -> list[Tab]:
-    """Return the tabs of the track's boards."""
     boards = boards_in_addresses(track)
     return [
         Tab(
@@ -243,7 +238,8 @@ def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count
         return _drawn(track, asked, ShownBoard("", rows, table, page))
     nearest = NEAREST if page.number == 1 and unranked_count else 0
     rows, unranked = board.with_nearest(selection, start, start + PAGE_LENGTH, nearest)
-    rows = _with_ranks_before(track, _with_ranges(board, rows), today)
+    before = ranks_before(track, [row.entry.run for row in rows], today)
+    rows = [replace(row, was=before.get(row.entry.run)) for row in _with_ranges(board, rows)]
     caption = f"Ranked by {track.kind.words.title}{at_budget(board.budget)}"
     shown = ShownBoard(caption, rows, table, page, unranked, unranked_count)
     return _drawn(track, asked, shown)
@@ -263,20 +259,13 @@ def _with_ranges(board: StoredBoard, rows: Sequence[Row]) -> list[Row]:
     return [replace(row, ranks=ranges.of(*end)) for row, end in zip(rows, ends, strict=True)]
 
 
-def _with_ranks_before(track: Track, rows: Sequence[Row], today: date) -> list[Row]:
-    before = ranks_before(track, [row.entry.run for row in rows], today)
-    return [replace(row, was=before.get(row.entry.run)) for row in rows]
-
-
 def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
-    more = "?" + replace(asked, more=not asked.more).query
-    unranked = "?" + replace(asked, only_unranked=not asked.only_unranked).query
     context = {
         "track": track,
         "asked": asked,
         "board": board,
-        "more": more,
-        "unranked_address": unranked,
+        "more": "?" + replace(asked, more=not asked.more).query,
+        "unranked_address": "?" + replace(asked, only_unranked=not asked.only_unranked).query,
         "scored_on": scored_test_set(track),
     }
     return render_to_string("boards/page_of_board.html", context)
@@ -284,13 +273,11 @@ def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
 
 def _overview(track: Track, asked: BoardQuery) -> str:
     boards = stored_boards(track)
-    methods: Sequence[MethodRow] = leading_methods(boards, asked.selection, LEADING)
-    lines = [overview_row(method) for method in methods]
     context = {
         "track": track,
         "asked": asked,
         "boards": boards,
-        "lines": lines,
+        "lines": [overview_row(method) for method in leading_methods(boards, asked.selection, LEADING)],
         "leading": LEADING,
         "scored_on": scored_test_set(track),
     }

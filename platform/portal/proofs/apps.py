@@ -3,8 +3,6 @@ from django.apps import AppConfig
 
 class ProofsConfig(AppConfig):
     name = "portal.proofs"
-    label = "proofs"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         from portal.proofs.pages import draw_later, draw_submitted, forget_pages

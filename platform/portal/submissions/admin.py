@@ -6,27 +6,24 @@ from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from portal.audit.admin import ModelT, ReadOnlyAdmin
+from portal.audit.admin import ModelT, ReadOnlyAdmin, ReadOnlyInline
 from portal.submissions.models import Artifact, Run, RunToken, Submission
 from portal.submissions.selectors import competed_tracks, private_through
 from portal.submissions.services import mark_baseline
 
 
-class ReadOnlyInline(admin.TabularInline[ModelT, Submission]):
-    """What belongs to a submission and is never edited."""
+class PrivateAdmin(ReadOnlyAdmin[ModelT]):
+    """Submissions, or rows that lead to them by `to_submission`, but those of tracks in which the visitor competes."""
 
-    extra = 0
-    can_delete = False
-    show_change_link = True
+    to_submission = ""
+    list_per_page = 50
+    show_full_result_count = False
 
-    def has_add_permission(self, _request: HttpRequest, _obj: Submission | None = None) -> bool:
-        return False
-
-    def has_change_permission(self, _request: HttpRequest, _obj: Submission | None = None) -> bool:
-        return False
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ModelT]:
+        return super().get_queryset(request).filter(private_through(request.user, self.to_submission))
 
 
-class RunInline(ReadOnlyInline[Run]):
+class RunInline(ReadOnlyInline[Run, Submission]):
     """The runs of a submission."""
 
     model = Run
@@ -39,7 +36,7 @@ class RunInline(ReadOnlyInline[Run]):
         return format_html_join("", "<div>{}: {}</div>", values.items())
 
 
-class ArtifactInline(ReadOnlyInline[Artifact]):
+class ArtifactInline(ReadOnlyInline[Artifact, Submission]):
     """The files of a submission."""
 
     model = Artifact
@@ -47,64 +44,28 @@ class ArtifactInline(ReadOnlyInline[Artifact]):
 
 
 @admin.register(Submission)
-class SubmissionAdmin(admin.ModelAdmin[Submission]):
+class SubmissionAdmin(PrivateAdmin[Submission]):
     """The submissions, which organizers may mark as baselines."""
 
     list_display = ("title", "team", "track", "phase", "state", "is_baseline", "submitted_at", "published_at")
-    list_per_page = 50
-    show_full_result_count = False
     list_filter = ("track", "state", "is_baseline")
     list_select_related = ("team", "track", "phase")
     search_fields = ("title", "team__name", "alias")
     date_hierarchy = "created_at"
-    readonly_fields = (
-        "id",
-        "team",
-        "track",
-        "created_by",
-        "title",
-        "description",
-        "code_url",
-        "paper_url",
-        "publishes_proof",
-        "state",
-        "is_baseline",
-        "created_at",
-        "phase",
-        "submitted_at",
-        "keep_private",
-        "published_at",
-        "anonymous",
-        "alias",
-        "edited_at",
-        "refunded_at",
-        "refunded_for",
-    )
+    readonly_fields = ("id", "code_url", "paper_url")
     inlines = (RunInline, ArtifactInline)
     actions = ("mark_as_baseline", "unmark_as_baseline")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Submission]:
-        """Leave out the tracks in which the visitor competes."""
-        return super().get_queryset(request).filter(private_through(request.user))
-
-    def has_add_permission(self, _request: HttpRequest) -> bool:
-        return False
-
     def has_change_permission(self, request: HttpRequest, obj: Submission | None = None) -> bool:
         """Return whether the list's actions may be used; a page of one submission has nothing to save."""
-        return obj is None and super().has_change_permission(request)
-
-    def has_delete_permission(self, _request: HttpRequest, _obj: Submission | None = None) -> bool:
-        return False
+        return obj is None and admin.ModelAdmin.has_change_permission(self, request)
 
     @admin.action(description="Mark as baseline", permissions=["change"])
     def mark_as_baseline(self, request: HttpRequest, queryset: QuerySet[Submission]) -> None:
-        """Mark the selected submissions as the organizers' baselines."""
         self._mark(request, queryset, is_baseline=True)
 
     @admin.action(description="Remove the baseline mark", permissions=["change"])
     def unmark_as_baseline(self, request: HttpRequest, queryset: QuerySet[Submission]) -> None:
-        """Remove the mark of a baseline from the selected submissions."""
         self._mark(request, queryset, is_baseline=False)
 
     def _mark(self, request: HttpRequest, submissions: QuerySet[Submission], *, is_baseline: bool) -> None:

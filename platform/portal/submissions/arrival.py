@@ -47,7 +47,6 @@ class Arrival:
 
     @property
     def is_whole(self) -> bool:
-        """Whether `head` is the whole file."""
         return len(self.head) == self.size_bytes
 
     @property
@@ -58,12 +57,10 @@ class Arrival:
 
     @property
     def track(self) -> Track:
-        """The track of the draft."""
         return self.artifact.submission.track
 
     @property
     def team(self) -> Team:
-        """The team that the draft is of."""
         return self.artifact.submission.team
 
 

@@ -45,17 +45,14 @@ class DraftFile:
 
     @property
     def id(self) -> str:
-        """The file's id in the page."""
         return f"{self.run.pk if self.run else 'submission'}-{self.kind}"
 
     @property
     def name(self) -> str:
-        """The file's name on the page."""
         return self.kind.replace("_", " ").capitalize()
 
     @property
     def explanation(self) -> str:
-        """What the file is for."""
         return EXPLANATIONS[self.kind]
 
     @property

@@ -160,7 +160,6 @@ class Submission(models.Model):
         return self.title
 
     def get_absolute_url(self) -> str:
-        """Return the address of the submission's page."""
         from django.urls import reverse
 
         return reverse("submissions:detail", args=[self.id])
@@ -302,7 +301,6 @@ class Run(models.Model):
 
     @property
     def label(self) -> str:
-        """The run's name within its submission."""
         return f"Run{at_budget(self.budget, ' at ε = {}', plain)}"
 
 

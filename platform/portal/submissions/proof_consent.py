@@ -2,23 +2,17 @@
 
 from django.db import transaction
 
-from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
+from portal.submissions.locks import lock_submission
 from portal.submissions.models import Submission, SubmissionState
 
 
 @transaction.atomic
 def publish_or_not(submission: Submission, consents: bool, actor: User) -> None:
     """Record whether the team agrees. Raises `ProblemError` (`E_SUBMISSION_STATE`) for a withdrawn submission."""
-    current = Submission.objects.select_for_update().get(pk=submission.pk)
-    if current.state == SubmissionState.WITHDRAWN:
-        raise ProblemError.of(
-            ErrorCode.SUBMISSION_STATE,
-            expected="a draft or a submitted submission",
-            found=f"one that is {current.state}",
-        )
+    current = lock_submission(submission.pk, SubmissionState.DRAFT, SubmissionState.SUBMITTED)
     submission.publishes_proof = consents
     if current.publishes_proof == consents:
         return

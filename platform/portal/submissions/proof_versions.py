@@ -11,6 +11,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.audit.models import record
+from portal.submissions.locks import wrong_state
 from portal.submissions.models import Artifact, ArtifactState, Submission, SubmissionState
 from portal.submissions.quota import WINDOW
 from portal.submissions.signals import proof_revised
@@ -29,11 +30,7 @@ def reject_revision(submission: Submission, sha256: str, now: datetime | None = 
     now = now or timezone.now()
     versions = _versions(submission)
     if submission.state != SubmissionState.SUBMITTED or not versions:
-        raise ProblemError.of(
-            ErrorCode.SUBMISSION_STATE,
-            expected="a submitted submission with a proof",
-            found=f"one that is {submission.state}",
-        )
+        raise wrong_state(submission, "a submitted submission with a proof")
     if any(version.upload.sha256 == sha256 for version in versions):
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,

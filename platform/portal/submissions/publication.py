@@ -4,7 +4,6 @@ What was published stays so; a team can withdraw it. A team that is named stays 
 """
 
 import secrets
-from collections.abc import Iterable
 from datetime import datetime
 from urllib.parse import urlencode
 
@@ -21,6 +20,7 @@ from portal.audit.versions import boards_changed
 from portal.challenge.models import Anonymity, Phase, ResultsTiming
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
+from portal.submissions.locks import lock_submission
 from portal.submissions.models import Submission, SubmissionState
 from portal.teams.selectors import active_members
 
@@ -66,7 +66,7 @@ def publish(submission: Submission, actor: User, now: datetime | None = None) ->
     Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is unpublished and its phase lets teams publish now.
     """
     now = now or timezone.now()
-    current = _locked(submission)
+    current = lock_submission(submission.pk)
     if not may_publish(current, now):
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
@@ -74,7 +74,7 @@ def publish(submission: Submission, actor: User, now: datetime | None = None) ->
             expected="an unpublished submission, in a phase that shows results or has ended",
             found="a public one" if current.published_at else f"one that is {current.state}",
         )
-    _publish([current], actor, now)
+    _publish(current, actor, now)
     submission.published_at = current.published_at
 
 
@@ -84,7 +84,7 @@ def give_name(submission: Submission, actor: User) -> None:
 
     Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is submitted and anonymous.
     """
-    current = _locked(submission)
+    current = lock_submission(submission.pk)
     if current.state != SubmissionState.SUBMITTED or not current.anonymous:
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
@@ -92,7 +92,7 @@ def give_name(submission: Submission, actor: User) -> None:
             expected="a submitted submission that is anonymous",
             found="one that names its team" if not current.anonymous else f"one that is {current.state}",
         )
-    _give_names([current], actor)
+    _give_name(current, actor)
     submission.anonymous = False
 
 
@@ -112,11 +112,13 @@ def follow_phases(now: datetime | None = None) -> int:
         *to_be_named(now).values_list("pk", flat=True),
     ]:
         with transaction.atomic():
-            current = _locked(Submission(pk=submission_id))
+            current = lock_submission(submission_id)
             # Its team may have withdrawn it, or the phase been prolonged, in the meantime.
-            if _publish(kept_back(now).filter(pk=current.pk), None, now):
+            if kept_back(now).filter(pk=current.pk).exists():
+                _publish(current, None, now)
                 _notify_of_results(current)
-            if _give_names(to_be_named(now).filter(pk=current.pk), None):
+            if to_be_named(now).filter(pk=current.pk).exists():
+                _give_name(current, None)
                 _notify_of_name(current)
             changed += 1
     return changed
@@ -164,36 +166,18 @@ def _phase_in_words(submission: Submission) -> str:
     return f"{submission.track}, phase “{submission.phase}”"
 
 
-def _publish(submissions: Iterable[Submission], actor: User | None, now: datetime) -> int:
-    """Make these public, and return how many they were."""
-    published = 0
-    for submission in submissions:
-        submission.published_at = now
-        submission.save(update_fields=["published_at"])
-        boards_changed(submission.track_id)
-        record(actor, "submission.published", submission)
-        published += 1
-    return published
+def _publish(submission: Submission, actor: User | None, now: datetime) -> None:
+    submission.published_at = now
+    submission.save(update_fields=["published_at"])
+    boards_changed(submission.track_id)
+    record(actor, "submission.published", submission)
 
 
-def _give_names(submissions: Iterable[Submission], actor: User | None) -> int:
-    """Name the teams of these, and return how many they were."""
-    named = 0
-    for submission in submissions:
-        submission.anonymous = False
-        submission.save(update_fields=["anonymous"])
-        boards_changed(submission.track_id)
-        record(actor, "submission.named", submission, alias=submission.alias)
-        named += 1
-    return named
-
-
-def _locked(submission: Submission) -> Submission:
-    return (
-        Submission.objects.select_for_update(of=("self",))
-        .select_related("phase", "team", "track")
-        .get(pk=submission.pk)
-    )
+def _give_name(submission: Submission, actor: User | None) -> None:
+    submission.anonymous = False
+    submission.save(update_fields=["anonymous"])
+    boards_changed(submission.track_id)
+    record(actor, "submission.named", submission, alias=submission.alias)
 
 
 def _not_allowed(message: str) -> Problem:

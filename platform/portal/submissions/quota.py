@@ -20,7 +20,6 @@ class Quota:
 
     @property
     def left(self) -> int:
-        """The number of free slots."""
         return max(0, self.limit - self.used)
 
 

@@ -46,7 +46,6 @@ class ResultsField(JSONField[RunResults, RunResults]):
         return RunResults.model_validate_json(value)
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
-        """Return the document to store."""
         return super().get_db_prep_value(_document(value), connection, prepared)
 
     def to_python(self, value: Any) -> RunResults:

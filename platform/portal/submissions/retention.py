@@ -17,12 +17,13 @@ removed of a run that waits for an evaluation.
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.db import transaction
-from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.db.models import Exists, Max, Model, OuterRef, QuerySet
 from django.utils import timezone
 
 from evaluator.messages.jobs import ArtifactKind
@@ -33,6 +34,8 @@ from portal.submissions.models import Artifact, Run, RunState, Submission, Submi
 from portal.uploads import services as uploads
 from portal.uploads.models import UploadState
 from portal.uploads.stores import current_store
+
+ModelT = TypeVar("ModelT", bound=Model)
 
 # Of one rule at a time, so that no report waits for long behind it.
 BATCH = 500
@@ -51,30 +54,13 @@ def remove_uploads(now: datetime, limit: int) -> int:
     before = _before(now, settings.RETENTION_UPLOAD_DAYS)
     # What a crash has left in the store, and no upload knows of.
     current_store().remove_unfinished(before)
-    abandoned = uploads.abandoned(before)
-    keys = list(abandoned.values_list("pk", flat=True)[:limit])
-    removed = 0
-    for key in keys:
-        with transaction.atomic():
-            # It may have been completed in the meantime.
-            if upload := abandoned.select_for_update(of=("self",)).filter(pk=key).first():
-                uploads.expire(upload, rule="uploads")
-                removed += 1
-    return removed
+    return _each(uploads.abandoned(before), limit, lambda upload: uploads.expire(upload, rule="uploads"))
 
 
 def remove_draft_files(now: datetime, limit: int) -> int:
     """Remove the files of drafts to which none was added for long."""
     untouched = untouched_drafts(_before(now, settings.RETENTION_DRAFT_DAYS))
-    keys = list(untouched.values_list("pk", flat=True)[:limit])
-    removed = 0
-    for key in keys:
-        with transaction.atomic():
-            draft = Submission.objects.select_for_update().get(pk=key)
-            # A file may have been added, or the draft submitted, in the meantime.
-            if untouched.filter(pk=key).exists():
-                removed += _remove_files(draft)
-    return removed
+    return _each(untouched, limit, _remove_files)
 
 
 def remove_checkpoints(now: datetime, limit: int) -> int:
@@ -85,18 +71,21 @@ def remove_checkpoints(now: datetime, limit: int) -> int:
         artifacts__kind=ArtifactKind.CHECKPOINT,
         artifacts__upload__state=UploadState.COMPLETED,
     )
-    keys = list(ended.values_list("pk", flat=True)[:limit])
+    return _each(ended, limit, _remove_checkpoint)
+
+
+def _each(rows: QuerySet[ModelT], limit: int, remove: Callable[[ModelT], int | None]) -> int:
+    """Call `remove` with each of the rows, locked, in a transaction of its own; return how many things it removed.
+
+    One that has changed by the time it is locked, so that the rule no longer applies, is left alone.
+    """
     removed = 0
-    for key in keys:
+    for key in list(rows.values_list("pk", flat=True)[:limit]):
         with transaction.atomic():
-            run = Run.objects.select_for_update().get(pk=key)
-            # The organizers may have queued it again in the meantime.
-            if run.state in ENDED:
-                checkpoints = run.artifacts.filter(kind=ArtifactKind.CHECKPOINT)
-                # Another submission that was made from this one may wait for its evaluation.
-                for artifact in checkpoints.exclude(upload__artifacts__run__state__in=WAITING):
-                    uploads.expire(artifact.upload, rule="checkpoints")
-                removed += 1
+            row = rows.model._default_manager.select_for_update().filter(pk=key).first()
+            if row is not None and rows.filter(pk=key).exists():
+                count = remove(row)
+                removed += 1 if count is None else count
     return removed
 
 
@@ -112,7 +101,6 @@ def remove_leftovers(now: datetime, limit: int) -> int:
 
 
 def remove_sessions(_now: datetime, _limit: int) -> int:
-    """Remove expired sessions, and return how many there were."""
     expired = Session.objects.filter(expire_date__lt=timezone.now())
     count = expired.count()
     call_command("clearsessions")
@@ -141,6 +129,13 @@ def untouched_drafts(before: datetime) -> QuerySet[Submission]:
 def _before(now: datetime, days: int) -> datetime:
     """Return the time before which a rule applies; with 0 days it never does."""
     return now - timedelta(days=days) if days else datetime.fromtimestamp(0, UTC)
+
+
+def _remove_checkpoint(run: Run) -> None:
+    checkpoints = run.artifacts.filter(kind=ArtifactKind.CHECKPOINT)
+    # Another submission that was made from this one may wait for its evaluation.
+    for artifact in checkpoints.exclude(upload__artifacts__run__state__in=WAITING):
+        uploads.expire(artifact.upload, rule="checkpoints")
 
 
 def _remove_files(draft: Submission) -> int:

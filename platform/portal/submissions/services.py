@@ -17,6 +17,7 @@ from portal.challenge.models import Track
 from portal.submissions.arrival import arrival_of, check_arrival
 from portal.submissions.challenges import draw_challenge, reject_other_answer
 from portal.submissions.draft_problems import no_such_budget, problems_of
+from portal.submissions.locks import lock_submission, lock_team, wrong_state
 from portal.submissions.models import (
     Artifact,
     ArtifactState,
@@ -49,19 +50,13 @@ def create_submission(
     team: Team,
     user: User,
     track: Track,
-    *,
-    title: str,
-    description: str = "",
-    code_url: str = "",
-    paper_url: str = "",
-    keep_private: bool = False,
-    anonymous: bool = False,
+    **text: Any,
 ) -> Submission:
-    """Open a draft; where ε plays no part it has its one run already. The fields have been validated.
+    """Open a draft; where ε plays no part it has its one run already. `text` is what a `SubmissionForm` has validated.
 
     Raises `ProblemError` (`E_SUBMISSION_STATE`) when the team has too many drafts in the track.
     """
-    _lock_team(team.pk)
+    lock_team(team.pk)
     drafts = Submission.objects.filter(team=team, track=track, state=SubmissionState.DRAFT).count()
     if drafts >= MAX_DRAFTS:
         raise ProblemError.of(
@@ -71,17 +66,7 @@ def create_submission(
             found=drafts,
             next_step="Submit or withdraw one of them first.",
         )
-    submission = Submission.objects.create(
-        team=team,
-        track=track,
-        created_by=user,
-        title=title,
-        description=description,
-        code_url=code_url,
-        paper_url=paper_url,
-        keep_private=keep_private,
-        anonymous=anonymous,
-    )
+    submission = Submission.objects.create(team=team, track=track, created_by=user, **text)
     record(user, "submission.created", submission, track=track.slug)
     if len(boards := track.run_budgets()) == 1:
         Run.objects.create(submission=submission, budget=boards[0])
@@ -95,7 +80,7 @@ def add_run(submission: Submission, budget: float | None) -> Run:
     Raises `ProblemError`: `E_SUBMISSION_STATE` unless it is a draft, `E_SUBMISSION_BUDGET` when the track has no
     board for the budget.
     """
-    _lock_draft(submission)
+    lock_submission(submission.pk, SubmissionState.DRAFT)
     if budget not in submission.track.run_budgets():
         raise no_such_budget(submission.track, budget)
     run, _ = Run.objects.get_or_create(submission=submission, budget=budget)
@@ -105,7 +90,7 @@ def add_run(submission: Submission, budget: float | None) -> Run:
 @transaction.atomic
 def remove_run(run: Run, actor: User) -> None:
     """Take a run and its files out of a draft. Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is one."""
-    _lock_draft(run.submission)
+    lock_submission(run.submission_id, SubmissionState.DRAFT)
     _discard_files(Artifact.objects.filter(run=run), actor)
     _discard_files(Artifact.pending.filter(run=run), actor)
     run.delete()
@@ -131,14 +116,14 @@ def start_upload(
     Raises `ProblemError` as `validate_artifact` and `uploads.create_upload`, and `E_SUBMISSION_STATE` unless it is a
     draft.
     """
-    _lock_team(submission.team_id)
+    lock_team(submission.team_id)
     known = validate_artifact(
         submission.track, kind, of_run=run is not None, filename=filename, size_bytes=size_bytes
     )
     if known is ArtifactKind.PRIVACY_PROOF and submission.state == SubmissionState.SUBMITTED:
-        reject_revision(_lock_submitted(submission), sha256)
+        reject_revision(lock_submission(submission.pk), sha256)
     else:
-        _lock_draft(submission)
+        lock_submission(submission.pk, SubmissionState.DRAFT)
     place: dict[str, Any] = {"submission": submission, "run": run, "kind": known}
     stored = Artifact.objects.filter(
         **place, state=ArtifactState.ATTACHED, upload__state=UploadState.COMPLETED
@@ -194,7 +179,7 @@ def attach(upload: Upload, user: User, line: bytes = b"") -> Artifact:
     pending = Artifact.pending.filter(upload=upload).select_related("submission", "run", "upload")
     # At most one, and none by the time the lock is held if another request was faster.
     for one in pending:
-        Submission.objects.select_for_update().get(pk=one.submission_id)
+        lock_submission(one.submission_id)
     attached = Artifact.objects.filter(upload=upload).first()
     if attached:
         return attached
@@ -207,7 +192,7 @@ def attach(upload: Upload, user: User, line: bytes = b"") -> Artifact:
         add_version(artifact, user)
         return artifact
     if submission.state != SubmissionState.DRAFT:
-        raise _wrong_state(submission, "a draft")
+        raise wrong_state(submission, "a draft")
     replaced = [artifact.kind]
     if run and artifact.kind == ArtifactKind.TRAINING_RECORD:
         draw_challenge(run, line, upload.sha256, user)
@@ -229,9 +214,9 @@ def submit(submission: Submission, actor: User, now: datetime | None = None) -> 
     now = now or timezone.now()
     # The team's row serializes submissions against its quota, the track's against duplicates of other teams.
     # In this order everywhere; neither lock stops rows from being added that refer to them.
-    _lock_team(submission.team_id)
+    lock_team(submission.team_id)
     Track.objects.select_for_update(no_key=True).get(pk=submission.track_id)
-    current = _lock_draft(submission)
+    current = lock_submission(submission.pk, SubmissionState.DRAFT)
     if problems := problems_of(current, now):
         raise ProblemError(*problems)
     _discard_files(Artifact.pending.filter(submission=current), actor)
@@ -268,9 +253,7 @@ def withdraw(submission: Submission, actor: User, reason: str = "") -> None:
     Raises `ProblemError`: `E_SUBMISSION_STATE` when it is withdrawn already; `E_TEAM_OWNER` when it is submitted and
     the actor doesn't own its team.
     """
-    current = Submission.objects.select_for_update(of=("self",)).select_related("team").get(pk=submission.pk)
-    if current.state == SubmissionState.WITHDRAWN:
-        raise _wrong_state(current, "a draft or a submitted submission")
+    current = lock_submission(submission.pk, SubmissionState.DRAFT, SubmissionState.SUBMITTED)
     if current.state == SubmissionState.SUBMITTED and not owns(actor, current.team):
         raise ProblemError.of(ErrorCode.TEAM_OWNER)
     if current.state == SubmissionState.DRAFT:
@@ -290,7 +273,7 @@ def refund(
     actor: User | None = None,
 ) -> None:
     """Give the submission's quota slot back, once; `actor` is the organizer who decides so."""
-    current = Submission.objects.select_for_update().get(pk=submission.pk)
+    current = lock_submission(submission.pk)
     if current.refunded_at is None:
         current.refunded_at, current.refunded_for = now or timezone.now(), why
         current.save(update_fields=["refunded_at", "refunded_for"])
@@ -335,9 +318,7 @@ def describe(
 
     The fields have been validated. Raises `ProblemError` (`E_SUBMISSION_STATE`) when it is withdrawn.
     """
-    current = Submission.objects.select_for_update().get(pk=submission.pk)
-    if current.state == SubmissionState.WITHDRAWN:
-        raise _wrong_state(current, "a draft or a submitted submission")
+    current = lock_submission(submission.pk, SubmissionState.DRAFT, SubmissionState.SUBMITTED)
     if current.state == SubmissionState.DRAFT:
         _change(current, fields)
         return
@@ -365,7 +346,7 @@ def copy_to_draft(submission: Submission, user: User) -> Submission:
     draft itself, or the team has too many of them.
     """
     if submission.state == SubmissionState.DRAFT:
-        raise _wrong_state(submission, "a submission that isn't a draft")
+        raise wrong_state(submission, "a submission that isn't a draft")
     text = {name: getattr(submission, name) for name in ("title", *EDITABLE, "keep_private", "anonymous")}
     draft = create_submission(submission.team, user, submission.track, **text)
     runs: dict[UUID | None, Run | None] = {None: None}
@@ -388,33 +369,6 @@ def copy_to_draft(submission: Submission, user: User) -> Submission:
     )
     record(user, "submission.copied", draft, source=str(submission.pk))
     return draft
-
-
-def _lock_team(team_id: int) -> None:
-    """Lock the team's row; rows that refer to it may still be added. Taken before a submission's, never after."""
-    Team.objects.select_for_update(no_key=True).get(pk=team_id)
-
-
-def _lock_draft(submission: Submission) -> Submission:
-    """Return the submission, its row locked. Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is a draft."""
-    current = (
-        Submission.objects.select_for_update(of=("self",))
-        .select_related("track", "team")
-        .get(pk=submission.pk)
-    )
-    if current.state != SubmissionState.DRAFT:
-        raise _wrong_state(current, "a draft")
-    return current
-
-
-def _lock_submitted(submission: Submission) -> Submission:
-    return Submission.objects.select_for_update(of=("self",)).select_related("track").get(pk=submission.pk)
-
-
-def _wrong_state(submission: Submission, expected: str) -> ProblemError:
-    return ProblemError.of(
-        ErrorCode.SUBMISSION_STATE, expected=expected, found=f"one that is {submission.state}"
-    )
 
 
 def _discard_files(artifacts: Iterable[Artifact], actor: User) -> None:

@@ -1,6 +1,8 @@
 """The pages on which a team prepares its submissions. Other teams' submissions answer 404."""
 
 from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
 from uuid import UUID
 
 from django.conf import settings
@@ -26,6 +28,8 @@ from portal.submissions.selectors import has_unused_token, own_submission, quota
 from portal.teams.models import Membership, Role
 from portal.teams.selectors import current_keys, membership_of, team_of
 from portal.uploads.storage import storage_of
+
+Result = TypeVar("Result")
 
 # The name of the field by which a team agrees that its proof becomes public.
 PUBLISH = "publish_proof"
@@ -67,10 +71,7 @@ def edit(request: UserRequest, submission_id: UUID) -> HttpResponse:
     # An invalid form changes its instance too, and the page shows the title as it is stored.
     form = kind(request.POST or None, instance=own_or_404(request, submission_id))
     if request.method == "POST" and form.is_valid() and not _wants_preview(request):
-        try:
-            services.describe(submission, form.cleaned_data, request.user)
-        except ProblemError as error:
-            messages.error(request, error.problem.message)
+        attempt(request, lambda: services.describe(submission, form.cleaned_data, request.user))
         return redirect(submission)
     context = {"submission": submission, "form": form, "preview": _preview(request, form)}
     return render(request, "submissions/edit.html", context)
@@ -89,116 +90,103 @@ def _preview(request: HttpRequest, form: TextForm) -> str | None:
     return form.cleaned_data.get("description")
 
 
-@login_required
-@require_POST
-def copy(request: UserRequest, submission_id: UUID) -> HttpResponse:
-    """Open a draft with the text and the files of what was submitted."""
-    submission = own_or_404(request, submission_id)
+def attempt(request: HttpRequest, action: Callable[[], Result], done: str = "") -> Result | None:
+    """Do what a button asks for, and say on the next page that it is done, or what is wrong and what to do next.
+
+    Return what the action has returned; None where something is wrong.
+    """
     try:
-        draft = services.copy_to_draft(submission, request.user)
+        result = action()
     except ProblemError as error:
-        messages.error(request, f"{error.problem.message} {error.problem.next_step}")
-        return redirect(submission)
-    messages.success(request, "This draft contains the text and files. Fix the problems and submit again.")
-    return redirect(draft)
+        messages.error(request, f"{error.problem.message} {error.problem.next_step}".strip())
+        return None
+    if done:
+        messages.success(request, done)
+    return result
 
 
-@login_required
-@require_POST
-def add_run(request: UserRequest, submission_id: UUID) -> HttpResponse:
-    """Add a run to a draft."""
-    submission = own_or_404(request, submission_id)
+def team_action(view: Callable[..., HttpResponse | None]) -> Callable[..., HttpResponse]:
+    """Make the view of a button on the page of a team's submission, which it gets in place of its id.
+
+    It leads back to that page, unless it returns a response of its own. Other teams' submissions answer 404.
+    """
+
+    @login_required
+    @require_POST
+    @wraps(view)
+    def act(request: UserRequest, submission_id: UUID, **others: UUID) -> HttpResponse:
+        submission = own_or_404(request, submission_id)
+        return view(request, submission, **others) or redirect(submission)
+
+    return act
+
+
+@team_action
+def copy(request: UserRequest, submission: Submission) -> HttpResponse | None:
+    """Open a draft with the text and the files of what was submitted."""
+    done = "This draft contains the text and files. Fix the problems and submit again."
+    draft = attempt(request, lambda: services.copy_to_draft(submission, request.user), done)
+    return redirect(draft) if draft else None
+
+
+@team_action
+def add_run(request: UserRequest, submission: Submission) -> None:
     try:
         budget = float(request.POST.get("budget", ""))
     except ValueError:
         budget = None
-    try:
-        services.add_run(submission, budget)
-    except ProblemError as error:
-        messages.error(request, error.problem.message)
-    return redirect(submission)
+    attempt(request, lambda: services.add_run(submission, budget))
 
 
-@login_required
-@require_POST
-def remove_run(request: UserRequest, submission_id: UUID, run_id: UUID) -> HttpResponse:
-    """Remove a run and its files from a draft."""
-    submission = own_or_404(request, submission_id)
+@team_action
+def remove_run(request: UserRequest, submission: Submission, run_id: UUID) -> None:
     run = get_object_or_404(submission.runs, pk=run_id)
-    try:
-        services.remove_run(run, request.user)
-    except ProblemError as error:
-        messages.error(request, error.problem.message)
-    return redirect(submission)
+    attempt(request, lambda: services.remove_run(run, request.user))
 
 
-@login_required
-@require_POST
-def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
-    """Submit a draft."""
-    submission = own_or_404(request, submission_id)
-    if submission.state == SubmissionState.DRAFT:
-        publish_or_not(submission, PUBLISH in request.POST, request.user)
+@team_action
+def submit(request: UserRequest, submission: Submission) -> HttpResponse | None:
+    if submission.state != SubmissionState.DRAFT:
+        attempt(request, lambda: services.submit(submission, request.user))
+        return None
+    publish_or_not(submission, PUBLISH in request.POST, request.user)
     try:
         services.submit(submission, request.user)
-    except ProblemError as error:
-        if submission.state == SubmissionState.DRAFT:
-            # The page of the draft finds the same problems; at this address a reload would submit again.
-            return redirect(f"{submission.get_absolute_url()}?{NOT_SUBMITTED}#submit")
-        messages.error(request, error.problem.message)
-    return redirect(submission)
+    except ProblemError:
+        # The page of the draft finds the same problems; at this address a reload would submit again.
+        return redirect(f"{submission.get_absolute_url()}?{NOT_SUBMITTED}#submit")
+    return None
 
 
-@login_required
-@require_POST
-def publish_proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
+@team_action
+def publish_proof(request: UserRequest, submission: Submission) -> None:
     """Agree that the privacy proof is public while the result is verified, or take that back."""
-    submission = own_or_404(request, submission_id)
     attempt(request, lambda: publish_or_not(submission, PUBLISH in request.POST, request.user), "Saved.")
-    return redirect(submission)
 
 
-@login_required
-@require_POST
-def withdraw(request: UserRequest, submission_id: UUID) -> HttpResponse:
+@team_action
+def withdraw(request: UserRequest, submission: Submission) -> HttpResponse | None:
     """Withdraw a submission, or delete a draft."""
-    submission, form = own_or_404(request, submission_id), WithdrawalForm(request.POST)
+    form = WithdrawalForm(request.POST)
     if not form.is_valid():
         messages.error(request, f"Not withdrawn. The reason: {' '.join(map(str, form.errors['reason']))}")
-        return redirect(submission)
+        return None
     done = f"“{submission.title}” is withdrawn."
     attempt(request, lambda: services.withdraw(submission, request.user, form.cleaned_data["reason"]), done)
     return redirect("submissions:list")
 
 
-@login_required
-@require_POST
-def publish(request: UserRequest, submission_id: UUID) -> HttpResponse:
-    """Publish a submission."""
-    submission = own_or_404(request, submission_id)
+@team_action
+def publish(request: UserRequest, submission: Submission) -> None:
     done = f"“{submission.title}” is public."
     attempt(request, lambda: publication.publish(submission, request.user), done)
-    return redirect(submission)
 
 
-@login_required
-@require_POST
-def give_name(request: UserRequest, submission_id: UUID) -> HttpResponse:
+@team_action
+def give_name(request: UserRequest, submission: Submission) -> None:
     """Name the team of an anonymous submission."""
-    submission = own_or_404(request, submission_id)
     done = f"“{submission.title}” names your team."
     attempt(request, lambda: publication.give_name(submission, request.user), done)
-    return redirect(submission)
-
-
-def attempt(request: HttpRequest, action: Callable[[], object], done: str) -> None:
-    """Do what a button asks for, and say on the next page that it is done, or what is wrong and what to do next."""
-    try:
-        action()
-    except ProblemError as error:
-        messages.error(request, f"{error.problem.message} {error.problem.next_step}".strip())
-    else:
-        messages.success(request, done)
 
 
 def shown_submission(request: HttpRequest, submission_id: UUID) -> Submission:

@@ -14,15 +14,11 @@ class TeamDetailsForm(forms.ModelForm[Team]):
 
 
 class TeamForm(TeamDetailsForm):
-    """The details of a new team."""
-
     class Meta(TeamDetailsForm.Meta):
         fields = ["name", "affiliation", "website"]
 
 
 class InvitationForm(forms.ModelForm[Invitation]):
-    """The address that an invitation is sent to."""
-
     class Meta:
         model = Invitation
         fields = ["email"]

@@ -1,9 +1,8 @@
 """Teams: the unit that submits and that quotas are counted for. A person is in one team at a time."""
 
 import hashlib
-import secrets
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -15,10 +14,9 @@ from typing_extensions import override
 from portal.teams.look_alikes import skeleton
 from portal.ui.names import NameField
 
-if TYPE_CHECKING:
-    from django.db.models.fields.related_descriptors import RelatedManager
-
 INVITATION_DAYS = 14
+# Of invitations that were neither accepted nor revoked; they may have expired.
+OPEN = models.Q(accepted_at__isnull=True, revoked_at__isnull=True)
 
 
 class Team(models.Model):
@@ -43,12 +41,6 @@ class Team(models.Model):
     )
     created_at = models.DateTimeField(default=timezone.now)
 
-    if TYPE_CHECKING:
-        memberships: RelatedManager["Membership"]
-        past_memberships: RelatedManager["PastMembership"]
-        invitations: RelatedManager["Invitation"]
-        keys: RelatedManager["TeamKey"]
-
     class Meta:
         ordering = ["name"]
 
@@ -56,7 +48,6 @@ class Team(models.Model):
         return self.name
 
     def get_absolute_url(self) -> str:
-        """Return the address of the team's page."""
         return reverse("teams:detail", args=[self.slug])
 
     @override
@@ -68,8 +59,6 @@ class Team(models.Model):
 
 
 class Role(models.TextChoices):
-    """The role of a member in a team."""
-
     OWNER = "owner", "owner"
     MEMBER = "member", "member"
 
@@ -90,7 +79,6 @@ class Membership(models.Model):
 
     @property
     def is_owner(self) -> bool:
-        """Whether the member owns the team."""
         return self.role == Role.OWNER
 
     @override
@@ -140,9 +128,7 @@ class Invitation(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["team", "email"],
-                condition=models.Q(accepted_at__isnull=True, revoked_at__isnull=True),
-                name="one_open_invitation_per_address",
+                fields=["team", "email"], condition=OPEN, name="one_open_invitation_per_address"
             )
         ]
 
@@ -151,13 +137,7 @@ class Invitation(models.Model):
 
     @staticmethod
     def digest_of(secret: str) -> str:
-        """Return the digest by which an invitation is stored and looked up."""
         return hashlib.sha256(secret.encode()).hexdigest()
-
-    @staticmethod
-    def new_secret() -> str:
-        """Return the secret of a new invitation's link."""
-        return secrets.token_urlsafe(24)
 
 
 class TeamKey(models.Model):

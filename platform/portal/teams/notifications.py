@@ -16,7 +16,6 @@ def notify_members(team: Team, subject: str, text: str, *, but: User) -> None:
 
 
 def notify_person(person: User, subject: str, text: str) -> None:
-    """Notify one person of what became of their membership."""
     notify([person], Kind.TEAM, subject, [text, _page()])
 
 

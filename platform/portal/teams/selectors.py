@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.accounts.selectors import verified_addresses
-from portal.teams.models import Invitation, Membership, Role, Team, TeamKey
+from portal.teams.models import OPEN, Invitation, Membership, Role, Team, TeamKey
 
 # Who has founded so many teams within the window waits until the oldest of them leaves it.
 FOUNDINGS = 3
@@ -15,18 +15,15 @@ FOUNDING_WINDOW = timedelta(days=30)
 
 
 def membership_of(user: User) -> Membership | None:
-    """Return the user's membership in their team; None without a team."""
     return Membership.objects.select_related("team").filter(user=user).first()
 
 
 def team_of(user: User) -> Team | None:
-    """Return the user's team; None without one."""
     membership = membership_of(user)
     return membership.team if membership else None
 
 
 def members(team: Team) -> QuerySet[Membership]:
-    """Return the team's memberships with their users."""
     return team.memberships.select_related("user")
 
 
@@ -42,47 +39,28 @@ def researchers(team: Team) -> list[User]:
 
 
 def owns(user: User, team: Team) -> bool:
-    """Return whether `user` is an owner of the team."""
     return team.memberships.filter(user=user, role=Role.OWNER).exists()
 
 
 def teams_ever_of(user: User) -> QuerySet[Team]:
-    """Return every team that the user is or was a member of."""
     return Team.objects.filter(Q(memberships__user=user) | Q(past_memberships__user=user)).distinct()
 
 
 def next_founding(user: User, now: datetime) -> datetime | None:
     """Return when the user may found a team again; None when they may now."""
-    recent = (
-        Team.objects.filter(founder=user, created_at__gt=now - FOUNDING_WINDOW)
-        .order_by("-created_at")
-        .values_list("created_at", flat=True)[:FOUNDINGS]
-    )
-    times = list(recent)
+    recent = Team.objects.filter(founder=user, created_at__gt=now - FOUNDING_WINDOW).order_by("-created_at")
+    times = list(recent.values_list("created_at", flat=True)[:FOUNDINGS])
     return None if len(times) < FOUNDINGS else times[-1] + FOUNDING_WINDOW
 
 
 def open_invitations(team: Team) -> QuerySet[Invitation]:
     """Return the invitations that can still be accepted or revoked, expired ones included until they are renewed."""
-    return (
-        team.invitations.filter(accepted_at__isnull=True, revoked_at__isnull=True)
-        .select_related("invited_by")
-        .order_by("-created_at")
-    )
+    return team.invitations.filter(OPEN).select_related("invited_by").order_by("-created_at")
 
 
 def invitations_to(user: User) -> QuerySet[Invitation]:
     """Return the invitations to verified addresses of the user that can be accepted now, the newest first."""
-    return (
-        Invitation.objects.filter(
-            email__in=[email.lower() for email in verified_addresses(user)],
-            accepted_at__isnull=True,
-            revoked_at__isnull=True,
-            expires_at__gt=timezone.now(),
-        )
-        .select_related("team", "invited_by")
-        .order_by("-created_at")
-    )
+    return _acceptable().filter(email__in=[email.lower() for email in verified_addresses(user)])
 
 
 def keys_of(team: Team) -> QuerySet[TeamKey]:
@@ -97,13 +75,9 @@ def current_keys(team: Team) -> QuerySet[TeamKey]:
 
 def invitation_by_secret(secret: str) -> Invitation | None:
     """Return the invitation with this `secret` in its link, if it can be accepted now."""
-    return (
-        Invitation.objects.select_related("team", "invited_by")
-        .filter(
-            digest=Invitation.digest_of(secret),
-            accepted_at__isnull=True,
-            revoked_at__isnull=True,
-            expires_at__gt=timezone.now(),
-        )
-        .first()
-    )
+    return _acceptable().filter(digest=Invitation.digest_of(secret)).first()
+
+
+def _acceptable() -> QuerySet[Invitation]:
+    found = Invitation.objects.filter(OPEN, expires_at__gt=timezone.now())
+    return found.select_related("team", "invited_by").order_by("-created_at")

@@ -3,7 +3,9 @@
 Locks are taken in one order, person before team before invitation, so that two changes never wait for each other.
 """
 
+import secrets
 from datetime import timedelta
+from itertools import chain, count
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -19,9 +21,9 @@ from portal.accounts.models import User
 from portal.accounts.selectors import owns_verified_address
 from portal.audit.models import record
 from portal.teams.keys import end_key
-from portal.teams.models import Invitation, Membership, Role, Team
+from portal.teams.models import OPEN, Invitation, Membership, Role, Team
 from portal.teams.notifications import notify_members, notify_person
-from portal.teams.selectors import FOUNDING_WINDOW, FOUNDINGS, current_keys, next_founding
+from portal.teams.selectors import FOUNDING_WINDOW, FOUNDINGS, current_keys, next_founding, owns
 from portal.ui.names import clean_name
 
 INVITATIONS_PER_DAY = 20
@@ -89,25 +91,14 @@ def invite(team: Team, email: str, *, by: User) -> Invitation:
     email = email.lower()
     now = timezone.now()
     if team.memberships.filter(user__email=email).exists():
-        raise ProblemError.of(
-            ErrorCode.TEAM_INVITATION,
-            message=f"{email} is already in your team.",
-            next_step="No action needed.",
-        )
+        raise _rejected(ErrorCode.TEAM_INVITATION, f"{email} is already in your team.", "No action needed.")
     # Revoked ones count too, or the site could be made to flood anybody's mailbox.
-    if (
-        Invitation.objects.filter(invited_by=by, created_at__gt=now - timedelta(days=1)).count()
-        >= INVITATIONS_PER_DAY
-    ):
-        raise ProblemError.of(
-            ErrorCode.TEAM_INVITATION,
-            message=f"You have sent {INVITATIONS_PER_DAY} invitations in the last 24 hours.",
-            next_step="Send more tomorrow.",
-        )
-    team.invitations.filter(email=email, accepted_at__isnull=True, revoked_at__isnull=True).update(
-        revoked_at=now
-    )
-    secret = Invitation.new_secret()
+    sent = Invitation.objects.filter(invited_by=by, created_at__gt=now - timedelta(days=1))
+    if sent.count() >= INVITATIONS_PER_DAY:
+        message = f"You have sent {INVITATIONS_PER_DAY} invitations in the last 24 hours."
+        raise _rejected(ErrorCode.TEAM_INVITATION, message, "Send more tomorrow.")
+    team.invitations.filter(OPEN, email=email).update(revoked_at=now)
+    secret = secrets.token_urlsafe(24)
     invitation = Invitation.objects.create(
         team=team, email=email, digest=Invitation.digest_of(secret), invited_by=by, created_at=now
     )
@@ -124,10 +115,7 @@ def invite(team: Team, email: str, *, by: User) -> Invitation:
 def revoke_invitation(invitation: Invitation, *, by: User) -> None:
     """Make an open invitation's link useless. Raises `ProblemError` (`E_TEAM_OWNER`) when `by` is no owner."""
     team = _lock_team_of_owner(by, invitation.team)
-    revoked = Invitation.objects.filter(
-        pk=invitation.pk, accepted_at__isnull=True, revoked_at__isnull=True
-    ).update(revoked_at=timezone.now())
-    if revoked:
+    if Invitation.objects.filter(OPEN, pk=invitation.pk).update(revoked_at=timezone.now()):
         record(by, "team.invitation_revoked", team, email=invitation.email)
 
 
@@ -144,11 +132,9 @@ def accept_invitation(invitation: Invitation, user: User) -> Membership:
     invitation = Invitation.objects.select_for_update().get(pk=invitation.pk)
     now = timezone.now()
     if invitation.accepted_at or invitation.revoked_at or invitation.expires_at <= now:
-        raise ProblemError.of(ErrorCode.TEAM_INVITATION, message="This invitation can no longer be accepted.")
+        raise _rejected(ErrorCode.TEAM_INVITATION, "This invitation can no longer be accepted.")
     if not owns_verified_address(user, invitation.email):
-        raise ProblemError.of(
-            ErrorCode.TEAM_INVITATION, message="This invitation was sent to a different address."
-        )
+        raise _rejected(ErrorCode.TEAM_INVITATION, "This invitation was sent to a different address.")
     invitation.accepted_at = now
     invitation.save(update_fields=["accepted_at"])
     membership = Membership.objects.create(team=team, user=user)
@@ -169,11 +155,8 @@ def leave(user: User) -> Team:
     membership = team.memberships.get(user=user)
     others = team.memberships.exclude(user=user)
     if membership.is_owner and others.exists() and not others.filter(role=Role.OWNER).exists():
-        raise ProblemError.of(
-            ErrorCode.TEAM_MEMBER,
-            message="You are the team's only owner.",
-            next_step="Make another member the owner first.",
-        )
+        next_step = "Make another member the owner first."
+        raise _rejected(ErrorCode.TEAM_MEMBER, "You are the team's only owner.", next_step)
     membership.delete()
     record(user, "team.left", team)
     notify_members(team, f"{user} left {team}", f"{user} left your team.", but=user)
@@ -184,8 +167,7 @@ def leave(user: User) -> Team:
 
 def _release(team: Team, last: User) -> None:
     """Close what could bring a team back that everybody has left, and free its name unless a submission carries it."""
-    now = timezone.now()
-    team.invitations.filter(accepted_at__isnull=True, revoked_at__isnull=True).update(revoked_at=now)
+    team.invitations.filter(OPEN).update(revoked_at=timezone.now())
     for key in current_keys(team):
         end_key(key, by=last)
     if not team.submissions.filter(submitted_at__isnull=False).exists():
@@ -201,21 +183,17 @@ def remove_member(team: Team, membership_id: int, *, by: User) -> User:
     Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a non-member.
     """
     team = _lock_team_of_owner(by, team)
-    membership = _member(team, membership_id)
-    if membership.user_id == by.pk:
-        raise ProblemError.of(
-            ErrorCode.TEAM_MEMBER, message="You can't remove yourself.", next_step="Leave the team instead."
-        )
-    membership.delete()
-    record(by, "team.member_removed", team, user=membership.user_id)
+    membership = _member(team, membership_id, by, "You can't remove yourself.", "Leave the team instead.")
     removed = membership.user
+    membership.delete()
+    record(by, "team.member_removed", team, user=removed.pk)
     notify_person(
         removed, f"You were removed from {team}", f"{by} removed you from {team}. Its results stay with it."
     )
     notify_members(
         team, f"{removed} was removed from {team}", f"{by} removed {removed} from your team.", but=by
     )
-    return membership.user
+    return removed
 
 
 @transaction.atomic
@@ -225,11 +203,7 @@ def hand_over(team: Team, membership_id: int, *, by: User) -> User:
     Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a non-member.
     """
     team = _lock_team_of_owner(by, team)
-    heir = _member(team, membership_id)
-    if heir.user_id == by.pk:
-        raise ProblemError.of(
-            ErrorCode.TEAM_MEMBER, message="You already own the team.", next_step="Choose another member."
-        )
+    heir = _member(team, membership_id, by, "You already own the team.", "Choose another member.")
     team.memberships.filter(user=by).update(role=Role.MEMBER)
     team.memberships.filter(pk=heir.pk).update(role=Role.OWNER)
     record(by, "team.handed_over", team, user=heir.user_id)
@@ -254,41 +228,41 @@ def _lock_teamless(user: User) -> None:
     """Lock the person's row; another change that would add them to a team waits."""
     User.objects.select_for_update().get(pk=user.pk)
     if Membership.objects.filter(user=user).exists():
-        raise ProblemError.of(
-            ErrorCode.TEAM_MEMBER,
-            message="You are already in a team.",
-            next_step="Leave it before creating or joining another team.",
-        )
+        next_step = "Leave it before creating or joining another team."
+        raise _rejected(ErrorCode.TEAM_MEMBER, "You are already in a team.", next_step)
 
 
 def _lock_team_of(user: User) -> Team:
     team = Team.objects.select_for_update().filter(memberships__user=user).first()
     if team is None:
-        raise ProblemError.of(ErrorCode.TEAM_MEMBER, message="You're not in a team.")
+        raise _rejected(ErrorCode.TEAM_MEMBER, "You're not in a team.")
     return team
 
 
 def _lock_team_of_owner(user: User, team: Team) -> Team:
     locked = Team.objects.select_for_update().get(pk=team.pk)
-    if not locked.memberships.filter(user=user, role=Role.OWNER).exists():
+    if not owns(user, locked):
         raise ProblemError.of(ErrorCode.TEAM_OWNER)
     return locked
 
 
-def _member(team: Team, membership_id: int) -> Membership:
+def _member(team: Team, membership_id: int, by: User, message: str, next_step: str) -> Membership:
+    """Return a member other than `by`; the texts are those of the problem where they chose themselves."""
     membership = team.memberships.select_related("user").filter(pk=membership_id).first()
     if membership is None:
-        raise ProblemError.of(ErrorCode.TEAM_MEMBER, message="This person is not in your team.")
+        raise _rejected(ErrorCode.TEAM_MEMBER, "This person is not in your team.")
+    if membership.user_id == by.pk:
+        raise _rejected(ErrorCode.TEAM_MEMBER, message, next_step)
     return membership
+
+
+def _rejected(code: ErrorCode, message: str, next_step: str = "") -> ProblemError:
+    return ProblemError.of(code, message=message, next_step=next_step)
 
 
 def _free_slug(name: str) -> str:
     """Return a slug made from `name`, numbered where it is already used."""
     base = slugify(name)[:70] or "team"
     taken = set(Team.objects.filter(slug__startswith=base).values_list("slug", flat=True))
-    number = 1
-    slug = base
-    while slug in taken:
-        number += 1
-        slug = f"{base}-{number}"
-    return slug
+    numbered = (f"{base}-{number}" for number in count(2))
+    return next(slug for slug in chain([base], numbered) if slug not in taken)

@@ -1,8 +1,13 @@
 """The pages of teams. What only a team may see answers 404 to everyone else."""
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
 from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.forms import BaseForm
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -12,7 +17,7 @@ from portal.accounts.requests import UserRequest
 from portal.accounts.selectors import owns_verified_address
 from portal.teams import keys, services
 from portal.teams.forms import InvitationForm, KeyForm, TeamDetailsForm, TeamForm
-from portal.teams.models import Invitation, Membership
+from portal.teams.models import Membership, Team
 from portal.teams.selectors import (
     current_keys,
     invitation_by_secret,
@@ -35,24 +40,19 @@ def mine(request: UserRequest) -> HttpResponse:
     return _team_page(request, membership)
 
 
-def _team_page(
-    request: UserRequest,
-    membership: Membership,
-    *,
-    invitation_form: InvitationForm | None = None,
-    key_form: KeyForm | None = None,
-) -> HttpResponse:
+def _team_page(request: UserRequest, membership: Membership, **rejected: BaseForm) -> HttpResponse:
+    """Show the team, with forms that were `rejected` in place of the empty ones; the invitations are its owners'."""
     team = membership.team
     context = {
         "team": team,
         "membership": membership,
         "members": members(team),
         "keys": keys_of(team),
-        "key_form": key_form or KeyForm(),
+        "invitations": open_invitations(team),
+        "key_form": KeyForm(),
+        "invitation_form": InvitationForm(),
+        **rejected,
     }
-    if membership.is_owner:
-        context["invitations"] = open_invitations(team)
-        context["invitation_form"] = invitation_form or InvitationForm()
     return render(request, "teams/mine.html", context)
 
 
@@ -78,7 +78,6 @@ def create(request: UserRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: UserRequest) -> HttpResponse:
-    """Change the team's details."""
     membership = _own_membership(request)
     if not membership.is_owner:
         raise Http404("no owner of the team")
@@ -90,43 +89,52 @@ def edit(request: UserRequest) -> HttpResponse:
     return render(request, "teams/edit.html", {"form": form, "team": membership.team})
 
 
+def change(view: Callable[..., str]) -> Callable[..., HttpResponse]:
+    """Return a view that makes a change by a POST, and leads to the team with the sentence that `view` returns.
+
+    The reason for which a change is rejected is shown in its place.
+    """
+
+    @wraps(view)
+    @login_required
+    @require_POST
+    def answered(request: UserRequest, **named: Any) -> HttpResponse:
+        try:
+            messages.success(request, view(request, **named))
+        except ProblemError as error:
+            messages.error(request, _advice(error))
+        return redirect("teams:mine")
+
+    return answered
+
+
 @login_required
 @require_POST
 def invite(request: UserRequest) -> HttpResponse:
-    """Invite a person to the team."""
     membership = _own_membership(request)
     form = InvitationForm(request.POST)
-    if not form.is_valid():
-        return _team_page(request, membership, invitation_form=form)
-    email = form.cleaned_data["email"]
-    try:
-        services.invite(membership.team, email, by=request.user)
-    except ProblemError as error:
-        messages.error(request, _advice(error))
-    else:
-        messages.success(request, f"We've sent an invitation to {email}.")
-    return redirect("teams:mine")
+    if form.is_valid():
+        return _invite(request, team=membership.team, email=form.cleaned_data["email"])
+    return _team_page(request, membership, invitation_form=form)
 
 
-@login_required
-@require_POST
-def revoke(request: UserRequest, invitation_id: int) -> HttpResponse:
-    """Revoke an invitation."""
+@change
+def _invite(request: UserRequest, team: Team, email: str) -> str:
+    services.invite(team, email, by=request.user)
+    return f"We've sent an invitation to {email}."
+
+
+@change
+def revoke(request: UserRequest, invitation_id: int) -> str:
     invitation = get_object_or_404(open_invitations(_own_membership(request).team), pk=invitation_id)
-    try:
-        services.revoke_invitation(invitation, by=request.user)
-    except ProblemError as error:
-        messages.error(request, _advice(error))
-    else:
-        messages.success(request, f"The invitation to {invitation.email} is revoked.")
-    return redirect("teams:mine")
+    services.revoke_invitation(invitation, by=request.user)
+    return f"The invitation to {invitation.email} is revoked."
 
 
 @login_required
 @reauthentication_required
 @require_POST
 def add_key(request: UserRequest) -> HttpResponse:
-    """Register a signing key of the team."""
     membership = _own_membership(request)
     form = KeyForm(request.POST)
     if form.is_valid():
@@ -142,58 +150,29 @@ def add_key(request: UserRequest) -> HttpResponse:
 
 @login_required
 @reauthentication_required
-@require_POST
-def revoke_key(request: UserRequest, key_id: int) -> HttpResponse:
-    """Revoke a signing key of the team."""
+@change
+def revoke_key(request: UserRequest, key_id: int) -> str:
     key = get_object_or_404(current_keys(_own_membership(request).team), pk=key_id)
-    try:
-        keys.revoke_key(key, by=request.user)
-    except ProblemError as error:
-        messages.error(request, _advice(error))
-    else:
-        messages.success(request, f"The key {key.fingerprint} is revoked.")
-    return redirect("teams:mine")
+    keys.revoke_key(key, by=request.user)
+    return f"The key {key.fingerprint} is revoked."
 
 
-@login_required
-@require_POST
-def remove(request: UserRequest, membership_id: int) -> HttpResponse:
-    """Remove a member from the team."""
-    team = _own_membership(request).team
-    try:
-        person = services.remove_member(team, membership_id, by=request.user)
-    except ProblemError as error:
-        messages.error(request, _advice(error))
-    else:
-        messages.success(request, f"{person} is no longer in the team.")
-    return redirect("teams:mine")
+@change
+def remove(request: UserRequest, membership_id: int) -> str:
+    person = services.remove_member(_own_membership(request).team, membership_id, by=request.user)
+    return f"{person} is no longer in the team."
 
 
-@login_required
-@require_POST
-def hand_over(request: UserRequest, membership_id: int) -> HttpResponse:
+@change
+def hand_over(request: UserRequest, membership_id: int) -> str:
     """Make another member the owner of the team."""
-    team = _own_membership(request).team
-    try:
-        person = services.hand_over(team, membership_id, by=request.user)
-    except ProblemError as error:
-        messages.error(request, _advice(error))
-    else:
-        messages.success(request, f"{person} now owns the team.")
-    return redirect("teams:mine")
+    person = services.hand_over(_own_membership(request).team, membership_id, by=request.user)
+    return f"{person} now owns the team."
 
 
-@login_required
-@require_POST
-def leave(request: UserRequest) -> HttpResponse:
-    """Leave the team."""
-    try:
-        team = services.leave(request.user)
-    except ProblemError as error:
-        messages.error(request, _advice(error))
-    else:
-        messages.success(request, f"You have left {team}.")
-    return redirect("teams:mine")
+@change
+def leave(request: UserRequest) -> str:
+    return f"You have left {services.leave(request.user)}."
 
 
 @login_required
@@ -206,27 +185,16 @@ def invitation(request: UserRequest, secret: str) -> HttpResponse:
     if not owns_verified_address(request.user, found.email):
         return render(request, "teams/invitation_elsewhere.html", status=403)
     if request.method == "POST":
-        _accept(request, found)
-        return redirect("teams:mine")
+        return join(request, invitation_id=found.pk)
     return render(request, "teams/invitation.html", {"invitation": found, "present": team_of(request.user)})
 
 
-@login_required
-@require_POST
-def join(request: UserRequest, invitation_id: int) -> HttpResponse:
+@change
+def join(request: UserRequest, invitation_id: int) -> str:
     """Accept an invitation to a verified address of the user, for which the mail's link isn't needed."""
     found = get_object_or_404(invitations_to(request.user), pk=invitation_id)
-    _accept(request, found)
-    return redirect("teams:mine")
-
-
-def _accept(request: UserRequest, found: Invitation) -> None:
-    try:
-        services.accept_invitation(found, request.user)
-    except ProblemError as error:
-        messages.error(request, _advice(error))
-    else:
-        messages.success(request, f"Welcome to {found.team}.")
+    services.accept_invitation(found, request.user)
+    return f"Welcome to {found.team}."
 
 
 def _own_membership(request: UserRequest) -> Membership:
@@ -237,5 +205,4 @@ def _own_membership(request: UserRequest) -> Membership:
 
 
 def _advice(error: ProblemError) -> str:
-    """Return what is wrong and what to do about it."""
     return f"{error.problem.message} {error.problem.next_step}"

@@ -44,7 +44,6 @@ class Converter:
                 raise StoppedError from error
 
     def close(self) -> None:
-        """End the process."""
         with self._lock:
             self._stop()
 

@@ -20,7 +20,6 @@ MAX_EXPANSIONS = 100
 
 
 def main() -> None:
-    """Answer until the end of the input."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     converter = LatexToMathML(fancy_error=False, max_expansions=MAX_EXPANSIONS)

@@ -30,12 +30,12 @@ from portal.ui.budgets import unbroken
 from portal.ui.math import Formulas
 
 # No images: a picture from elsewhere would reveal to its owner who looks at a page, and when. There is a link instead.
-TEXT_TAGS = {"h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "blockquote", "ul", "ol", "li"}
+HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+TEXT_TAGS = HEADINGS | {"p", "br", "hr", "blockquote", "ul", "ol", "li"}
 INLINE_TAGS = {"strong", "em", "s", "code", "pre", "a"}
 TABLE_TAGS = {"table", "thead", "tbody", "tr", "th", "td"}
 TAGS = TEXT_TAGS | INLINE_TAGS | TABLE_TAGS | math.TAGS
 # Ids and targets can't be written in a text; those that are found come from the code that adapts it.
-HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 ATTRIBUTES = {
     "a": {"href", "title", "target"},
     "ol": {"start"},
@@ -87,7 +87,9 @@ def render_markdown(text: str, top_heading: int = TOP_HEADING) -> SafeString:
     """
     if len(text) < CACHED_CHARACTERS and "$" not in text:
         return render_within(text, Allowance(), top_heading)
-    key = f"markdown:{top_heading}:{_digest(text)}"
+    # It changes with the versions of what renders the text.
+    digest = hashlib.sha256(f"{RENDERERS} {text}".encode()).hexdigest()
+    key = f"markdown:{top_heading}:{digest}"
     html: str | None = caches["pages"].get(key)
     if html is None:
         allowance = Allowance()
@@ -218,11 +220,6 @@ def _notice() -> SafeString:
         f"{MAX_CELLS:,}",
         f"{MAX_OUTPUT_CHARACTERS:,}",
     )
-
-
-def _digest(text: str) -> str:
-    """Return a key that changes with the text and with the versions of what renders it."""
-    return hashlib.sha256(f"{RENDERERS} {text}".encode()).hexdigest()
 
 
 def parser() -> MarkdownIt:

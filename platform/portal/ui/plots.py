@@ -50,7 +50,6 @@ class Mark:
 
     @property
     def radius(self) -> int:
-        """The size of its circle."""
         return 4 if self.kind == "other" else 6
 
 
@@ -95,7 +94,6 @@ class Plot:
 
     @property
     def has_links(self) -> bool:
-        """Whether a mark is a link."""
         return any(mark.url for mark in self.marks)
 
     @property
@@ -110,12 +108,10 @@ class Plot:
 
     @property
     def level_at(self) -> float:
-        """The height at which the level lies."""
         return _up(self.y.at(self.level.value)) if self.level else self.bottom
 
     @property
     def shade_height(self) -> float:
-        """The height of the area below the level."""
         return self.bottom - self.level_at
 
     @property
@@ -138,7 +134,6 @@ class Plot:
 
 
 def draw(*plots: Plot | None) -> SafeString:
-    """Return the plots as HTML."""
     return SafeString("".join(render_to_string("ui/plot.html", {"plot": plot}) for plot in plots if plot))
 
 

@@ -141,7 +141,6 @@ class FolderStore(Store):
 
     @override
     def check(self) -> None:
-        """Write a file and remove it."""
         with _coded_problems():
             self._make(self.folder)
             probe = self.folder / f"check-{secrets.token_hex(8)}"

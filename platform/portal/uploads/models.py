@@ -49,7 +49,6 @@ class Upload(models.Model):
 
     @property
     def parts_total(self) -> int:
-        """The number of the upload's parts."""
         return max(1, -(-self.size_bytes // self.part_size_bytes))
 
     def part_size(self, number: int) -> int:

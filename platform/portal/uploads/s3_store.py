@@ -11,7 +11,7 @@ import base64
 import hashlib
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -105,14 +105,8 @@ class S3Store(Store):
 
     @override
     def abort(self, key: str, upload: str) -> None:
-        with coded_problems():
-            try:
-                self.client.abort_multipart_upload(
-                    Bucket=self.bucket.name, Key=self._name(key), UploadId=upload
-                )
-            except ClientError as error:
-                if _code(error) not in MISSING:
-                    raise
+        with suppress(FileNotFoundError), coded_problems(), _missing_files():
+            self.client.abort_multipart_upload(Bucket=self.bucket.name, Key=self._name(key), UploadId=upload)
 
     @override
     def download_url(self, key: str, filename: str, seconds: int) -> str:
@@ -141,24 +135,15 @@ class S3Store(Store):
 
     @override
     def open(self, key: str) -> BinaryIO:
-        with coded_problems():
-            try:
-                answer = self.client.get_object(Bucket=self.bucket.name, Key=self._name(key))
-            except ClientError as error:
-                if _code(error) in MISSING:
-                    raise FileNotFoundError(key) from error
-                raise
+        with coded_problems(), _missing_files():
+            answer = self.client.get_object(Bucket=self.bucket.name, Key=self._name(key))
         return cast(BinaryIO, answer["Body"])
 
     @override
     def size(self, key: str) -> int | None:
-        with coded_problems():
-            try:
-                return self.client.head_object(Bucket=self.bucket.name, Key=self._name(key))["ContentLength"]
-            except ClientError as error:
-                if _code(error) in MISSING:
-                    return None
-                raise
+        with suppress(FileNotFoundError), coded_problems(), _missing_files():
+            return self.client.head_object(Bucket=self.bucket.name, Key=self._name(key))["ContentLength"]
+        return None
 
     @override
     def delete(self, key: str) -> None:
@@ -191,17 +176,13 @@ class S3Store(Store):
         pages = self.client.get_paginator("list_parts").paginate(
             Bucket=self.bucket.name, Key=self._name(key), UploadId=upload
         )
-        with coded_problems():
-            try:
-                for part in (part for page in pages for part in page.get("Parts", [])):
-                    known = newest.get(part["PartNumber"])
-                    if known is None or part["LastModified"] >= known["LastModified"]:
-                        newest[part["PartNumber"]] = part
-            except ClientError as error:
-                if _code(error) in MISSING:
-                    return None
-                raise
-        return [part for _, part in sorted(newest.items())]
+        with suppress(FileNotFoundError), coded_problems(), _missing_files():
+            for part in (part for page in pages for part in page.get("Parts", [])):
+                known = newest.get(part["PartNumber"])
+                if known is None or part["LastModified"] >= known["LastModified"]:
+                    newest[part["PartNumber"]] = part
+            return [part for _, part in sorted(newest.items())]
+        return None
 
     def _join(self, key: str, upload: str, parts: "list[CompletedPartTypeDef]") -> None:
         with coded_problems():
@@ -221,15 +202,13 @@ class S3Store(Store):
 
     def _verify(self, key: str, size_bytes: int, parts: "list[CompletedPartTypeDef]") -> None:
         """Delete the file and raise `ProblemError` unless it is made of exactly these parts."""
-        with coded_problems():
-            try:
+        try:
+            with coded_problems(), _missing_files():
                 head = self.client.head_object(
                     Bucket=self.bucket.name, Key=self._name(key), ChecksumMode="ENABLED"
                 )
-            except ClientError as error:
-                if _code(error) in MISSING:
-                    raise ProblemError.of(ErrorCode.UPLOAD_STATE) from error
-                raise
+        except FileNotFoundError as error:
+            raise ProblemError.of(ErrorCode.UPLOAD_STATE) from error
         checksum = _composite_checksum(parts)
         # Not every server returns a checksum of the file.
         found = head.get("ChecksumSHA256", checksum)
@@ -269,6 +248,17 @@ def coded_problems() -> Iterator[None]:
         code = ErrorCode.STORE_FULL if _code(error) in FULL else ErrorCode.STORE_UNAVAILABLE
         logger.error("The store failed: %s", error)
         raise ProblemError.of(code) from error
+
+
+@contextmanager
+def _missing_files() -> Iterator[None]:
+    """Raise `FileNotFoundError` where the server answers that it has no such object or upload."""
+    try:
+        yield
+    except ClientError as error:
+        if _code(error) in MISSING:
+            raise FileNotFoundError(str(error)) from error
+        raise
 
 
 def _code(error: Exception) -> str:

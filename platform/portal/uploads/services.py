@@ -218,7 +218,6 @@ def _reject_too_many_open(team: Team) -> None:
 
 
 def _reject_impossible(upload: Upload, part: Part) -> None:
-    """Raise `ProblemError` for a part that the upload can't have."""
     if not 1 <= part.number <= upload.parts_total:
         raise ProblemError.of(
             ErrorCode.UPLOAD_PART,

@@ -29,7 +29,6 @@ class StorageUse:
 
     @property
     def left_bytes(self) -> int:
-        """How many bytes the team may still upload."""
         return max(0, self.limit_bytes - self.used_bytes)
 
 

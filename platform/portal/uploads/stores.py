@@ -11,7 +11,6 @@ from portal.uploads.store import Store
 
 
 def current_store() -> Store:
-    """Return the store that the settings name."""
     bucket: Bucket | None = settings.STORE_BUCKET
     return current_folder() if bucket is None else _bucket_store(bucket)
 

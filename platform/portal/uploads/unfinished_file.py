@@ -48,15 +48,12 @@ class UnfinishedFile:
 
     @property
     def path(self) -> Path:
-        """The file itself."""
         return self.folder / "file"
 
     def begin(self) -> None:
-        """Make the empty file."""
         create(self.path, self.file_mode).close()
 
     def parts(self) -> list[Part]:
-        """Return the stored parts by number."""
         return sorted(self._markers().values(), key=lambda part: part.number)
 
     def receive(self, part: Part, chunks: Iterable[bytes]) -> None:

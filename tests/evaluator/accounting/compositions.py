@@ -1,6 +1,9 @@
 """Short names for the events that the tests compose."""
 
+import math
 from typing import Literal
+
+from scipy.special import log_ndtr, ndtr
 
 from evaluator.mechanisms.events import FixedSizeGaussian, Gaussian, Laplace, PoissonGaussian, TwoStage
 from evaluator.mechanisms.units import Adjacency
@@ -38,3 +41,9 @@ def two_stage(
     rounds: int = 1,
 ) -> TwoStage:
     return TwoStage(client_rate=client_rate, within=within, rounds=rounds, adjacency=within.adjacency)
+
+
+def gaussian_delta(epsilon: float, noise: float, rounds: int = 1) -> float:
+    """The exact δ at ε of `rounds` Gaussian releases: Balle and Wang, "Improving the Gaussian Mechanism" (2018)."""
+    mu = math.sqrt(rounds) / noise
+    return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))

@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 
 from evaluator.accounting import classical
 from evaluator.mechanisms.events import UnsupportedError
+from tests.evaluator.accounting.compositions import gaussian_delta
 
 DELTA = 1e-5
 
@@ -20,30 +21,21 @@ def test_composition_of_pure_epsilon() -> None:
 
 def test_gaussian_noise_for_epsilon_one() -> None:
     assert classical.gaussian_noise_multiplier(1, DELTA) == pytest.approx(4.845, abs=5e-4)
-    exact = brentq(lambda noise: classical.gaussian_delta(1, noise) - DELTA, 1, 10)
+    exact = brentq(lambda noise: gaussian_delta(1, noise) - DELTA, 1, 10)
     assert exact == pytest.approx(3.731, abs=1e-3)
-
-
-def test_delta_of_one_gaussian_release() -> None:
-    assert classical.gaussian_delta_bound(0.9, 4) == pytest.approx(1.227e-3, abs=5e-7)
-    assert classical.gaussian_delta(0.9, 4) == pytest.approx(1.5228e-5, abs=5e-10)
 
 
 @given(st.floats(0.05, 1), st.floats(1e-9, 1e-2))
 def test_the_classical_noise_is_enough(epsilon: float, delta: float) -> None:
-    assert classical.gaussian_delta(epsilon, classical.gaussian_noise_multiplier(epsilon, delta)) <= delta
+    assert gaussian_delta(epsilon, classical.gaussian_noise_multiplier(epsilon, delta)) <= delta
 
 
-def test_the_classical_gaussian_bounds_end_at_one() -> None:
+def test_the_classical_gaussian_bound_ends_at_one() -> None:
     with pytest.raises(UnsupportedError, match="up to ε = 1"):
         classical.gaussian_noise_multiplier(1.01, DELTA)
-    with pytest.raises(UnsupportedError, match="up to ε = 1"):
-        classical.gaussian_delta_bound(1.01, 4)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, float("inf"), float("nan")])
 def test_an_epsilon_out_of_range_is_rejected(epsilon: float) -> None:
     with pytest.raises(ValueError, match="ε"):
         classical.basic_composition(epsilon, 10)
-    with pytest.raises(ValueError, match="ε"):
-        classical.gaussian_delta(epsilon, 1)

@@ -13,7 +13,6 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from evaluator.accounting import pld, rdp
-from evaluator.accounting.classical import gaussian_delta
 from evaluator.mechanisms.events import AdmmLaplace, Event, FedAvgLaplace
 from tests.evaluator.accounting.compositions import (
     ADD_REMOVE,
@@ -22,6 +21,7 @@ from tests.evaluator.accounting.compositions import (
     Either,
     fixed_size,
     gaussian,
+    gaussian_delta,
     laplace,
     poisson,
     two_stage,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from evaluator.docvqa.architecture import tiny_config
 from evaluator.docvqa.dataset import Box, Dataset, DatasetInfo, Page, Question, write_info, write_split
-from evaluator.docvqa.tokenization import Tokenizer, train_tokenizer
+from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5
+from tests.tiny_reference import tiny_config, train_tokenizer
 
 WORDS = [
     "invoice",

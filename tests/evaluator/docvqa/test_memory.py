@@ -69,7 +69,7 @@ def test_a_budget_that_was_too_large_stays_halved(tmp_path: Path) -> None:
     answerer = Answerer(make_model(), make_tokenizer(), budget=Budget(10_000, 1_000, 100))
     answerer.generator = CrampedGenerator(make_model())
     (loaded,) = answerer.loader(dataset, dataset.questions).load(shards(dataset.questions, 100))
-    assert [answer for answer, _ in answerer.answer(loaded)] == [p.answer for p in expected]
+    assert [answer for answer, *_ in answerer.answer(loaded)] == [p.answer for p in expected]
     assert answerer.budget.rows < 1_000
     assert answerer.budget.tokens < 10_000
 

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.docvqa.reference import create_reference, open_reference
-from evaluator.docvqa.tokenization import train_tokenizer
+from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import VT5
 from evaluator.errors import ErrorCode, ProblemError
+from tests.tiny_reference import create_reference, train_tokenizer
 
 TEXTS = [f"invoice {n} total {n * 37}.50 due 10/{n % 12 + 1}/18" for n in range(100)]
 

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.docvqa import tokenization
-from evaluator.docvqa.tokenization import END_BOX, PROMPT_BOX, Tokenizer, train_tokenizer
+from evaluator.docvqa.tokenization import END_BOX, PROMPT_BOX, Tokenizer
 from evaluator.errors import ErrorCode, ProblemError
 from tests.evaluator.docvqa.factories import make_tokenizer
+from tests.tiny_reference import train_tokenizer
 
 SENTENCEPIECE_FOLDER = Path(__file__).parents[1] / "data" / "vt5-reference"
 BOX = (0.1, 0.2, 0.3, 0.4)

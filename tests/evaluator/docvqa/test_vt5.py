@@ -8,12 +8,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from evaluator.docvqa.architecture import VT5Config, read_config, tiny_config, write_config
+from evaluator.docvqa.architecture import VT5Config, read_config, write_config
 from evaluator.docvqa.tokenization import EncodedText
 from evaluator.docvqa.vt5 import VT5, Batch
 from evaluator.docvqa.weights import ALIASES, SHARED
 from evaluator.errors import ErrorCode, ProblemError
 from tests.evaluator.docvqa.factories import make_model
+from tests.tiny_reference import tiny_config
 
 PUBLISHED_NAMES = Path(__file__).parents[1] / "data" / "vt5-reference" / "model.safetensors"
 
@@ -284,7 +285,8 @@ def reject(*args, **kwargs):
     raise AssertionError("the network was used")
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = reject
 from pathlib import Path
-from evaluator.docvqa.reference import create_reference, open_reference
+from evaluator.docvqa.reference import open_reference
+from tests.tiny_reference import create_reference
 from evaluator.docvqa.tokenization import Tokenizer
 create_reference(Path({str(tmp_path)!r}) / "made", ["total 12.50"], seed=1)
 open_reference(Path({str(tmp_path)!r}) / "made")

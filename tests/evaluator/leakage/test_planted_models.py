@@ -9,15 +9,16 @@ import torch
 from PIL import Image
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, write_info, write_split
+from evaluator.docvqa.inference import Answerer
 from evaluator.docvqa.loading import Loader, shards
-from evaluator.docvqa.reference import create_reference
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch
-from evaluator.leakage.assessment import assess
+from evaluator.leakage.assessment import Options, assess
 from evaluator.leakage.features import Answers, Asked
-from evaluator.leakage.measuring import Measurer
+from evaluator.leakage.measuring import measure
 from evaluator.leakage.results import Measure
 from evaluator.leakage.statistics import Statistic
+from tests.tiny_reference import create_reference
 
 SEEDS = range(20)
 NAMES = [
@@ -64,8 +65,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 @pytest.fixture(scope="module")
 def before(base: Path, dataset: Dataset) -> Answers:
     """What the base weights do."""
-    measurer = Measurer(VT5.from_folder(base), Tokenizer.from_folder(base))
-    return measurer.measure(dataset).scored(dataset.questions)
+    answerer = Answerer(VT5.from_folder(base), Tokenizer.from_folder(base))
+    return measure(answerer, dataset).scored(dataset.questions)
 
 
 def overfitted(base: Path, dataset: Dataset, trained: Sequence[int]) -> Answers:
@@ -85,7 +86,7 @@ def overfitted(base: Path, dataset: Dataset, trained: Sequence[int]) -> Answers:
         optimizer.zero_grad()
         model.loss(batch).backward()
         optimizer.step()
-    return Measurer(model, tokenizer).measure(dataset).scored(dataset.questions)
+    return measure(Answerer(model, tokenizer), dataset).scored(dataset.questions)
 
 
 def auc(after: Answers, before: Answers, members: Sequence[int], others: Sequence[int]) -> Measure:
@@ -100,7 +101,7 @@ def auc(after: Answers, before: Answers, members: Sequence[int], others: Sequenc
     names = [NAMES[place] for place in places]
     is_member = {name: place < len(members) for place, name in enumerate(names)}
     asked = Asked(names, is_member, some(after), some(before))
-    return assess(asked, target_sets=(), resamples=400).strongest.measures[Statistic.AUC]
+    return assess(asked, options=Options(target_sets=(), resamples=400)).strongest.measures[Statistic.AUC]
 
 
 def test_a_planted_leak_is_found_in_each_of_twenty_models_and_none_among_strangers(

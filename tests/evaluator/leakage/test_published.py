@@ -6,12 +6,11 @@ from evaluator.leakage.published import detail_of, published
 from evaluator.leakage.results import (
     LIKELIHOOD,
     AttackResult,
-    Interval,
     LeakageResult,
     Measure,
     ProviderScore,
 )
-from evaluator.leakage.statistics import Statistic
+from evaluator.leakage.statistics import Interval, Statistic
 from evaluator.messages.leakage import Leakage
 
 FIGURES = {

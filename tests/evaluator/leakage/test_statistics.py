@@ -86,9 +86,9 @@ def test_what_the_base_weights_had_before_is_no_difference() -> None:
     before = Attack(hard + 0.1 * rng.normal(size=160), is_member, 0.5)
     same = Attack(hard + 0.1 * rng.normal(size=160), is_member, 0.5)
     leaking = Attack(hard + 2.0 * is_member, is_member, 0.5)
-    assert not difference(same, before, Statistic.AUC, resamples=400).is_significant
+    assert difference(same, before, Statistic.AUC, resamples=400).covers_zero
     found = difference(leaking, before, Statistic.AUC, resamples=400)
-    assert found.is_significant
+    assert not found.covers_zero
     assert 0 < found.low < found.value < found.high
 
 
@@ -98,7 +98,7 @@ def test_who_guesses_has_as_many_true_positives_as_false_ones() -> None:
     noise = Attack(np.random.default_rng(2).normal(size=400), is_member, 0.0)
     found = difference(noise, guessing, Statistic.TPR_AT_10, resamples=400)
     assert found.value == pytest.approx(noise.found[Statistic.TPR_AT_10] - 0.1)
-    assert not found.is_significant
+    assert found.covers_zero
     assert difference(guessing, guessing, Statistic.TPR_AT_10, resamples=400).value == 0
 
 
@@ -112,8 +112,8 @@ def test_permutations_are_judged_as_the_labels_are() -> None:
     rng = np.random.default_rng(4)
     # Many scores are equal.
     scores, is_member = rng.normal(size=60).round(), rng.random(60) < 0.4
-    permuted = Attack(scores, is_member, 0.5).permuted(0, 20)
-    for row, labels in enumerate(Draws(is_member, 0, 20).labels):
+    permuted = Attack(scores, is_member, 0.5).permuted(20)
+    for row, labels in enumerate(Draws(is_member, 20).labels):
         found = Attack(scores, labels, 0.5).found
         assert {statistic: permuted[statistic][row] for statistic in Statistic} == pytest.approx(found)
 
@@ -121,8 +121,8 @@ def test_permutations_are_judged_as_the_labels_are() -> None:
 def test_resamples_count_the_providers_that_are_drawn() -> None:
     rng = np.random.default_rng(5)
     scores, is_member = rng.normal(size=50).round(1), rng.random(50) < 0.5
-    resampled = Attack(scores, is_member, 0.2).resampled(0, 20)
-    for row, counts in enumerate(Draws(is_member, 0, 20).counts):
+    resampled = Attack(scores, is_member, 0.2).resampled(20)
+    for row, counts in enumerate(Draws(is_member, 20).counts):
         assert counts[is_member].sum() == is_member.sum()
         drawn = np.repeat(np.arange(50), counts)
         found = Attack(scores[drawn], is_member[drawn], 0.2).found
@@ -133,7 +133,7 @@ def test_resamples_count_the_providers_that_are_drawn() -> None:
 def test_as_many_nonmembers_are_above_a_threshold_as_coins_say() -> None:
     # Every nonmember has a member just below it, of 200: true positives count the nonmembers above the threshold.
     numbers = np.arange(200.0)
-    sampled = attack(list(numbers - 0.5), list(numbers)).resampled(0, 4000)[Statistic.TPR_AT_10]
+    sampled = attack(list(numbers - 0.5), list(numbers)).resampled(4000)[Statistic.TPR_AT_10]
     # A binomial count of nonmembers, and as many members again that vary: twice its variance.
     assert sampled.mean() == pytest.approx(0.1, abs=0.003)
     assert sampled.std() == pytest.approx(np.sqrt(2 * 0.1 * 0.9 / 200), rel=0.1)

@@ -13,7 +13,6 @@ from evaluator.errors import ErrorCode
 from evaluator.messages.jobs import ArtifactKind, ArtifactRef, EvaluationJob, Outcome, Step
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.worker import steps
-from evaluator.worker.folder import WorkerFolder
 from evaluator.worker.steps import StepRunner
 from tests.evaluator.worker.artifact_server import ArtifactServer
 from tests.evaluator.worker.office import RULES, SECRET
@@ -59,7 +58,7 @@ def job(home: Path) -> Iterator[EvaluationJob]:
 
 
 def run(home: Path, job: EvaluationJob, function: str, inputs: object = None) -> Any:
-    runner = StepRunner(WorkerFolder(home))
+    runner = StepRunner(home)
     with Replaced(function, inputs) as runner.sandbox:
         return runner.run(job, lambda _done, _total: None)
 
@@ -112,7 +111,7 @@ def test_what_a_process_wrote_about_the_test_set_is_not_reported(home: Path, job
 
 def test_the_real_step_passes(home: Path, job: EvaluationJob) -> None:
     progress: list[tuple[int, int]] = []
-    runner = StepRunner(WorkerFolder(home))
+    runner = StepRunner(home)
     with runner.sandbox:
         ending = runner.run(job, lambda done, total: progress.append((done, total)))
     assert ending.outcome is Outcome.PASSED, ending.operator_trace

@@ -16,8 +16,9 @@ from django.db import connection, connections
 
 from portal.downloads.models import DownloadKind
 from portal.downloads.services import add_download
-from portal.operations.backup import BackupError, make_backup, read_manifest
+from portal.operations.backup import make_backup, read_manifest
 from portal.operations.restore import verify_backup
+from portal.operations.snapshots import BackupError
 from portal.uploads import services
 from portal.uploads.folder_store import FolderStore
 from portal.uploads.models import Upload, UploadState

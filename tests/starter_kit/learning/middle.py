@@ -2,8 +2,8 @@
 
 import torch
 
-from evaluator.docvqa.architecture import tiny_config
 from evaluator.docvqa.vt5 import VT5, Batch
+from tests.tiny_reference import tiny_config
 
 VOCABULARY = 300
 

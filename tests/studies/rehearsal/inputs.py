@@ -13,9 +13,8 @@ from PIL import Image, ImageDraw
 
 from evaluator.docvqa.architecture import VT5Config
 from evaluator.docvqa.dataset import DatasetInfo, Page, Question, to_line, write_info, write_split
-from evaluator.docvqa.reference import create_reference
-from evaluator.docvqa.tokenization import train_tokenizer
 from evaluator.docvqa.vt5 import VT5
+from tests.tiny_reference import create_reference, train_tokenizer
 
 CLIENTS, PROVIDERS, PAGES, QUESTIONS = 10, 4_149, 69_894, 221_329
 WORDS_A_PAGE = 450

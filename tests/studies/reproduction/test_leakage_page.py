@@ -3,8 +3,8 @@
 import pytest
 
 from evaluator.accounting.bounds import MembershipBounds, TruePositiveRate
-from evaluator.leakage.results import AttackResult, Interval, Measure
-from evaluator.leakage.statistics import Statistic
+from evaluator.leakage.results import AttackResult, Measure
+from evaluator.leakage.statistics import Interval, Statistic
 from starter_kit.data.forms import FormSettings
 from tests.studies.reproduction.leakage.coverage import simulate_coverage, true_value
 from tests.studies.reproduction.leakage.experiment import (

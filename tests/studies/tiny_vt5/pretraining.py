@@ -18,7 +18,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
-from evaluator.docvqa.architecture import VisualConfig, VT5Config, tiny_config
+from evaluator.docvqa.architecture import VisualConfig, VT5Config
 from evaluator.docvqa.dataset import Box
 from evaluator.docvqa.tokenization import END, PAD, UNKNOWN, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch
@@ -35,6 +35,7 @@ from starter_kit.data.forms.fields import (
     write_lines,
 )
 from starter_kit.optimizers import AdamW
+from tests.tiny_reference import tiny_config
 
 WARM_UP_STEPS = 100
 LEAST_RATE = 0.05  # of the learning rate, at the end

@@ -1,1 +1,0 @@
-"""The app's template tags and filters."""

@@ -106,7 +106,6 @@ class ShownCheck:
 
     @property
     def status(self) -> str:
-        """The status in words."""
         return _words(self.check.status)
 
 

@@ -52,7 +52,6 @@ class StepStatus:
 
     @property
     def name(self) -> str:
-        """The step's name on pages."""
         return STEP_NAMES[self.step]
 
     @property
@@ -91,7 +90,6 @@ class RunStatus:
 
     @property
     def is_final(self) -> bool:
-        """Whether the evaluation of the run has ended."""
         return self.run.state in FINAL_STATES
 
     @property
@@ -111,12 +109,10 @@ class RunStatus:
 
     @property
     def epsilons(self) -> list[results.EpsilonRow]:
-        """The recomputed ε, the deciding one first."""
         return results.epsilon_rows(self.run.results)
 
     @property
     def column_epsilons(self) -> list[Epsilon | None]:
-        """The recomputed ε in the order of the tables' columns."""
         return results.column_epsilons(self.run.results)
 
     @property
@@ -142,12 +138,10 @@ class RunStatus:
 
     @property
     def checks(self) -> list[results.ShownCheck]:
-        """The run's checks with their words."""
         return results.shown_checks(self.run)
 
     @property
     def tally(self) -> str:
-        """How many checks ended in each way."""
         return results.tally(self.run.results.checks)
 
     @property

@@ -6,12 +6,11 @@ is measured when no score waits, and takes no turn of its team. The queue from w
 people see are made from the same conditions.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Case, Count, F, Q, QuerySet, When
+from django.db.models import Case, F, Q, QuerySet, When
 
 from evaluator.messages.jobs import EVALUATOR_QUEUE, MODEL_STEPS, SCORING_QUEUE, Step
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, TeamTurn
@@ -72,47 +71,17 @@ def take_turns(queue: StepQueue) -> None:
 
 def places(evaluations: Iterable[Evaluation], now: datetime) -> dict[UUID, int]:
     """Return the place, from 1, of each of the queued evaluations that has one, in one query for each queue."""
-    in_queue = defaultdict(list)
-    for evaluation in evaluations:
-        is_queued = evaluation.state == EvaluationState.QUEUED
-        if is_queued and (evaluation.not_before is None or evaluation.not_before <= now):
-            in_queue[QUEUES[Step(evaluation.step)]].append(evaluation)
+    in_queues = {QUEUES[Step(evaluation.step)] for evaluation in evaluations}
     found: dict[UUID, int] = {}
-    for queue, placed in in_queue.items():
-        before = {
-            f"before_{number}": Count("pk", filter=_before(evaluation, now))
-            for number, evaluation in enumerate(placed)
-        }
-        counts = queued(queue).aggregate(**before)
-        found |= {evaluation.pk: counts[name] + 1 for evaluation, name in zip(placed, before, strict=True)}
+    for queue in in_queues:
+        in_order = queued(queue).filter(Q(sent_at__isnull=False) | _may_begin(now))
+        keys = in_order.order_by(F("sent_at").asc(nulls_last=True), *ORDER).values_list("pk", flat=True)
+        found |= {key: place for place, key in enumerate(keys, 1)}
     return found
 
 
 def _may_begin(now: datetime) -> Q:
     return Q(not_before__isnull=True) | Q(not_before__lte=now)
-
-
-def _before(evaluation: Evaluation, now: datetime) -> Q:
-    """Return the condition of going before the evaluation, which has a place."""
-    in_order = _before_in_order(evaluation)
-    if evaluation.sent_at is not None:
-        return Q(sent_at__lt=evaluation.sent_at) | (Q(sent_at=evaluation.sent_at) & in_order)
-    return Q(sent_at__isnull=False) | (_may_begin(now) & in_order)
-
-
-def _before_in_order(evaluation: Evaluation) -> Q:
-    """Return what `ORDER` means, as a condition."""
-    if evaluation.step == Step.LEAKAGE:
-        return ~IS_LEAKAGE | _before_in_turns(evaluation)
-    return ~IS_LEAKAGE & _before_in_turns(evaluation)
-
-
-def _before_in_turns(evaluation: Evaluation) -> Q:
-    if evaluation.turn is None or evaluation.ticket is None:
-        earlier = Q(created_at__lt=evaluation.created_at)
-        earlier |= Q(created_at=evaluation.created_at, pk__lt=evaluation.pk)
-        return Q(turn__isnull=False) | earlier
-    return Q(turn__lt=evaluation.turn) | Q(turn=evaluation.turn, ticket__lt=evaluation.ticket)
 
 
 def _turn(queue: StepQueue, evaluation: Evaluation, taken: dict[int, TakenTurn]) -> int:

@@ -13,32 +13,29 @@ register = template.Library()
 @register.filter
 def bound(epsilon: float | None) -> str:
     """Return an ε, rounded up, with all of its digits in the title."""
-    if epsilon is None:
-        return "–"
-    return markup('<data value="{}" title="{}">{}</data>', epsilon, epsilon, rounded_up(epsilon))
+    return "–" if epsilon is None else _titled(epsilon, rounded_up(epsilon))
 
 
 @register.filter
 def epsilon(value: float | None) -> str:
     """Return a run's ε with four decimals, rounded up, with all of its digits in the title."""
-    if value is None:
-        return "–"
-    return markup('<data value="{}" title="{}">{}</data>', value, value, epsilon_text(value))
+    return "–" if value is None else _titled(value, epsilon_text(value))
 
 
-@register.filter
-def delta(value: float) -> str:
-    """Return δ as a power of ten."""
-    return power_of_ten(value)
+register.filter("delta", power_of_ten)
 
 
 @register.filter
 def margin(value: float) -> str:
     """Return what is left of a budget, rounded down, with all of its digits in the title."""
-    return markup('<data value="{}" title="{}">{}</data>', value, value, rounded_down(value))
+    return _titled(value, rounded_down(value))
 
 
 @register.filter
 def percent_up(share: float) -> str:
     """Return a share in percent, rounded up to a tenth."""
     return f"{math.ceil(round(1000 * share, 6)) / 10:g}\u00a0%"
+
+
+def _titled(value: float, text: str) -> str:
+    return markup('<data value="{}" title="{}">{}</data>', value, value, text)

@@ -1,5 +1,6 @@
 """Template tags for what every page shows alike: sizes, scores, times, navigation."""
 
+from collections.abc import Callable
 from datetime import datetime
 from urllib.parse import urljoin
 
@@ -80,44 +81,20 @@ def score_interval(low: float | None, high: float | None, decimals: int = INTERV
 @register.simple_tag
 def bar(share: float) -> SafeString:
     """Return a thin bar that is filled by this share, for a cell that has the number beside it."""
-    width = max(0, min(100, round(100 * share)))
-    return markup(BAR, width)
+    return markup(BAR, max(0, min(100, round(100 * share))))
 
 
-@register.filter
-def ago(moment: datetime | None) -> str:
-    """Return a day and how far it is from now, such as "22 Nov 2026 (2 h ago)", with the time in the title."""
-    if moment is None:
-        return MISSING
-    return _time(moment, f"{_day(moment)} ({_distance(moment)})")
+def _time_filter(name: str, text: Callable[[datetime], str]) -> Callable[[datetime | None], str]:
+    """Register a filter that shows a time by this text, with the time in full in the title."""
 
+    @register.filter(name)
+    def shown(moment: datetime | None) -> str:
+        if moment is None:
+            return MISSING
+        title = _in_full(moment)
+        return markup('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), title, text(moment))
 
-@register.filter
-def day(moment: datetime | None) -> str:
-    """Return the date of a time, such as "22 Nov 2026", with the time in the title."""
-    if moment is None:
-        return MISSING
-    return _time(moment, _day(moment))
-
-
-@register.filter
-def at(moment: datetime | None) -> str:
-    """Return a time in full and how far it is from now, such as "22 Nov 2026, 14:00 UTC (2 h ago)"."""
-    if moment is None:
-        return MISSING
-    return _time(moment, f"{_in_full(moment)} ({_distance(moment)})")
-
-
-@register.filter
-def on(moment: datetime | None) -> str:
-    """Return a time in full alone, for pages that are cached, where a distance from now would become wrong."""
-    if moment is None:
-        return MISSING
-    return _time(moment, _in_full(moment))
-
-
-def _time(moment: datetime, text: str) -> SafeString:
-    return markup('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), _in_full(moment), text)
+    return shown
 
 
 def _in_full(moment: datetime) -> str:
@@ -140,6 +117,16 @@ def _distance(moment: datetime) -> str:
     # The units of time have symbols without a plural; words have one.
     text = f"{count}\xa0{name}{'s' if count > 1 and name in WORDS else ''}"
     return f"{text} ago" if seconds < 0 else f"in {text}"
+
+
+# Such as "22 Nov 2026 (2 h ago)".
+ago = _time_filter("ago", lambda moment: f"{_day(moment)} ({_distance(moment)})")
+# Such as "22 Nov 2026".
+day = _time_filter("day", _day)
+# Such as "22 Nov 2026, 14:00 UTC (2 h ago)".
+at = _time_filter("at", lambda moment: f"{_in_full(moment)} ({_distance(moment)})")
+# In full alone, for pages that are cached, where a distance from now would become wrong.
+on = _time_filter("on", _in_full)
 
 
 @register.filter
@@ -184,19 +171,6 @@ def absolute_static(path: str) -> str:
     return urljoin(f"{settings.SITE_URL}/", static(path))
 
 
-@register.simple_tag
-def version() -> str:
-    """Return the version of the site and its evaluator."""
-    return evaluator_version()
-
-
-@register.simple_tag
-def source_url() -> str:
-    """Return the address of the source code."""
-    return settings.SOURCE_URL
-
-
-@register.simple_tag
-def contact_address() -> str:
-    """Return where people reach the organizers: a mailto: or https: address."""
-    return settings.CONTACT
+register.simple_tag(evaluator_version, name="version")
+register.simple_tag(lambda: settings.SOURCE_URL, name="source_url")
+register.simple_tag(lambda: settings.CONTACT, name="contact_address")

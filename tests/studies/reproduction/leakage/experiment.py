@@ -20,7 +20,8 @@ from evaluator.accounting.membership import membership_bounds, privacy_profiles
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.dataset import Dataset, read_info, write_info
 from evaluator.leakage import models
-from evaluator.leakage.models import Options, assess_checkpoint, reference_features
+from evaluator.leakage.assessment import Options
+from evaluator.leakage.models import assess_checkpoint, reference_features
 from evaluator.leakage.results import AttackResult
 from evaluator.leakage.statistics import Statistic
 from evaluator.mechanisms.mechanism import SamplingRule

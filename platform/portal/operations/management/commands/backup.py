@@ -6,8 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from typing_extensions import override
 
-from portal.operations.backup import BackupError, make_backup
-from portal.operations.snapshots import SnapshotError
+from portal.operations.backup import make_backup
+from portal.operations.snapshots import BackupError
 
 
 class Command(BaseCommand):
@@ -25,7 +25,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             manifest = make_backup(options["folder"].resolve(), link=not options["copy"])
-        except (BackupError, SnapshotError, OSError) as error:
+        except (BackupError, OSError) as error:
             raise CommandError(str(error)) from error
         size = sum(file.size_bytes for file in manifest.files)
         self.stdout.write(f"Backed up the database and {len(manifest.files)} files of {size} bytes.")

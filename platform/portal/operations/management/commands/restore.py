@@ -6,8 +6,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from typing_extensions import override
 
-from portal.operations.backup import BackupError
+from evaluator.errors import ProblemError
 from portal.operations.restore import restore_backup, verify_backup
+from portal.operations.snapshots import BackupError
 
 
 class Command(BaseCommand):
@@ -26,7 +27,7 @@ class Command(BaseCommand):
         act = verify_backup if options["verify_only"] else restore_backup
         try:
             manifest = act(options["folder"].resolve())
-        except (BackupError, OSError) as error:
+        except (BackupError, ProblemError, OSError) as error:
             raise CommandError(str(error)) from error
         done = "Verified" if options["verify_only"] else "Restored and verified"
         self.stdout.write(

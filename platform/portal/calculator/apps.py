@@ -1,6 +1,0 @@
-from django.apps import AppConfig
-
-
-class CalculatorConfig(AppConfig):
-    name = "portal.calculator"
-    label = "calculator"

@@ -1,0 +1,79 @@
+"""Tiny models with random weights and tokenizers learned from a few texts: reference folders for the tests."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import tokenizers
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+
+from evaluator.docvqa.architecture import VisualConfig, VT5Config
+from evaluator.docvqa.tokenization import END, PAD, UNKNOWN, Tokenizer
+from evaluator.docvqa.vt5 import VT5
+
+
+def create_reference(
+    folder: Path, texts: Iterable[str], *, seed: int, vocab_size: int = 2048
+) -> tuple[VT5, Tokenizer]:
+    """Write a tiny model with random weights, and a tokenizer learned from `texts`; the same for the same input.
+
+    `texts` should be public: their frequent words can be read from the tokenizer.
+    """
+    tokenizer = train_tokenizer(texts, vocab_size)
+    model = VT5.from_config(tiny_config(tokenizer.vocab_size), seed=seed)
+    model.save(folder)
+    tokenizer.save(folder)
+    return model, tokenizer
+
+
+def tiny_config(vocab_size: int) -> VT5Config:
+    """Return a model of the same make with under half a million weights, for demonstrations and tests.
+
+    It reads the question and the first words of a page only, which keeps it quick.
+    """
+    return VT5Config(
+        vocab_size=vocab_size,
+        max_input_tokens=64,
+        d_model=64,
+        d_kv=16,
+        d_ff=128,
+        num_layers=2,
+        num_decoder_layers=2,
+        num_heads=4,
+        box_scale=1000,
+        visual=VisualConfig(
+            hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96, image_size=32
+        ),
+    )
+
+
+def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
+    """Return a byte-pair tokenizer learned from `texts`, the same for the same texts in the same order.
+
+    Digits and punctuation are single tokens, so that amounts, dates and e-mail addresses are spelled out the same way
+    wherever they appear; any text can be written, since single bytes are tokens too. `vocab_size` is an upper
+    bound, and at least 259: the bytes and the special tokens.
+    """
+    backend = tokenizers.Tokenizer(models.BPE(unk_token=UNKNOWN))
+    backend.normalizer = normalizers.Sequence(
+        [
+            normalizers.NFKC(),
+            normalizers.Replace(Regex(r"\s+"), " "),
+            normalizers.Strip(),
+            normalizers.Prepend(" "),
+        ]
+    )
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r" ?\d| ?\p{L}+| ?[^\s\d\p{L}]"), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    backend.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=[PAD, END, UNKNOWN],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    backend.train_from_iterator(texts, trainer)
+    return Tokenizer(backend)
