@@ -32,7 +32,7 @@ from portal.reviews.publication import public_proof_url
 from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import Verdict
 from portal.submissions.forms import WithdrawalForm
-from portal.submissions.models import Submission, SubmissionState
+from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.publication import may_publish
 from portal.submissions.selectors import withdrawn_submissions
 from portal.submissions.views import draft_page, may_withdraw, own_membership, shown_submission
