@@ -20,7 +20,7 @@ from typing_extensions import override
 from portal.accounts.forms import NewUserForm
 from portal.accounts.models import ApiToken, User
 from portal.accounts.services import note_password_set, reset_second_factor, revoke_token, vouch_for_address
-from portal.audit.admin import AuditedAdmin
+from portal.audit.admin import AuditedAdmin, ReadOnlyAdmin
 
 # With these, how a person logs in would change without an audit entry. The site's own keys for providers are settings.
 admin.site.unregister([EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken])
@@ -34,6 +34,8 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     search_fields = ["email", "name"]
     ordering = ["email"]
     readonly_fields = ["last_login", "date_joined", "second_factor"]
+    # People change their own address, because only they can verify the new one.
+    set_once = ["email"]
     actions = ["reset_second_factors"]
     fieldsets = [
         (None, {"fields": ["email", "name", "password"]}),
@@ -49,11 +51,6 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
             },
         )
     ]
-
-    @override
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        # People change their own address, because only they can verify the new one.
-        return ["email", *self.readonly_fields] if obj else list(self.readonly_fields)
 
     @override
     def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:
@@ -90,13 +87,13 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
+class ApiTokenAdmin(ReadOnlyAdmin[ApiToken]):
     """Tokens can be revoked here, for a leak; only their owners make them."""
 
     list_display = ["label", "user", "scope", "created_at", "expires_at", "last_used_at", "revoked_at"]
     list_select_related = ["user"]
     search_fields = ["label", "user__email"]
-    fields = readonly_fields = (
+    fields = (
         "user",
         "label",
         "scope",
@@ -107,15 +104,10 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
     )
     actions = ["revoke"]
 
-    @override
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("accounts.change_apitoken")
 
-    @override
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    @admin.action(description="Revoke the selected tokens", permissions=["change"])
+    @admin.action(description="Revoke the selected tokens", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
         assert isinstance(request.user, User)  # noqa: S101  (the admin lets nobody anonymous in)
         for token in queryset:

@@ -29,11 +29,11 @@ class LoginWithPasswordForm(SiteLabels, LoginForm):  # type: ignore[misc]
 
 
 class ForgottenPasswordForm(SiteLabels, ResetPasswordForm):  # type: ignore[misc]
-    pass
+    """Where to send the link that resets the password."""
 
 
 class NewAddressForm(SiteLabels, AddEmailForm):  # type: ignore[misc]
-    pass
+    """The address that replaces the present one."""
 
 
 class EvenTime(SiteLabels):

@@ -14,11 +14,10 @@ from portal.api.authentication import ApiRequest
 from portal.api.errors import cleaned
 from portal.api.responses import part_of, response_of
 from portal.notifications.forms import MailForm
+from portal.notifications.inbox import mark_read, notifications_of
 from portal.notifications.kinds import kinds_for
 from portal.notifications.models import Notification
 from portal.notifications.preferences import choose_mails, mailed_kinds
-from portal.notifications.selectors import notifications_of
-from portal.notifications.services import mark_read
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 
 router = Router(tags=["notifications"])

@@ -72,11 +72,7 @@ def remembered(question: Question) -> Answer | None:
 
 
 def answer(question: Question) -> Answer:
-    """Compute and cache the answer.
-
-    Raises:
-        ValueError: The scenario can't be accounted, with the reason.
-    """
+    """Compute and cache the answer. Raises `ValueError`, with the reason, if the scenario can't be accounted."""
     start = time.thread_time()
     scenario, found = _with_noise(question)
     bounds = compare(scenario.releases(), scenario.delta)

@@ -17,8 +17,7 @@ HALVINGS = 4
 class Curve:
     """ε by PLD at values of a setting from `low` to `high`.
 
-    Attributes:
-        points: For each value that was computed, ε under the rules that differ; where rules agree, under the first.
+    `points` has, for each value that was computed, ε under the rules that differ; where rules agree, under the first.
     """
 
     setting: str

@@ -1,5 +1,6 @@
 """The form of the calculator. Its limits keep one answer to a few seconds; the library itself accepts more."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -28,15 +29,24 @@ class Wanted(TextChoices):
 
 
 def _number(label: str, initial: float, low: float, high: float) -> forms.FloatField:
-    widget = forms.NumberInput(attrs={"step": "any"})
     return forms.FloatField(
         label=label,
         initial=initial,
         min_value=low,
         max_value=high,
-        widget=widget,
+        widget=forms.NumberInput(attrs={"step": "any"}),
         help_text=f"{low:g} to {high:g}",
     )
+
+
+def _count(label: str, initial: int, low: int, high: int) -> forms.IntegerField:
+    limits = f"{low} to {high}"
+    return forms.IntegerField(label=label, initial=initial, min_value=low, max_value=high, help_text=limits)
+
+
+def _choice(label: str, choices: Sequence[tuple[str, str]]) -> forms.ChoiceField:
+    """Return a field whose first choice is made until another one is."""
+    return forms.ChoiceField(label=label, initial=choices[0][0], choices=choices)
 
 
 class Participation(TextChoices):
@@ -49,55 +59,35 @@ class Participation(TextChoices):
 class ScenarioForm(forms.Form):
     """A scenario and a budget. Fields that a kind of sampling doesn't use are ignored."""
 
-    find = forms.ChoiceField(label="Compute", choices=Wanted.choices, initial=Wanted.EPSILON)
-    sampling = forms.ChoiceField(
-        label="Sampling",
-        initial=Participation.TWO_STAGES,
-        choices=Participation.choices,
-    )
+    find = _choice("Compute", Wanted.choices)
+    sampling = _choice("Sampling", Participation.choices)
     client_rate = _number("Client rate C", 0.2, MIN_RATE, 1)
     provider_rate = _number("Provider rate p", 0.1125, MIN_RATE, 1)
     noise_multiplier = _number("Noise multiplier σ", 1.21, MIN_NOISE, MAX_NOISE)
-    rounds = forms.IntegerField(
-        label="Rounds", initial=30, min_value=1, max_value=MAX_ROUNDS, help_text=f"1 to {MAX_ROUNDS}"
-    )
+    rounds = _count("Rounds", 30, 1, MAX_ROUNDS)
     budget = _number("Budget ε", 1, MIN_BUDGET, MAX_BUDGET)
     delta = _number("δ", 1e-5, MIN_DELTA, MAX_DELTA)
-    adjacency = forms.ChoiceField(
-        label="Adjacency",
-        initial=Adjacency.ADD_REMOVE,
-        choices=[
+    adjacency = _choice(
+        "Adjacency",
+        [
             (Adjacency.ADD_REMOVE.value, "add or remove one provider"),
             (Adjacency.REPLACE.value, "replace one provider of a client"),
         ],
     )
-    placement = forms.ChoiceField(
-        label="Noise added by",
-        initial="server",
-        choices=[
+    placement = _choice(
+        "Noise added by",
+        [
             ("server", "the server (once, to the sum)"),
             ("client_full", "each client (full noise)"),
             ("client_share", "each client (a share of the noise)"),
         ],
     )
-    secure_aggregation = forms.ChoiceField(
-        label="What the server sees (client-side noise)",
-        initial="simulated",
-        choices=[
-            ("simulated", "the sum (secure aggregation)"),
-            ("none", "each client's update"),
-        ],
+    secure_aggregation = _choice(
+        "What the server sees (client-side noise)",
+        [("simulated", "the sum (secure aggregation)"), ("none", "each client's update")],
     )
-    clients = forms.IntegerField(
-        label="Clients", initial=10, min_value=1, max_value=MAX_CLIENTS, help_text=f"1 to {MAX_CLIENTS}"
-    )
-    colluding_clients = forms.IntegerField(
-        label="Colluding clients",
-        initial=0,
-        min_value=0,
-        max_value=MAX_CLIENTS,
-        help_text=f"0 to {MAX_CLIENTS}",
-    )
+    clients = _count("Clients", 10, 1, MAX_CLIENTS)
+    colluding_clients = _count("Colluding clients", 0, 0, MAX_CLIENTS)
 
     def target(self) -> float | None:
         """Return the ε for which noise is calibrated; None where the noise is given."""
@@ -117,8 +107,7 @@ class ScenarioForm(forms.Form):
     def scenario(self) -> Scenario:
         """Return the scenario of a valid form; where the noise is to be computed, the form's own value is ignored.
 
-        Raises:
-            ValueError: The numbers don't fit together.
+        Raises `ValueError` if the numbers don't fit together.
         """
         data = self.cleaned_data
         noise = Noise(

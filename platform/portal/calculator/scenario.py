@@ -23,8 +23,7 @@ class Scenario:
     def with_setting(self, name: str, value: float) -> Self:
         """Return the scenario with another number of `rounds` or another `noise_multiplier`.
 
-        Raises:
-            ValueError: The value is out of range.
+        Raises `ValueError` if the value is out of range.
         """
         if name == "rounds":
             return replace(self, rounds=int(value))
@@ -33,7 +32,6 @@ class Scenario:
     def releases(self) -> dict[SamplingRule, list[Event]]:
         """Return what the rounds release under every amplification rule, the deciding one first.
 
-        Raises:
-            ValueError: The scenario can't be accounted, with the reason.
+        Raises `ValueError`, with the reason, if the scenario can't be accounted.
         """
         return self.mechanism.releases(self.rounds)

@@ -16,7 +16,7 @@ class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
 
     list_display = ("subject", "recipients", "created_at", "attempts", "due_at", "failed_at", "error")
     list_filter = (("failed_at", admin.EmptyFieldListFilter),)
-    fields = ("subject", "recipients", "created_at", "attempts", "due_at", "failed_at", "error")
+    fields = list_display
     search_fields = ("subject", "recipients")
     actions = ("send_again",)
 

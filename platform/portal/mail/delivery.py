@@ -43,8 +43,8 @@ def waiting() -> QuerySet[OutgoingMail]:
 def deliver_due() -> int:
     """Deliver some mails that are due, and return how many were tried.
 
-    Raises:
-        MailServerError: The server can't be reached, or stopped answering; at most one mail counts it as an attempt.
+    Raises `MailServerError` if the server can't be reached, or stops answering; at most one mail counts that as an
+    attempt.
     """
     due = list(waiting().filter(due_at__lte=timezone.now())[:BATCH])
     if not due:

@@ -20,10 +20,10 @@ def mailed_kinds(user: User) -> list[Kind]:
 def choose_mails(user: User, wanted: Collection[str]) -> None:
     """Let `user` get mails of the `wanted` kinds, and of those that nobody can turn off, alone."""
     for kind in kinds_for(user):
-        if kind in wanted:
-            _turn_on(user, kind)
-        else:
+        if kind not in wanted:
             turn_off(user, kind, by="page")
+        elif MailTurnedOff.objects.filter(user=user, kind=kind).delete()[0]:
+            record(user, "mail.turned_on", user, kind=kind)
 
 
 @transaction.atomic
@@ -34,11 +34,6 @@ def turn_off(user: User, kind: Kind, *, by: str) -> None:
     _, is_new = MailTurnedOff.objects.get_or_create(user=user, kind=kind)
     if is_new:
         record(user, "mail.turned_off", user, kind=kind, by=by)
-
-
-def _turn_on(user: User, kind: Kind) -> None:
-    if MailTurnedOff.objects.filter(user=user, kind=kind).delete()[0]:
-        record(user, "mail.turned_on", user, kind=kind)
 
 
 def _signer() -> Signer:

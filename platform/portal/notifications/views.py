@@ -11,9 +11,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from portal.accounts.requests import UserRequest
 from portal.notifications.forms import MailForm
+from portal.notifications.inbox import mark_read, notifications_of
 from portal.notifications.preferences import choose_mails, read_link_token, turn_off
-from portal.notifications.selectors import notifications_of
-from portal.notifications.services import mark_read
 
 PAGE_LENGTH = 20
 

@@ -15,14 +15,14 @@ from portal.challenge.rankings import WITH_PROOFS
 from portal.evaluation import clock
 from portal.evaluation.examining.requests import unattended
 from portal.evaluation.intake.near_copies import near_copies_of_other_teams
-from portal.evaluation.models import Evaluation, EvaluationState, NearCopy, TestSet, Worker
+from portal.evaluation.models import Evaluation, EvaluationState, TestSet, Worker
 from portal.evaluation.queue.dispatch import ALIVE
 from portal.liveness.models import silences
 from portal.operations import figures
 from portal.organizers import needs
-from portal.organizers.days import Bars, bars, daily_submissions
-from portal.organizers.failures import Failure, failures
-from portal.organizers.quotas import NearQuota, near_quota
+from portal.organizers.days import bars, daily_submissions
+from portal.organizers.failures import failures
+from portal.organizers.quotas import near_quota
 from portal.reviews.deadlines import REVIEW_TIME
 from portal.reviews.selectors import awaiting_decisions, judgeable_submissions
 from portal.submissions.models import Run, Submission
@@ -42,23 +42,8 @@ class WorkerRow:
     state: str
 
 
-@dataclass(frozen=True)
-class Desk:
-    needs: list[needs.Need]
-    failures: list[Failure]
-    flagged: Sequence[Run]
-    near_copies: Sequence[NearCopy]
-    near_quota: Sequence[NearQuota]
-    missing_examinations: Sequence[MissingExamination]
-    backlogs: dict[str, figures.Backlog]
-    workers: list[WorkerRow]
-    days: Bars
-    tracks: Sequence[Track]
-    split_test_sets: Sequence[TestSet]
-
-
-def desk_of(organizer: User) -> Desk:
-    """Return what needs the organizer now, and the figures below it."""
+def desk_of(organizer: User) -> dict[str, object]:
+    """Return what the first page shows: what needs the organizer now, and the figures below it."""
     now, judged = clock.now(), judgeable_submissions(organizer)
     backlogs, outbox = figures.backlogs(figures.attempts(), now), figures.outbox()
     workers = worker_rows(now)
@@ -73,19 +58,19 @@ def desk_of(organizer: User) -> Desk:
     ]
     today = timezone.now().date()
     tracks = list(Track.objects.prefetch_related("phases"))
-    return Desk(
-        needs=found,
-        failures=failures(),
-        flagged=list(flagged_runs(judged, now)[:MOST_FLAGGED]),
-        near_copies=list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
-        near_quota=near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
-        missing_examinations=judged_missing(judged, tracks),
-        backlogs=backlogs,
-        workers=workers,
-        days=bars(daily_submissions(today), today),
-        tracks=tracks,
-        split_test_sets=list(TestSet.objects.exclude(split_sha256="").order_by("name")),
-    )
+    return {
+        "needs": found,
+        "failures": failures(),
+        "flagged": list(flagged_runs(judged, now)[:MOST_FLAGGED]),
+        "near_copies": list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
+        "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
+        "missing_examinations": judged_missing(judged, tracks),
+        "backlogs": backlogs,
+        "workers": workers,
+        "days": bars(daily_submissions(today), today),
+        "tracks": tracks,
+        "split_test_sets": list(TestSet.objects.exclude(split_sha256="").order_by("name")),
+    }
 
 
 def worker_rows(now: datetime) -> list[WorkerRow]:

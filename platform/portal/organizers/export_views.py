@@ -7,7 +7,6 @@ from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import TruncMonth
 from django.http import Http404, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from portal.accounts.requests import UserRequest
 from portal.audit.models import record
@@ -19,7 +18,6 @@ from portal.submissions.models import RunState, Submission
 CONTENT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 
 
-@require_safe
 @for_organizers()
 def exports(request: UserRequest) -> HttpResponseBase:
     """Show the exports that the visitor may read, and the participation per track and month."""
@@ -27,7 +25,6 @@ def exports(request: UserRequest) -> HttpResponseBase:
     return render(request, "organizers/exports.html", {"tables": tables, "participation": _participation()})
 
 
-@require_safe
 @for_organizers()
 def export(request: UserRequest, name: str, kind: str) -> HttpResponseBase:
     """Send a table as a file, row by row. Who took it is recorded."""

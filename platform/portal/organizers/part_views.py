@@ -7,12 +7,11 @@ from django.core.paginator import Paginator
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods
 
 from portal.accounts.requests import UserRequest
 from portal.evaluation.models import TestSet
 from portal.evaluation.test_sets.parts import reveal
-from portal.organizers.access import for_organizers
+from portal.organizers.access import FORM, for_organizers
 from portal.organizers.forms import RevealForm
 from portal.organizers.parts import both_parts, mean_difference
 from portal.reviews.selectors import judgeable_submissions
@@ -20,8 +19,7 @@ from portal.reviews.selectors import judgeable_submissions
 PAGE_LENGTH = 100
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_organizers("challenge.change_track", "submissions.view_submission")
+@for_organizers("challenge.change_track", "submissions.view_submission", methods=FORM)
 def test_set(request: UserRequest, name: str) -> HttpResponseBase:
     """Show what revealing the private part does; a POST that carries what was shown reveals it."""
     found = get_object_or_404(TestSet.objects.exclude(split_sha256=""), name=name)

@@ -39,11 +39,7 @@ class TwoScores:
 
 @dataclass(frozen=True)
 class BothParts:
-    """What an organizer sees of a test set's parts.
-
-    Attributes:
-        closed: Why the private part can't be revealed now; empty where it can.
-    """
+    """What an organizer sees of a test set's parts; `closed` says why the private one can't be revealed now."""
 
     test_set: TestSet
     tracks: Sequence[Track]

@@ -58,10 +58,13 @@ def preview_phase(before: Phase | None, edited: Phase, now: datetime) -> Preview
     return Preview(phase_note(before, edited), [*sentences, *_publication_sentences(before, edited, now)])
 
 
-def removal_sentences(phase: Phase, now: datetime) -> list[str]:
-    """Return what it would do to remove a phase in which nothing was submitted."""
+def removal_warning(phase: Phase, now: datetime) -> str:
+    """Return what it would do to remove the phase; empty where it can't be."""
+    if not _may_remove(phase):
+        return ""
     stored = list(phase.track.phases.all())
-    return _track_sentences(phase.track, stored, [one for one in stored if one != phase], now)
+    effect = _track_sentences(phase.track, stored, [one for one in stored if one != phase], now)
+    return f"The phase has no submissions. {' '.join(effect)} The removal will be listed publicly."
 
 
 def phase_note(before: Phase | None, edited: Phase) -> str:
@@ -84,12 +87,12 @@ def save_phase(edited: Phase, reason: str, seen: str, *, actor: User) -> bool:
     before = Phase.objects.filter(pk=edited.pk).first() if edited.pk else None
     others = track.phases.exclude(pk=edited.pk)
     edited.track = track
-    if overlap([*others, edited]) or preview_phase(before, edited, now).digest != seen:
+    shown = preview_phase(before, edited, now)
+    if overlap([*others, edited]) or shown.digest != seen:
         return False
     changes = changes_of(before, edited)
-    text = phase_note(before, edited)
     edited.save()
-    RuleChange.objects.create(track=track, text=text, reason=reason)
+    RuleChange.objects.create(track=track, text=shown.text, reason=reason)
     changed = {name: [_plain(old), _plain(new)] for name, (old, new) in changes.items()}
     action = "phase.changed" if before else "phase.added"
     record(actor, action, edited, track=track.slug, changes=changed, reason=reason)
@@ -103,17 +106,16 @@ def save_phase(edited: Phase, reason: str, seen: str, *, actor: User) -> bool:
 def remove_phase(phase: Phase, *, actor: User) -> bool:
     """Remove a phase in which nothing was submitted, unless it is the track's only one; return whether it was."""
     track = Track.objects.select_for_update().get(pk=phase.track_id)
-    if not may_remove(phase):
+    if not _may_remove(phase):
         return False
-    text = f"Phase “{phase.name}” removed."
-    RuleChange.objects.create(track=track, text=text)
+    RuleChange.objects.create(track=track, text=f"Phase “{phase.name}” removed.")
     record(actor, "phase.removed", phase, track=track.slug, name=phase.name)
     phase.delete()
     boards_changed(track.pk)
     return True
 
 
-def may_remove(phase: Phase) -> bool:
+def _may_remove(phase: Phase) -> bool:
     """Return whether the phase is empty, and not the only one of its track."""
     return phase.track.phases.count() > 1 and not phase.submissions.exists()
 

@@ -32,10 +32,7 @@ def near_quota(
     """Return the teams near their quota, `most` of each kind at most.
 
     What members of a team submitted with another team counts against their quota too, and is not looked at here.
-
-    Args:
-        submissions: Those that may be counted.
-        tracks: With their phases prefetched; those that take no submissions now are left out.
+    `tracks` have their phases prefetched; those that take no submissions now are left out.
     """
     found = _without_slots(submissions, tracks, now, most)
     for team, use in nearly_full(NEAR, most):

@@ -11,7 +11,6 @@ from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_POST, require_safe
 
 from evaluator.errors import ProblemError
 from evaluator.messages.jobs import TrustLevel
@@ -26,7 +25,7 @@ from portal.evaluation.examining import requests
 from portal.evaluation.examining.levels import LEVELS
 from portal.evaluation.intake.near_copies import near_copies_of
 from portal.evaluation.services import evaluate_again
-from portal.organizers.access import for_organizers
+from portal.organizers.access import POST, for_organizers
 from portal.organizers.forms import DisqualificationForm, ExaminationForm
 from portal.reviews.selectors import judgeable_submissions
 from portal.submissions.models import RUN_STATES, Run, RunState
@@ -36,7 +35,6 @@ PAGE_LENGTH = 50
 UNCONFIRMED = "Nothing was changed: please tick the box to confirm."
 
 
-@require_safe
 @for_organizers("submissions.view_submission")
 def runs(request: UserRequest) -> HttpResponseBase:
     """List the runs, the newest first, by track, state and text."""
@@ -61,14 +59,12 @@ def runs(request: UserRequest) -> HttpResponseBase:
     return render(request, "organizers/runs.html", context)
 
 
-@require_safe
 @for_organizers("submissions.view_submission")
 def run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     return _page(request, _judged_run(request.user, run_id), DisqualificationForm())
 
 
-@require_POST
-@for_organizers("evaluation.change_evaluation")
+@for_organizers("evaluation.change_evaluation", methods=POST)
 def evaluate(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Queue the run again."""
     found = _judged_run(request.user, run_id)
@@ -83,8 +79,7 @@ def evaluate(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     return _back(request, run_id, "The run has been queued again.")
 
 
-@require_POST
-@for_organizers("submissions.change_submission")
+@for_organizers("submissions.change_submission", methods=POST)
 def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Take the run's rank for a public reason."""
     found, form = _judged_run(request.user, run_id), DisqualificationForm(request.POST)
@@ -94,16 +89,14 @@ def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     return _back(request, run_id, "The run has been disqualified. The reason is public.")
 
 
-@require_POST
-@for_organizers("submissions.change_submission")
+@for_organizers("submissions.change_submission", methods=POST)
 def requalify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Give the run its rank back."""
     disqualify(_judged_run(request.user, run_id), "", request.user)
     return _back(request, run_id, "The run is no longer disqualified.")
 
 
-@require_POST
-@for_organizers("submissions.change_submission")
+@for_organizers("submissions.change_submission", methods=POST)
 def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Give the quota slot of the run's submission back, once."""
     submission = _judged_run(request.user, run_id).submission
@@ -115,8 +108,7 @@ def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     return _back(request, run_id, "The quota slot has been restored.")
 
 
-@require_POST
-@for_organizers("submissions.change_submission")
+@for_organizers("submissions.change_submission", methods=POST)
 def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Mark the run's submission as the organizers' baseline, or take the mark away."""
     marked = request.POST.get("is_baseline") == "yes"
@@ -125,8 +117,7 @@ def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     return _back(request, run_id, text)
 
 
-@require_POST
-@for_organizers("evaluation.add_examination")
+@for_organizers("evaluation.add_examination", methods=POST)
 def examine(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     found, form = _judged_run(request.user, run_id), ExaminationForm(request.POST)
     if not form.is_valid():
@@ -138,8 +129,7 @@ def examine(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     return _back(request, run_id, "The examination is waiting for a machine.")
 
 
-@require_POST
-@for_organizers("evaluation.add_examination")
+@for_organizers("evaluation.add_examination", methods=POST)
 def cancel(request: UserRequest, run_id: UUID, examination_id: int) -> HttpResponseBase:
     """End an examination of the run that waits or runs."""
     examination = get_object_or_404(_judged_run(request.user, run_id).examinations, pk=examination_id)
@@ -150,7 +140,6 @@ def cancel(request: UserRequest, run_id: UUID, examination_id: int) -> HttpRespo
     return _back(request, run_id, "The examination was canceled.")
 
 
-@require_safe
 @for_organizers("submissions.view_submission")
 def examinations(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Show the part of the run's page that is requested again and again while an examination waits or runs."""

@@ -18,7 +18,7 @@ from portal.audit.versions import boards_changed
 from portal.boards.boards import boards_of
 from portal.boards.effects import Effect, effect
 from portal.boards.ordering import counts
-from portal.boards.ranking import Row, rank
+from portal.boards.ranking import rank
 from portal.challenge.models import UNBOUND_LEVELS, RuleChange, Track
 from portal.challenge.phases import closed_because
 from portal.challenge.rankings import threshold_text
@@ -44,12 +44,9 @@ LEVEL_NAMES = dict(UNBOUND_LEVELS)
 
 @dataclass(frozen=True)
 class Preview:
-    """What a change would do.
+    """What a change would do: its public note, the effects in words, and that on the board by bytes.
 
-    Attributes:
-        text: The public note.
-        sentences: The effects in words.
-        rows: The effect on the board by bytes; None where the threshold stays.
+    `rows` is None where the threshold stays.
     """
 
     text: str
@@ -59,7 +56,9 @@ class Preview:
     @property
     def digest(self) -> str:
         """What a confirmation must carry: the change is made only if it still does what was shown."""
-        shown = json.dumps([self.text, self.sentences, [_key(row) for row in _rows(self.rows)]])
+        rows = [*self.rows.lost, *self.rows.gained, *self.rows.moved] if self.rows else []
+        ranks = [[str(row.entry.run), row.rank] for row in rows]
+        shown = json.dumps([self.text, self.sentences, ranks])
         return hashlib.sha256(shown.encode()).hexdigest()
 
 
@@ -94,17 +93,14 @@ def preview(track: Track, changes: Changes, now: datetime) -> Preview:
 
 
 def board_sentences(rows: Effect) -> list[str]:
+    lost, gained, moved = rows.lost, rows.gained, rows.moved
     kinds = {
-        f"lose{{s}} {'its' if len(rows.lost) == 1 else 'their'} rank": rows.lost,
-        "get{s} a rank": rows.gained,
-        "change{s} rank": rows.moved,
+        f"lose{pluralize(lost, 's,')} {pluralize(lost, 'its,their')} rank": lost,
+        f"get{pluralize(gained, 's,')} a rank": gained,
+        f"change{pluralize(moved, 's,')} rank": moved,
     }
-    found = [
-        f"{len(some)} run{pluralize(some)} " + words.replace("{s}", "s" if len(some) == 1 else "")
-        for words, some in kinds.items()
-        if some
-    ]
-    return [sentence + "." for sentence in found] or ["No rank changes."]
+    found = [f"{len(some)} run{pluralize(some)} {words}." for words, some in kinds.items() if some]
+    return found or ["No rank changes."]
 
 
 def _unbound_sentences(track: Track, level: int) -> Iterable[str]:
@@ -121,16 +117,14 @@ def _review_sentence(track: Track, required: tuple[int, int]) -> str:
     submissions = {row.entry.submission for board in boards_of(track) for row in board.rows}
     decisions = decisions_on(key for key in submissions if key)
     before, after = (
-        [verdict(found, number).status is ResultStatus.VERIFIED for found in decisions.values()]
+        {key for key, found in decisions.items() if verdict(found, number).status is ResultStatus.VERIFIED}
         for number in required
     )
-    gained = sum(now and not once for once, now in zip(before, after, strict=True))
-    lost = sum(once and not now for once, now in zip(before, after, strict=True))
-    if not gained and not lost:
-        return "No method changes status."
-    if gained:
-        return f"{gained} method{pluralize(gained)} become{'s' if gained == 1 else ''} verified."
-    return f"{lost} method{pluralize(lost)} {'is' if lost == 1 else 'are'} under review again."
+    if gained := len(after - before):
+        return f"{gained} method{pluralize(gained)} become{pluralize(gained, 's,')} verified."
+    if lost := len(before - after):
+        return f"{lost} method{pluralize(lost)} {pluralize(lost, 'is,are')} under review again."
+    return "No method changes status."
 
 
 def _budget_sentences(track: Track, old: list[float], new: list[float]) -> list[str]:
@@ -210,14 +204,6 @@ def opening_sentences(track: Track, before: str, after: str) -> list[str]:
     return [
         f"Teams can't submit now: {after} {drafts} draft{pluralize(drafts)} can't be submitted until it opens."
     ]
-
-
-def _rows(rows: Effect | None) -> list[Row]:
-    return [] if rows is None else [*rows.lost, *rows.gained, *rows.moved]
-
-
-def _key(row: Row) -> list[object]:
-    return [str(row.entry.run), row.rank]
 
 
 def in_words(value: object) -> str:

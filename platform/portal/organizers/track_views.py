@@ -7,18 +7,16 @@ from django.contrib import messages
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.accounts.requests import UserRequest
 from portal.challenge.models import Phase, Track
 from portal.organizers import phase_changes
-from portal.organizers.access import for_organizers
+from portal.organizers.access import FORM, POST, for_organizers
 from portal.organizers.forms import PhaseForm, TrackForm
 from portal.organizers.track_changes import Changes, Preview, change_track, changes_between, preview
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_organizers("challenge.change_track")
+@for_organizers("challenge.change_track", methods=FORM)
 def track(request: UserRequest, slug: str) -> HttpResponseBase:
     # The form writes into its instance, so the stored rules are kept apart.
     stored, edited = get_object_or_404(Track, slug=slug), get_object_or_404(Track, slug=slug)
@@ -41,21 +39,18 @@ def track(request: UserRequest, slug: str) -> HttpResponseBase:
     )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_organizers("challenge.change_track")
+@for_organizers("challenge.change_track", methods=FORM)
 def add_phase(request: UserRequest, slug: str) -> HttpResponseBase:
     track = get_object_or_404(Track, slug=slug)
     return _edit(request, None, Phase(track=track, name=""))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_organizers("challenge.change_track")
+@for_organizers("challenge.change_track", methods=FORM)
 def phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
     return _edit(request, _phase(slug, phase_id), _phase(slug, phase_id))
 
 
-@require_POST
-@for_organizers("challenge.change_track")
+@for_organizers("challenge.change_track", methods=POST)
 def remove_phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
     """Remove a phase in which nothing was submitted."""
     if phase_changes.remove_phase(_phase(slug, phase_id), actor=request.user):
@@ -73,12 +68,11 @@ def _phase(slug: str, phase_id: int) -> Phase:
 
 
 def _edit(request: UserRequest, stored: Phase | None, edited: Phase) -> HttpResponseBase:
-    removable = stored is not None and phase_changes.may_remove(stored)
     context = {
         "track": edited.track,
         "phase": stored,
         "form": PhaseForm(request.POST or None, instance=edited),
-        "removal": _removal_warning(edited) if removable else "",
+        "removal": phase_changes.removal_warning(stored, timezone.now()) if stored else "",
     }
     return _confirmed(
         request,
@@ -89,11 +83,6 @@ def _edit(request: UserRequest, stored: Phase | None, edited: Phase) -> HttpResp
         make=lambda reason, seen: phase_changes.save_phase(edited, reason, seen, actor=request.user),
         done="the phase has been saved",
     )
-
-
-def _removal_warning(phase: Phase) -> str:
-    effect = " ".join(phase_changes.removal_sentences(phase, timezone.now()))
-    return f"The phase has no submissions. {effect} The removal will be listed publicly."
 
 
 def _confirmed(

@@ -4,26 +4,23 @@ from django.contrib import messages
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from evaluator.errors.codes import ErrorCode
 from portal.accounts.requests import UserRequest
 from portal.evaluation.services import requeue_failed
-from portal.organizers.access import for_organizers
+from portal.organizers.access import FORM, POST, for_organizers
 from portal.organizers.announcements import Announcement, announce, recipients
 from portal.organizers.desk import desk_of
 from portal.organizers.failures import failed_with
 from portal.organizers.forms import AnnouncementForm
 
 
-@require_safe
 @for_organizers()
 def desk(request: UserRequest) -> HttpResponseBase:
     return render(request, "organizers/desk.html", {"desk": desk_of(request.user)})
 
 
-@require_POST
-@for_organizers("evaluation.change_evaluation")
+@for_organizers("evaluation.change_evaluation", methods=POST)
 def queue_failed(request: UserRequest, code: str) -> HttpResponseBase:
     if code not in set(ErrorCode):
         raise Http404
@@ -33,8 +30,7 @@ def queue_failed(request: UserRequest, code: str) -> HttpResponseBase:
     return redirect("organizers:desk")
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_organizers("accounts.view_user")
+@for_organizers("accounts.view_user", methods=FORM)
 def announcement(request: UserRequest) -> HttpResponseBase:
     """Show the form; a POST shows whom the mail would reach, and sends it once it carries their number."""
     form = AnnouncementForm(request.POST or None)

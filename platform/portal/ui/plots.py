@@ -22,8 +22,7 @@ Point = tuple[float, float]
 class Line:
     """A line through points; `kind` is its style, `label` its text in the key.
 
-    Attributes:
-        is_stepped: Whether it keeps each value until the next one, and the last to the end of the axis.
+    A stepped one keeps each value until the next one, and the last to the end of the axis.
     """
 
     kind: str

@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.notifications import retention
+from portal.notifications.inbox import unread_count
 from portal.notifications.kinds import Kind
 from portal.notifications.models import Notification
-from portal.notifications.selectors import unread_count
 from portal.submissions.retention import clean_up
 from tests.portal.factories import make_track, make_user
 

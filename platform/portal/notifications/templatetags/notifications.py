@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 from django.template.context import Context
 
-from portal.notifications.selectors import unread_count
+from portal.notifications.inbox import unread_count
 
 register = template.Library()
 

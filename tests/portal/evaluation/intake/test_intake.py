@@ -123,6 +123,7 @@ class TestPassing:
             "log.directions",
             "log.message_sizes",
             "record.budget",
+            "record.linkage",
             "record.providers",
             "team.declared_runs",
             "team.joint_epsilon",

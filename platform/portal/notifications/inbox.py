@@ -1,6 +1,7 @@
-"""Queries about notifications."""
+"""A person's notifications: found, counted, and marked as read."""
 
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.notifications.models import Notification
@@ -17,3 +18,8 @@ def notifications_of(user: User) -> QuerySet[Notification]:
 def unread_count(user: User) -> int:
     """Return how many notifications the person hasn't read, `MOST_COUNTED` at most."""
     return notifications_of(user).filter(read_at__isnull=True)[:MOST_COUNTED].count()
+
+
+def mark_read(notifications: QuerySet[Notification]) -> None:
+    """Mark these as read; of one that was read before, the time stays."""
+    notifications.filter(read_at__isnull=True).update(read_at=timezone.now())
