@@ -121,9 +121,10 @@ def _normalized(texts: Sequence[str]) -> list[str]:
     return list(map(str.strip, lowered))
 
 
-def cut(score: float, decimals: int = MOST_DECIMALS) -> str:
+def cut(score: float, decimals: int = MOST_DECIMALS, rounding: str = ROUND_FLOOR) -> str:
     """Return a score in [0, 1] as text, cut to these decimals so that none seems to reach a threshold that it misses.
 
-    How many decimals a test set supports, `evaluator.messages.results.supported_decimals` says.
+    How many decimals a test set supports, `evaluator.messages.results.supported_decimals` says. The upper end of an
+    interval takes another rounding.
     """
-    return str(Decimal(repr(score)).quantize(Decimal(1).scaleb(-decimals), ROUND_FLOOR))
+    return str(Decimal(repr(score)).quantize(Decimal(1).scaleb(-decimals), rounding))
