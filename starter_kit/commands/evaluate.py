@@ -1,6 +1,7 @@
 """`pfl evaluate`."""
 
 from enum import StrEnum
+from decimal import ROUND_CEILING
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,7 +83,7 @@ def _table(groups: "list[GroupScore]") -> Table:
     table = Table("by", "group", *(Column(name, justify="right", no_wrap=True) for name in SCORES))
     for group in groups:
         decimals = supported_decimals(group.questions)
-        means = (group.anls, group.anls_low, group.anls_high, group.accuracy)
-        anls, low, high, accuracy = (cut(mean, decimals) for mean in means)
-        table.add_row(group.by, Text(group.group), f"{group.questions:,}", anls, f"{low} to {high}", accuracy)
+        anls, low, accuracy = (cut(mean, decimals) for mean in (group.anls, group.anls_low, group.accuracy))
+        interval = f"{low} to {cut(group.anls_high, decimals, ROUND_CEILING)}"
+        table.add_row(group.by, Text(group.group), f"{group.questions:,}", anls, interval, accuracy)
     return table
