@@ -1,7 +1,7 @@
 """`pfl evaluate`."""
 
-from enum import StrEnum
 from decimal import ROUND_CEILING
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
