@@ -24,8 +24,12 @@ from evaluator.messages.jobs import (
 )
 from evaluator.messages.leakage import Leakage
 
-# The checks that tie the sums in a training record to the checkpoint. Unless all of them passed, the run is unbound.
-BINDING_CHECKS = ("record.linkage",)
+# The checks that tie the sums in a training record to the checkpoint, each with the ends by which it does. After any other
+# end of one of them, the run is unbound. The change as a whole needs no check where every block was replayed.
+BINDING_CHECKS = {
+    "record.linkage": {CheckStatus.PASSED},
+    "record.whole_change": {CheckStatus.PASSED, CheckStatus.NOT_APPLICABLE},
+}
 # The decimals of a score as it is stored and ranked by, of which a small test set supports fewer.
 MOST_DECIMALS = 4
 
@@ -39,17 +43,13 @@ def supported_decimals(questions: int) -> int:
 
 
 def unbound_by(checks: Iterable[Check]) -> str:
-    """Return the first of `BINDING_CHECKS` that didn't pass with how it ended; empty where all did."""
-    statuses = {check.id: check.status for check in checks}
-    ends = {name: statuses.get(name) for name in BINDING_CHECKS}
-    return next(
-        (
-            f"{name}: {status.replace('_', ' ') if status else 'not made'}"
-            for name, status in ends.items()
-            if status is not CheckStatus.PASSED
-        ),
-        "",
-    )
+    """Return the first of `BINDING_CHECKS` that doesn't bind the run, with how it ended; empty where all do."""
+    ends = {check.id: check.status for check in checks}
+    for name, binding in BINDING_CHECKS.items():
+        status = ends.get(name)
+        if status not in binding:
+            return f"{name}: {status.replace('_', ' ') if status else 'not made'}"
+    return ""
 
 
 class QuestionTypeScore(BaseModel):

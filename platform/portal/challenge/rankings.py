@@ -220,7 +220,7 @@ def _unbound(check: str) -> Shortfall:
     return Shortfall(
         f"nothing ties the recorded sums to the checkpoint (check {check}), and no {replay} or {rerun} has confirmed "
         "the run",
-        f"unbound ({check.removeprefix('record.')})",
+        f"unbound ({check.removeprefix('record.').replace('_', ' ')})",
     )
 
 
@@ -275,7 +275,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "ε is recomputed from the training record and rounded up. “More columns” shows ε under every rule and "
         "accountant; the bold value is used for ranking.",
         "An unbound run is one without a check that ties its recorded sums to its checkpoint: its update rule can't be "
-        "replayed, or check record.linkage was flagged or had no power.",
+        "replayed, or check record.linkage or record.whole_change was flagged or had no power.",
     ),
 )
 BEST_ANLS = Ranking(rules.BEST_ANLS, "best ANLS", legend=(_RANGES,))

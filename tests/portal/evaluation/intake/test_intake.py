@@ -124,6 +124,7 @@ class TestPassing:
             "log.message_sizes",
             "record.budget",
             "record.linkage",
+            "record.whole_change",
             "record.providers",
             "team.declared_runs",
             "team.joint_epsilon",
