@@ -24,8 +24,8 @@ from evaluator.messages.jobs import (
 )
 from evaluator.messages.leakage import Leakage
 
-# The checks that tie the sums in a training record to the checkpoint, each with the ends by which it does. After any other
-# end of one of them, the run is unbound. The change as a whole needs no check where every block was replayed.
+# The checks that tie the sums in a training record to the checkpoint, each with the ends by which it does. After any
+# other end of one of them, the run is unbound. The whole change needs no check where every block was replayed.
 BINDING_CHECKS = {
     "record.linkage": {CheckStatus.PASSED},
     "record.whole_change": {CheckStatus.PASSED, CheckStatus.NOT_APPLICABLE},
