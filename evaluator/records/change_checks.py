@@ -55,8 +55,8 @@ def _measured(case: Case) -> MeasuredChange:
             is_replayed=is_replayed,
         )
     bounds = bounds_of(case, weights.tolist())
-    if not bounds.std or not bounds.expected_signal:
-        return MeasuredChange("no round has noise and expected updates", is_replayed=True)
+    if not bounds.std:
+        return MeasuredChange("no round has noise", is_replayed=True)
     ends = _ends(case)
     if ends is None:
         return MeasuredChange("the trained tensors are neither in the base weights nor adapters in the annex")
@@ -141,12 +141,18 @@ def whole_change(this: NamedCheck, case: Case) -> Check:
     else:
         found = lower_findings(measured.change, *measured.ends, measured.bounds.std, rounded=rounded)
         differences = [Difference(one.expected, one.found, "checkpoint", rejects=False) for one in found]
-    block, everywhere = missed(case.record.run.numel, measured.bounds)
     return this.judge(
-        differences,
-        otherwise=f"all {case.record.run.numel} coordinates; a change without noise would have passed in one block up "
-        f"to {block:.2g} times, and in all together up to {everywhere:.2g} times, the length that the expected "
-        "providers' clipped updates can have",
+        differences, otherwise=f"all {case.record.run.numel} coordinates; {_missed(case, measured.bounds)}"
+    )
+
+
+def _missed(case: Case, bounds: Bounds) -> str:
+    if not bounds.expected_signal:
+        return "no updates are expected, and none would have passed"
+    block, everywhere = missed(case.record.run.numel, bounds)
+    return (
+        f"a change without noise would have passed in one block up to {block:.2g} times, and in all together up to "
+        f"{everywhere:.2g} times, the length that the expected providers' clipped updates can have"
     )
 
 
@@ -171,6 +177,8 @@ def alignment(this: NamedCheck, case: Case) -> Check:
     if measured.change is None or measured.bounds is None:
         outcome = this.not_applicable if measured.is_replayed else this.no_power
         return outcome(measured.unbounded)
+    if not measured.bounds.expected_signal:
+        return this.not_applicable("no updates are expected")
     share, low, high = signal_share(measured.change, measured.bounds)
     found = f"{share:.0%} of the longest possible signal (between {low:.0%} and {high:.0%})"
     # By chance, more providers than expected may have been sampled.

@@ -61,7 +61,14 @@ def submit(
     from evaluator.errors import ErrorCode, ProblemError
     from evaluator.messages.api import ChangedText
     from evaluator.messages.states import RunState
-    from starter_kit.submitting import discard_private_files, prepare, register_keys, send, watch
+    from starter_kit.submitting import (
+        discard_private_files,
+        prepare,
+        register_keys,
+        send,
+        unexplained_tries,
+        watch,
+    )
 
     with exit_on_problem():
         if publish_proof and proof is None:
@@ -99,6 +106,11 @@ def submit(
             )
         if submission.publishes_proof:
             print_lines("As your team agreed, the proof is public while the result is verified.")
+        if unexplained := unexplained_tries(client, plan):
+            print_lines(
+                f"Lost tries that flag this submission: {len(unexplained)}. Tell the reviewers what happened: "
+                f"`pfl tries explain {unexplained[0]} ...`"
+            )
         if removed_bytes := discard_private_files(plan):
             print_lines(f"Deleted {removed_bytes / 1e6:,.1f} MB of challenge data (no longer needed)")
         if wait:

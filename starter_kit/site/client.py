@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.api import (
     ChangedText,
+    ExplainedTry,
     IssuedRunToken,
     NewRun,
     NewRunToken,
@@ -32,6 +33,7 @@ from evaluator.messages.api import (
     Problems,
     Request,
     RunSummary,
+    RunTokenPage,
     SigningKey,
     StoredArtifact,
     StoredParts,
@@ -67,6 +69,7 @@ STORE_STATUS = {
 }
 
 T = TypeVar("T")
+P = TypeVar("P", RunTokenPage, SubmissionPage)
 
 
 class SiteClient:
@@ -104,9 +107,25 @@ class SiteClient:
             found=slug,
         )
 
-    def issue_run_token(self, track: str) -> IssuedRunToken:
-        """Request a new token for one training run in this track; the run's record carries it."""
-        return self._call(IssuedRunToken, "POST", "/run-tokens", NewRunToken(track=track))
+    def issue_run_token(self, track: str, training: str = "") -> IssuedRunToken:
+        """Request a token for one training run in this track; the run's record carries it.
+
+        Args:
+            training: A name of the training, 32 hexadecimal digits, under which it gets the same token again as long as
+                that is unused; at first the user's newest unused one that no training has, or a new one. Empty: always
+                a new one.
+        """
+        return self._call(IssuedRunToken, "POST", "/run-tokens", NewRunToken(track=track, training=training))
+
+    def run_tokens(self) -> list[IssuedRunToken]:
+        """Return the team's run tokens in all tracks, newest first."""
+        return self._all("/run-tokens", RunTokenPage, lambda page: page.items)
+
+    def explain_try(self, token: str, explanation: str) -> IssuedRunToken:
+        """Explain the lost try with this token to the reviewers."""
+        return self._call(
+            IssuedRunToken, "PATCH", f"/run-tokens/{token}", ExplainedTry(explanation=explanation)
+        )
 
     def signing_keys(self) -> list[SigningKey]:
         """Return the team's signing keys."""
@@ -118,12 +137,7 @@ class SiteClient:
 
     def submissions(self) -> list[SubmissionSummary]:
         """Return the team's submissions, newest first."""
-        found: list[SubmissionSummary] = []
-        while True:
-            page = self._call(SubmissionPage, "GET", f"/submissions?limit={PAGE_LENGTH}&offset={len(found)}")
-            found += page.items
-            if not page.items or len(found) >= page.count:
-                return found
+        return self._all("/submissions", SubmissionPage, lambda page: page.items)
 
     def create_submission(self, track: str, title: str, description: str = "") -> SubmissionStatus:
         """Open a draft."""
@@ -180,6 +194,15 @@ class SiteClient:
     def complete_upload(self, upload: UUID) -> StoredArtifact:
         """Assemble the file from its parts and put it into its place in the draft."""
         return self._call(StoredArtifact, "POST", f"/uploads/{upload}/complete")
+
+    def _all(self, path: str, message: type[P], items: Callable[[P], list[T]]) -> list[T]:
+        """Return the items of a list that the site sends in parts."""
+        found: list[T] = []
+        while True:
+            page = self._call(message, "GET", f"{path}?limit={PAGE_LENGTH}&offset={len(found)}")
+            found += items(page)
+            if not items(page) or len(found) >= page.count:
+                return found
 
     def _call(self, message: type[T], method: str, path: str, body: Request | None = None) -> T:
         """Call one operation of the API and return its response as a `message`."""

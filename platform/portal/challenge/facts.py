@@ -16,6 +16,10 @@ FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
     "accountant": ("Accountant", lambda track: track.get_accountant_display()),
     "adjacency": ("Adjacency", lambda track: track.get_adjacency_display()),
     "unbound_level": ("Unbound runs", lambda track: track.get_unbound_level_display()),
+    "challenges_per_day": (
+        "New training records",
+        lambda track: f"{track.challenges_per_day} per team in any 24 hours",
+    ),
     "required_reviews": ("Required reviewers", lambda track: str(track.required_reviews)),
 }
 FILES = {

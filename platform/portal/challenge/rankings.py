@@ -267,6 +267,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "providers_per_client",
         "data_sha256",
         "unbound_level",
+        "challenges_per_day",
         "required_reviews",
     ),
     note="ε is computed at δ = {delta}. Results stay under review until {reviews} reviewers have accepted the proof.",

@@ -1,5 +1,6 @@
 """How far all rounds may have moved the weights: no honest run is beyond it, and what is smuggled is."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from safetensors.numpy import save_file
 
 from evaluator.checkpoints.weight_vector import WeightVector, weight_vector
 from evaluator.messages.jobs import CheckStatus
+from evaluator.records.annex import Annex
 from evaluator.records.certificate import BLOCK, Floats
 from evaluator.records.lines import RoundLine, RunLine, TrainableTensor
 from evaluator.records.server_steps import AdamStep, MomentumStep, OtherStep, SumStep
@@ -163,6 +165,27 @@ def smuggling(run: RunLine, line: RoundLine, providers: int) -> Floats:
     if line.round == run.rounds:
         total[40 * BLOCK : 41 * BLOCK] = 10 * 20 * line.clip_norm * run.rounds / BLOCK**0.5
     return total
+
+
+def test_rounds_in_which_nobody_is_said_to_have_taken_part_hide_nothing(tmp_path: Path) -> None:
+    def alone(line: RoundLine) -> RoundLine:
+        return line.model_copy(update={"clients": 0})
+
+    def nobody(annex: Annex) -> Annex:
+        return replace(annex, sampled=[{} for _ in annex.sampled])
+
+    base = write_weights(tmp_path / "base.safetensors", tensors=LONG)
+    made = make_record(
+        tmp_path / "run",
+        base=base,
+        trainable=LONG,
+        rounds=4,
+        sums=smuggling,
+        change_round=alone,
+        change_annex=nobody,
+        challenge="7" * 64,
+    )
+    assert odd(checks(made, challenge="7" * 64))["record.whole_change"] is CheckStatus.FAILED
 
 
 def test_a_run_that_smuggles_past_the_opened_blocks_is_rejected(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ FORMS = {
     "teams:add_key", "teams:revoke_key",
     "submissions:add_run", "submissions:remove_run", "submissions:submit", "submissions:copy",
     "submissions:withdraw", "submissions:cancel", "submissions:publish", "submissions:give_name",
-    "submissions:publish_proof",
+    "submissions:publish_proof", "submissions:explain_try",
     "reviews:draft", "reviews:message", "reviews:take", "reviews:team_message", "reviews:team_appeal",
     "notifications:read", "notifications:choose", "notifications:open",
     "organizers:queue_failed", "organizers:evaluate", "organizers:disqualify", "organizers:requalify",

@@ -52,7 +52,7 @@ def leave(_apps: Any, _editor: Any) -> None:
 class Migration(migrations.Migration):
     dependencies = [
         ("evaluation", "0002_examinations_by_request"),
-        ("submissions", "0005_unbound_runs"),
+        ("submissions", "0006_unbound_runs"),
     ]
 
     operations = [migrations.RunPython(fill, leave)]

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('challenge', '0004_plain_help_texts'),
+        ('challenge', '0005_challenges_per_day'),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('submissions', '0004_plain_help_texts'),
+        ('submissions', '0005_tries'),
     ]
 
     operations = [
