@@ -85,6 +85,7 @@ class RunResults(BaseModel):
         unbound: The check because of which nothing ties the recorded sums to the checkpoint, with how it ended, such as
             `record.linkage: flagged`; empty where they are tied, and without a record.
         trust_level: The highest level that the run has earned; `trust_by` says by whom, and `trust_at` when.
+        trust_rounds: Which part of the run that level is about, such as `4 of 100 rounds`; empty where it is about all.
         failed_level: The level of the newest replay or rerun, if the run failed it; `failed_because` says how.
         leakage: How well an attack finds out which providers took part; None before it was measured. It ranks nothing.
         joint_epsilon: ε of `joint_runs` trainings of the team in the track together, at the time of the accounting.
@@ -112,11 +113,21 @@ class RunResults(BaseModel):
     joint_runs: int | None = None
     unbound: str = ""
     trust_level: TrustLevel | None = None
+    trust_rounds: str = ""
     trust_by: str = ""
     trust_at: datetime | None = None
     failed_level: TrustLevel | None = None
     failed_because: str = ""
     checks: list[Check] = []
+
+    @property
+    def trust_label(self) -> str:
+        """The trust level in words, such as `L1 conforming` or `L2, 4 of 100 rounds`; empty before there is one."""
+        if self.trust_level is None:
+            return ""
+        return (
+            f"L{self.trust_level.value}, {self.trust_rounds}" if self.trust_rounds else self.trust_level.label
+        )
 
     @property
     def flagged_checks(self) -> int:

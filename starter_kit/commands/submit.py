@@ -104,6 +104,10 @@ def submit(
             print_lines(
                 "The submission is unpublished. Its page says when it becomes public, or lets you publish it."
             )
+        if not submission.anonymous:
+            print_lines(
+                "Once the results are public, so are the communication log and any training record; the annex never is."
+            )
         if submission.publishes_proof:
             print_lines("As your team agreed, the proof is public while the result is verified.")
         if unexplained := unexplained_tries(client, plan):

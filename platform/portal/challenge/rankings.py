@@ -267,6 +267,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "providers_per_client",
         "data_sha256",
         "unbound_level",
+        "drawn_rounds",
         "challenges_per_day",
         "required_reviews",
     ),

@@ -20,11 +20,12 @@ EVALUATOR = "the evaluator"
 
 @dataclass(frozen=True)
 class Trust:
-    """A level that a run has earned, by whose examination and when."""
+    """A level that a run has earned, by whose examination and when; `rounds` says of which part of the run."""
 
     level: TrustLevel
     by: str
     at: datetime
+    rounds: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ def earned(scored_at: datetime, examinations: Iterable[Examination]) -> Trust:
     if not passed:
         return Trust(TrustLevel.RECOMPUTED, EVALUATOR, scored_at)
     highest = max(passed, key=lambda one: one.level)
-    return Trust(TrustLevel(highest.level), highest.examiner, highest.ended_at)
+    return Trust(
+        TrustLevel(highest.level), highest.examiner, highest.ended_at, highest.found.findings.coverage
+    )
 
 
 def failure(examinations: Iterable[Examination]) -> Failure | None:
@@ -66,6 +69,7 @@ def with_trust(results: RunResults, trust: Trust, failed: Failure | None) -> Run
     return results.model_copy(
         update={
             "trust_level": trust.level,
+            "trust_rounds": trust.rounds,
             "trust_by": trust.by,
             "trust_at": trust.at,
             "failed_level": failed and failed.level,

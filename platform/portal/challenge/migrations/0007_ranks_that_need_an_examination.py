@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('challenge', '0005_challenges_per_day'),
+        ('challenge', '0006_drawn_rounds'),
     ]
 
     operations = [
