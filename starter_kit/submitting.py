@@ -268,7 +268,7 @@ def status_line(run: RunStatus) -> str:
     results = run.results
     if run.state is RunState.SCORED and results.anls is not None:
         epsilon = f", ε = {rounded_up(results.epsilon, 4)}" if results.epsilon is not None else ""
-        return f"{name}: scored, ANLS {cut(results.anls)}, {results.bytes_total:,} bytes{epsilon}"
+        return f"{name}: scored, ANLS {cut(results.anls, results.decimals)}, {results.bytes_total:,} bytes{epsilon}"
     step = f", {run.step}" if run.step else ""
     queue = f", position {run.queue_position} in the queue" if run.queue_position else ""
     later = f", next attempt at {run.next_attempt_at:%Y-%m-%d %H:%M} UTC" if run.next_attempt_at else ""

@@ -184,7 +184,11 @@ def _of_ranks(
     track: TrackInfo, budget: float | None, rows: Sequence[Mapping[str, Any]], board: str
 ) -> Iterator[Difference]:
     """Yield where the ranks don't follow from the figures; a reason that a rule doesn't know may withhold one."""
-    limits = {"anls_threshold": track.anls_threshold, BUDGET: budget}
+    limits = {
+        "anls_threshold": track.anls_threshold,
+        "unbound_level": float(track.unbound_level),
+        BUDGET: budget,
+    }
     ranked = [row for row in rows if row["rank"] is not None]
     numbers = [row["rank"] for row in ranked]
     if numbers != list(range(1, len(ranked) + 1)):
@@ -192,7 +196,8 @@ def _of_ranks(
     keys = []
     for row in ranked:
         results = RunResults.model_validate(row["results"])
-        if track.rule.unmet(results, limits) or row["is_disqualified"] or row["status"] == "rejected":
+        withheld = row["is_disqualified"] or row["status"] == "rejected" or results.failed_level is not None
+        if withheld or track.rule.unmet(results, limits) or track.rule.is_unconfirmed(results, limits):
             yield Difference(f"{board}, {row['method']}", "no rank", f"rank {row['rank']}")
         keys.append((track.rule.key_of(results), row["submitted_at"]))
     if keys != sorted(keys):

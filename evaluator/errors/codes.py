@@ -74,6 +74,7 @@ class ErrorCode(StrEnum):
     CONFORMANCE_TIMEOUT = "E_CONFORMANCE_TIMEOUT"
     CONFORMANCE_CRASHED = "E_CONFORMANCE_CRASHED"
     EXAMINATION_ACTIVE = "E_EXAMINATION_ACTIVE"
+    EXAMINATION_PENDING = "E_EXAMINATION_PENDING"
     RERUN_TRAINING = "E_RERUN_TRAINING"
 
     REPLAY_UNSUPPORTED = "E_REPLAY_UNSUPPORTED"
@@ -387,6 +388,11 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.EXAMINATION_ACTIVE: Explanation(
         "The run is being examined, or waits for its examination.",
         "Wait until the examination has ended, or cancel it, then request another one.",
+    ),
+    ErrorCode.EXAMINATION_PENDING: Explanation(
+        "The rank isn't final: the run hasn't passed the examination that its phase requires.",
+        "Wait for the examination. If it broke or was canceled, request it again on the run's page; disqualify a run "
+        "that can't be examined.",
     ),
     ErrorCode.RERUN_TRAINING: Explanation(
         "Training with the attached files failed.",

@@ -82,6 +82,8 @@ class PhaseInfo(Response):
         results: Whether results are public at once, or for the team alone until the phase ends.
         allows_private: Whether a team may keep a submission private until it publishes it.
         anonymity: Whether a team may be listed under an anonymous name, and until when.
+        examined_ranks: How many of the phase's first ranks, on each board, are final only once the run has the trust
+            level `examined_level`.
     """
 
     name: str
@@ -91,6 +93,8 @@ class PhaseInfo(Response):
     results: Literal["at_once", "after_end"]
     allows_private: bool
     anonymity: Literal["none", "until_named", "until_end"]
+    examined_ranks: int = 0
+    examined_level: TrustLevel = TrustLevel.RERUN
 
 
 class TrackInfo(Response):
@@ -110,6 +114,8 @@ class TrackInfo(Response):
             exceed; empty where the organizers don't say.
         drawn_rounds: How many rounds a challenge draws for a replay, which covers the last one as well.
         challenges_per_day: How many new training records a team may upload in any 24 hours; each gets a challenge.
+        unbound_level: The trust level from which on a run ranks of which no check ties the recorded sums to the
+            checkpoint (`RunResults.unbound`); 0 where it ranks like any other.
         phases: In the order of time; they don't overlap.
         closed_because: Why the track accepts no submissions now; empty while it does.
     """
@@ -136,6 +142,7 @@ class TrackInfo(Response):
     accountant: Accountant
     adjacency: Adjacency
     challenges_per_day: int
+    unbound_level: TrustLevel = TrustLevel.REPLAYED
     phases: list[PhaseInfo]
     closed_because: str
 

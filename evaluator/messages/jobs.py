@@ -252,6 +252,12 @@ class TrustLevel(IntEnum):
         """The level's number and name, such as `L0 recomputed`."""
         return f"L{self.value} {self.name.lower()}"
 
+    @property
+    def examination(self) -> str:
+        """What earns the level, with its number, such as `replay (L2)`."""
+        names = ("evaluation", "conformance examination", "replay", "rerun")
+        return f"{names[self]} (L{self.value})"
+
 
 class ValidationResult(Message):
     """The tensors of a checkpoint.

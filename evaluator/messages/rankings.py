@@ -43,6 +43,9 @@ class RankingRule(Message):
         at_least: By result, the name of the limit that it must reach.
         at_most: By result, the name of the limit that it must not exceed.
         is_accounted: Whether ε is recomputed from a training record, which every run then needs.
+        confirmed_from: The name of the limit that says from which trust level on an unbound run ranks, of which no
+            check shows that its recorded sums led to its checkpoint (`RunResults.unbound`); empty where no run is
+            unbound.
     """
 
     key: str
@@ -50,6 +53,7 @@ class RankingRule(Message):
     at_least: dict[str, str] = {}
     at_most: dict[str, str] = {}
     is_accounted: bool = False
+    confirmed_from: str = ""
 
     @property
     def terms(self) -> list[tuple[str, bool]]:
@@ -75,6 +79,13 @@ class RankingRule(Message):
             limits: The values of all limits, by name.
         """
         return next(self._unmet(results, limits), None)
+
+    def is_unconfirmed(self, results: Any, limits: Limits) -> bool:
+        """Return whether the run is unbound, and no examination of a level that suffices has confirmed it."""
+        if not self.confirmed_from or not results.unbound:
+            return False
+        level, least = results.trust_level, limits[self.confirmed_from]
+        return (level or 0) < (least or 0)
 
     def key_of(self, results: Any) -> tuple[float, ...]:
         """Return what to sort a run by that meets every condition; the smallest comes first."""
@@ -110,7 +121,11 @@ def _is_number(value: float | None) -> bool:
 
 FEWEST_BYTES = RankingRule(key="bytes", order=("bytes_total", "-anls"), at_least={"anls": "anls_threshold"})
 BEST_ANLS_AT_BUDGET = RankingRule(
-    key="anls", order=("-anls", "bytes_total"), at_most={"epsilon": BUDGET}, is_accounted=True
+    key="anls",
+    order=("-anls", "bytes_total"),
+    at_most={"epsilon": BUDGET},
+    is_accounted=True,
+    confirmed_from="unbound_level",
 )
 BEST_ANLS = RankingRule(key="score", order=("-anls", "bytes_total"))
 RULES = {rule.key: rule for rule in (FEWEST_BYTES, BEST_ANLS_AT_BUDGET, BEST_ANLS)}

@@ -5,6 +5,8 @@ further changes. When a step has passed, each field of its result is copied to t
 there is one.
 """
 
+import math
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Self
 
@@ -12,13 +14,42 @@ from pydantic import BaseModel, ConfigDict
 
 from evaluator.accounting.bounds import MembershipBounds
 from evaluator.messages.jobs import (
+    AccountingResult,
     Check,
     CheckStatus,
     Epsilon,
+    ScoringResult,
     StepResult,
     TrustLevel,
 )
 from evaluator.messages.leakage import Leakage
+
+# The checks that tie the sums in a training record to the checkpoint, each with the ends by which it does. After any
+# other end of one of them, the run is unbound. The whole change needs no check where every block was replayed.
+BINDING_CHECKS = {
+    "record.linkage": {CheckStatus.PASSED},
+    "record.whole_change": {CheckStatus.PASSED, CheckStatus.NOT_APPLICABLE},
+}
+# The decimals of a score as it is stored and ranked by, of which a small test set supports fewer.
+MOST_DECIMALS = 4
+
+
+def supported_decimals(questions: int) -> int:
+    """Return how many decimals of a mean score over so many questions are shown.
+
+    The last of them is worth about half of the largest standard error that the mean can have, 1 / (4·√questions).
+    """
+    return max(1, min(MOST_DECIMALS, round(math.log10(4 * math.sqrt(max(1, questions))))))
+
+
+def unbound_by(checks: Iterable[Check]) -> str:
+    """Return the first of `BINDING_CHECKS` that doesn't bind the run, with how it ended; empty where all do."""
+    ends = {check.id: check.status for check in checks}
+    for name, binding in BINDING_CHECKS.items():
+        status = ends.get(name)
+        if status not in binding:
+            return f"{name}: {status.replace('_', ' ') if status else 'not made'}"
+    return ""
 
 
 class QuestionTypeScore(BaseModel):
@@ -50,8 +81,12 @@ class RunResults(BaseModel):
         epsilons: The recomputed ε by every accountant under every sampling rule; one of them decides.
         accountant: Name, version and precision of the deciding accountant.
         membership: How well anybody can find out from the run whether a privacy unit took part.
+        decimals: How many decimals of the scores are shown, by the number of questions that they are means over.
+        unbound: The check because of which nothing ties the recorded sums to the checkpoint, with how it ended, such as
+            `record.linkage: flagged`; empty where they are tied, and without a record.
         trust_level: The highest level that the run has earned; `trust_by` says by whom, and `trust_at` when.
         trust_rounds: Which part of the run that level is about, such as `4 of 100 rounds`; empty where it is about all.
+        failed_level: The level of the newest replay or rerun, if the run failed it; `failed_because` says how.
         leakage: How well an attack finds out which providers took part; None before it was measured. It ranks nothing.
         joint_epsilon: ε of `joint_runs` trainings of the team in the track together, at the time of the accounting.
         checks: In the order in which they were made.
@@ -65,6 +100,7 @@ class RunResults(BaseModel):
     accuracy: float | None = None
     public_anls: float | None = None
     public_accuracy: float | None = None
+    decimals: int = MOST_DECIMALS
     question_types: list[QuestionTypeScore] = []
     bytes_total: int | None = None
     bytes_needed: int | None = None
@@ -75,10 +111,13 @@ class RunResults(BaseModel):
     leakage: Leakage | None = None
     joint_epsilon: float | None = None
     joint_runs: int | None = None
+    unbound: str = ""
     trust_level: TrustLevel | None = None
     trust_rounds: str = ""
     trust_by: str = ""
     trust_at: datetime | None = None
+    failed_level: TrustLevel | None = None
+    failed_because: str = ""
     checks: list[Check] = []
 
     @property
@@ -98,5 +137,16 @@ class RunResults(BaseModel):
     def including(self, result: StepResult) -> Self:
         """Return these results with those of a step that has passed; its checks follow the earlier ones."""
         shared = type(self).model_fields.keys() & type(result).model_fields.keys()
-        found = {name: getattr(result, name) for name in shared}
+        found = {name: getattr(result, name) for name in shared} | _derived(result)
         return self.model_copy(update={**found, "checks": [*self.checks, *found.get("checks", [])]})
+
+
+def _derived(result: StepResult) -> dict[str, object]:
+    """Return the fields of results that follow from a step's result without being in it."""
+    match result:
+        case AccountingResult():
+            return {"unbound": unbound_by(result.checks)}
+        case ScoringResult():
+            return {"decimals": supported_decimals(result.questions)}
+        case _:
+            return {}

@@ -10,6 +10,7 @@ from evaluator.communication.plausibility import LOG_CHECKS
 from evaluator.errors import Problem
 from evaluator.messages.checks import Findings, NamedCheck
 from evaluator.messages.jobs import Check, CheckStatus
+from evaluator.messages.results import BINDING_CHECKS
 from evaluator.records import (
     change_checks,
     declaration_checks,
@@ -36,7 +37,7 @@ RECORD_CHECKS = [one for module in MODULES for one in vars(module).values() if i
 
 # What ties the noised sums to the submitted model. A run in which one of these is flagged, or has no power, is unbound:
 # nothing that the files show says that its sums led to its model.
-BINDING = (linkage_checks.linkage.check.id, change_checks.whole_change.check.id)
+BINDING = tuple(BINDING_CHECKS)
 
 # The accounting makes this one, by `evaluator.records.epsilon`.
 BUDGET = NamedCheck(

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cpdist
 
+from evaluator.messages.results import MOST_DECIMALS
+
 ANLS_THRESHOLD = 0.5
 NO_ANSWER = "none"
 MARK = "\0"
@@ -119,6 +121,10 @@ def _normalized(texts: Sequence[str]) -> list[str]:
     return list(map(str.strip, lowered))
 
 
-def cut(score: float) -> str:
-    """Return a score in [0, 1] as text, cut to four decimals so that none seems to reach a threshold that it misses."""
-    return str(Decimal(repr(score)).quantize(Decimal("0.0001"), ROUND_FLOOR))
+def cut(score: float, decimals: int = MOST_DECIMALS, rounding: str = ROUND_FLOOR) -> str:
+    """Return a score in [0, 1] as text, cut to these decimals so that none seems to reach a threshold that it misses.
+
+    How many decimals a test set supports, `evaluator.messages.results.supported_decimals` says. The upper end of an
+    interval takes another rounding.
+    """
+    return str(Decimal(repr(score)).quantize(Decimal(1).scaleb(-decimals), rounding))

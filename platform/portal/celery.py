@@ -28,6 +28,8 @@ REMIND_TASK = "portal.remind_reviewers"
 REMIND_HOUR = 6  # UTC
 DEADLINES_TASK = "portal.remind_of_deadlines"
 RANKS_TASK = "portal.record_ranks"
+REQUIRED_EXAMINATIONS_TASK = "portal.request_required_examinations"
+REQUIRED_EXAMINATIONS_S = 60
 LIVENESS_TASK = "portal.show_intake"
 DRAW_TASK = "portal.draw_proofs"
 # A drawing takes the intake for some seconds at most: reports and heartbeats come in between.
@@ -54,6 +56,7 @@ app.conf.update(
                 (DEADLINES_TASK, HOUR_S, HOUR_S),
                 # A day's ranks are those of its last hour.
                 (RANKS_TASK, HOUR_S, HOUR_S),
+                (REQUIRED_EXAMINATIONS_TASK, REQUIRED_EXAMINATIONS_S, REQUIRED_EXAMINATIONS_S),
                 (DRAW_TASK, DRAW_EVERY_S, DRAW_EVERY_S),
             )
         },

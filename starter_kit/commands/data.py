@@ -18,6 +18,7 @@ from starter_kit.console import (
     EXIT_REJECTED,
     console,
     exit_on_problem,
+    log,
     print_lines,
     print_problems,
     progress,
@@ -44,6 +45,18 @@ Clients = Annotated[
     int, typer.Option(min=1, max=1000, help="Number of clients that share the training providers.")
 ]
 
+PrivatePart = Annotated[
+    float,
+    typer.Option(
+        "--private",
+        min=0,
+        max=0.99,
+        help="Approximate fraction of the test questions whose scores stay hidden until the organizers reveal them; 0: "
+        "none.",
+    ),
+]
+DEFAULT_PRIVATE = 0.5
+TEST = "test"
 # As many new forms of each provider as the red-team data has pages, about.
 RED_FORMS = 6
 COUNTS = ("pages", "questions", "words a page", "providers", "of them in training", "largest provider")
@@ -58,6 +71,7 @@ def synthetic(
     train_pages: Annotated[int, typer.Option(help="Pages to train on, unevenly distributed.")] = 900,
     valid_pages: Annotated[int, typer.Option(help="Pages to validate on, half of unseen providers.")] = 60,
     test_pages: Annotated[int, typer.Option(help="Secret test pages, half of unseen providers.")] = 120,
+    private: PrivatePart = DEFAULT_PRIVATE,
     force: Force = False,
 ) -> None:
     """Generate invoices of made-up providers in OUT/public and OUT/secret."""
@@ -74,7 +88,7 @@ def synthetic(
                 test_pages=test_pages,
             )
         summary = _write_pair(
-            out, force, lambda public, secret: generate(public, secret, settings, on_progress)
+            out, force, private, lambda public, secret: generate(public, secret, settings, on_progress)
         )
     _print_summary(summary)
 
@@ -94,6 +108,7 @@ def forms(
             help="Training providers in the splits red and red-trained for attacks, and as many others; 0 for none.",
         ),
     ] = 0,
+    private: PrivatePart = DEFAULT_PRIVATE,
     force: Force = False,
 ) -> None:
     """Generate forms of made-up providers, which the tiny VT5 can read, in OUT/public and OUT/secret."""
@@ -123,19 +138,29 @@ def forms(
                 summary.splits |= write_red_splits(secret, settings, providers=red_providers, forms=RED_FORMS)
             return summary
 
-        summary = _write_pair(out, force, write)
+        summary = _write_pair(out, force, private, write)
     _print_summary(summary)
 
 
 @app.command()
-def receipts(source: Source, out: Out, seed: Seed = 7, clients: Clients = 10, force: Force = False) -> None:
+def receipts(
+    source: Source,
+    out: Out,
+    seed: Seed = 7,
+    clients: Clients = 10,
+    private: PrivatePart = DEFAULT_PRIVATE,
+    force: Force = False,
+) -> None:
     """Import receipts in SROIE layout (SOURCE/img, box, key) into OUT/public and OUT/secret."""
     from starter_kit.data.receipts import ReceiptSettings, import_receipts
 
     settings = ReceiptSettings(seed=seed, clients=clients)
     with _exit_on_problem(), progress("Importing images") as on_progress:
         summary = _write_pair(
-            out, force, lambda public, secret: import_receipts(source, public, secret, settings, on_progress)
+            out,
+            force,
+            private,
+            lambda public, secret: import_receipts(source, public, secret, settings, on_progress),
         )
     _print_summary(summary)
 
@@ -145,6 +170,7 @@ def imdb(
     source: Source,
     out: Out,
     images: Annotated[Path | None, typer.Option(help="Page images, if not in SOURCE/images.")] = None,
+    private: PrivatePart = DEFAULT_PRIVATE,
     force: Force = False,
 ) -> None:
     """Convert the competition's imdb files into OUT/public and, if the test file is there, OUT/secret.
@@ -155,19 +181,22 @@ def imdb(
 
     with _exit_on_problem(), progress("Importing images") as on_progress:
         summary = _write_pair(
-            out, force, lambda public, secret: convert_imdb(source, public, secret, images, on_progress)
+            out,
+            force,
+            private,
+            lambda public, secret: convert_imdb(source, public, secret, images, on_progress),
         )
     _print_summary(summary)
 
 
 @app.command()
-def parquet(source: Source, out: Out, force: Force = False) -> None:
+def parquet(source: Source, out: Out, private: PrivatePart = DEFAULT_PRIVATE, force: Force = False) -> None:
     """Convert Parquet files in the layout of `export --format parquet` into OUT/public and OUT/secret."""
     from starter_kit.data.parquet_files import import_parquet
 
     with _exit_on_problem(), progress("Importing pages") as on_progress:
         summary = _write_pair(
-            out, force, lambda public, secret: import_parquet(source, public, secret, on_progress)
+            out, force, private, lambda public, secret: import_parquet(source, public, secret, on_progress)
         )
     _print_summary(summary)
 
@@ -250,37 +279,10 @@ def split(
     Writes FOLDER/split.json with a fresh secret salt. Keep this file as secret as the test set; every worker
     needs the same file.
     """
-    from evaluator.docvqa.dataset import Dataset
-    from evaluator.scoring.groups import MIN_CLUSTERS
-    from evaluator.scoring.split import (
-        FILE,
-        Split,
-        clusters_in,
-        owners_of_questions,
-        private_questions,
-        write_split,
-    )
-
     with _exit_on_problem():
         require_number("--private", private, below=1)
-        drawn, dataset = Split.drawn(private), Dataset(folder, on)
-        sides = private_questions(dataset, drawn)
-        clusters = clusters_in(owners_of_questions(dataset), sides)
-        try:
-            write_split(folder, drawn)
-        except FileExistsError:
-            raise ProblemError.of(
-                ErrorCode.DATASET_FOLDER,
-                where=str(folder / FILE),
-                expected="a test set that isn't split yet",
-                found="an existing split",
-                next_step="Scores on two splits can't be compared. If none was published yet, remove the file.",
-            ) from None
-    for name, is_private, providers in zip(("public", "private"), (False, True), clusters, strict=True):
-        print_lines(f"{name}: {sides.count(is_private)} questions of {providers} providers")
-        if providers < MIN_CLUSTERS:
-            print_lines(f"  Intervals require at least {MIN_CLUSTERS} providers, so there will be none.")
-    print_lines(f"SHA-256 {drawn.sha256}")
+        lines = _split(folder, private, on)
+    print_lines(*lines)
 
 
 @app.command()
@@ -312,11 +314,65 @@ def manifest(folder: DataSource) -> None:
     print_lines(sha256)
 
 
-def _write_pair(out: Path, force: bool, write: "Callable[[Path, Path], ImportSummary]") -> "ImportSummary":
+def _write_pair(
+    out: Path, force: bool, private: float, write: "Callable[[Path, Path], ImportSummary]"
+) -> "ImportSummary":
+    """Write both folders; the test set has a private part of about this fraction, unless that is 0."""
     from starter_kit.data.folders import PUBLIC, SECRET, atomic_folder
 
     with atomic_folder(out, force=force, entries=frozenset({PUBLIC, SECRET})) as fresh:
-        return write(fresh / PUBLIC, fresh / SECRET)
+        summary = write(fresh / PUBLIC, fresh / SECRET)
+        if private:
+            log(_private_part(fresh / SECRET, private))
+        return summary
+
+
+def _private_part(folder: Path, private: float) -> str:
+    """Give a new test set a private part, and return what became of it, as a sentence."""
+    # The competition's files without the test file make no test set.
+    if not (folder / TEST).exists():
+        return "There is no test set, so it has no private part."
+    try:
+        _split(folder, private, TEST)
+    except ProblemError as error:
+        return (
+            f"The test set has no private part: {error.problem.expected} are needed, {error.problem.found}."
+        )
+    return f"About {private:.0%} of the test questions are private, by split.json in {folder.name}; --private 0: none."
+
+
+def _split(folder: Path, private: float, on: str) -> list[str]:
+    """Draw the private part of a test set and write it; return how many questions each part has, in lines."""
+    from evaluator.docvqa.dataset import Dataset
+    from evaluator.scoring.groups import MIN_CLUSTERS
+    from evaluator.scoring.split import (
+        FILE,
+        Split,
+        clusters_in,
+        owners_of_questions,
+        private_questions,
+        write_split,
+    )
+
+    drawn, dataset = Split.drawn(private), Dataset(folder, on)
+    sides = private_questions(dataset, drawn)
+    clusters = clusters_in(owners_of_questions(dataset), sides)
+    try:
+        write_split(folder, drawn)
+    except FileExistsError:
+        raise ProblemError.of(
+            ErrorCode.DATASET_FOLDER,
+            where=str(folder / FILE),
+            expected="a test set that isn't split yet",
+            found="an existing split",
+            next_step="Scores on two splits can't be compared. If none was published yet, remove the file.",
+        ) from None
+    lines = []
+    for name, is_private, providers in zip(("public", "private"), (False, True), clusters, strict=True):
+        lines.append(f"{name}: {sides.count(is_private)} questions of {providers} providers")
+        if providers < MIN_CLUSTERS:
+            lines.append(f"  Intervals require at least {MIN_CLUSTERS} providers, so there will be none.")
+    return [*lines, f"SHA-256 {drawn.sha256}"]
 
 
 @contextmanager

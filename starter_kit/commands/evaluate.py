@@ -1,5 +1,6 @@
 """`pfl evaluate`."""
 
+from decimal import ROUND_CEILING
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -57,12 +58,13 @@ def evaluate(
 def print_scores(output: "StepOutput[ScoringResult]", split: str) -> None:
     """Print the means over the split and, where there are any, those over its groups of questions."""
     from evaluator.messages.jobs import ScoringDetail
+    from evaluator.messages.results import supported_decimals
     from evaluator.scoring.metrics import cut
 
     result, detail = output.result, output.detail
-    print_lines(
-        f"ANLS {cut(result.anls)}, accuracy {cut(result.accuracy)} on {result.questions} questions ({split})"
-    )
+    decimals = supported_decimals(result.questions)
+    anls, accuracy = cut(result.anls, decimals), cut(result.accuracy, decimals)
+    print_lines(f"ANLS {anls}, accuracy {accuracy} on {result.questions} questions ({split})")
     if not isinstance(detail, ScoringDetail):
         return
     if detail.groups:
@@ -75,11 +77,13 @@ def print_scores(output: "StepOutput[ScoringResult]", split: str) -> None:
 
 
 def _table(groups: "list[GroupScore]") -> Table:
+    from evaluator.messages.results import supported_decimals
     from evaluator.scoring.metrics import cut
 
     table = Table("by", "group", *(Column(name, justify="right", no_wrap=True) for name in SCORES))
     for group in groups:
-        interval = f"{cut(group.anls_low)} to {cut(group.anls_high)}"
-        numbers = (f"{group.questions:,}", cut(group.anls), interval, cut(group.accuracy))
-        table.add_row(group.by, Text(group.group), *numbers)
+        decimals = supported_decimals(group.questions)
+        anls, low, accuracy = (cut(mean, decimals) for mean in (group.anls, group.anls_low, group.accuracy))
+        interval = f"{low} to {cut(group.anls_high, decimals, ROUND_CEILING)}"
+        table.add_row(group.by, Text(group.group), f"{group.questions:,}", anls, interval, accuracy)
     return table

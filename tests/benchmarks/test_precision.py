@@ -30,7 +30,7 @@ def pfl(*arguments: str | Path) -> None:
 
 def test_bfloat16_moves_anls_by_less_than_half_a_thousandth(tmp_path: Path) -> None:
     data, base, run = tmp_path / "data", tmp_path / "base", tmp_path / "run"
-    pfl("data", "synthetic", data, "--test-pages", "2400", "--train-pages", "1500")
+    pfl("data", "synthetic", data, "--test-pages", "2400", "--train-pages", "1500", "--private", "0")
     pfl("base", "create", base)
     settings = ["--set", f"rounds={ROUNDS}", "--set", "clients_per_round=3"]
     pfl("train", "fedavg", "--data", data / "public", "--base", base, "--out", run, *settings)

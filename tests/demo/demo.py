@@ -248,9 +248,9 @@ class Demo:
     def prepare_data(self) -> None:
         target = self.home / "data"
         if self.receipts:
-            self.pfl(ADA, "data", "receipts", self.receipts, target)
+            self.pfl(ADA, "data", "receipts", self.receipts, target, "--private", "0")
         else:
-            self.pfl(ADA, "data", "forms", target, "--red-providers", str(RED_PROVIDERS))
+            self.pfl(ADA, "data", "forms", target, "--red-providers", str(RED_PROVIDERS), "--private", "0")
         test_sets = self.stack.evaluator_home / "test_sets"
         test_sets.mkdir(parents=True)
         # From here on only the worker's folder holds the test set and its answers.

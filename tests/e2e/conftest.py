@@ -49,7 +49,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 def train_openly(folder: Path) -> None:
     sizes = ["--train-providers", "30", "--train-pages", "60", "--valid-pages", "10", "--test-pages", "20"]
-    pfl("data", "synthetic", folder / "data", *sizes)
+    pfl("data", "synthetic", folder / "data", *sizes, "--private", "0")
     public = folder / "data" / "public"
     texts = [" ".join(page.words) for page in Dataset(public, "train").pages.values()]
     # Not pre-trained: quality plays no part here.

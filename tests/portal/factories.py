@@ -33,7 +33,14 @@ from portal.uploads.models import Upload, UploadState
 
 numbers = count(1)
 # Of a track's phase; the second two have names of their own.
-PHASE_FIELDS = {"submissions_per_day", "results", "allows_private", "anonymity"}
+PHASE_FIELDS = {
+    "submissions_per_day",
+    "results",
+    "allows_private",
+    "anonymity",
+    "examined_ranks",
+    "examined_level",
+}
 TIMES = {"opens_at": "starts_at", "closes_at": "ends_at"}
 TOTP_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 SCORES = {"anls": 0.9, "accuracy": 0.8, "bytes_total": 1_000_000, "trust_level": TrustLevel.RECOMPUTED}

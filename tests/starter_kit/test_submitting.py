@@ -350,7 +350,7 @@ def test_watching_reports_each_change_until_the_run_is_scored(
         "run: running, scoring, position 1 in the queue",
         "run: running, scoring",
         "run: running, scoring, about 4 min left",
-        "run: scored, ANLS 0.5000, 6,000 bytes",
+        "run: scored, ANLS 0.5, 6,000 bytes",
     ]
 
 

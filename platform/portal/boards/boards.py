@@ -8,10 +8,12 @@ from uuid import UUID
 
 from django.db.models import F, QuerySet
 
+from evaluator.messages.jobs import TrustLevel
 from portal.boards.ordering import (
     Place,
     counts,
     listed_runs,
+    pending_levels,
     places,
     ranked_places,
     unranked_places,
@@ -69,11 +71,17 @@ class StoredBoard:
 
     def rows(self, found: Sequence[Place], entries: Mapping[UUID, Entry]) -> list[Row]:
         """Return the rows at these places. A run that was taken off the board in the meantime has no entry."""
-        return [self._row(place, entry) for place in found if (entry := entries.get(place.run))]
+        known = [(place, entry) for place in found if (entry := entries.get(place.run))]
+        # Most boards have no rank that needs an examination.
+        is_asked = any(place.rank and entry.lacked_level for place, entry in known)
+        lacking = pending_levels(self.track, self.budget) if is_asked else {}
+        return [self._row(place, entry, lacking.get(place.run)) for place, entry in known]
 
-    def _row(self, place: Place, entry: Entry) -> Row:
-        reason = None if place.rank else rejection(entry, self.track.kind, self.track.limits(self.budget))
-        return Row(entry, place.rank, reason.sentence, reason.short) if reason else Row(entry, place.rank)
+    def _row(self, place: Place, entry: Entry, pending: TrustLevel | None) -> Row:
+        if place.rank:
+            return Row(entry, place.rank, pending=pending)
+        reason = rejection(entry, self.track.kind, self.track.limits(self.budget))
+        return Row(entry, None, reason.sentence, reason.short) if reason else Row(entry, None)
 
     def ranked(self, selection: Selection, start: int, stop: int) -> list[Row]:
         """Return a part of the selected rows with a rank, in the order that is selected."""
@@ -220,6 +228,8 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "submission__anonymous",
             "submission__alias",
             "submission__phase__name",
+            "submission__phase__examined_ranks",
+            "submission__phase__examined_level",
             "submission__team__name",
             "submission__team__slug",
             "submission__code_url",
@@ -278,6 +288,8 @@ def _entry(row: Any, verdict: Verdict, address: str, proof_address: str) -> Entr
         paper_url=row.submission__paper_url,
         submission=row.submission_id,
         phase=row.submission__phase__name,
+        examined_ranks=row.submission__phase__examined_ranks,
+        examined_level=row.submission__phase__examined_level,
         proof_url=proof_address if has_public_proof else "",
     )
 

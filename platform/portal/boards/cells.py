@@ -72,7 +72,8 @@ def _run(row: Row | None) -> SafeString:
     """Return a method's run on one board: its score with the rank, or why it has none."""
     if row is None:
         return NO_RUN
-    return scored(row.entry, f"#{row.rank}" if row.rank else row.short_reason)
+    rank = ", ".join(filter(None, [f"#{row.rank}", row.pending_words])) if row.rank else row.short_reason
+    return scored(row.entry, rank)
 
 
 def rank(row: Row) -> SafeString:
@@ -100,12 +101,12 @@ def _move(rank: int, was: int | None) -> SafeString:
 
 def scored(entry: Entry, rank: str = "") -> SafeString:
     """Return a score with a bar, and below it its rank, where it is given, and its interval."""
-    anls = entry.results.anls
+    anls, decimals = entry.results.anls, entry.results.decimals
     below = " · ".join(filter(None, [rank, _interval(entry)]))
     return markup(
         "{}{}{}",
-        EMPTY if anls is None else bar(float(cut(anls))),
-        score(anls),
+        EMPTY if anls is None else bar(float(cut(anls, decimals))),
+        score(anls, decimals),
         markup('<div class="muted small">{}</div>', below) if below else EMPTY,
     )
 
@@ -113,8 +114,9 @@ def scored(entry: Entry, rank: str = "") -> SafeString:
 def _interval(entry: Entry) -> str:
     """Return the interval of a score, and the score on the public part once another one ranks."""
     results = entry.results
-    public = "" if results.public_anls is None else f"public {score(results.public_anls)}"
-    return " · ".join(filter(None, [score_interval(results.anls_low, results.anls_high), public]))
+    public = "" if results.public_anls is None else f"public {score(results.public_anls, results.decimals)}"
+    interval = score_interval(results.anls_low, results.anls_high, results.decimals)
+    return " · ".join(filter(None, [interval, public]))
 
 
 def _day(entry: Entry) -> SafeString:
@@ -147,7 +149,7 @@ def verification(results: RunResults) -> SafeString:
 
 
 def status(row: Row) -> SafeString:
-    """Return the status of a row, or in a few signs why it has no rank, and its flagged checks."""
+    """Return the status of a row, or in a few signs why it has no rank; what its rank waits for, and flagged checks."""
     entry = row.entry
     kind, label = ("unranked", row.short_reason) if row.short_reason else (entry.status, entry.status.label)
     again = AGAIN if entry.is_evaluated_again else EMPTY
@@ -155,4 +157,8 @@ def status(row: Row) -> SafeString:
     if count := entry.flagged_checks:
         words = f"{count} check{'' if count == 1 else 's'} flagged"
         flagged = markup('<div class="small"><a href="{}#run-{}">{}</a></div>', entry.url, entry.run, words)
-    return markup('<span class="badge badge-{}">{}</span>{}{}', kind, label, again, flagged)
+    pending = EMPTY
+    if row.pending:
+        words = f"rank {row.rank}, {row.pending_words}"
+        pending = markup('<div class="small"><span class="badge badge-provisional">{}</span></div>', words)
+    return markup('<span class="badge badge-{}">{}</span>{}{}{}', kind, label, again, pending, flagged)

@@ -143,7 +143,7 @@ def _verified(results: RunResults) -> str:
 def _score(key: str, title: str, meaning: str, **more: Any) -> Column:
     def text(row: Row) -> str:
         found = getattr(row.entry.results, key)
-        return "" if found is None else cut(found)
+        return "" if found is None else cut(found, row.entry.results.decimals)
 
     return _result(key, title, meaning, text=text, css="num", **more)
 
@@ -205,6 +205,7 @@ STATUS = Column(
     "Status of the review; `scored` in tracks without a privacy proof.",
     lambda row: row.entry.status,
     Shown.BOARD | Shown.TEXT | Shown.DATA,
+    text=lambda row: ", ".join(filter(None, [row.entry.status, row.pending_words])),
     cell=cells.status,
     css="board-status",
     has_label=False,
@@ -236,6 +237,14 @@ COLUMNS: tuple[Column, ...] = (
         sort=Sort.RANK,
     ),
     Column("reason", "Reason", "Reason why the run is not ranked.", lambda row: row.reason, Shown.DATA),
+    Column(
+        "pending",
+        "Pending",
+        "Level of verification that the run lacks for its rank to be final; empty if the rank is final.",
+        lambda row: row.pending,
+        Shown.DATA,
+        type=TrustLevel | None,
+    ),
     METHOD,
     Column(
         "team",
@@ -247,7 +256,7 @@ COLUMNS: tuple[Column, ...] = (
     _score(
         "anls",
         "ANLS",
-        "Mean ANLS on the test set, truncated to four decimals.",
+        "Mean ANLS on the test set, truncated to four decimals. Pages show as many of them as its size supports.",
         shown=EVERYWHERE,
         cell=lambda row: cells.scored(row.entry),
         sort=Sort.ANLS,
@@ -303,9 +312,10 @@ COLUMNS: tuple[Column, ...] = (
         "Accuracy",
         "Share of exact matches.",
         shown=Shown.MORE | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
-        cell=lambda row: score(row.entry.results.accuracy),
+        cell=lambda row: score(row.entry.results.accuracy, row.entry.results.decimals),
     ),
     _score("public_accuracy", "Public accuracy", "`accuracy` on the public part.", shown=Shown.DATA),
+    _result("decimals", "Decimals", "Number of decimals of scores that pages show.", shown=Shown.DATA),
     *map(_recomputed, EPSILON_COLUMNS),
     Column(
         "accountant",
@@ -331,6 +341,20 @@ COLUMNS: tuple[Column, ...] = (
     ),
     _result("trust_by", "Verified by", "Organizer who confirmed that level.", shown=Shown.DATA),
     _result("trust_at", "Verified at", "When.", shown=Shown.DATA),
+    _result(
+        "unbound",
+        "Unbound",
+        "Check because of which nothing ties the recorded sums to the checkpoint, and how it ended; empty if they are "
+        "tied.",
+        shown=Shown.DATA,
+    ),
+    _result(
+        "failed_level",
+        "Failed level",
+        "Level of the latest replay or rerun if it failed, which takes the rank.",
+        shown=Shown.DATA,
+    ),
+    _result("failed_because", "Failure", "What that examination found.", shown=Shown.DATA),
     STATUS,
     Column(
         "flagged_checks",

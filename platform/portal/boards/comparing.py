@@ -19,7 +19,7 @@ def score_difference(first: RunResults, second: RunResults) -> SafeString:
     value = Decimal(repr(first.anls)) - Decimal(repr(second.anls))
     return markup(
         '{}<div class="muted small">{} to {}: {}</div>',
-        _signed(f"{value:+.4f}"),
+        _signed(f"{value:+.{min(first.decimals, second.decimals)}f}"),
         _signed(f"{low:+.3f}"),
         _signed(f"{high:+.3f}"),
         _verdict(low, high),

@@ -50,7 +50,7 @@ class NewestResults(Feed):  # type: ignore[type-arg]
         sent = (
             "" if results.bytes_total is None else f", {readable_bytes(results.bytes_total)} of communication"
         )
-        return f"ANLS {score(results.anls)}{epsilon}{sent}; {item[1].status.label}."
+        return f"ANLS {score(results.anls, results.decimals)}{epsilon}{sent}; {item[1].status.label}."
 
     def item_link(self, item: Any) -> str:
         return str(item[1].url)

@@ -17,6 +17,7 @@ from django.db.models import (
     Count,
     F,
     FloatField,
+    IntegerField,
     Max,
     Min,
     Q,
@@ -29,9 +30,10 @@ from django.db.models import (
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Greatest, Lower, RowNumber
 
+from evaluator.messages.jobs import TrustLevel
 from evaluator.messages.rankings import Limits
 from portal.boards.selection import EVERYTHING, Baselines, Selection, Sort
-from portal.challenge.models import Track
+from portal.challenge.models import Phase, Track
 from portal.challenge.rankings import Ranking
 from portal.reviews.tallies import rejected, verified
 from portal.submissions.models import Run
@@ -126,6 +128,26 @@ def rank_if_published(run: Run) -> int | None:
     return 1 + _ranked(track, budget).filter(better | equal & earlier).count()
 
 
+def pending_levels(track: Track, budget: float | None, phase: str = "") -> dict[UUID, TrustLevel]:
+    """Return the ranked runs whose rank isn't final, each with the level that it lacks, as `ranking.pending` decides.
+
+    Where a phase is named, only runs that were submitted in it.
+    """
+    return {
+        run: TrustLevel(requiring.examined_level)
+        for requiring in track.phases.all()
+        if requiring.examined_ranks and phase in ("", requiring.name)
+        for run, level in first_of_phase(requiring, budget, requiring.examined_ranks)
+        if level < requiring.examined_level
+    }
+
+
+def first_of_phase(phase: Phase, budget: float | None, length: int) -> list[tuple[UUID, int]]:
+    """Return the first of a board's ranked runs that were submitted in the phase, with their trust levels."""
+    ranked = _ranked(phase.track, budget).filter(submission__phase=phase)
+    return list(ranked.values_list("pk", "trust_level")[:length])
+
+
 def counts(track: Track, budget: float | None, selection: Selection = EVERYTHING) -> tuple[int, int]:
     """Return how many of the selected runs have a rank, and how many have none."""
     listed = _filtered(listed_runs(track, budget), track, selection).order_by()
@@ -153,7 +175,7 @@ def newest_places(track: Track, length: int) -> list[tuple[datetime, Place]]:
     return [(at, Place(run, None)) for at, run in found if at]
 
 
-# What a plot needs of a run.
+# What a plot needs of a run; the last is how many decimals of the score are shown, None for the most.
 POINT = (
     "submission",
     "submission__title",
@@ -161,6 +183,7 @@ POINT = (
     "submission__submitted_at",
     "bytes_total",
     "anls",
+    Cast(KeyTextTransform("decimals", "results"), IntegerField()),
 )
 
 
@@ -277,7 +300,16 @@ def _qualifies(kind: Ranking, limits: Limits) -> Q:
     met = {
         f"{name}__{'gte' if is_least else 'lte'}": limits[limit] for name, limit, is_least in kind.rule.limits
     }
-    return Q(~rejected("submission__"), needed, disqualified_because="", **met)
+    # Where the kind has no such limit, every level is enough.
+    confirmed = Q(unbound__isnull=True) | Q(trust_level__gte=limits.get(kind.rule.confirmed_from) or 0)
+    return Q(
+        ~rejected("submission__"),
+        needed,
+        confirmed,
+        disqualified_because="",
+        failed_level__isnull=True,
+        **met,
+    )
 
 
 def _holds(condition: Q) -> Case:

@@ -1,6 +1,7 @@
 """The plots of the leaderboards and of methods.
 
-Scores are plotted as they are shown, cut to four decimals: a position must not tell more than the table.
+Scores are plotted as they are shown, cut to the decimals that the test set supports: a position must not tell more than
+the table.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +14,7 @@ from django.urls import reverse
 
 from evaluator.accounting.bounds import MembershipBounds
 from evaluator.messages.leakage import Leakage
+from evaluator.messages.results import MOST_DECIMALS
 from evaluator.scoring.metrics import cut
 from portal.boards.models import RankRecord
 from portal.challenge.models import Track
@@ -52,11 +54,17 @@ class PlottedRun:
     anls: float
     value: float
     kind: str = "other"
+    decimals: int = MOST_DECIMALS
+
+    @property
+    def score(self) -> str:
+        """Its ANLS as it is shown."""
+        return cut(self.anls, self.decimals)
 
     @property
     def label(self) -> str:
         """The run in words."""
-        return f"{self.method}: {readable_bytes(self.bytes_total)}, ANLS {cut(self.anls)}"
+        return f"{self.method}: {readable_bytes(self.bytes_total)}, ANLS {self.score}"
 
 
 def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kind: str) -> list[PlottedRun]:
@@ -67,11 +75,12 @@ def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kin
             addresses(key),
             at,
             sent,
-            float(cut(anls)),
+            float(cut(anls, decimals or MOST_DECIMALS)),
             value,
             "baseline" if is_baseline and kind == "other" else kind,
+            decimals or MOST_DECIMALS,
         )
-        for key, title, is_baseline, at, sent, anls, value, *_ in rows
+        for key, title, is_baseline, at, sent, anls, decimals, value, *_ in rows
         if sent is not None and anls is not None
     ]
 
@@ -100,7 +109,7 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
         else Level(threshold, f"threshold {threshold_text(threshold)}", is_shaded=True),
         key=[(kind, f"{kind} runs") for kind in ("other", "baseline") if kind in {run.kind for run in runs}],
         columns=["Method", "Communication", "ANLS"],
-        rows=[(run.method, readable_bytes(run.bytes_total), cut(run.anls)) for run in runs],
+        rows=[(run.method, readable_bytes(run.bytes_total), run.score) for run in runs],
     )
 
 
@@ -112,6 +121,7 @@ class PlottedMethod:
     url: str
     scores: Sequence[float | None]
     is_verified: bool
+    decimals: int = MOST_DECIMALS
 
     @property
     def status(self) -> str:
@@ -150,7 +160,7 @@ def budgets_plot(
             Mark(
                 (number, score),
                 "front" if score == best[number] else "other",
-                f"{method.name}: ANLS {cut(score)}{at_budget(budgets[number])}, {method.status}",
+                f"{method.name}: ANLS {cut(score, method.decimals)}{at_budget(budgets[number])}, {method.status}",
                 method.url,
                 is_hollow=not method.is_verified,
             )
@@ -161,7 +171,11 @@ def budgets_plot(
         key=[("verified", ResultStatus.VERIFIED.label), ("hollow", ResultStatus.PROVISIONAL.label)],
         columns=["Method", *(f"ANLS{at_budget(budget)}" for budget in budgets), "Status"],
         rows=[
-            (method.name, *("–" if score is None else cut(score) for score in method.scores), method.status)
+            (
+                method.name,
+                *("–" if score is None else cut(score, method.decimals) for score in method.scores),
+                method.status,
+            )
             for method in methods
         ],
     )
@@ -188,7 +202,7 @@ def progress_plot(track: Track, budget: float | None, runs: Sequence[PlottedRun]
             for at, value, run in zip(times, values, runs, strict=True)
         ],
         columns=["Submitted", "Method", "Communication", "ANLS"],
-        rows=[(_day(run.at), run.method, readable_bytes(run.bytes_total), cut(run.anls)) for run in runs],
+        rows=[(_day(run.at), run.method, readable_bytes(run.bytes_total), run.score) for run in runs],
     )
 
 

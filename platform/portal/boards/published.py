@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 else:
     PublishedRow = create_model(
         "PublishedRow",
-        __doc__="One run. Scores are truncated to four decimals and ranked as shown.",
+        __doc__="One run. Scores are truncated to four decimals, by which runs rank; pages show `decimals` of them.",
         **{column.key: (column.type, Field(description=column.meaning)) for column in ROW},
         results=(RunResults, ...),
     )

@@ -6,6 +6,7 @@ submission comes first. Pages of a board are ordered by the database, in `portal
 compare with the functions here.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +15,7 @@ from uuid import UUID
 from django.conf import settings
 from django.urls import reverse
 
-from evaluator.messages.jobs import ArtifactKind, Epsilon
+from evaluator.messages.jobs import ArtifactKind, Epsilon, TrustLevel
 from evaluator.messages.rankings import Limits
 from evaluator.messages.results import RunResults
 from portal.boards.uncertainty import RankRange
@@ -32,6 +33,7 @@ class Entry:
         proof_url: The page with its privacy proof; empty unless that is public.
         status_reason: Why the result has its status, where reviewers decide on it.
         disqualified_because: The organizers' public reason; empty unless they disqualified the run.
+        examined_ranks: How many of the first ranks of its phase need the trust level `examined_level`.
     """
 
     run: UUID
@@ -51,6 +53,8 @@ class Entry:
     paper_url: str = ""
     submission: UUID | None = None
     phase: str = ""
+    examined_ranks: int = 0
+    examined_level: int = TrustLevel.RERUN
     proof_url: str = ""
 
     @property
@@ -65,6 +69,12 @@ class Entry:
         return settings.SITE_URL + reverse("submissions:evidence", args=[self.submission, self.run, kind])
 
     @property
+    def lacked_level(self) -> TrustLevel | None:
+        """The trust level that it needs to be among the first of its phase and lacks; None where it needs none."""
+        is_enough = (self.results.trust_level or 0) >= self.examined_level
+        return None if is_enough or not self.examined_ranks else TrustLevel(self.examined_level)
+
+    @property
     def accountant_name(self) -> str:
         """The accountant with its version, without its precision."""
         return ", ".join(self.results.accountant.split(", ")[:2])
@@ -77,6 +87,7 @@ class Row:
     Attributes:
         ranks: Which ranks it could have, by the uncertainty of the scores; None where nobody has asked.
         was: Its rank a week before, 0 where it had none; None where that isn't known, or nobody has asked.
+        pending: The trust level that the run lacks for its rank to be final; None where nothing is missing.
     """
 
     entry: Entry
@@ -85,6 +96,12 @@ class Row:
     short_reason: str = ""
     ranks: RankRange | None = None
     was: int | None = None
+    pending: TrustLevel | None = None
+
+    @property
+    def pending_words(self) -> str:
+        """What the rank waits for, such as "replay (L2) pending"; empty where it is final, and without a rank."""
+        return f"{self.pending.examination} pending" if self.pending else ""
 
 
 def rank(entries: Iterable[Entry], kind: Ranking, limits: Limits) -> list[Row]:
@@ -104,10 +121,25 @@ def rank(entries: Iterable[Entry], kind: Ranking, limits: Limits) -> list[Row]:
     unranked = sorted(
         ((entry, reason) for entry, reason in judged if reason), key=lambda one: _miss(one[0], kind)
     )
+    lacking = pending(qualified)
     return [
-        *(Row(entry, rank) for rank, entry in enumerate(qualified, 1)),
+        *(Row(entry, rank, pending=lacking.get(entry.run)) for rank, entry in enumerate(qualified, 1)),
         *(Row(entry, None, reason.sentence, reason.short) for entry, reason in unranked),
     ]
+
+
+def pending(qualified: Iterable[Entry]) -> dict[UUID, TrustLevel]:
+    """Return the runs with a rank that isn't final, with the level that each lacks, of all with a rank, best first.
+
+    A phase says how many of its own runs, counted from its best, need an examination, wherever they rank among all.
+    """
+    counted: Counter[str] = Counter()
+    found = {}
+    for entry in qualified:
+        counted[entry.phase] += 1
+        if counted[entry.phase] <= entry.examined_ranks and entry.lacked_level is not None:
+            found[entry.run] = entry.lacked_level
+    return found
 
 
 def rejection(entry: Entry, kind: Ranking, limits: Limits) -> Shortfall | None:

@@ -14,6 +14,7 @@ from evaluator.messages.jobs import evaluator_version
 from portal.audit.versions import boards_versions
 from portal.boards import verify_snapshot
 from portal.boards.published import as_csv, publish_all
+from portal.boards.required_examinations import require_final_ranks
 from portal.challenge.definitions import FIELDS, PHASE_FIELDS
 from portal.challenge.models import Phase, Track
 
@@ -31,13 +32,15 @@ def write_snapshot(folder: Path, name: str, made_at: datetime, phase: str = "") 
     Raises:
         Phase.DoesNotExist: No track has a phase of this name.
         FileExistsError: The folder exists.
+        ProblemError: (`E_EXAMINATION_PENDING`) Ranks need an examination that hasn't passed; one problem for each.
         BoardsChangedError: A board changed meanwhile. The folder is left without its list of hashes.
     """
     tracks = list(Track.objects.filter(phases__name=phase) if phase else Track.objects.all())
     if phase and not tracks:
         raise Phase.DoesNotExist
-    folder.mkdir(parents=True)
     before = boards_versions([track.pk for track in tracks])
+    require_final_ranks(tracks, phase)
+    folder.mkdir(parents=True)
     files = {
         verify_snapshot.SNAPSHOT: _snapshot(tracks, name, made_at, phase),
         "CITATION.cff": _citation(name, made_at),
@@ -99,5 +102,5 @@ Created on {made_at.day} {made_at:%B %Y, %H:%M} UTC from {settings.SITE_URL}, ev
 - `CITATION.cff`: how to cite it.
 - `{verify_snapshot.SUMS}`: the hash of every file. Run `python verify.py` to check the hashes and the ranks.
 
-Scores are truncated to four decimals; their intervals are rounded outward to three.
+Scores are truncated to four decimals, of which the site shows `decimals`; their intervals are rounded outward to three.
 """

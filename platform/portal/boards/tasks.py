@@ -3,7 +3,8 @@
 import logging
 
 from portal.boards.history import record_ranks
-from portal.celery import RANKS_TASK, app
+from portal.boards.required_examinations import request_missing
+from portal.celery import RANKS_TASK, REQUIRED_EXAMINATIONS_TASK, app
 
 logger = logging.getLogger(__name__)
 
@@ -13,3 +14,10 @@ def record() -> None:
     """Record which ranks have changed."""
     if changed := record_ranks():
         logger.info("Recorded the ranks of %d runs, which have changed.", changed)
+
+
+@app.task(name=REQUIRED_EXAMINATIONS_TASK)
+def request_required_examinations() -> None:
+    """Request the examinations that ranks need to be final."""
+    if requested := request_missing():
+        logger.info("Requested %d examinations of runs whose ranks need them.", requested)

@@ -2,7 +2,8 @@
 
 It checks that every file has the hash that SHA256SUMS says and that there are no others, and that the ranks follow from
 the rows by each track's rule, which the snapshot has: who qualifies, and in which order; the earlier submission breaks
-the last ties. It doesn't check that a score is right, which needs the secret test set.
+the last ties. Ranks that need an examination by the rules of a phase must have passed it. It doesn't check that a score
+is right, which needs the secret test set.
 """
 
 import hashlib
@@ -41,7 +42,11 @@ def _of_ranks(snapshot: dict[str, Any]) -> Iterator[str]:
         for board in track["boards"]:
             name = f"{track['slug']}, ε = {board['budget']:g}" if board["budget"] else track["slug"]
             limits = {**track["rules"], "budget": board["budget"]}
-            yield from (f"{name}: {problem}" for problem in _of_board(board["rows"], track["rule"], limits))
+            found = [
+                *_of_board(board["rows"], track["rule"], limits),
+                *_of_examinations(board["rows"], track["phases"]),
+            ]
+            yield from (f"{name}: {problem}" for problem in found)
 
 
 def _of_board(rows: list[dict[str, Any]], rule: dict[str, Any], limits: dict[str, Any]) -> Iterator[str]:
@@ -57,16 +62,32 @@ def _of_board(rows: list[dict[str, Any]], rule: dict[str, Any], limits: dict[str
             yield f"rank {row['rank']} is worse than the one after it"
 
 
+def _of_examinations(rows: list[dict[str, Any]], phases: list[dict[str, Any]]) -> Iterator[str]:
+    for phase in phases:
+        ranked = [row for row in rows if row["rank"] is not None and row["phase"] == phase["name"]]
+        level = phase["examined_level"]
+        for row in ranked[: phase["examined_ranks"]]:
+            if row["results"]["trust_level"] < level:
+                yield f"{row['method']} has rank {row['rank']} without an examination of level {level}"
+
+
 def _qualifies(row: dict[str, Any], rule: dict[str, Any], limits: dict[str, Any]) -> bool:
     results, at_least, at_most = row["results"], rule["at_least"], rule["at_most"]
     needed = {term.lstrip("-") for term in rule["order"]} | at_least.keys() | at_most.keys()
     return (
         row["status"] != "rejected"
         and not row["is_disqualified"]
+        and results["failed_level"] is None
+        and _is_confirmed(results, rule["confirmed_from"], limits)
         and all(results[name] is not None for name in needed)
         and all(results[name] >= limits[limit] for name, limit in at_least.items())
         and all(results[name] <= limits[limit] for name, limit in at_most.items())
     )
+
+
+def _is_confirmed(results: dict[str, Any], limit: str, limits: dict[str, Any]) -> bool:
+    """Return whether the run's sums are tied to its checkpoint, or an examination has confirmed it."""
+    return not limit or not results["unbound"] or bool(results["trust_level"] >= limits[limit])
 
 
 def _value(row: dict[str, Any], order: list[str]) -> tuple[Any, ...]:

@@ -17,9 +17,9 @@ class TrackAdmin(AuditedAdmin[Track]):
     list_display = ["name", "slug", "ranking", "paused"]
     list_filter = ["ranking", "paused"]
     prepopulated_fields = {"slug": ["name"]}
-    # Submissions were made under them, and addresses that are out in the world stay valid. The last three change boards
+    # Submissions were made under them, and addresses that are out in the world stay valid. The last four change boards
     # that people have seen, which the desk shows beforehand.
-    set_once = ["slug", "ranking", "anls_threshold", "budgets", "required_reviews"]
+    set_once = ["slug", "ranking", "anls_threshold", "budgets", "required_reviews", "unbound_level"]
     fieldsets = [
         (None, {"fields": ["name", "slug", "summary", "description", "position"]}),
         (
@@ -46,9 +46,9 @@ class TrackAdmin(AuditedAdmin[Track]):
         (
             "Ranking",
             {
-                "description": "Once the track exists, the organizers' desk changes the last three: it shows what a "
+                "description": "Once the track exists, the organizers' desk changes the last four: it shows what a "
                 "change does to the boards, and notes it on the track's page.",
-                "fields": ["ranking", "anls_threshold", "budgets", "required_reviews"],
+                "fields": ["ranking", "anls_threshold", "budgets", "required_reviews", "unbound_level"],
             },
         ),
         (

@@ -14,7 +14,7 @@ from django.utils import timezone
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
-from evaluator.messages.jobs import DRAWN_ROUNDS, MAX_DRAWN, LeakageSet, PrivacyRules, TrackRules
+from evaluator.messages.jobs import DRAWN_ROUNDS, MAX_DRAWN, LeakageSet, PrivacyRules, TrackRules, TrustLevel
 from evaluator.messages.rankings import BUDGET, Limits
 from portal.challenge import phases, rankings
 from portal.ui.budgets import at_budget, plain
@@ -51,6 +51,17 @@ ACCOUNTANTS = [
 ADJACENCIES = [
     (Adjacency.ADD_REMOVE.value, "add or remove one provider"),
     (Adjacency.REPLACE.value, "replace one provider"),
+]
+
+UNBOUND_LEVELS = [
+    (TrustLevel.RECOMPUTED.value, "ranked like any other run"),
+    (TrustLevel.REPLAYED.value, "not ranked until a replay (L2) or rerun (L3) confirms them"),
+    (TrustLevel.RERUN.value, "not ranked until a rerun (L3) confirms them"),
+]
+# The levels that a phase may require of its first ranks.
+EXAMINED_LEVELS = [
+    (TrustLevel.REPLAYED.value, "a replay (L2) or a rerun (L3)"),
+    (TrustLevel.RERUN.value, "a rerun (L3)"),
 ]
 
 
@@ -91,9 +102,9 @@ def validate_finite(value: float) -> None:
 
 
 def validate_four_decimals(value: float) -> None:
-    """Raise `ValidationError` for a score with more decimals than scores are shown and ranked with."""
+    """Raise `ValidationError` for a score with more decimals than scores are stored and ranked with."""
     if round(value, 4) != value:
-        raise ValidationError("Enter at most four decimals: scores are compared as shown.")
+        raise ValidationError("Enter at most four decimals, as scores have.")
 
 
 def validate_providers(value: object) -> None:
@@ -195,6 +206,12 @@ class Track(models.Model):
         "states a different hash are rejected. Never shown on the site: distribute it with the data. Empty: not "
         "checked.",
     )
+    unbound_level = models.PositiveSmallIntegerField(
+        "unbound runs",
+        choices=UNBOUND_LEVELS,
+        default=TrustLevel.REPLAYED.value,
+        help_text="ANLS ranking: runs without a check that ties the recorded sums to the checkpoint.",
+    )
     drawn_rounds = models.PositiveSmallIntegerField(
         default=DRAWN_ROUNDS,
         validators=[MaxValueValidator(MAX_DRAWN)],
@@ -249,7 +266,7 @@ class Track(models.Model):
 
     def limits(self, budget: float | None = None) -> Limits:
         """Return the limits of the track's kind by name, with that of the board at this budget."""
-        return {name: getattr(self, name) for name in self.kind.thresholds} | {BUDGET: budget}
+        return {name: getattr(self, name) for name in self.kind.limits} | {BUDGET: budget}
 
     @property
     def closes_at(self) -> datetime | None:
@@ -359,6 +376,18 @@ class Phase(models.Model):
         help_text="A team may choose when a submission is published.",
     )
     anonymity = models.CharField("names", max_length=12, choices=Anonymity.choices, default=Anonymity.NONE)
+    examined_ranks = models.PositiveSmallIntegerField(
+        "ranks to examine",
+        default=0,
+        help_text="How many of the first ranks of the phase, on each board, are final only after an examination, which "
+        "the site requests by itself. 0: none.",
+    )
+    examined_level = models.PositiveSmallIntegerField(
+        "examination",
+        choices=EXAMINED_LEVELS,
+        default=TrustLevel.RERUN.value,
+        help_text="The examination that these ranks need.",
+    )
 
     class Meta:
         ordering = [models.F("starts_at").asc(nulls_first=True)]
@@ -378,6 +407,12 @@ class Phase(models.Model):
     def clean(self) -> None:
         if self.starts_at and self.ends_at and self.ends_at <= self.starts_at:
             raise ValidationError({"ends_at": "The phase ends before it starts."})
+        if self.examined_ranks and self.examined_level not in self.track.kind.examined_for:
+            raise ValidationError(
+                {
+                    "examined_level": "Runs of this track have no training record to replay: require a rerun (L3)."
+                }
+            )
 
     def has_begun(self, now: datetime) -> bool:
         """Return whether it has begun; it may have ended."""
@@ -386,6 +421,14 @@ class Phase(models.Model):
     def has_ended(self, now: datetime) -> bool:
         """Return whether it is over."""
         return self.ends_at is not None and self.ends_at <= now
+
+    @property
+    def required_examination(self) -> str:
+        """Which of its ranks need which examination, such as "first 3 ranks: a rerun (L3)"; empty where none do."""
+        if not self.examined_ranks:
+            return ""
+        ranks = "first rank" if self.examined_ranks == 1 else f"first {self.examined_ranks} ranks"
+        return f"{ranks}: {self.get_examined_level_display()}"
 
     @property
     def allows_anonymous(self) -> bool:

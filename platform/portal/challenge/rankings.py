@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluator.messages import rankings as rules
-from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind, TrustLevel
 from evaluator.messages.rankings import BUDGET, Limits, RankingRule, Unmet
+from evaluator.messages.results import MOST_DECIMALS
 from evaluator.scoring.metrics import cut
 from portal.ui.rounding import epsilon_text
 from portal.ui.templatetags.ui import readable_bytes
@@ -24,7 +25,7 @@ class Result:
         title: Of columns and axes.
         noun: In a sentence before a value, and in a few signs before a value.
         missing: The sentence where there is no value, and that in a few signs.
-        text: A value as pages show it.
+        text: A value as pages show it, scores with so many decimals.
         best: What comes first where the result orders a board, and where it breaks ties.
         figure: What a value of this result by itself is called.
         in_bytes: Whether values are numbers of bytes, which span several orders of magnitude.
@@ -33,7 +34,7 @@ class Result:
     title: str
     noun: tuple[str, str]
     missing: tuple[str, str]
-    text: Callable[[Any], str]
+    text: Callable[[Any, int], str]
     best: tuple[str, str] = ("", "")
     figure: str = "{}"
     in_bytes: bool = False
@@ -76,7 +77,7 @@ RESULTS = {
         title="Communication",
         noun=("communication of", "bytes"),
         missing=("the number of bytes is missing", "no byte count"),
-        text=readable_bytes,
+        text=lambda size, _: readable_bytes(size),
         best=("fewest bytes of communication", "fewer bytes of communication"),
         in_bytes=True,
     ),
@@ -84,7 +85,7 @@ RESULTS = {
         title="ε",
         noun=("recomputed ε =", "ε"),
         missing=("ε is missing", "no ε"),
-        text=epsilon_text,
+        text=lambda epsilon, _: epsilon_text(epsilon),
     ),
 }
 LIMITS = {
@@ -104,6 +105,7 @@ class Ranking:
         run_artifacts: The files that every run needs.
         optional_artifacts: The files that a run may have, which nobody needs for a score.
         submission_artifacts: The files of the submission as a whole.
+        examined_for: The trust levels that a phase may require of its first ranks.
         fields: The rules of a track that apply to this kind and not to every one, as fields of `Track`.
         note: What follows the sentence about the ranking; it may name `reviews` and `delta`.
         legend: How to read its boards, in sentences.
@@ -114,6 +116,7 @@ class Ranking:
     run_artifacts: tuple[ArtifactKind, ...] = (ArtifactKind.CHECKPOINT, ArtifactKind.COMMUNICATION_LOG)
     optional_artifacts: tuple[ArtifactKind, ...] = (ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE)
     submission_artifacts: tuple[ArtifactKind, ...] = ()
+    examined_for: tuple[TrustLevel, ...] = (TrustLevel.RERUN,)
     fields: tuple[str, ...] = ()
     note: str = ""
     legend: tuple[str, ...] = ()
@@ -145,8 +148,13 @@ class Ranking:
 
     @property
     def thresholds(self) -> list[str]:
-        """The fields of a track with the limits of its kind."""
+        """The fields of a track that bound results."""
         return [limit for _, limit, _ in self.rule.limits if limit != BUDGET]
+
+    @property
+    def limits(self) -> list[str]:
+        """All fields of a track that the rule names."""
+        return [*self.thresholds, *filter(None, [self.rule.confirmed_from])]
 
     def shortfall(
         self, results: Any, limits: Limits, *, disqualified: str = "", rejected: str = ""
@@ -161,8 +169,15 @@ class Ranking:
             return Shortfall(f"disqualified by the organizers: {disqualified}", "disqualified")
         if rejected:
             return Shortfall(rejected, "proof rejected")
-        unmet = self.rule.unmet(results, limits)
-        return None if unmet is None else _in_words(unmet)
+        if results.failed_level is not None:
+            level = TrustLevel(results.failed_level)
+            return Shortfall(
+                f"it failed the {level.examination}: {results.failed_because}",
+                f"failed the {level.examination}",
+            )
+        if unmet := self.rule.unmet(results, limits):
+            return _in_words(unmet, results.decimals)
+        return _unbound(results.unbound) if self.rule.is_unconfirmed(results, limits) else None
 
     @property
     def best(self) -> str:
@@ -175,9 +190,9 @@ class Ranking:
         """The words for the result that decides first."""
         return RESULTS[self.first]
 
-    def figure(self, value: float) -> str:
-        """Return a value of the result that decides first, in words."""
-        return self.words.figure.format(self.words.text(value))
+    def figure(self, value: float, decimals: int = MOST_DECIMALS) -> str:
+        """Return a value of the result that decides first, in words; a score has so many decimals."""
+        return self.words.figure.format(self.words.text(value, decimals))
 
     def sentence(self, limits: Limits) -> str:
         """Return what ranks, such as "Highest ANLS first."; a limit that has no value is named."""
@@ -199,12 +214,22 @@ def _condition(result: str, limit: str, is_least: bool, limits: Limits) -> str:
     return f"{noun.removesuffix(' =')} of at {'least' if is_least else 'most'} {words.text(bound)}"
 
 
-def _in_words(unmet: Unmet) -> Shortfall:
+def _unbound(check: str) -> Shortfall:
+    """Return that nothing ties the run's sums to its checkpoint, because of how this check ended."""
+    replay, rerun = TrustLevel.REPLAYED.examination, TrustLevel.RERUN.examination
+    return Shortfall(
+        f"nothing ties the recorded sums to the checkpoint (check {check}), and no {replay} or {rerun} has confirmed "
+        "the run",
+        f"unbound ({check.removeprefix('record.').replace('_', ' ')})",
+    )
+
+
+def _in_words(unmet: Unmet, decimals: int) -> Shortfall:
     result = RESULTS[unmet.result]
     if unmet.value is None:
         return Shortfall(*result.missing)
     limit = LIMITS[unmet.limit]
-    found, bound = result.text(unmet.value), limit.text(unmet.bound)
+    found, bound = result.text(unmet.value, decimals), limit.text(unmet.bound)
     compared, sign = ("is below", "<") if unmet.is_least else ("exceeds", ">")
     sentence, short = result.noun
     return Shortfall(
@@ -232,6 +257,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
     run_artifacts=(*FEWEST_BYTES.run_artifacts, ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX),
     optional_artifacts=(*FEWEST_BYTES.optional_artifacts, ArtifactKind.ROUND_OPENING),
     submission_artifacts=(ArtifactKind.PRIVACY_PROOF,),
+    examined_for=(TrustLevel.REPLAYED, TrustLevel.RERUN),
     fields=(
         "budgets",
         "delta",
@@ -240,6 +266,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "adjacency",
         "providers_per_client",
         "data_sha256",
+        "unbound_level",
         "drawn_rounds",
         "challenges_per_day",
         "required_reviews",
@@ -249,6 +276,8 @@ BEST_ANLS_AT_BUDGET = Ranking(
         _RANGES,
         "ε is recomputed from the training record and rounded up. “More columns” shows ε under every rule and "
         "accountant; the bold value is used for ranking.",
+        "An unbound run is one without a check that ties its recorded sums to its checkpoint: its update rule can't be "
+        "replayed, or check record.linkage or record.whole_change was flagged or had no power.",
     ),
 )
 BEST_ANLS = Ranking(rules.BEST_ANLS, "best ANLS", legend=(_RANGES,))

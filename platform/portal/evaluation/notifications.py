@@ -86,8 +86,13 @@ def _notify_organizers(subject: str, *paragraphs: str) -> None:
 def _outcome(run: Run) -> str:
     match run.state:
         case RunState.SCORED:
-            scores = {"ANLS": run.results.anls, "accuracy": run.results.accuracy}
-            shown = ", ".join(f"{name} {cut(score)}" for name, score in scores.items() if score is not None)
+            results = run.results
+            scores = {"ANLS": results.anls, "accuracy": results.accuracy}
+            shown = ", ".join(
+                f"{name} {cut(score, results.decimals)}"
+                for name, score in scores.items()
+                if score is not None
+            )
             missing = shortfall(run)
             return f"{run} is scored: {shown}." + (f" Not ranked: {missing}." if missing else "")
         case RunState.REJECTED:

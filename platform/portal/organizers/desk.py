@@ -1,5 +1,6 @@
 """The figures of the desk's first page, in a constant number of queries."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -8,6 +9,7 @@ from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.accounts.selectors import is_reviewer
+from portal.boards.required_examinations import MissingExamination, missing_examinations
 from portal.challenge.models import Track
 from portal.challenge.rankings import WITH_PROOFS
 from portal.evaluation import clock
@@ -62,6 +64,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         "flagged": list(flagged_runs(judged, now)[:MOST_FLAGGED]),
         "near_copies": list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
         "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
+        "missing_examinations": judged_missing(judged, tracks),
         "backlogs": backlogs,
         "workers": workers,
         "days": bars(daily_submissions(today), today),
@@ -90,6 +93,14 @@ def overdue_proofs(submissions: QuerySet[Submission], now: datetime) -> QuerySet
     """Return those whose proofs have waited too long for their reviewers."""
     private = submissions.filter(track__ranking__in=WITH_PROOFS)
     return awaiting_decisions(private.filter(published_at__lt=now - REVIEW_TIME))
+
+
+def judged_missing(submissions: QuerySet[Submission], tracks: Sequence[Track]) -> list[MissingExamination]:
+    """Return the examinations that ranks of these submissions lack, those first that an organizer must act on."""
+    missing = missing_examinations(tracks)
+    runs = Run.objects.filter(pk__in=[one.run.pk for one in missing], submission__in=submissions)
+    judged = set(runs.values_list("pk", flat=True)) if missing else set()
+    return sorted((one for one in missing if one.run.pk in judged), key=lambda one: not one.needs_organizer)
 
 
 def flagged_runs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Run]:

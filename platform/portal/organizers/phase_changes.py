@@ -11,7 +11,8 @@ from django.utils import timezone
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
-from portal.challenge.models import Anonymity, Phase, ResultsTiming, RuleChange, Track
+from portal.boards.ordering import first_of_phase
+from portal.challenge.models import EXAMINED_LEVELS, Anonymity, Phase, ResultsTiming, RuleChange, Track
 from portal.challenge.phases import closed_because, nearest_phase, overlap
 from portal.organizers.track_changes import (
     Preview,
@@ -33,10 +34,13 @@ NAMES = {
     "results": "Results",
     "allows_private": "Private submissions",
     "anonymity": "Names",
+    "examined_ranks": "First ranks that need an examination",
+    "examined_level": "Examination",
 }
 CHOICES: dict[str, dict[Any, str]] = {
     "results": {choice.value: str(choice.label) for choice in ResultsTiming},
     "anonymity": {choice.value: str(choice.label) for choice in Anonymity},
+    "examined_level": dict(EXAMINED_LEVELS),
 }
 
 
@@ -140,6 +144,7 @@ def _publication_sentences(before: Phase | None, edited: Phase, now: datetime) -
     """Yield what the change means for what was submitted in the phase, and for drafts."""
     if edited.pk:
         yield from _submission_sentences(edited, now)
+        yield from _examination_sentences(before, edited)
     if before and before.results == ResultsTiming.AT_ONCE and edited.results == ResultsTiming.AFTER_END:
         yield "Public submissions stay public; new ones become public when the phase ends."
     if edited.has_begun(now) and not edited.has_ended(now):
@@ -167,6 +172,23 @@ def _submission_sentences(edited: Phase, now: datetime) -> Iterable[str]:
         yield f"{anonymous} submission{pluralize(anonymous)} stay{pluralize(anonymous, 's,')} anonymous until named."
     if private:
         yield f"{private} submission{pluralize(private)} wait{pluralize(private, 's,')} for the team to publish."
+
+
+def _examination_sentences(before: Phase | None, edited: Phase) -> Iterable[str]:
+    """Yield how many ranks would wait for an examination, where that changes."""
+    counts = [
+        _waiting_ranks(edited, phase.examined_ranks, phase.examined_level)
+        for phase in (before, edited)
+        if phase
+    ]
+    if len(set(counts)) > 1:
+        yield f"{counts[-1]} rank{pluralize(counts[-1])} would wait for an examination, instead of {counts[0]}."
+
+
+def _waiting_ranks(phase: Phase, first: int, level: int) -> int:
+    """Return how many of the first ranks of the phase, on all boards, are of runs without the level."""
+    boards = [first_of_phase(phase, budget, first) for budget in phase.track.run_budgets()] if first else []
+    return sum(found < level for board in boards for _, found in board)
 
 
 def _named(name: str, value: Any) -> object:

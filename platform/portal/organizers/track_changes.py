@@ -19,14 +19,14 @@ from portal.boards.boards import boards_of
 from portal.boards.effects import Effect, effect
 from portal.boards.ordering import counts
 from portal.boards.ranking import rank
-from portal.challenge.models import RuleChange, Track
+from portal.challenge.models import UNBOUND_LEVELS, RuleChange, Track
 from portal.challenge.phases import closed_because
 from portal.challenge.rankings import threshold_text
 from portal.reviews.selectors import decisions_on
 from portal.reviews.verdict import ResultStatus, verdict
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.quota import WINDOW, quota
-from portal.ui.budgets import budget_text
+from portal.ui.budgets import at_budget, budget_text
 
 # What would change by its name, each with the old and the new value.
 Changes = Mapping[str, tuple[Any, Any]]
@@ -35,9 +35,11 @@ Changes = Mapping[str, tuple[Any, Any]]
 NAMES = {
     "anls_threshold": "ANLS threshold",
     "required_reviews": "Accepting reviewers required for a verified result",
+    "unbound_level": "Unbound runs",
     "budgets": "Privacy budgets ε",
     "paused": "Paused",
 }
+LEVEL_NAMES = dict(UNBOUND_LEVELS)
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ def preview(track: Track, changes: Changes, now: datetime) -> Preview:
         limits = {**track.limits(), "anls_threshold": changes["anls_threshold"][1]}
         rows = effect(board.rows, rank((row.entry for row in board.rows), track.kind, limits))
         sentences += board_sentences(rows)
+    if "unbound_level" in changes:
+        sentences += _unbound_sentences(track, changes["unbound_level"][1])
     if "required_reviews" in changes:
         sentences.append(_review_sentence(track, changes["required_reviews"]))
     if "budgets" in changes:
@@ -85,7 +89,7 @@ def preview(track: Track, changes: Changes, now: datetime) -> Preview:
     if "paused" in changes:
         before, after = (closed_because(track.phases.all(), now, paused=value) for value in changes["paused"])
         sentences += opening_sentences(track, before, after)
-    return Preview(note(changes, NAMES), sentences, rows)
+    return Preview(_note(changes), sentences, rows)
 
 
 def board_sentences(rows: Effect) -> list[str]:
@@ -97,6 +101,15 @@ def board_sentences(rows: Effect) -> list[str]:
     }
     found = [f"{len(some)} run{pluralize(some)} {words}." for words, some in kinds.items() if some]
     return found or ["No rank changes."]
+
+
+def _unbound_sentences(track: Track, level: int) -> Iterable[str]:
+    """Yield the effect of another level for unbound runs on each board."""
+    for board in boards_of(track):
+        limits = {**track.limits(board.budget), "unbound_level": level}
+        found = effect(board.rows, rank((row.entry for row in board.rows), track.kind, limits))
+        for sentence in board_sentences(found):
+            yield f"{at_budget(board.budget, '{}: ')}{sentence}"
 
 
 def _review_sentence(track: Track, required: tuple[int, int]) -> str:
@@ -146,6 +159,14 @@ def note(changes: Changes, names: Mapping[str, str]) -> str:
     )
 
 
+def _note(changes: Mapping[str, tuple[Any, Any]]) -> str:
+    """Return the public note about changes of a track."""
+    shown = dict(changes)
+    if levels := shown.get("unbound_level"):
+        shown["unbound_level"] = (LEVEL_NAMES[levels[0]], LEVEL_NAMES[levels[1]])
+    return note(shown, NAMES)
+
+
 @transaction.atomic
 def change_track(track: Track, values: Mapping[str, Any], reason: str, seen: str, *, actor: User) -> bool:
     """Make the changes if they do what was seen; return whether they were made."""
@@ -156,7 +177,7 @@ def change_track(track: Track, values: Mapping[str, Any], reason: str, seen: str
     for name, (_, new) in changes.items():
         setattr(current, name, new)
     current.save(update_fields=list(changes))
-    RuleChange.objects.create(track=current, text=note(changes, NAMES), reason=reason)
+    RuleChange.objects.create(track=current, text=_note(changes), reason=reason)
     values_changed = {name: [old, new] for name, (old, new) in changes.items()}
     record(actor, "track.changed", current, changes=values_changed, reason=reason)
     boards_changed(current.pk)

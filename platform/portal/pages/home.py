@@ -49,8 +49,10 @@ class Leader:
 
     @property
     def figure(self) -> str:
-        kind = self.board.track.kind
-        return kind.figure(getattr(self.row.entry.results, kind.first)) if self.row else ""
+        if self.row is None:
+            return ""
+        kind, results = self.board.track.kind, self.row.entry.results
+        return kind.figure(getattr(results, kind.first), results.decimals)
 
 
 @require_safe

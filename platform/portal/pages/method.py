@@ -12,9 +12,10 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localdate
 from django.views.decorators.http import require_safe
 
+from evaluator.messages.jobs import TrustLevel
 from portal.audit.models import AuditEntry
 from portal.boards.columns import Shown, Table, columns_of
-from portal.boards.ordering import rank_if_published, ranks_of
+from portal.boards.ordering import pending_levels, rank_if_published, ranks_of
 from portal.boards.plots import leakage_plot
 from portal.boards.ranking import Entry, Row
 from portal.challenge.models import Track
@@ -31,7 +32,7 @@ from portal.reviews.publication import public_proof_url
 from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import Verdict
 from portal.submissions.forms import WithdrawalForm
-from portal.submissions.models import Submission, SubmissionState
+from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.publication import may_publish
 from portal.submissions.selectors import withdrawn_submissions
 from portal.submissions.views import draft_page, may_withdraw, own_membership, shown_submission
@@ -169,5 +170,14 @@ def _method_run(
         status=verdict.status,
     )
     rank = ranks_of(submission.track, run.budget, [run.pk]).get(run.pk) if is_listed else None
+    row = Row(entry, rank, pending=_pending(run) if rank else None)
     would_rank = rank_if_published(run) if shows_would_rank else None
-    return MethodRun(status, Row(entry, rank), shortfall(run, rejected=verdict.rejection), would_rank)
+    return MethodRun(status, row, shortfall(run, rejected=verdict.rejection), would_rank)
+
+
+def _pending(run: Run) -> TrustLevel | None:
+    """Return the trust level that the run lacks for its rank to be final."""
+    phase = run.submission.phase
+    if phase is None or not phase.examined_ranks:
+        return None
+    return pending_levels(run.submission.track, run.budget, phase.name).get(run.pk)

@@ -12,8 +12,9 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from evaluator.messages.jobs import TrustLevel
 from portal.accounts.requests import UserRequest
-from portal.boards.ordering import ranks_of
+from portal.boards.ordering import pending_levels, ranks_of
 from portal.challenge.models import Track
 from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import Verdict
@@ -28,8 +29,11 @@ NEWEST_TOKENS = 10
 
 @dataclass(frozen=True)
 class ListedRun:
+    """A run with its rank; None where it has none. `pending` is the trust level that it lacks for a final rank."""
+
     run: Run
     rank: int | None
+    pending: TrustLevel | None = None
 
 
 @dataclass(frozen=True)
@@ -63,11 +67,11 @@ def listing(request: UserRequest) -> HttpResponse:
 
 def _rows(submissions: Iterable[Submission]) -> list[ListedSubmission]:
     listed = list(submissions)
-    ranks = _ranks(listed)
+    ranks, lacking = _ranks(listed), _pending(listed)
     return [
         ListedSubmission(
             submission,
-            [ListedRun(run, ranks.get(run.pk)) for run in submission.runs.all()],
+            [ListedRun(run, ranks.get(run.pk), lacking.get(run.pk)) for run in submission.runs.all()],
             _verdict(submission),
         )
         for submission in listed
@@ -83,6 +87,17 @@ def _ranks(submissions: Iterable[Submission]) -> dict[UUID, int]:
                 boards[submission.track, run.budget].append(run.pk)
     found = [ranks_of(track, budget, runs) for (track, budget), runs in boards.items()]
     return {run: rank for ranks in found for run, rank in ranks.items()}
+
+
+def _pending(submissions: Iterable[Submission]) -> dict[UUID, TrustLevel]:
+    """Return the trust levels that runs lack on the boards of these submissions' phases."""
+    boards = {
+        (submission.track, run.budget, submission.phase.name)
+        for submission in submissions
+        if submission.phase and submission.phase.examined_ranks
+        for run in submission.runs.all()
+    }
+    return {run: level for board in boards for run, level in pending_levels(*board).items()}
 
 
 def _verdict(submission: Submission) -> Verdict | None:

@@ -12,6 +12,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
+from evaluator.messages.results import MOST_DECIMALS
 from evaluator.scoring.metrics import cut
 from portal.audit.versions import boards_versions
 from portal.boards.caching import cached, page_unless_unchanged
@@ -72,7 +73,7 @@ class Headline:
 
     @property
     def figure(self) -> str:
-        return self.track.kind.figure(self.best.value) if self.best else ""
+        return self.track.kind.figure(self.best.value, self.best.decimals) if self.best else ""
 
     @property
     def saving(self) -> str:
@@ -151,19 +152,20 @@ def _of_bytes(track: Track, _: Sequence[Track], boards: Sequence[Sequence[Point]
 def _of_budgets(track: Track, tracks: Sequence[Track], boards: Sequence[Sequence[Point]]) -> Plot | None:
     first = [points[:METHODS] for points in boards]
     scores: dict[UUID, list[float | None]] = {}
-    known: dict[UUID, tuple[str, bool]] = {}
+    known: dict[UUID, tuple[str, bool, int]] = {}
     for number, rows in enumerate(first):
-        for submission, title, _, _, _, anls, _, is_verified in rows:
-            known[submission] = title, is_verified
-            scores.setdefault(submission, [None] * len(first))[number] = float(cut(anls))
+        for submission, title, _, _, _, anls, decimals, _, is_verified in rows:
+            known[submission] = title, is_verified, decimals or MOST_DECIMALS
+            shown = float(cut(anls, decimals or MOST_DECIMALS))
+            scores.setdefault(submission, [None] * len(first))[number] = shown
     if not scores:
         return None
     address = submission_addresses(scores)
     methods = [
-        PlottedMethod(title, address[key], scores[key], is_verified)
-        for key, (title, is_verified) in known.items()
+        PlottedMethod(title, address[key], scores[key], is_verified, decimals)
+        for key, (title, is_verified, decimals) in known.items()
     ]
-    best = [float(cut(rows[0][5])) if rows else None for rows in first]
+    best = [scores[rows[0][0]][number] if rows else None for number, rows in enumerate(first)]
     return budgets_plot(methods, best, list(map(float, track.budgets)), _without_privacy(track, tracks))
 
 

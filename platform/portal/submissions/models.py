@@ -212,6 +212,9 @@ class Run(models.Model):
     bytes_total = _result_column("bytes_total", models.BigIntegerField())
     epsilon = _result_column("epsilon", models.FloatField())
     flagged_checks = _result_column(FLAGGED, models.IntegerField())
+    trust_level = _result_column("trust_level", models.IntegerField())
+    unbound = _result_column("unbound", models.TextField())
+    failed_level = _result_column("failed_level", models.IntegerField())
 
     class Meta:
         ordering = ["budget"]
@@ -221,7 +224,7 @@ class Run(models.Model):
             models.Index(
                 # Without the budget, which is null here: PostgreSQL reads no index in its order behind such a column.
                 fields=["bytes_total"],
-                include=["id", "submission", "anls", "disqualified_because"],
+                include=["id", "submission", "anls", "disqualified_because", "failed_level"],
                 condition=models.Q(scored_at__isnull=False, budget__isnull=True),
                 name="scored_runs_by_bytes",
             ),
@@ -235,6 +238,9 @@ class Run(models.Model):
                     "bytes_total",
                     "epsilon",
                     "disqualified_because",
+                    "trust_level",
+                    "unbound",
+                    "failed_level",
                 ],
                 condition=models.Q(scored_at__isnull=False),
                 name="scored_runs_by_anls",

@@ -2,6 +2,8 @@
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
+# Of the ends of intervals of scores.
+INTERVAL_DECIMALS = 3
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -15,17 +17,18 @@ def epsilon_text(value: float) -> str:
     return str(Decimal(repr(value)).quantize(Decimal("0.0001"), ROUND_CEILING))
 
 
-def interval_text(low: float, high: float) -> str:
-    """Return an interval of scores with three decimals, rounded outward: from 0.8123 to 0.8461 is 0.812–0.847."""
-    return f"{outward_low(low):.3f}–{outward_high(high):.3f}"
+def interval_text(low: float, high: float, decimals: int = INTERVAL_DECIMALS) -> str:
+    """Return an interval of scores, rounded outward to at most three decimals: 0.8123 to 0.8461 is 0.812–0.847."""
+    places = min(decimals, INTERVAL_DECIMALS)
+    return f"{outward_low(low, places):.{places}f}–{outward_high(high, places):.{places}f}"
 
 
-def outward_low(value: float, decimals: int = 3) -> float:
+def outward_low(value: float, decimals: int = INTERVAL_DECIMALS) -> float:
     """Return the lower end of an interval of scores, rounded down."""
     return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), ROUND_FLOOR))
 
 
-def outward_high(value: float, decimals: int = 3) -> float:
+def outward_high(value: float, decimals: int = INTERVAL_DECIMALS) -> float:
     """Return the upper end of an interval of scores, rounded up."""
     return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), ROUND_CEILING))
 

@@ -1,5 +1,7 @@
+import pytest
+
 from evaluator.messages.jobs import Check, CheckStatus, CommunicationResult, ScoringResult, ValidationResult
-from evaluator.messages.results import RunResults
+from evaluator.messages.results import RunResults, supported_decimals, unbound_by
 
 SHA256 = "0" * 64
 PASSED = Check(id="log.directions", status=CheckStatus.PASSED)
@@ -15,7 +17,7 @@ SCORING = ScoringResult(
 def test_results_of_steps_add_up():
     results = RunResults(checks=[PASSED]).including(COMMUNICATION).including(SCORING)
     assert results == RunResults(
-        bytes_total=6000, bytes_needed=500, anls=0.5, accuracy=0.25, checks=[PASSED, FLAGGED]
+        bytes_total=6000, bytes_needed=500, anls=0.5, accuracy=0.25, decimals=1, checks=[PASSED, FLAGGED]
     )
     assert results.flagged_checks == 1
 
@@ -27,3 +29,24 @@ def test_a_step_without_results_of_the_run_changes_nothing():
 
 def test_a_result_of_another_version_is_ignored():
     assert RunResults.model_validate({"anls": 0.5, "invented": 1}) == RunResults(anls=0.5)
+
+
+def test_a_score_has_as_many_decimals_as_its_questions_support():
+    sizes = (1, 8, 200, 1_200, 5_000, 43_591, 1_000_000)
+    assert [supported_decimals(size) for size in sizes] == [1, 1, 2, 2, 2, 3, 4]
+    # The last digit is never worth less than a third of half the largest standard error.
+    assert all(10 ** -supported_decimals(size) > 1 / (4 * size**0.5) / 3.2 for size in sizes)
+
+
+@pytest.mark.parametrize("status", sorted(set(CheckStatus) - {CheckStatus.PASSED}))
+def test_a_run_whose_linkage_did_not_pass_is_unbound(status: CheckStatus):
+    linkage = Check(id="record.linkage", status=status)
+    assert unbound_by([PASSED, linkage]) == f"record.linkage: {status.replace('_', ' ')}"
+
+
+def test_a_run_is_bound_by_a_check_that_passed_and_not_by_one_that_was_not_made():
+    linkage = Check(id="record.linkage", status=CheckStatus.PASSED)
+    whole = Check(id="record.whole_change", status=CheckStatus.NOT_APPLICABLE)
+    assert unbound_by([linkage, whole, FLAGGED]) == ""
+    assert unbound_by([linkage]) == "record.whole_change: not made"
+    assert unbound_by([PASSED]) == "record.linkage: not made"

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from evaluator.messages.jobs import Check, CheckStatus
+from evaluator.messages.jobs import Check, CheckStatus, TrustLevel
 from portal.boards.boards import boards_of, heads_of, stored_boards
 from portal.boards.ordering import rank_if_published
 from portal.boards.ranking import Row
@@ -16,7 +16,14 @@ from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, RANKINGS
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.verdict import ResultStatus
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
-from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user
+from tests.portal.factories import (
+    make_phase,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +39,17 @@ BYTES = [0, 1, 2**53, 2**53 + 1, 2**63 - 1]
 @pytest.fixture
 def track(request):
     ranking = request.param
-    track = make_track(ranking, anls_threshold=THRESHOLD, budgets=[BUDGET], required_reviews=1)
+    track = make_track(
+        ranking,
+        anls_threshold=THRESHOLD,
+        budgets=[BUDGET],
+        required_reviews=1,
+        examined_ranks=3,
+        closes_at=NOW + timedelta(days=1),
+    )
+    final = make_phase(
+        track, name="Final", starts_at=NOW + timedelta(days=1), examined_ranks=2, examined_level=2
+    )
     teams = [make_team() for _ in range(3)]
     reviewers = [make_user(is_staff=True) for _ in range(2)]
     random_ = random.Random(7)
@@ -42,6 +59,7 @@ def track(request):
             track,
             state=random_.choice([SubmissionState.SUBMITTED] * 9 + [SubmissionState.WITHDRAWN]),
             submitted_at=NOW - timedelta(minutes=random_.randrange(4)),
+            phase=random_.choice([track.phases.first(), final]),
         )
         make_run(
             submission,
@@ -51,6 +69,9 @@ def track(request):
             bytes_total=random_.choice(BYTES),
             epsilon=random_.choice(EPSILONS),
             disqualified_because=random_.choice([""] * 9 + ["a reason"]),
+            unbound=random_.choice([""] * 3 + ["record.linkage: flagged"]),
+            trust_level=random_.choice(list(TrustLevel)),
+            failed_level=random_.choice([None] * 9 + [TrustLevel.REPLAYED]),
         )
         for reviewer in reviewers if track.kind.needs_proof else []:
             decision = random_.choice([*Decision, None])
@@ -75,6 +96,7 @@ def test_the_rows_are_those_of_the_rules(track):
     assert list(stored) == rules.rows
     ranks = [row.rank for row in rules.rows if row.rank]
     assert 0 < len(ranks) < len(rules.rows)
+    assert {row.pending for row in rules.rows} > {None}
 
 
 @every_kind

@@ -50,11 +50,15 @@ EVERYTHING: dict[str, Any] = {
     "trust_rounds": "4 of 100 rounds",
     "trust_by": "=cmd()",
     "trust_at": timezone.now(),
+    "decimals": 3,
+    "unbound": "record.linkage: flagged",
+    "failed_level": None,
+    "failed_because": "",
     "checks": [Check(id="record.budget", status=CheckStatus.FLAGGED, found="something")],
 }
 
 # Those that only accounting reports.
-ACCOUNTED = {"epsilon", "epsilons", "accountant", "membership", "joint_epsilon", "joint_runs"}
+ACCOUNTED = {"epsilon", "epsilons", "accountant", "membership", "joint_epsilon", "joint_runs", "unbound"}
 
 
 def test_every_result_is_tried_with_and_without_a_value() -> None:
@@ -92,6 +96,8 @@ def _runs(track: Track, budget: float | None) -> Iterator[tuple[str, Run]]:
     yield "Everything", run(everything)
     yield "Bare", run({"anls": 0.6, "accuracy": 0.4})
     yield "Poor", run(everything | {"anls": 0.1, "epsilon": 900.0})
+    yield "Failed", run(everything | {"failed_level": TrustLevel.RERUN, "failed_because": "ANLS differs."})
+    yield "Unconfirmed", run(everything | {"trust_level": TrustLevel.CONFORMING})
     yield "Disqualified", run(everything, disqualified_because="=copied")
     yield "Baseline", run(everything | {"leakage": Leakage(providers=40)}, is_baseline=True)
     yield "Anonymous", run(everything, anonymous=True, alias=f"Anonymous {track.slug} {budget}")

@@ -19,7 +19,8 @@ BUDGET = 4.0
 
 
 def entry(number: int = 0, **fields: Any) -> Entry:
-    results = {"anls": 0.9, "bytes_total": 1000, "epsilon": 3.9}
+    results = {"anls": 0.9, "bytes_total": 1000, "epsilon": 3.9, "trust_level": 0, "unbound": ""}
+    results |= {"failed_level": None, "failed_because": "", "decimals": 4}
     results |= {name: fields.pop(name) for name in results.keys() & fields.keys()}
     defaults: dict[str, Any] = {
         "run": UUID(int=number),
@@ -37,7 +38,7 @@ def rank_by_bytes(entries: list[Entry], threshold: float) -> list[Row]:
 
 
 def rank_by_anls(entries: list[Entry], budget: float) -> list[Row]:
-    return rank(entries, BEST_ANLS_AT_BUDGET, {"budget": budget})
+    return rank(entries, BEST_ANLS_AT_BUDGET, {"budget": budget, "unbound_level": 2})
 
 
 def ranks(rows: list[Row]) -> list[tuple[int, int | None]]:
@@ -54,10 +55,13 @@ entries = st.lists(
         epsilon=st.none() | st.floats(0, 10) | st.sampled_from([math.nan, math.inf, BUDGET]),
         submitted_at=st.integers(0, 3).map(lambda minutes: NOON + timedelta(minutes=minutes)),
         status=st.sampled_from(ResultStatus),
+        unbound=st.sampled_from(["", "", "record.linkage: no power"]),
+        trust_level=st.integers(0, 3),
+        failed_level=st.sampled_from([None, None, 3]),
     ),
     unique_by=lambda made: made.run,
 )
-LIMITS = {"anls_threshold": THRESHOLD, "budget": BUDGET}
+LIMITS = {"anls_threshold": THRESHOLD, "budget": BUDGET, "unbound_level": 2}
 kinds = st.sampled_from(list(RANKINGS.values()))
 
 
@@ -104,6 +108,48 @@ class TestAnls:
 
     def test_a_provisional_result_ranks(self):
         assert rank_by_anls([entry(status=ResultStatus.PROVISIONAL)], 4)[0].rank == 1
+
+
+UNBOUND = "record.linkage: no power"
+
+
+class TestTrust:
+    def test_an_unbound_run_has_no_rank_until_a_replay_or_a_rerun_confirms_it(self):
+        rows = rank_by_anls([entry(level, unbound=UNBOUND, trust_level=level) for level in range(4)], 4)
+        assert ranks(rows) == [(2, 1), (3, 2), (0, None), (1, None)]
+        assert rows[2].reason == (
+            "nothing ties the recorded sums to the checkpoint (check record.linkage: no power), and no replay (L2) or "
+            "rerun (L3) has confirmed the run"
+        )
+        assert rows[2].short_reason == "unbound (linkage: no power)"
+
+    def test_a_track_may_rank_unbound_runs(self):
+        limits = {"budget": 4.0, "unbound_level": 0}
+        assert rank([entry(unbound=UNBOUND)], BEST_ANLS_AT_BUDGET, limits)[0].rank == 1
+
+    def test_a_failed_examination_takes_the_rank_with_its_reason(self):
+        (row,) = rank_by_bytes([entry(failed_level=3, failed_because="Nothing agrees.")], 0.8)
+        assert (row.rank, row.reason) == (None, "it failed the rerun (L3): Nothing agrees.")
+        assert row.short_reason == "failed the rerun (L3)"
+
+    def test_the_first_ranks_of_a_phase_are_pending_without_its_examination(self):
+        final = {"phase": "final", "examined_ranks": 2, "examined_level": 2}
+        entries = [
+            entry(1, anls=0.9),
+            entry(2, anls=0.8, **final, trust_level=2),
+            entry(3, anls=0.7, **final),
+            entry(4, anls=0.6, **final),
+        ]
+        rows = rank_by_anls(entries, 4)
+        assert [row.pending_words for row in rows] == ["", "", "replay (L2) pending", ""]
+
+    def test_a_reason_has_as_many_digits_as_the_test_set_supports(self):
+        (row,) = rank_by_bytes([entry(anls=0.8199, decimals=2)], 0.8242)
+        assert row.reason == "ANLS 0.81 is below the threshold 0.8242"
+
+    def test_equal_shown_scores_are_ordered_by_the_full_ones(self):
+        rows = rank_by_anls([entry(1, anls=0.8101, decimals=2), entry(2, anls=0.8102, decimals=2)], 4)
+        assert ranks(rows) == [(2, 1), (1, 2)]
 
 
 def test_fewer_bytes_break_ties_of_scores_and_higher_scores_ties_of_bytes():

@@ -134,7 +134,7 @@ def test_slug_and_ranking_stay_as_they_are_once_a_track_exists(client: Client) -
 
 def test_a_track_that_is_added_has_a_phase_that_never_ends(client: Client) -> None:
     client.force_login(make_user(is_staff=True, is_superuser=True))
-    form = {**admin_form(make_track()), "slug": "added", "ranking": "bytes"}
+    form = {**admin_form(make_track()), "slug": "added", "ranking": "bytes", "unbound_level": "2"}
     assert client.post(reverse("admin:challenge_track_add"), form).status_code == 302
     phase = Track.objects.get(slug="added").phases.get()
     assert (phase.starts_at, phase.ends_at) == (None, None)

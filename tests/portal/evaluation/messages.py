@@ -119,6 +119,8 @@ def make_accounting(run, record=None, **changes):
         "events": [Gaussian(effective_noise_multiplier=4, rounds=3)],
         "checks": [
             Check(id="record.budget", status=CheckStatus.PASSED, expected="at most 4", found="3.9"),
+            Check(id="record.linkage", status=CheckStatus.PASSED),
+            Check(id="record.whole_change", status=CheckStatus.PASSED),
             Check(
                 id="record.providers",
                 status=CheckStatus.PASSED,

@@ -11,7 +11,7 @@ from django.utils import timezone
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Anonymity, Phase, ResultsTiming, RuleChange
 from portal.submissions.models import SubmissionState
-from tests.portal.factories import make_organizer, make_phase, make_submission, make_track
+from tests.portal.factories import make_organizer, make_phase, make_run, make_submission, make_track
 
 pytestmark = pytest.mark.django_db
 
@@ -45,6 +45,8 @@ def fields(phase: Phase | None = None, **changed) -> dict[str, object]:
         "submissions_per_day": phase.submissions_per_day,
         "results": phase.results,
         "anonymity": phase.anonymity,
+        "examined_ranks": phase.examined_ranks,
+        "examined_level": phase.examined_level,
         **({"allows_private": "on"} if phase.allows_private else {}),
         "reason": "",
         **changed,
@@ -196,3 +198,23 @@ def test_removing_the_phase_that_runs_says_first_that_the_track_closes(
     page = client.get(address(running)).text
     assert "Teams can’t submit now: Opens on" in page.replace("&#x27;", "’")
     assert "1 draft" in page
+
+
+def test_a_required_examination_says_how_many_ranks_wait_and_is_public(
+    client: Client, organizer, track
+) -> None:
+    phase = track.phases.get()
+    for _ in range(3):
+        make_run(make_submission(track=track, state=SubmissionState.SUBMITTED), state="scored")
+    page = confirmed(client, address(phase), fields(phase, examined_ranks=2))
+    assert "2 ranks would wait for an examination, instead of 0." in page
+    assert "First ranks that need an examination: 0 → 2." in page
+    assert "First 2 ranks: a rerun (L3)" in client.get("/tracks/track/").text
+
+
+def test_a_replay_is_not_required_where_runs_have_no_record(client: Client, organizer, track) -> None:
+    phase = track.phases.get()
+    page = client.post(address(phase), fields(phase, examined_ranks=2, examined_level=2)).text
+    assert "no training record to replay" in page
+    phase.refresh_from_db()
+    assert phase.examined_ranks == 0

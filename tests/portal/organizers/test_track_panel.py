@@ -6,7 +6,8 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.audit.models import AuditEntry
-from portal.challenge.models import RuleChange
+from portal.boards.ordering import ranks_of
+from portal.challenge.models import RuleChange, Track
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.organizers.track_changes import quota_sentence
 from portal.reviews.models import Decision, ProofReview
@@ -90,7 +91,7 @@ def private_track():
 
 
 def private_fields(**changed) -> dict[str, object]:
-    return fields(required_reviews=2, budgets="[1, 4]", **changed)
+    return fields(required_reviews=2, unbound_level=2, budgets="[1, 4]", **changed)
 
 
 def test_fewer_reviews_say_what_becomes_verified(client: Client, organizer, private_track) -> None:
@@ -151,3 +152,18 @@ def test_the_panel_needs_its_permission_an_existing_track_and_a_known_method(
     client.force_login(make_organizer("organize"))
     assert client.get(f"/organize/tracks/{track.slug}/").status_code == 403
     assert client.post(f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8)).status_code == 403
+
+
+def test_ranking_unbound_runs_says_who_gets_a_rank(client: Client, organizer, private_track) -> None:
+    submission = make_submission(track=private_track, state=SubmissionState.SUBMITTED)
+    run = make_run(submission, state="scored", budget=4.0, epsilon=3.9, unbound="record.linkage: flagged")
+    assert "unbound (linkage: flagged)" in client.get(submission.get_absolute_url()).text
+    address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"unbound_level": 0}
+    page = client.post(address, data).text
+    assert "ε\xa0=\xa04: 1 run gets a rank." in page
+    confirmed(client, address, data)
+    note = RuleChange.objects.get().text
+    assert note == (
+        "Unbound runs: not ranked until a replay (L2) or rerun (L3) confirms them → ranked like any other run."
+    )
+    assert ranks_of(Track.objects.get(), 4.0, [run.pk]) == {run.pk: 2}

@@ -375,9 +375,11 @@ class TestApi:
         assert [board["budget"] for board in body["boards"]] == [1.0, 4.0]
         first, second = body["boards"][0]["rows"]
         submission = run.submission
+        files = f"{settings.SITE_URL}/submissions/{submission.pk}/runs/{run.pk}"
         assert first == {
             "rank": 1,
             "reason": "",
+            "pending": None,
             "status": "provisional",
             "is_baseline": False,
             "is_disqualified": False,
@@ -389,6 +391,8 @@ class TestApi:
             "submitted_at": first["submitted_at"],
             "url": settings.SITE_URL + submission.get_absolute_url(),
             "proof_url": None,
+            "log_url": f"{files}/communication_log/",
+            "record_url": f"{files}/training_record/",
         }
         assert abs(submission.submitted_at - datetime.fromisoformat(first["submitted_at"])) < timedelta(
             seconds=1

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from evaluator.docvqa.dataset import Dataset, Page, Question, read_info, write_split
 from evaluator.errors import ProblemError
-from evaluator.scoring.split import read_split
+from evaluator.scoring.split import private_questions, read_split
 from starter_kit.commands.data import app
 from starter_kit.data.folders import atomic_folder
 from tests.starter_kit.data.sources import ReceiptFolder, sound_receipts
@@ -238,3 +238,18 @@ def test_a_file_in_the_place_of_the_folder_is_rejected(tmp_path: Path) -> None:
         atomic_folder(tmp_path / "out", force=True, entries=ENTRIES),
     ):
         pytest.fail("the block must not run")
+
+
+def test_a_new_test_set_has_a_private_part_unless_the_organizer_declines(tmp_path: Path) -> None:
+    sizes = ("--providers", "10", "--valid-forms", "4", "--test-forms", "12")
+    made = pfl_data("forms", tmp_path / "split", *sizes)
+    assert "About 50% of the test questions are private" in made.output
+    split = read_split(tmp_path / "split" / "secret")
+    assert split is not None
+    sides = private_questions(Dataset(tmp_path / "split" / "secret", "test"), split)
+    assert 0 < sum(sides) < len(sides)
+    assert not (tmp_path / "split" / "public" / "split.json").exists()
+    assert pfl_data("forms", tmp_path / "whole", *sizes, "--private", "0").exit_code == 0
+    assert read_split(tmp_path / "whole" / "secret") is None
+    another = pfl_data("forms", tmp_path / "less", *sizes, "--private", "0.25")
+    assert "About 25% of the test questions are private" in another.output

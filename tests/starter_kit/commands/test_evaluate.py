@@ -26,7 +26,7 @@ def printed(capsys: pytest.CaptureFixture[str], detail: ScoringDetail | None) ->
 
 def test_only_the_means_are_printed_where_nothing_more_is_known(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = printed(capsys, None)
-    assert " ".join(line) == "ANLS 0.5678, accuracy 0.2500 on 1234 questions (valid)"
+    assert " ".join(line) == "ANLS 0.56, accuracy 0.25 on 1234 questions (valid)"
 
 
 def test_groups_are_a_table_below_the_means(capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,8 +38,8 @@ def test_groups_are_a_table_below_the_means(capsys: pytest.CaptureFixture[str]) 
     _, header, *rows = printed(capsys, ScoringDetail(groups=groups))
     assert header == ["by", "group", "questions", "ANLS", "95", "%", "interval", "accuracy"]
     assert rows == [
-        ["all", "all", "1,234", "0.5678", "0.5000", "to", "0.5999", "0.2500"],
-        ["key", "[red]total", "617", "0.5678", "0.5000", "to", "0.5999", "0.2500"],
+        ["all", "all", "1,234", "0.56", "0.50", "to", "0.60", "0.25"],
+        ["key", "[red]total", "617", "0.56", "0.50", "to", "0.60", "0.25"],
     ]
 
 

@@ -29,7 +29,7 @@ from portal.celery import EXAMINATIONS_QUEUE, EXAMINE_TASK, app
 from portal.evaluation import clock
 from portal.evaluation.examining.files import require
 from portal.evaluation.examining.levels import LEVELS
-from portal.evaluation.examining.trust import earned, with_trust
+from portal.evaluation.examining.trust import earned, failure, with_trust
 from portal.evaluation.models import ACTIVE_EXAMINATIONS, Examination, ExaminationState
 from portal.evaluation.states import move_examination
 from portal.submissions.models import Run, RunState, SubmissionState
@@ -113,7 +113,9 @@ def conclude(examination: Examination, report: Report) -> None:
     verdict = ExaminationState.PASSED if report.passed else ExaminationState.FAILED
     _end(examination, verdict, report=_storable(report.model_dump(mode="json")))
     assert current.scored_at is not None  # noqa: S101  (as it is scored)
-    current.results = with_trust(current.results, earned(current.scored_at, current.examinations.all()))
+    examinations = list(current.examinations.select_related("by"))
+    trust = earned(current.scored_at, examinations)
+    current.results = with_trust(current.results, trust, failure(examinations))
     current.save(update_fields=["results"])
     boards_changed(current.submission.track_id)
 

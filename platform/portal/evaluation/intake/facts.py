@@ -15,7 +15,7 @@ from evaluator.messages.jobs import (
     WorkerReport,
 )
 from evaluator.messages.results import RunResults
-from portal.evaluation.examining.trust import Trust, earned
+from portal.evaluation.examining.trust import Failure, Trust, earned, failure
 from portal.evaluation.intake.accounting import TeamAccounting, look_up_team
 from portal.evaluation.models import Evaluation, TestSet
 from portal.submissions.models import Run
@@ -33,6 +33,7 @@ class Facts:
         published: The results with which the run is listed.
         checkpoint_sha256: None where the run has no checkpoint.
         trust: What the run has earned if it is scored now.
+        failure: The examination that takes its rank; None if none does.
         test_set: The test set by its name; None unless the report is on a score.
         team: Of an accounting, what the team's other trainings add to it, or what is wrong with its token and key.
     """
@@ -45,6 +46,7 @@ class Facts:
     published: RunResults
     checkpoint_sha256: str | None
     trust: Trust
+    failure: Failure | None = None
     test_set: TestSet | None = None
     team: TeamAccounting | Sequence[Problem] = ()
 
@@ -56,6 +58,7 @@ def gather(evaluation: Evaluation, run: Run, report: WorkerReport, now: datetime
     """
     rules = TrackRules.model_validate(run.rules)
     result = report.result if report.outcome is Outcome.PASSED else None
+    examinations = list(run.examinations.all())
     is_accounted = isinstance(result, AccountingResult) and rules.privacy is not None
     return Facts(
         rules=rules,
@@ -65,7 +68,8 @@ def gather(evaluation: Evaluation, run: Run, report: WorkerReport, now: datetime
         results=run.attempt_results,
         published=run.results,
         checkpoint_sha256=_checkpoint_sha256(run),
-        trust=earned(now, run.examinations.all()),
+        trust=earned(now, examinations),
+        failure=failure(examinations),
         test_set=_test_set(rules.test_set, result) if isinstance(result, ScoringResult) else None,
         team=look_up_team(run, result) if is_accounted and isinstance(result, AccountingResult) else (),
     )

@@ -146,4 +146,5 @@ def _results(report: WorkerReport, facts: Facts, *, is_last: bool) -> RunResults
     if not is_last or report.step is Step.LEAKAGE:
         return results
     # The files are the same, so what was examined and measured of them stays.
-    return with_trust(results, facts.trust).model_copy(update={"leakage": facts.published.leakage})
+    examined = with_trust(results, facts.trust, facts.failure)
+    return examined.model_copy(update={"leakage": facts.published.leakage})

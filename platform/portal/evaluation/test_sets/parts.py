@@ -14,7 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from evaluator.messages.jobs import GroupScore, ScoringDetail, Step
-from evaluator.messages.results import QuestionTypeScore, RunResults
+from evaluator.messages.results import QuestionTypeScore, RunResults, supported_decimals
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
@@ -92,6 +92,7 @@ def revealed(results: RunResults, private: GroupScore, types: Sequence[QuestionT
             "accuracy": private.accuracy,
             "public_anls": results.anls,
             "public_accuracy": results.accuracy,
+            "decimals": supported_decimals(private.questions),
             "question_types": list(types),
         }
     )

@@ -14,11 +14,12 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localtime, now
 
 from evaluator.messages.jobs import evaluator_version
+from evaluator.messages.results import MOST_DECIMALS
 from evaluator.scoring.metrics import cut
 from portal.ui.budgets import at_budget, board_query, budget_text, unbroken
 from portal.ui.markdown import TOP_HEADING, render_markdown
 from portal.ui.markup import markup
-from portal.ui.rounding import interval_text
+from portal.ui.rounding import INTERVAL_DECIMALS, interval_text
 
 register = template.Library()
 
@@ -55,9 +56,9 @@ def readable_bytes(size: int) -> str:
 
 
 @register.filter
-def score(value: float | None) -> str:
-    """Return a score in [0, 1] as `cut` shows it. Further digits would reveal more of the test set than they should."""
-    return MISSING if value is None else cut(value)
+def score(value: float | None, decimals: int = MOST_DECIMALS) -> str:
+    """Return a score in [0, 1] with as many decimals as its test set supports; more would be chance."""
+    return MISSING if value is None else cut(value, decimals)
 
 
 @register.filter
@@ -72,9 +73,9 @@ register.filter("unbroken", stringfilter(unbroken))
 
 
 @register.simple_tag
-def score_interval(low: float | None, high: float | None) -> str:
-    """Return an interval of scores; empty where there is none."""
-    return "" if low is None or high is None else interval_text(low, high)
+def score_interval(low: float | None, high: float | None, decimals: int = INTERVAL_DECIMALS) -> str:
+    """Return an interval of scores with these decimals; empty where there is none."""
+    return "" if low is None or high is None else interval_text(low, high, decimals)
 
 
 @register.simple_tag

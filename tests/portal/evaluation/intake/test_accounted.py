@@ -10,8 +10,9 @@ from django.utils import timezone
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.events import Gaussian
 from evaluator.mechanisms.mechanism import SamplingRule
-from evaluator.messages.jobs import ArtifactKind, CheckStatus, Outcome, Step, TrustLevel
+from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, Outcome, Step, TrustLevel
 from portal.audit.models import AuditEntry
+from portal.boards.boards import stored_boards
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation.display.results import column_epsilons
 from portal.evaluation.intake.receiving import receive_report
@@ -105,6 +106,20 @@ class TestKey:
     def test_problems_of_token_and_key_are_reported_at_once(self, team, track):
         run = account(queued_run(team, track), public_key="0" * 64, run_token=None)
         assert problems(run) == ["E_RECORD_KEY", "E_RECORD_TOKEN"]
+
+
+class TestLinkage:
+    @pytest.mark.parametrize("status", [CheckStatus.FLAGGED, CheckStatus.NO_POWER])
+    def test_a_run_that_nothing_ties_to_its_sums_is_scored_without_a_rank(self, team, track, status):
+        run = account(queued_run(team, track), checks=[Check(id="record.linkage", status=status)])
+        receive_report(make_report(run.evaluations.get(), Step.SCORING))
+        run.refresh_from_db()
+        (row,) = list(stored_boards(track)[1])
+        assert (run.state, row.rank) == (RunState.SCORED, None)
+        assert row.short_reason == f"unbound (linkage: {status.replace('_', ' ')})"
+        change_results(run, trust_level=TrustLevel.REPLAYED)
+        (row,) = list(stored_boards(track)[1])
+        assert row.rank == 1
 
 
 class TestToken:

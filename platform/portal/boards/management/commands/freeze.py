@@ -6,6 +6,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from evaluator.errors import ProblemError
 from portal.boards.snapshots import BoardsChangedError, write_snapshot
 from portal.challenge.models import Phase
 
@@ -24,6 +25,8 @@ class Command(BaseCommand):
             write_snapshot(folder, name or f"{now:%Y-%m-%d}", now, phase)
         except Phase.DoesNotExist as error:
             raise CommandError(f"No track has a phase “{phase}”.") from error
+        except ProblemError as error:
+            raise CommandError(str(error)) from error
         except FileExistsError as error:
             raise CommandError(f"{folder} already exists; choose a new folder.") from error
         except BoardsChangedError as error:
