@@ -93,15 +93,10 @@ def prepare(
     """
     for path in folders:
         if not path.is_dir():
-            raise ProblemError.of(
-                ErrorCode.ARTIFACT_MISSING, where=str(path), expected="a run folder", found="no such folder"
-            )
+            raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, str(path), "a run folder", "no such folder")
     if proof and not proof.is_file():
         raise ProblemError.of(
-            ErrorCode.ARTIFACT_MISSING,
-            where=f"--proof {proof}",
-            expected="the privacy proof",
-            found="no such file",
+            ErrorCode.ARTIFACT_MISSING, f"--proof {proof}", "the privacy proof", "no such file"
         )
     rules = client.track(track)
     runs: dict[float | None, PlannedRun] = {}
@@ -116,9 +111,7 @@ def prepare(
             )
         runs[run.budget] = run
     if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not (proof and proof.is_file()):
-        raise ProblemError.of(
-            ErrorCode.ARTIFACT_MISSING, where=f"--proof {proof or ''}", expected="the privacy proof"
-        )
+        raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, f"--proof {proof or ''}", "the privacy proof")
     return SubmissionPlan(track, list(runs.values()), proof)
 
 
@@ -277,10 +270,7 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
         files[ArtifactKind.ROUND_OPENING] = path / OPENING
     if record.run.run_token is None:
         raise ProblemError.of(
-            ErrorCode.RECORD_TOKEN,
-            where=str(path),
-            expected="a run token, requested before the training",
-            found="no run token",
+            ErrorCode.RECORD_TOKEN, str(path), "a run token, requested before the training", "no run token"
         )
     require_answerable(path)
     budgets = [budget for budget in rules.budgets if budget is not None]

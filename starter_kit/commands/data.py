@@ -7,17 +7,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import click
 import typer
 from rich.table import Column, Table
 from rich.text import Text
 
 from evaluator.errors import ErrorCode, ProblemError, shorten
-from starter_kit.commands.app import new_app
-from starter_kit.commands.options import one_data_folder, require_number
+from starter_kit.commands.app import VerbGroup, new_app
+from starter_kit.commands.options import one_data_folder, require_number, wrong_option
 from starter_kit.console import (
     EXIT_REJECTED,
     console,
-    exit_on_problem,
     print_lines,
     print_problems,
     progress,
@@ -26,18 +26,30 @@ from starter_kit.console import (
 if TYPE_CHECKING:
     from starter_kit.data.summary import ImportSummary
 
-app = new_app("Make, import, export and inspect data sets.")
+
+class DataGroup(VerbGroup):
+    """The verbs of data, which report a full disk or a folder without permission as problems."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the verb."""
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            raise ProblemError.of(
+                ErrorCode.DATASET_FOLDER, str(error.filename or ""), found=error.strerror or error
+            ) from error
+
+
+app = new_app("Make, import, export and inspect data sets.", cls=DataGroup)
 
 
 def _data_source(folder: Path) -> Path:
     return one_data_folder(folder)
 
 
-Out = Annotated[Path, typer.Argument(help="Folder to write, completely or not at all.", show_default=False)]
-Source = Annotated[Path, typer.Argument(help="Folder to read.", show_default=False)]
-DataSource = Annotated[
-    Path, typer.Argument(help="Data folder to read.", show_default=False, callback=_data_source)
-]
+Out = Annotated[Path, typer.Argument(help="Folder to write, completely or not at all.")]
+Source = Annotated[Path, typer.Argument(help="Folder to read.")]
+DataSource = Annotated[Path, typer.Argument(help="Data folder to read.", callback=_data_source)]
 Force = Annotated[bool, typer.Option("--force", help="Replace data written earlier by this command.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same data.")]
 Clients = Annotated[
@@ -63,7 +75,7 @@ def synthetic(
     """Generate invoices of made-up providers in OUT/public and OUT/secret."""
     from starter_kit.data.synthetic import SyntheticSettings, generate
 
-    with _exit_on_problem(), progress("Drawing pages") as on_progress:
+    with progress("Drawing pages") as on_progress:
         with _settings_that_fit():
             settings = SyntheticSettings(
                 seed=seed,
@@ -100,7 +112,7 @@ def forms(
     from starter_kit.data.forms import FormSettings, generate
     from starter_kit.data.forms.generation import write_red_splits
 
-    with _exit_on_problem(), progress("Drawing forms") as on_progress:
+    with progress("Drawing forms") as on_progress:
         with _settings_that_fit():
             settings = FormSettings(
                 seed=seed,
@@ -110,11 +122,10 @@ def forms(
                 test_forms=test_forms,
             )
         if red_providers > providers:
-            raise ProblemError.of(
-                ErrorCode.CONFIGURATION,
-                where="--red-providers",
-                expected=f"at most {providers}, as many as there are training providers",
-                found=red_providers,
+            raise wrong_option(
+                "--red-providers",
+                f"at most {providers}, as many as there are training providers",
+                red_providers,
             )
 
         def write(public: Path, secret: Path) -> "ImportSummary":
@@ -133,7 +144,7 @@ def receipts(source: Source, out: Out, seed: Seed = 7, clients: Clients = 10, fo
     from starter_kit.data.receipts import ReceiptSettings, import_receipts
 
     settings = ReceiptSettings(seed=seed, clients=clients)
-    with _exit_on_problem(), progress("Importing images") as on_progress:
+    with progress("Importing images") as on_progress:
         summary = _write_pair(
             out, force, lambda public, secret: import_receipts(source, public, secret, settings, on_progress)
         )
@@ -153,7 +164,7 @@ def imdb(
     """
     from starter_kit.data.imdb_import import convert_imdb
 
-    with _exit_on_problem(), progress("Importing images") as on_progress:
+    with progress("Importing images") as on_progress:
         summary = _write_pair(
             out, force, lambda public, secret: convert_imdb(source, public, secret, images, on_progress)
         )
@@ -165,7 +176,7 @@ def parquet(source: Source, out: Out, force: Force = False) -> None:
     """Convert Parquet files in the layout of `export --format parquet` into OUT/public and OUT/secret."""
     from starter_kit.data.parquet_files import import_parquet
 
-    with _exit_on_problem(), progress("Importing pages") as on_progress:
+    with progress("Importing pages") as on_progress:
         summary = _write_pair(
             out, force, lambda public, secret: import_parquet(source, public, secret, on_progress)
         )
@@ -194,7 +205,6 @@ def export(
 
     entries = {Layout.IMDB: {"imdb", "images"}, Layout.PARQUET: {"data", "README.md"}}
     with (
-        _exit_on_problem(),
         progress("Exporting pages") as on_progress,
         atomic_folder(out, force=force, entries=frozenset(entries[layout])) as fresh,
     ):
@@ -229,7 +239,6 @@ def canaries(
 
     settings = CanarySettings(canaries=count, pages=pages)
     with (
-        _exit_on_problem(),
         progress("Drawing canaries") as on_progress,
         atomic_folder(out, force=force, entries=frozenset({PUBLIC, ESCROW})) as fresh,
     ):
@@ -261,21 +270,20 @@ def split(
         write_split,
     )
 
-    with _exit_on_problem():
-        require_number("--private", private, below=1)
-        drawn, dataset = Split.drawn(private), Dataset(folder, on)
-        sides = private_questions(dataset, drawn)
-        clusters = clusters_in(owners_of_questions(dataset), sides)
-        try:
-            write_split(folder, drawn)
-        except FileExistsError:
-            raise ProblemError.of(
-                ErrorCode.DATASET_FOLDER,
-                where=str(folder / FILE),
-                expected="a test set that isn't split yet",
-                found="an existing split",
-                next_step="Scores on two splits can't be compared. If none was published yet, remove the file.",
-            ) from None
+    require_number("--private", private, below=1)
+    drawn, dataset = Split.drawn(private), Dataset(folder, on)
+    sides = private_questions(dataset, drawn)
+    clusters = clusters_in(owners_of_questions(dataset), sides)
+    try:
+        write_split(folder, drawn)
+    except FileExistsError:
+        raise ProblemError.of(
+            ErrorCode.DATASET_FOLDER,
+            where=str(folder / FILE),
+            expected="a test set that isn't split yet",
+            found="an existing split",
+            next_step="Scores on two splits can't be compared. If none was published yet, remove the file.",
+        ) from None
     for name, is_private, providers in zip(("public", "private"), (False, True), clusters, strict=True):
         print_lines(f"{name}: {sides.count(is_private)} questions of {providers} providers")
         if providers < MIN_CLUSTERS:
@@ -288,7 +296,7 @@ def inspect(folder: DataSource) -> None:
     """Validate the data folder FOLDER and count its contents, by split and by question type."""
     from starter_kit.data.inspection import inspect_folder
 
-    with _exit_on_problem(), progress("Opening images") as on_progress:
+    with progress("Opening images") as on_progress:
         summary, problems = inspect_folder(folder, on_progress)
     _print_summary(summary)
     _print_documents(summary)
@@ -307,8 +315,7 @@ def manifest(folder: DataSource) -> None:
     from evaluator.docvqa.dataset import Dataset
     from evaluator.docvqa.manifest import manifest_sha256
 
-    with exit_on_problem():
-        sha256 = manifest_sha256(Dataset(folder, "train"))
+    sha256 = manifest_sha256(Dataset(folder, "train"))
     print_lines(sha256)
 
 
@@ -317,18 +324,6 @@ def _write_pair(out: Path, force: bool, write: "Callable[[Path, Path], ImportSum
 
     with atomic_folder(out, force=force, entries=frozenset({PUBLIC, SECRET})) as fresh:
         return write(fresh / PUBLIC, fresh / SECRET)
-
-
-@contextmanager
-def _exit_on_problem() -> Iterator[None]:
-    """Like `exit_on_problem`; a full disk or a folder without permission is reported the same way."""
-    with exit_on_problem():
-        try:
-            yield
-        except OSError as error:
-            raise ProblemError.of(
-                ErrorCode.DATASET_FOLDER, where=str(error.filename or ""), found=error.strerror or error
-            ) from error
 
 
 @contextmanager
@@ -346,18 +341,17 @@ def _settings_that_fit() -> Iterator[None]:
         else:
             names = [name for name in given if name != "seed"]
             found = ", ".join(f"{name.replace('_', '-')} {given[name]}" for name in names)
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where=", ".join(f"--{name.replace('_', '-')}" for name in names),
-            expected=detail["msg"].removeprefix("Value error, ").removeprefix("Input should be "),
-            found=found,
+        raise wrong_option(
+            ", ".join(f"--{name.replace('_', '-')}" for name in names),
+            detail["msg"].removeprefix("Value error, ").removeprefix("Input should be "),
+            found,
             next_step="Change these options.",
         ) from error
 
 
 def _print_summary(summary: "ImportSummary") -> None:
     counts = (Column(name, justify="right") for name in COUNTS)
-    table = Table(Column("split", no_wrap=True), *counts, title=Text(summary.name))
+    table = Table(Column("split", no_wrap=True), *counts, title=Text(summary.info.name))
     for split, tally in summary.splits.items():
         table.add_row(
             Text(split),

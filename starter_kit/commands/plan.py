@@ -11,7 +11,7 @@ from rich.text import Text
 from starter_kit.commands.app import new_app
 from starter_kit.commands.official_flags import CommandWithOfficialFlags, config_of, given_flags
 from starter_kit.commands.options import BaseFolder, Changes, DataFolder
-from starter_kit.console import console, exit_on_problem, log, print_lines
+from starter_kit.console import console, log, print_lines
 
 if TYPE_CHECKING:
     from starter_kit.runs.forecast import Forecast, Memory, Privacy
@@ -34,27 +34,26 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
     """Estimate a run's bytes, ε, memory and time before it starts, and suggest changes if it won't fit or rank."""
-    with exit_on_problem():
-        config = config_of(context, config)
+    config = config_of(context, config)
 
-        # What trains takes seconds to load: mistakes are reported before.
-        from starter_kit.settings.configuration import load_settings
+    # What trains takes seconds to load: mistakes are reported before.
+    from starter_kit.settings.configuration import load_settings
 
-        settings = load_settings(config, changes or [], flags=given_flags(context), on_note=log)
+    settings = load_settings(config, changes or [], flags=given_flags(context), on_note=log)
 
-        from starter_kit.runs.forecast import advice
-        from starter_kit.runs.planning import as_values, forecast, micro_batch_size
-        from starter_kit.runs.setup import RunSetup
-        from starter_kit.settings.track_rules import BUDGETS
+    from starter_kit.runs.forecast import advice
+    from starter_kit.runs.planning import as_values, forecast, micro_batch_size
+    from starter_kit.runs.setup import RunSetup
+    from starter_kit.settings.track_rules import BUDGETS
 
-        setup = RunSetup(settings, data=data, base=base)
-        found = forecast(setup, out, BUDGETS, measure=measure)
-        changed = advice(
-            found,
-            micro_batch_size=micro_batch_size(setup),
-            features=settings.compute.features,
-            budgets=BUDGETS,
-        )
+    setup = RunSetup(settings, data=data, base=base)
+    found = forecast(setup, out, BUDGETS, measure=measure)
+    changed = advice(
+        found,
+        micro_batch_size=micro_batch_size(setup),
+        features=settings.compute.features,
+        budgets=BUDGETS,
+    )
     if as_json:
         typer.echo(json.dumps(as_values(found, changed), indent=1))
         return

@@ -6,7 +6,7 @@ import typer
 
 from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, DataFolder, RunDirectory
-from starter_kit.console import exit_on_problem, print_lines
+from starter_kit.console import print_lines
 
 app = new_app("Open a round of a replayable run for the organizers, and replay it as they do.")
 
@@ -15,7 +15,6 @@ Challenge = Annotated[
     typer.Option(
         "--challenge",
         help="The challenge that the site drew after the upload of the record; it determines the round.",
-        show_default=False,
     ),
 ]
 
@@ -26,8 +25,7 @@ def open_(run: RunDirectory, challenge: Challenge) -> None:
     from starter_kit.runs.folder import OPENING
     from starter_kit.runs.opened_round import open_round
 
-    with exit_on_problem():
-        number = open_round(run, challenge)
+    number = open_round(run, challenge)
     print_lines(
         f"{run / OPENING}: round {number}. Whoever has it can subtract the noise of this round: give it to the "
         "organizers only, and never open another round.",
@@ -43,20 +41,19 @@ def run_(run: RunDirectory, data: DataFolder, base: BaseFolder, challenge: Chall
     from starter_kit.replay.training import train_round
     from starter_kit.runs.folder import OPENING, SETTINGS, RunFolder
 
-    with exit_on_problem():
-        folder = RunFolder(run)
-        replayed = examine(
-            ReplayInputs(
-                record=folder.file(ArtifactKind.TRAINING_RECORD),
-                annex=folder.file(ArtifactKind.TRAINING_ANNEX),
-                opening=run / OPENING,
-                settings=run / SETTINGS,
-                challenge=challenge,
-                data=data,
-                base=base,
-            ),
-            train_round,
-        )
+    folder = RunFolder(run)
+    replayed = examine(
+        ReplayInputs(
+            record=folder.file(ArtifactKind.TRAINING_RECORD),
+            annex=folder.file(ArtifactKind.TRAINING_ANNEX),
+            opening=run / OPENING,
+            settings=run / SETTINGS,
+            challenge=challenge,
+            data=data,
+            base=base,
+        ),
+        train_round,
+    )
     found = replayed.comparison
     how = "bit for bit" if found.exact else f"within {found.distance:.2g} of {found.bound:.2g} clip norms"
     print_lines(f"Round {replayed.round} agrees, {how}.")

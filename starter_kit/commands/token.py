@@ -4,20 +4,15 @@ from typing import Annotated
 
 import typer
 
-from starter_kit.commands.app import new_app
 from starter_kit.commands.options import ApiToken, Site, connect
-from starter_kit.console import exit_on_problem, print_lines
-
-app = new_app()
+from starter_kit.console import print_lines
 
 
-@app.command()
 def token(
     track: Annotated[str, typer.Option(help="Name of the track, such as track-2.")] = "track-2",
     site: Site = "",
     token: ApiToken = "",
 ) -> None:
     """Request a token for one training run. `pfl train` does so automatically if the site is set."""
-    with exit_on_problem():
-        run_token = connect(site, token).issue_run_token(track).token
+    run_token = connect(site, token).issue_run_token(track).token
     print_lines(run_token)

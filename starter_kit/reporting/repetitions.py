@@ -93,12 +93,10 @@ def _what_repeats(folder: Path, summary: RunSummary) -> Hashable:
         settings = yaml.safe_load(read_file(path))
     except yaml.YAMLError as error:
         raise ProblemError.of(
-            ErrorCode.RUN_FOLDER, where=str(path), expected="a YAML file", found=" ".join(str(error).split())
+            ErrorCode.RUN_FOLDER, str(path), "a YAML file", " ".join(str(error).split())
         ) from error
     if not isinstance(settings, dict):
-        raise ProblemError.of(
-            ErrorCode.RUN_FOLDER, where=str(path), expected="settings, one a line", found=settings
-        )
+        raise ProblemError.of(ErrorCode.RUN_FOLDER, str(path), "settings, one a line", settings)
     same = {name: value for name, value in settings.items() if name not in LIKE_A_SEED}
     one = (summary.method, summary.base_sha256, summary.split, summary.unit, summary.delta)
     return yaml.safe_dump(same, sort_keys=False), one

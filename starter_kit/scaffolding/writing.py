@@ -53,7 +53,7 @@ def _write(name: str, folder: Path, templates: Sequence[Path]) -> list[Path]:
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ProblemError.of(
-            ErrorCode.RUN_FOLDER, where=str(folder), expected="a folder to write into", found=error.strerror
+            ErrorCode.RUN_FOLDER, str(folder), "a folder to write into", error.strerror
         ) from error
     return list(files)
 

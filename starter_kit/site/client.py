@@ -98,10 +98,7 @@ class SiteClient:
             if track.slug == slug:
                 return track
         raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where="--track",
-            expected=f"one of {', '.join(track.slug for track in tracks)}",
-            found=slug,
+            ErrorCode.CONFIGURATION, "--track", f"one of {', '.join(track.slug for track in tracks)}", slug
         )
 
     def issue_run_token(self, track: str) -> IssuedRunToken:
@@ -228,7 +225,7 @@ class SiteClient:
         raise ProblemError(problem)
 
     def _unreachable(self, found: str) -> Problem:
-        return Problem.of(ErrorCode.SITE_UNREACHABLE, where=self.site, expected="a response", found=found)
+        return Problem.of(ErrorCode.SITE_UNREACHABLE, self.site, "a response", found)
 
 
 def _retry_after_s(response: requests.Response) -> float:
