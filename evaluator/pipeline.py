@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -120,11 +120,7 @@ def count_communication(inputs: StepInputs, _: OnProgress) -> StepOutput[Communi
     )
     changes = changed_tensors(inputs.reference / WEIGHTS, inputs.file(ArtifactKind.CHECKPOINT))
     result = CommunicationResult(
-        rounds=totals.rounds,
-        messages=totals.messages,
-        bytes_total=totals.bytes_total,
-        bytes_down=totals.bytes_down,
-        bytes_up=totals.bytes_up,
+        **asdict(totals),
         bytes_needed=plausibility.bytes_needed(changes),
         checks=plausibility.checks(totals, traffic, changes, clients=inputs.rules.clients),
     )

@@ -4,11 +4,19 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import tokenizers
+import torch
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from evaluator.docvqa.architecture import VisualConfig, VT5Config
 from evaluator.docvqa.tokenization import END, PAD, UNKNOWN, Tokenizer
 from evaluator.docvqa.vt5 import VT5
+
+
+def random_vt5(config: VT5Config, *, seed: int) -> VT5:
+    """Return a model with random weights, the same for the same seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return VT5(config)
 
 
 def create_reference(
@@ -19,7 +27,7 @@ def create_reference(
     `texts` should be public: their frequent words can be read from the tokenizer.
     """
     tokenizer = train_tokenizer(texts, vocab_size)
-    model = VT5.from_config(tiny_config(tokenizer.vocab_size), seed=seed)
+    model = random_vt5(tiny_config(tokenizer.vocab_size), seed=seed)
     model.save(folder)
     tokenizer.save(folder)
     return model, tokenizer

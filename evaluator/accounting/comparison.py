@@ -1,5 +1,6 @@
 """One composition under every sampling rule, by every method: what the calculator and `pfl privacy compare` list."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,6 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 
 OFFICIAL = "PLD"
-
 
 # From a composition and δ to ε.
 Accounting = Callable[[Sequence[Event], float], float]
@@ -78,13 +78,11 @@ def _accounted(
 
 def _textbook(rules: tuple[SamplingRule, ...], events: Sequence[Event], delta: float) -> Iterator[Bound]:
     """Yield the bounds of the classical theorems that apply: to equal Gaussian rounds, each with an ε of at most 1."""
-    for method, epsilon in TEXTBOOK.items():
-        match events:
-            case [Gaussian() as event]:
-                try:
+    match events:
+        case [Gaussian() as event]:
+            for method, epsilon in TEXTBOOK.items():
+                with contextlib.suppress(UnsupportedError):
                     yield Bound(rules, method, epsilon(event, delta))
-                except UnsupportedError:
-                    continue
 
 
 def _basic(event: Gaussian, delta: float) -> float:

@@ -132,17 +132,6 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     return max((losses.epsilon(delta) for losses in composed(events)), default=0.0)
 
 
-def delta(events: Iterable[Event], epsilon: float) -> float:
-    """Return an upper bound on δ at ε ≥ 0 of the composition of `events`, 0 for none.
-
-    Raises:
-        ValueError: ε is negative or no number, or the events don't compose.
-    """
-    if not 0 <= epsilon < math.inf:
-        raise ValueError(f"ε must be finite and not negative: {epsilon}")
-    return max((losses.delta(epsilon) for losses in composed(events)), default=0.0)
-
-
 def precision(events: Iterable[Event]) -> str:
     """Describe the width of the grid on which the losses of this composition lie."""
     directions = _directions(events)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from evaluator.auditing.bounds import (
     epsilon_lower_bound,
@@ -23,6 +22,7 @@ from evaluator.auditing.bounds import (
 )
 from evaluator.auditing.escrow import Escrow
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.base import Message
 
 ALPHA = 0.01
 
@@ -41,7 +41,7 @@ class Claim:
     mu: float | None = None
 
 
-class AuditResult(BaseModel):
+class AuditResult(Message):
     """What one run's canaries show.
 
     Attributes:
@@ -50,8 +50,6 @@ class AuditResult(BaseModel):
         gaussian_epsilon_low: The same by Gaussian DP, about the claimed kind of mechanism.
         p_value: How likely an honest run's scores are so good at most; both bounds are used, and paid for.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     canaries: int
     released: int
@@ -92,6 +90,7 @@ def audit(escrow: Escrow, scores: Mapping[str, float], claim: Claim, *, alpha: f
     coins = np.array([escrow.is_released[name] for name in order])
     guessed = np.argsort(-values, kind="stable")[: escrow.guesses]
     right = int(coins[guessed].sum())
+    counts = len(order), escrow.guesses, right
     return AuditResult(
         canaries=len(order),
         released=int(coins.sum()),
@@ -100,11 +99,9 @@ def audit(escrow: Escrow, scores: Mapping[str, float], claim: Claim, *, alpha: f
         not_a_number=not_a_number,
         alpha=alpha,
         delta=claim.delta,
-        epsilon_low=epsilon_lower_bound(len(order), escrow.guesses, right, delta=claim.delta, alpha=alpha),
-        gaussian_epsilon_low=gaussian_epsilon_lower_bound(
-            len(order), escrow.guesses, right, delta=claim.delta, alpha=alpha
-        ),
-        p_value=claim_p_value(len(order), escrow.guesses, right, claim),
+        epsilon_low=epsilon_lower_bound(*counts, delta=claim.delta, alpha=alpha),
+        gaussian_epsilon_low=gaussian_epsilon_lower_bound(*counts, delta=claim.delta, alpha=alpha),
+        p_value=claim_p_value(*counts, claim),
     )
 
 

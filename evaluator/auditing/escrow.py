@@ -8,10 +8,11 @@ import json
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from evaluator.docvqa.dataset import Dataset, first_line
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.base import Message
 
 LEAST_CANARIES = 100
 # Of the canaries: so many are in the training and sampled at all even where few rounds sample few providers.
@@ -19,7 +20,7 @@ GUESS_SHARE = 0.2
 SPLIT = "canaries"
 
 
-class Escrow(BaseModel):
+class Escrow(Message):
     """The coins of all canaries.
 
     Attributes:
@@ -27,8 +28,6 @@ class Escrow(BaseModel):
         guesses: How many canaries an audit says of that they were trained on: those of the highest scores.
         is_released: The coin of each canary, by its provider name.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal["pfl-canaries/1"] = "pfl-canaries/1"
     data_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")

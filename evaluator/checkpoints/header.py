@@ -10,6 +10,7 @@ from io import SEEK_END, FileIO
 from pathlib import Path
 from typing import TypeGuard
 
+from evaluator.docvqa.architecture import ALIASES, SHARED_EMBEDDING
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.untrusted_json import UntrustedJSONError, parse
 
@@ -19,12 +20,6 @@ MAX_TENSORS = 20_000
 MAX_NAME_LENGTH = 256
 MAX_RANK = 8
 MAX_DIMENSION = 2**40
-
-SHARED_EMBEDDING = "language_backbone.shared.weight"
-# T5 ties these to the shared embedding; some writers save them, and they may be there as exact copies.
-ALIASES = frozenset(
-    f"language_backbone.{name}.weight" for name in ("encoder.embed_tokens", "decoder.embed_tokens", "lm_head")
-)
 
 ITEM_BYTES = {
     "F64": 8, "F32": 4, "F16": 2, "BF16": 2,

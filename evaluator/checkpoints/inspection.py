@@ -13,16 +13,8 @@ from itertools import islice
 from pathlib import Path
 
 from evaluator.checkpoints.contents import Original, TensorBytes, read_contents
-from evaluator.checkpoints.header import (
-    ALIASES,
-    SHARED_EMBEDDING,
-    Header,
-    Tensor,
-    describe,
-    parse_header,
-    place_of,
-    untied,
-)
+from evaluator.checkpoints.header import Header, Tensor, describe, parse_header, place_of, untied
+from evaluator.docvqa.architecture import ALIASES, SHARED_EMBEDDING
 from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
 from evaluator.messages.jobs import ValidationResult
 
@@ -62,13 +54,21 @@ def inspect_checkpoint(
         base_header = _reference_header(base, reference)
         header = parse_header(checkpoint)
         expected = untied(base_header)
-        originals = _originals(header, expected, base, base_header.data_start)
+        # The base weights' tensors of the same name, dtype and shape.
+        originals = {
+            name: Original(base, base_header.data_start + wanted.begin)
+            for name, wanted in expected.items()
+            if (tensor := header.tensors.get(name)) and _is_alike(tensor, wanted)
+        }
         own = _without_aliases(header, expected)
         if aliases := header.tensors.keys() - own.keys():
             # Opened once more: the embedding is read in one place while the pass continues in another.
             originals |= _originals_of_aliases(header, aliases, opened(path))
         size = header.data_start + header.data_bytes
-        tensors = _with_originals(header, originals)
+        tensors = [
+            TensorBytes(name, tensor.dtype, tensor.end - tensor.begin, originals.get(name))
+            for name, tensor in header.tensors.items()
+        ]
         contents = read_contents(
             checkpoint, header.data_start, tensors, on_progress=lambda done: on_progress(done, size)
         )
@@ -107,25 +107,6 @@ def _without_aliases(header: Header, expected: Mapping[str, Tensor]) -> dict[str
     """Return the tensors without the copies of the shared embedding, unless the reference has them as well."""
     return {
         name: tensor for name, tensor in header.tensors.items() if name not in ALIASES or name in expected
-    }
-
-
-def _with_originals(header: Header, originals: Mapping[str, Original]) -> list[TensorBytes]:
-    """Return all tensors, each with what it is compared with."""
-    return [
-        TensorBytes(name, tensor.dtype, tensor.end - tensor.begin, originals.get(name))
-        for name, tensor in header.tensors.items()
-    ]
-
-
-def _originals(
-    header: Header, expected: Mapping[str, Tensor], base: FileIO, data_start: int
-) -> dict[str, Original]:
-    """Return the base weights' tensors of the same name, dtype and shape."""
-    return {
-        name: Original(base, data_start + wanted.begin)
-        for name, wanted in expected.items()
-        if (tensor := header.tensors.get(name)) and _is_alike(tensor, wanted)
     }
 
 

@@ -13,7 +13,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -160,22 +159,17 @@ def encode_header(tensors: Mapping[str, Tensor]) -> bytes:
     return len(text).to_bytes(8, "little") + text
 
 
-@dataclass(frozen=True)
-class _Joined:
-    shards: dict[Path, Header]
-    tensors: dict[str, Tensor]
-
-
 def _joined_chunks(index: Path) -> Iterator[bytes]:
-    joined = _plan(index)
-    yield encode_header(joined.tensors)
-    for shard, header in joined.shards.items():
+    tensors, shards = _plan(index)
+    yield encode_header(tensors)
+    for shard, header in shards.items():
         with shard.open("rb") as file:
             file.seek(header.data_start)
             yield from iter(partial(file.read, CHUNK_BYTES), b"")
 
 
-def _plan(index: Path) -> _Joined:
+def _plan(index: Path) -> tuple[dict[str, Tensor], dict[Path, Header]]:
+    """Return the joined file's tensors, and the headers of the shards in their order."""
     weight_map = read_index(index)
     shards: dict[Path, Header] = {}
     tensors: dict[str, Tensor] = {}
@@ -196,7 +190,7 @@ def _plan(index: Path) -> _Joined:
         raise _index_rejection(
             index, f"a joined header of at most {MAX_HEADER_BYTES} bytes", f"{length} bytes"
         )
-    return _Joined(shards, tensors)
+    return tensors, shards
 
 
 def _read_shard(path: Path, weight_map: Mapping[str, str]) -> Header:

@@ -1,7 +1,8 @@
 """The weight vector of a run, read from a checkpoint: its trainable tensors end to end, as float32."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
@@ -15,52 +16,23 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class _InFile:
-    """A tensor that is read from its file when it is needed: a map would count as memory, page by page.
+class _Part:
+    """A tensor that is read where it is needed: a map of its file would count as memory, page by page.
 
     Attributes:
         begin: Where it begins in the whole vector.
-        offset: Where it begins in the file, in bytes.
-        dtype: What the file has.
+        read: Returns its coordinates from one to another, counted from its own first one.
     """
 
     begin: int
     numel: int
-    path: Path
-    offset: int
-    dtype: str
-
-    def read(self, begin: int, end: int) -> Floats:
-        """Return its coordinates from `begin` to `end`, counted from its own first one."""
-        stored = np.fromfile(
-            self.path,
-            STORED_AS[self.dtype],
-            count=end - begin,
-            offset=self.offset + begin * ITEM_BYTES[self.dtype],
-        )
-        return stored_numbers(stored, self.dtype).astype(np.float32, copy=False)
-
-
-@dataclass(frozen=True)
-class _InMemory:
-    """A tensor that isn't in the file, such as an adapter; see `_InFile`."""
-
-    begin: int
-    values: Floats
-
-    @property
-    def numel(self) -> int:
-        return len(self.values)
-
-    def read(self, begin: int, end: int) -> Floats:
-        """Return its coordinates from `begin` to `end`, counted from its own first one."""
-        return self.values[begin:end]
+    read: Callable[[int, int], Floats]
 
 
 class WeightVector:
     """A vector of tensors that are read where they are needed; `weight_vector` makes it."""
 
-    def __init__(self, parts: Sequence[_InFile | _InMemory]) -> None:
+    def __init__(self, parts: Sequence[_Part]) -> None:
         self._parts = parts
         self.numel = parts[-1].begin + parts[-1].numel
 
@@ -95,14 +67,27 @@ def weight_vector(
         ProblemError: ``E_CHECKPOINT_*``: the file is no safetensors file.
     """
     header, beside = read_header(checkpoint), beside or {}
-    parts: list[_InFile | _InMemory] = []
+    parts: list[_Part] = []
     sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes.values()]
     for (name, shape), begin in zip(shapes.items(), accumulate(sizes, initial=0), strict=False):
         if name in beside:
-            parts.append(_InMemory(begin, beside[name]))
+            values = beside[name]
+            parts.append(_Part(begin, len(values), partial(_slice, values)))
             continue
         tensor = header.tensors.get(name)
         if tensor is None or tensor.shape != tuple(shape) or tensor.dtype not in STORED_AS:
             return None
-        parts.append(_InFile(begin, tensor.numel, checkpoint, header.data_start + tensor.begin, tensor.dtype))
+        read = partial(_read, checkpoint, header.data_start + tensor.begin, tensor.dtype)
+        parts.append(_Part(begin, tensor.numel, read))
     return WeightVector(parts)
+
+
+def _slice(values: Floats, begin: int, end: int) -> Floats:
+    return values[begin:end]
+
+
+def _read(path: Path, offset: int, dtype: str, begin: int, end: int) -> Floats:
+    """Return the coordinates from `begin` to `end` of a tensor that begins `offset` bytes into a file."""
+    start = offset + begin * ITEM_BYTES[dtype]
+    stored = np.fromfile(path, STORED_AS[dtype], count=end - begin, offset=start)
+    return stored_numbers(stored, dtype).astype(np.float32, copy=False)

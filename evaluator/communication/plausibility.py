@@ -107,14 +107,7 @@ def bytes_needed(changes: Sequence[TensorChange]) -> int:
 def checks(
     totals: CommunicationTotals, traffic: Traffic, changes: Sequence[TensorChange], *, clients: int
 ) -> list[Check]:
-    """Return the checks of one log, in the order of `LOG_CHECKS`.
-
-    Args:
-        totals: The totals of the log.
-        traffic: All exchanges of the same log.
-        changes: What changed between the base weights and the checkpoint.
-        clients: How many clients the track has.
-    """
+    """Return the checks of one log, in the order of `LOG_CHECKS`, of a track with so many `clients`."""
     return [
         _both_directions(traffic),
         _regular(totals, traffic, clients),
@@ -195,11 +188,7 @@ def _bits(traffic: Traffic, changes: Sequence[TensorChange]) -> Check:
     plausible = all(least <= size.smallest == size.largest <= most for size in ways.values())
     expected = f"{math.ceil(least)} to {math.floor(most)} bytes each way, the same in all exchanges"
     found = ", ".join(_describe(way, size, parameters) for way, size in ways.items())
-    return (
-        MESSAGE_SIZES.passed(expected=expected, found=found)
-        if plausible
-        else MESSAGE_SIZES.flagged(found, expected)
-    )
+    return (MESSAGE_SIZES.passed if plausible else MESSAGE_SIZES.flagged)(found, expected)
 
 
 def _describe(way: str, size: Sizes, parameters: int) -> str:
@@ -224,9 +213,7 @@ def _floor(totals: CommunicationTotals, changes: Sequence[TensorChange]) -> Chec
     expected = f"at least {least} bytes each way"
     found = f"{totals.bytes_down} bytes down, {totals.bytes_up} bytes up"
     enough = min(totals.bytes_down, totals.bytes_up) >= least
-    return (
-        LEAST_BYTES.passed(expected=expected, found=found) if enough else LEAST_BYTES.flagged(found, expected)
-    )
+    return (LEAST_BYTES.passed if enough else LEAST_BYTES.flagged)(found, expected)
 
 
 LOG_CHECKS = (DIRECTIONS, REGULAR_ROUNDS, MESSAGE_SIZES, LEAST_BYTES)

@@ -17,6 +17,12 @@ from evaluator.errors import ErrorCode, ProblemError
 # The most tokens of a generated answer, including the start token.
 MAX_ANSWER_LENGTH = 20
 
+SHARED_EMBEDDING = "language_backbone.shared.weight"
+# T5 ties these to the shared embedding; some writers save them, and they may be there as exact copies.
+ALIASES = frozenset(
+    f"language_backbone.{name}.weight" for name in ("encoder.embed_tokens", "decoder.embed_tokens", "lm_head")
+)
+
 OWN_KEY = "pfl_docvqa"
 OWN_FIELDS = {"box_scale", "max_input_tokens", "published_batching", "train_visual_tower"}
 # What the published code, too, added to T5's configuration.

@@ -18,9 +18,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.base import Message
 
 Row = TypeVar("Row", bound=BaseModel)
 Coordinate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -29,10 +30,8 @@ ClientId = Annotated[int, Field(ge=0, lt=2**31)]
 Box = tuple[Coordinate, Coordinate, Coordinate, Coordinate]
 
 
-class Page(BaseModel):
+class Page(Message):
     """One page with its words. `page` names the image; the part before the last `_` names the document."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     page: str = Field(min_length=1, max_length=200, pattern=r"^[\w.-]+$")
     provider: str = ""
@@ -50,10 +49,8 @@ class Page(BaseModel):
         return self.page.rsplit("_", 1)[0]
 
 
-class Question(BaseModel):
+class Question(Message):
     """One question about one page. `key` names the field that it is about (`total_amount`), where that is known."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     question_id: str = Field(min_length=1)
     page: str
@@ -62,10 +59,8 @@ class Question(BaseModel):
     key: str = ""
 
 
-class DatasetInfo(BaseModel):
+class DatasetInfo(Message):
     """`dataset.json`. `clients` partitions the training providers: client id -> provider names."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: str = Field(default="pfl-docvqa/1", pattern=r"^pfl-docvqa/1$")
     name: str
@@ -165,8 +160,7 @@ def write_split(folder: Path, split: str, pages: Iterable[Page], questions: Iter
 
 def write_lines(path: Path, rows: Iterable[BaseModel]) -> None:
     with path.open("w", encoding="utf-8") as file:
-        for row in rows:
-            file.write(to_line(row))
+        file.writelines(map(to_line, rows))
 
 
 def to_line(row: BaseModel) -> str:

@@ -17,16 +17,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
-    RootModel,
     TypeAdapter,
     ValidationError,
     field_validator,
@@ -60,6 +60,8 @@ PARSING_ERRORS = (
 
 
 _BOXES = TypeAdapter(list[tuple[float, float, float, float]])
+# `data_points.json`: client ("client_0") -> provider -> rows of the client's file, counted from 1.
+_DATA_POINTS = TypeAdapter(dict[str, dict[str, list[int]]])
 
 
 MEMBER, NONMEMBER = "member", "non_member"
@@ -75,29 +77,19 @@ class ImdbQuestion(BaseModel):
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
     question: str
-    answers: list[str]
+    # One answer is text by itself.
+    answers: Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
     image_name: str = Field(min_length=1, max_length=200, pattern=r"^[\w.-]+$")
-    ocr_tokens: list[str]
+    ocr_tokens: Annotated[
+        list[str], BeforeValidator(lambda value: value.tolist() if isinstance(value, np.ndarray) else value)
+    ]
     ocr_normalized_boxes: NDArray[np.float64]
-    question_id: str | None = None
+    question_id: Annotated[
+        str | None, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)
+    ] = None
     set_name: str = ""
     provider: str = ""
     label: str = ""
-
-    @field_validator("answers", mode="before")
-    @classmethod
-    def _one_or_many(cls, value: object) -> object:
-        return [value] if isinstance(value, str) else value
-
-    @field_validator("ocr_tokens", mode="before")
-    @classmethod
-    def _from_array(cls, value: object) -> object:
-        return value.tolist() if isinstance(value, np.ndarray) else value
-
-    @field_validator("question_id", mode="before")
-    @classmethod
-    def _from_number(cls, value: object) -> object:
-        return str(value) if isinstance(value, int) else value
 
     @field_validator("ocr_normalized_boxes", mode="before")
     @classmethod
@@ -131,10 +123,6 @@ class Imdb:
 
     header: dict[str, object]
     questions: list[ImdbQuestion]
-
-
-class DataPoints(RootModel[dict[str, dict[str, list[int]]]]):
-    """`data_points.json`: client ("client_0") -> provider -> rows of the client's file, counted from 1."""
 
 
 def read_imdb(path: Path, max_bytes: int = MAX_IMDB_BYTES) -> Imdb:
@@ -175,7 +163,7 @@ def read_data_points(path: Path) -> dict[str, dict[str, list[int]]]:
     try:
         if path.stat().st_size > MAX_INDEX_BYTES:
             raise _malformed(path, f"at most {MAX_INDEX_BYTES} bytes", path.stat().st_size)
-        return DataPoints.model_validate_json(path.read_bytes()).root
+        return _DATA_POINTS.validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise _malformed(
             path, 'JSON such as {"client_0": {"a provider": [1, 2]}}', first_line(error)

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TypeVar
 
 import torch
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from evaluator.docvqa.dataset import Dataset, Question
@@ -21,6 +20,7 @@ from evaluator.docvqa.loading import LoadedShard, Loader, Shard, shards
 from evaluator.docvqa.threads import set_threads_for
 from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch, pad_labels, row_losses
+from evaluator.messages.base import Message
 
 logger = logging.getLogger(__name__)
 
@@ -74,10 +74,8 @@ class Prediction:
     confidence: float
 
 
-class ShardAnswers(BaseModel):
+class ShardAnswers(Message):
     """The answers to one shard's questions, in its order, and its pages whose image the model didn't see."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     predictions: list[Prediction]
     without_image: list[str]
@@ -232,9 +230,9 @@ class Answerer:
             batch = Batch.pad(*read(rows)).to(self.device)
             ids, confidences = self._model.generate(batch)
             answers = list(map(Answer, ids.tolist(), confidences.tolist()))
-            return (
-                answers if gold is None else _with_losses(answers, self._plain_losses(batch, _of(gold, rows)))
-            )
+            if gold is None:
+                return answers
+            return _with_losses(answers, self._plain_losses(batch, gold[rows.start : rows.stop]))
 
         for group in self._groups(lengths):
             yield from self._within_memory(group, generate)
@@ -271,9 +269,9 @@ class Answerer:
     def _decode_rows(self, encoded: Encoded, gold: Gold, rows: range) -> list[Answer]:
         some = encoded.rows(rows)
         answers = self.generator.decode(some)
-        return (
-            answers if gold is None else _with_losses(answers, self.generator.losses(some, _of(gold, rows)))
-        )
+        if gold is None:
+            return answers
+        return _with_losses(answers, self.generator.losses(some, gold[rows.start : rows.stop]))
 
     def _groups(self, lengths: Sequence[int]) -> Iterator[range]:
         """Yield rows of `lengths` tokens, longest first, in groups within the budget at that time."""
@@ -303,10 +301,6 @@ class Answerer:
         middle = len(rows) // 2
         yield from self._within_memory(rows[:middle], run)
         yield from self._within_memory(rows[middle:], run)
-
-
-def _of(gold: Sequence[Sequence[int]], rows: range) -> Sequence[Sequence[int]]:
-    return gold[rows.start : rows.stop]
 
 
 def _with_losses(answers: Sequence[Answer], losses: Tensor) -> list[Answer]:

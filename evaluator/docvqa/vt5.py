@@ -76,14 +76,8 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Self:
         """Return the batch on a device."""
-        return replace(
-            self,
-            input_ids=self.input_ids.to(device),
-            boxes=self.boxes.to(device),
-            attention_mask=self.attention_mask.to(device),
-            features=self.features.to(device),
-            labels=None if self.labels is None else self.labels.to(device),
-        )
+        moved = {name: value.to(device) for name, value in vars(self).items() if value is not None}
+        return replace(self, **moved)
 
 
 def pad_labels(answers: Sequence[Sequence[int]]) -> Tensor:
@@ -101,7 +95,7 @@ def row_losses(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 class VT5(nn.Module):
-    """The model. Build it with one of the `from_...` methods; the constructor leaves weights at random."""
+    """The model. Open it with one of the `from_...` methods; the constructor leaves weights at random."""
 
     def __init__(self, config: VT5Config) -> None:
         super().__init__()
@@ -110,13 +104,6 @@ class VT5(nn.Module):
         self.spatial_embedding = SpatialEmbedding(config)
         self.visual_embedding = VisualEmbedding(config)
         self.visual_embedding.image_model.requires_grad_(config.train_visual_tower)
-
-    @classmethod
-    def from_config(cls, config: VT5Config, *, seed: int) -> Self:
-        """Return a model with random weights, the same for the same seed."""
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            return cls(config)
 
     @classmethod
     def from_folder(cls, folder: Path) -> Self:

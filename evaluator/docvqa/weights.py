@@ -16,14 +16,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from evaluator.docvqa.architecture import ALIASES, SHARED_EMBEDDING
 from evaluator.errors import ErrorCode, Problem, ProblemError
-
-SHARED = "language_backbone.shared.weight"
-ALIASES = (
-    "language_backbone.encoder.embed_tokens.weight",
-    "language_backbone.decoder.embed_tokens.weight",
-    "language_backbone.lm_head.weight",
-)
 
 PROBLEMS_SHOWN = 20
 # A pickle's first byte, from its second protocol on.
@@ -155,9 +149,11 @@ def _mismatches(
         if name not in tensors:
             yield _problem(ErrorCode.CHECKPOINT_MISSING_TENSOR, where, name)
     for name, tensor in tensors.items():
-        if name in ALIASES and SHARED in tensors:
-            if not torch.equal(tensor, tensors[SHARED]):
-                yield _problem(ErrorCode.CHECKPOINT_EXTRA_TENSOR, where, name, f"the same values as {SHARED}")
+        if name in ALIASES and SHARED_EMBEDDING in tensors:
+            if not torch.equal(tensor, tensors[SHARED_EMBEDDING]):
+                yield _problem(
+                    ErrorCode.CHECKPOINT_EXTRA_TENSOR, where, name, f"the same values as {SHARED_EMBEDDING}"
+                )
         elif name not in parameters:
             yield _problem(ErrorCode.CHECKPOINT_EXTRA_TENSOR, where, name)
         elif tensor.shape != parameters[name].shape:

@@ -11,17 +11,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from evaluator.leakage.measuring import Measured
 from evaluator.leakage.statistics import Floats
+from evaluator.messages.base import Message
 from evaluator.scoring.predictions import forget_old
 
 
-class _File(BaseModel):
+class _File(Message):
     """NaN is None in JSON."""
-
-    model_config = ConfigDict(extra="forbid")
 
     answers: list[str]
     confidence: list[float | None]

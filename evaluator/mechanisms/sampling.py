@@ -66,10 +66,8 @@ class Binomial:
 Law = Exactly | Binomial
 
 
-class Full(Value):
-    """Every provider of every client takes part in every round."""
-
-    type: Literal["full"] = "full"
+class _Coins(Value):
+    """Independent coins of constant `rates`: of every client, then of every provider of one that takes part."""
 
     def fitted(self, sizes: Sizes) -> Self:
         """Return the sampling as it is for clients of these `sizes`."""
@@ -77,15 +75,18 @@ class Full(Value):
 
     def clients(self, clients: int) -> Law:
         """Return the law of how many of `clients` clients take part in a round."""
-        return Exactly(clients)
+        client_rate, _ = self.rates(clients)
+        return Exactly(clients) if client_rate == 1 else Binomial(clients, client_rate)
 
     def providers(self, providers: int) -> Law:
         """Return the law of how many of a participating client's `providers` providers take part."""
-        return Exactly(providers)
+        _, provider_rate = self.rates(1)
+        return Exactly(providers) if provider_rate == 1 else Binomial(providers, provider_rate)
 
     def expected_providers(self, sizes: Sizes) -> float:
         """Return how many providers take part in a round on average."""
-        return float(sum(sizes.values()))
+        client_rate, provider_rate = self.rates(len(sizes))
+        return sum(sizes.values()) * client_rate * provider_rate
 
     def covers(self, providers: int) -> bool:
         """Return whether the rates bound the chances of a client's `providers` providers."""
@@ -93,14 +94,26 @@ class Full(Value):
 
     def rates(self, clients: int) -> tuple[float, float]:
         """Return the chance of a client, and of a provider whose client takes part."""
+        raise NotImplementedError
+
+    def event(self, rate: float, effective_noise_multiplier: float) -> Gaussian | PoissonGaussian:
+        """Return one round in which every unit takes part by its own coin of probability `rate`."""
+        if rate == 1:
+            return Gaussian(effective_noise_multiplier=effective_noise_multiplier)
+        return PoissonGaussian(sampling_rate=rate, effective_noise_multiplier=effective_noise_multiplier)
+
+
+class Full(_Coins):
+    """Every provider of every client takes part in every round."""
+
+    type: Literal["full"] = "full"
+
+    def rates(self, clients: int) -> tuple[float, float]:
+        """Return the chance of a client, and of a provider whose client takes part."""
         return 1.0, 1.0
 
-    def event(self, rate: float, effective_noise_multiplier: float) -> Gaussian:
-        """Return one round in which every unit takes part with the chance `rate`, here always 1."""
-        return Gaussian(effective_noise_multiplier=effective_noise_multiplier)
 
-
-class Poisson(Value):
+class Poisson(_Coins):
     """Every client flips a coin; then every provider of a client that takes part flips its own.
 
     With the client rate 1, all clients take part and the providers are one Poisson sample.
@@ -114,35 +127,9 @@ class Poisson(Value):
     client_rate: Rate = 1.0
     provider_rate: Rate
 
-    def fitted(self, sizes: Sizes) -> Self:
-        """Return the sampling as it is for clients of these `sizes`."""
-        return self
-
-    def clients(self, clients: int) -> Law:
-        """Return the law of how many of `clients` clients take part in a round."""
-        return Exactly(clients) if self.client_rate == 1 else Binomial(clients, self.client_rate)
-
-    def providers(self, providers: int) -> Law:
-        """Return the law of how many of a participating client's `providers` providers take part."""
-        return Exactly(providers) if self.provider_rate == 1 else Binomial(providers, self.provider_rate)
-
-    def expected_providers(self, sizes: Sizes) -> float:
-        """Return how many providers take part in a round on average."""
-        return sum(sizes.values()) * self.client_rate * self.provider_rate
-
-    def covers(self, providers: int) -> bool:
-        """Return whether the rates bound the chances of a client's `providers` providers."""
-        return True
-
     def rates(self, clients: int) -> tuple[float, float]:
         """Return the chance of a client, and of a provider whose client takes part."""
         return self.client_rate, self.provider_rate
-
-    def event(self, rate: float, effective_noise_multiplier: float) -> Gaussian | PoissonGaussian:
-        """Return one round in which every unit takes part by its own coin of probability `rate`."""
-        if rate == 1:
-            return Gaussian(effective_noise_multiplier=effective_noise_multiplier)
-        return PoissonGaussian(sampling_rate=rate, effective_noise_multiplier=effective_noise_multiplier)
 
 
 class FixedSize(Value):

@@ -121,41 +121,29 @@ def _drop_capabilities() -> None:
     _libc.capset(header, bytes(24))
 
 
-# The numbers of the system calls that are rejected. Those of 64-bit ARM are those of every newer architecture.
-_X86_64 = {
-    "socket": 41,
-    "ptrace": 101,
-    "process_vm_readv": 310,
-    "process_vm_writev": 311,
-    "unshare": 272,
-    "setns": 308,
-    "mount": 165,
-    "keyctl": 250,
-    "bpf": 321,
-    "perf_event_open": 298,
-    "io_uring_setup": 425,
-}
-_AARCH64 = {
-    "socket": 198,
-    "ptrace": 117,
-    "process_vm_readv": 270,
-    "process_vm_writev": 271,
-    "unshare": 97,
-    "setns": 268,
-    "mount": 40,
-    "keyctl": 219,
-    "bpf": 280,
-    "perf_event_open": 241,
-    "io_uring_setup": 425,
+# How the kernel numbers each architecture. Those of the calls of 64-bit ARM are those of every newer architecture.
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+# The numbers of the system calls that are rejected, on each architecture in this order.
+_REJECTED = {
+    "socket": (41, 198),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "keyctl": (250, 219),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "io_uring_setup": (425, 425),
 }
 # What a process without children needs for itself only: starting others, and signals in their uncommon forms (tkill,
 # rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal).
-_FORKS = {"x86_64": (57, 58), "aarch64": ()}
-_SIGNALS = {"x86_64": (200, 129, 297, 424), "aarch64": (130, 138, 240, 424)}
-_KILLS = {"x86_64": (62, 234), "aarch64": (129, 131)}
-_CLONE = {"x86_64": 56, "aarch64": 220}
+_FORKS = ((57, 58), ())
+_SIGNALS = ((200, 129, 297, 424), (130, 138, 240, 424))
+_KILLS = ((62, 234), (129, 131))
+_CLONE = (56, 220)
 _CLONE3 = 435
-_ARCHITECTURES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
@@ -176,22 +164,22 @@ def _filter_calls(processes: bool) -> bool:
 
 def _program(machine: str, processes: bool) -> list[tuple[int, int, int, int]]:
     """Return the filter as instructions (operation, jump if true, jump if false, constant)."""
-    architecture, rejected = _ARCHITECTURES[machine]
+    place = list(_ARCHITECTURES).index(machine)
     program = [
         (_LOAD, 0, 0, _ARCHITECTURE_OFFSET),
-        (_EQUAL, 1, 0, architecture),
+        (_EQUAL, 1, 0, _ARCHITECTURES[machine]),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _NUMBER_OFFSET),
         # The calls of the 32-bit pointer interface have other numbers.
         (_AT_LEAST, 0, 1, _X32_BIT),
         (_RETURN, 0, 0, _KILL),
     ]
-    alone = () if processes else (*_FORKS[machine], *_SIGNALS[machine])
-    numbers = [*rejected.values(), *alone]
+    alone = () if processes else (*_FORKS[place], *_SIGNALS[place])
+    numbers = [*(rejected[place] for rejected in _REJECTED.values()), *alone]
     for number in numbers:
         program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | errno.EPERM)]
     if not processes:
-        for number in _KILLS[machine]:
+        for number in _KILLS[place]:
             program += [
                 (_EQUAL, 0, 4, number),
                 (_LOAD, 0, 0, _FIRST_ARGUMENT_OFFSET),
@@ -203,7 +191,7 @@ def _program(machine: str, processes: bool) -> list[tuple[int, int, int, int]]:
             # Its arguments are in memory, where a filter can't see them; the C library then uses the older call.
             (_EQUAL, 0, 1, _CLONE3),
             (_RETURN, 0, 0, _ERROR | errno.ENOSYS),
-            (_EQUAL, 0, 3, _CLONE[machine]),
+            (_EQUAL, 0, 3, _CLONE[place]),
             (_LOAD, 0, 0, _FIRST_ARGUMENT_OFFSET),
             (_ANY_BIT, 1, 0, CLONE_THREAD),
             (_RETURN, 0, 0, _ERROR | errno.EPERM),

@@ -41,10 +41,6 @@ KEPT_VARIABLES = (
     "LANG",
     "LD_LIBRARY_PATH",
     "OMP_NUM_THREADS",
-    "OPENBLAS_CORETYPE",
-    "ATEN_CPU_CAPABILITY",
-    "ONEDNN_MAX_CPU_ISA",
-    "MKL_ENABLE_INSTRUCTIONS",
     "CUDA_VISIBLE_DEVICES",
     "HF_HUB_OFFLINE",
     # Which instructions are used, by which results round: a replay compares its own with those of another process.

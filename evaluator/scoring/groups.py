@@ -95,10 +95,7 @@ def group_scores(
 
 def by_part(private: Sequence[bool]) -> Members:
     """Return the questions of the `public` and of the `private` part; nothing where there are no parts."""
-    groups: dict[str, list[int]] = {"public": [], "private": []}
-    for place, is_private in enumerate(private):
-        groups["private" if is_private else "public"].append(place)
-    return {group: places for group, places in groups.items() if places}
+    return _grouped(PARTS, ["private" if is_private else "public" for is_private in private])
 
 
 def within(groups: Members, places: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
@@ -113,19 +110,25 @@ def by_key(keys: Sequence[str]) -> Members:
     """Return the questions of each key, most questions first and then by name, `other` last; {} if no key is known."""
     counted = Counter(key for key in keys if key and key != OTHER_KEY)
     named = sorted(counted, key=lambda key: (-counted[key], key))[:MAX_KEYS]
-    groups: dict[str, list[int]] = {key: [] for key in [*named, OTHER_KEY]}
-    for place, key in enumerate(keys):
-        groups.get(key, groups[OTHER_KEY]).append(place)
-    return {group: places for group, places in groups.items() if places} if any(keys) else {}
+    shown = set(named)
+    return _grouped(
+        [*named, OTHER_KEY], [key if key in shown else OTHER_KEY for key in keys] if any(keys) else []
+    )
 
 
 def by_training(providers: Sequence[str], trained: set[str]) -> Members:
     """Return the questions about `seen` and about `unseen` providers; nothing where no training provider is known."""
-    groups: dict[str, list[int]] = {"seen": [], "unseen": []}
-    for place, provider in enumerate(providers):
-        if provider:
-            groups["seen" if provider in trained else "unseen"].append(place)
-    return {group: places for group, places in groups.items() if places} if trained else {}
+    of_questions = [name and ("seen" if name in trained else "unseen") for name in providers]
+    return _grouped(["seen", "unseen"], of_questions if trained else [])
+
+
+def _grouped(names: Sequence[str], of_questions: Sequence[str]) -> Members:
+    """Return the positions of the questions of each group that has any, in the order of `names`."""
+    groups: dict[str, list[int]] = {name: [] for name in names}
+    for place, name in enumerate(of_questions):
+        if name:
+            groups[name].append(place)
+    return {name: places for name, places in groups.items() if places}
 
 
 def interval_of_mean(values: NDArray[np.float64], clusters: Integers) -> tuple[float, float]:

@@ -87,15 +87,6 @@ class GoldAnswers:
         return QuestionScores(best, accuracy)
 
 
-def score(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> Scores:
-    """Return the mean ANLS and accuracy; `answers[i]` are the gold answers to the question of `predictions[i]`.
-
-    Raises:
-        ValueError: There is no question, or not one prediction a question.
-    """
-    return GoldAnswers(answers).score(predictions).means()
-
-
 def _places(wanted: str, texts: list[str]) -> Iterator[int]:
     """Yield the positions of `wanted` among `texts`."""
     place = -1

@@ -19,9 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.base import Message
 
 if TYPE_CHECKING:
     from evaluator.docvqa.dataset import Dataset
@@ -30,10 +31,8 @@ FILE = "split.json"
 SCHEMA = "pfl-docvqa-split/1"
 
 
-class Split(BaseModel):
+class Split(Message):
     """How a test set is split; `salt` is secret."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     private_fraction: float = Field(gt=0, lt=1, allow_inf_nan=False)
     salt: str = Field(pattern=r"^[0-9a-f]{64}$", repr=False)

@@ -11,8 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from evaluator.checkpoints.header import SHARED_EMBEDDING
-from evaluator.docvqa.architecture import VT5Config
+from evaluator.docvqa.architecture import SHARED_EMBEDDING, VT5Config
 from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.docvqa.inference import Prediction, predict
 from evaluator.docvqa.tokenization import Tokenizer

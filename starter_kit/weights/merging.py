@@ -6,7 +6,8 @@ from pathlib import Path
 
 from safetensors.torch import save_file
 
-from evaluator.docvqa.weights import ALIASES, read_safetensors
+from evaluator.docvqa.architecture import ALIASES
+from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import WEIGHTS
 from starter_kit.compression.peft_files import ADAPTER_CONFIG, merged, read_adapter

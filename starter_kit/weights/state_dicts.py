@@ -15,8 +15,9 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from evaluator.checkpoints import header as checkpoints
-from evaluator.checkpoints.header import ALIASES, SHARED_EMBEDDING, read_header
+from evaluator.checkpoints.header import read_header
 from evaluator.checkpoints.sharding import check_shard, encode_header
+from evaluator.docvqa.architecture import ALIASES, SHARED_EMBEDDING
 from evaluator.docvqa.weights import not_saved_by_torch, unpickle
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.weights.converting import MAX_NOTES, MAX_PROBLEMS, ConversionReport, Job, is_safetensors

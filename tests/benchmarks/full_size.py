@@ -18,7 +18,7 @@ from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, write
 from evaluator.docvqa.generation import Encoded, Generator
 from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.docvqa.vt5 import VT5
-from tests.tiny_reference import train_tokenizer
+from tests.tiny_reference import random_vt5, train_tokenizer
 
 WORDS_A_PAGE = 600  # 512 tokens of them are read
 IMAGE_SIZE = (1240, 1754)  # an A4 page at 150 dots an inch
@@ -29,7 +29,7 @@ ANSWER_LENGTHS = [2, 3, 4, 5, 5, 6, 6, 7, 7, 8, 9, 10, 12, 15]
 
 def make_model() -> VT5:
     """311 million random weights."""
-    return VT5.from_config(VT5Config(), seed=0).eval()
+    return random_vt5(VT5Config(), seed=0).eval()
 
 
 def make_tokenizer() -> Tokenizer:

@@ -26,6 +26,7 @@ from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
 from tests.benchmarks import full_size
 from tests.benchmarks.published_training import PublishedTraining
+from tests.tiny_reference import random_vt5
 
 PROVIDERS, PAGES, QUESTIONS = 8, 24, 64
 LOCAL = LocalTraining(learning_rate=1e-3, batch_size=4)
@@ -54,7 +55,7 @@ def make_model() -> VT5:
             image_size=112,
         ),
     )
-    return VT5.from_config(config, seed=0).eval()
+    return random_vt5(config, seed=0).eval()
 
 
 def write_client(folder: Path) -> None:

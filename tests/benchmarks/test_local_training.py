@@ -134,8 +134,7 @@ def test_memory_of_a_round(folder: Path) -> None:
 MANY_PROVIDERS = """
 import re, sys, time, torch
 from pathlib import Path
-from tests.tiny_reference import tiny_config
-from evaluator.docvqa.vt5 import VT5
+from tests.tiny_reference import random_vt5, tiny_config
 from starter_kit.compression.lora import LoRA
 from starter_kit.learning.stacking import make_learner
 from starter_kit.learning.trainable_model import TrainableModel
@@ -144,7 +143,7 @@ torch.set_num_threads(1)
 def status_mb(key):
     return int(re.search(key + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 client = local_training.Client(Path(sys.argv[1]))
-vt5 = VT5.from_config(tiny_config(client.tokenizer.vocab_size), seed=0)
+vt5 = random_vt5(tiny_config(client.tokenizer.vocab_size), seed=0)
 model = TrainableModel(vt5, lora=LoRA(), stream=local_training.STREAM)
 learner = make_learner(model, client.documents(model), local_training.LOCAL)
 questions = local_training.QUESTIONS

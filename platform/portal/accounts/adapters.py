@@ -74,8 +74,5 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 def _cipher() -> MultiFernet:
     """Return the cipher of the site's key; what was encrypted under an earlier key can still be read."""
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    return MultiFernet([Fernet(_derived(key)) for key in keys])
-
-
-def _derived(key: str) -> bytes:
-    return base64.urlsafe_b64encode(hashlib.sha256(b"portal.accounts.second-factor " + key.encode()).digest())
+    derived = [hashlib.sha256(b"portal.accounts.second-factor " + key.encode()).digest() for key in keys]
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in derived])

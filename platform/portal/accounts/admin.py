@@ -34,6 +34,8 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     search_fields = ["email", "name"]
     ordering = ["email"]
     readonly_fields = ["last_login", "date_joined", "second_factor"]
+    # People change their own address, because only they can verify the new one.
+    set_once = ["email"]
     actions = ["reset_second_factors"]
     fieldsets = [
         (None, {"fields": ["email", "name", "password"]}),
@@ -49,11 +51,6 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
             },
         )
     ]
-
-    @override
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        # People change their own address, because only they can verify the new one.
-        return ["email", *self.readonly_fields] if obj else list(self.readonly_fields)
 
     @override
     def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:

@@ -1,7 +1,6 @@
 """People: the e-mail address is the login. API tokens are stored as hashes and shown once."""
 
 import hashlib
-import secrets
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, ClassVar
@@ -145,10 +144,6 @@ class ApiToken(models.Model):
     @property
     def is_expired(self) -> bool:
         return self.expires_at <= timezone.now()
-
-    @staticmethod
-    def new_secret() -> str:
-        return TOKEN_PREFIX + secrets.token_urlsafe(32)
 
     @staticmethod
     def digest_of(secret: str) -> str:

@@ -1,5 +1,6 @@
 """Changes to people and their API tokens."""
 
+import secrets
 from datetime import timedelta
 
 from allauth.account.models import EmailAddress
@@ -18,7 +19,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluator.errors import ErrorCode, ProblemError
-from portal.accounts.models import TOKEN_DAYS, ApiToken, Scope, User
+from portal.accounts.models import TOKEN_DAYS, TOKEN_PREFIX, ApiToken, Scope, User
 from portal.accounts.selectors import active_tokens
 from portal.accounts.signals import security_changed
 from portal.audit.models import record
@@ -39,7 +40,7 @@ def create_token(
 
     Raises `ProblemError` (`E_TOKEN_LIMIT`) for somebody with `MAX_TOKENS` valid ones.
     """
-    secret, now = ApiToken.new_secret(), timezone.now()
+    secret, now = TOKEN_PREFIX + secrets.token_urlsafe(32), timezone.now()
     # Its lock makes requests that come at once wait for each other.
     User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if (valid := active_tokens(user).filter(expires_at__gt=now).count()) >= MAX_TOKENS:
@@ -176,9 +177,9 @@ def reencrypt_second_factors() -> int:
     """
     changed = 0
     for factor in Authenticator.objects.select_for_update():
-        secrets = {name: factor.data[name] for name in ENCRYPTED_MEMBERS if name in factor.data}
-        if secrets:
-            factor.data |= {name: encrypt(decrypt(secret)) for name, secret in secrets.items()}
+        stored = {name: factor.data[name] for name in ENCRYPTED_MEMBERS if name in factor.data}
+        if stored:
+            factor.data |= {name: encrypt(decrypt(secret)) for name, secret in stored.items()}
             factor.save(update_fields=["data"])
             changed += 1
     return changed
@@ -220,13 +221,8 @@ def ensure_user(
         user.set_unusable_password()
     user.save()
     vouch_for_address(user)
-    record(
-        None,
-        "user.created" if created else "user.updated",
-        user,
-        staff=user.is_staff,
-        superuser=user.is_superuser,
-    )
+    action = "user.created" if created else "user.updated"
+    record(None, action, user, staff=user.is_staff, superuser=user.is_superuser)
     return user, created
 
 

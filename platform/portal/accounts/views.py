@@ -39,11 +39,8 @@ def tokens(request: UserRequest) -> HttpResponse:
             form = TokenForm()
         except ProblemError as error:
             form.add_error(None, f"{error.problem.message} {error.problem.next_step}")
-    return render(
-        request,
-        "accounts/tokens.html",
-        {"form": form, "secret": secret, "tokens": active_tokens(request.user)},
-    )
+    context = {"form": form, "secret": secret, "tokens": active_tokens(request.user)}
+    return render(request, "accounts/tokens.html", context)
 
 
 @login_required

@@ -1,6 +1,6 @@
 """The audit trail in the administration, and the base classes of read-only and of audited admins."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from django.contrib import admin
@@ -52,7 +52,20 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
 
 
 class AuditedAdmin(admin.ModelAdmin[ModelT]):
-    """An admin whose additions, changes and deletions, inlines included, go into the audit trail with their values."""
+    """An admin whose additions, changes and deletions, inlines included, go into the audit trail with their values.
+
+    The fields `set_once` are written when an object is added, and read-only from then on.
+    """
+
+    set_once: Sequence[str] = ()
+
+    @override
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return [*(self.set_once if obj else ()), *super().get_readonly_fields(request, obj)]
+
+    @override
+    def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
+        return {} if obj else dict(super().get_prepopulated_fields(request, obj))
 
     @override
     def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:

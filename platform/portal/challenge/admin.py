@@ -11,14 +11,15 @@ from portal.audit.admin import AuditedAdmin
 from portal.audit.versions import boards_changed
 from portal.challenge.models import Phase, Track
 
-# Rules that change boards which people have seen.
-AT_THE_DESK = ("anls_threshold", "budgets", "required_reviews")
-
 
 @admin.register(Track)
 class TrackAdmin(AuditedAdmin[Track]):
     list_display = ["name", "slug", "ranking", "paused"]
     list_filter = ["ranking", "paused"]
+    prepopulated_fields = {"slug": ["name"]}
+    # Submissions were made under them, and addresses that are out in the world stay valid. The last three change boards
+    # that people have seen, which the desk shows beforehand.
+    set_once = ["slug", "ranking", "anls_threshold", "budgets", "required_reviews"]
     fieldsets = [
         (None, {"fields": ["name", "slug", "summary", "description", "position"]}),
         (
@@ -72,12 +73,3 @@ class TrackAdmin(AuditedAdmin[Track]):
         if not change:
             Phase.objects.create(track=obj)
         boards_changed(obj.pk)
-
-    @override
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        # Submissions were made under them, and addresses that are out in the world stay valid.
-        return ["slug", "ranking", *AT_THE_DESK] if obj else []
-
-    @override
-    def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
-        return {} if obj else {"slug": ["name"]}

@@ -24,20 +24,16 @@ class OutboxBackend(BaseEmailBackend):
 def _stored(message: EmailMessage) -> OutgoingMail:
     if message.cc or message.bcc or message.attachments:
         raise ValueError("The outbox accepts e-mails with recipients in To and without attachments.")
+    alternatives: list[Any] = getattr(message, "alternatives", [])
     return OutgoingMail(
         subject=str(message.subject),
         body=str(message.body),
-        html=_html(message),
+        html=next((str(content) for content, kind in alternatives if kind == "text/html"), ""),
         sender=message.from_email,
         recipients=list(message.to),
         reply_to=list(message.reply_to),
         headers={name: str(value) for name, value in message.extra_headers.items()},
     )
-
-
-def _html(message: EmailMessage) -> str:
-    alternatives: list[Any] = getattr(message, "alternatives", [])
-    return next((str(content) for content, kind in alternatives if kind == "text/html"), "")
 
 
 def restored(mail: OutgoingMail) -> EmailMultiAlternatives:

@@ -1,10 +1,6 @@
 """News in the administration, where the organizers write them."""
 
-from typing import Any
-
 from django.contrib import admin
-from django.http import HttpRequest
-from typing_extensions import override
 
 from portal.audit.admin import AuditedAdmin
 from portal.news.models import NewsItem
@@ -16,12 +12,6 @@ class NewsItemAdmin(AuditedAdmin[NewsItem]):
 
     list_display = ["title", "published_at"]
     search_fields = ["title", "text"]
-
-    @override
-    def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
-        return {} if obj else {"slug": ["title"]}
-
-    @override
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        # Addresses that are out in the world stay valid.
-        return ["slug"] if obj else []
+    prepopulated_fields = {"slug": ["title"]}
+    # Addresses that are out in the world stay valid.
+    set_once = ["slug"]

@@ -6,7 +6,7 @@ from allauth.account.signals import email_changed, password_changed, password_re
 from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
 from allauth.socialaccount.models import SocialAccount, SocialLogin
 from allauth.socialaccount.signals import social_account_added, social_account_removed
-from django.dispatch import receiver
+from django.dispatch import Signal, receiver
 
 from portal.accounts.models import User
 from portal.accounts.signals import security_changed
@@ -21,11 +21,6 @@ def notify_by_mail(user: User, subject: str, text: str, **_: Any) -> None:
     notify([user], Kind.SECURITY, subject, [text])
 
 
-@receiver([password_changed, password_reset])
-def show_new_password(user: User, **_: Any) -> None:
-    _show(user, "Your password was changed")
-
-
 @receiver(email_changed)
 def show_new_address(user: User, from_email_address: Any, **_: Any) -> None:
     """Show that the address is another one; the first address of an account is no change."""
@@ -33,9 +28,10 @@ def show_new_address(user: User, from_email_address: Any, **_: Any) -> None:
         _show(user, f"Your e-mail address was changed to {user.email}")
 
 
-@receiver([authenticator_added, authenticator_removed, authenticator_reset])
-def show_second_factors(user: User, **_: Any) -> None:
-    _show(user, "Your second factors were changed")
+@receiver([password_changed, password_reset, authenticator_added, authenticator_removed, authenticator_reset])
+def show_new_credentials(signal: Signal, user: User, **_: Any) -> None:
+    what = "password was" if signal in (password_changed, password_reset) else "second factors were"
+    _show(user, f"Your {what} changed")
 
 
 @receiver([social_account_added, social_account_removed])

@@ -21,7 +21,10 @@ def notify(
 
     With a `key`, those who were notified under it before are left out.
     """
-    recipients = _not_yet_notified(people, key)
+    recipients = list(people)
+    if key:
+        before = set(Notification.objects.filter(key=key).values_list("user_id", flat=True))
+        recipients = [user for user in recipients if user.pk not in before]
     subject, texts = " ".join(subject.split()), list(paragraphs)
     add_notifications(recipients, kind, subject, texts, key=key)
     off = set(MailTurnedOff.objects.filter(kind=kind, user__in=recipients).values_list("user_id", flat=True))
@@ -47,14 +50,6 @@ def add_notifications(
         # Of two processes that notify under one key, one adds the row.
         ignore_conflicts=bool(key),
     )
-
-
-def _not_yet_notified(people: Iterable[User], key: str) -> list[User]:
-    recipients = list(people)
-    if not key:
-        return recipients
-    before = set(Notification.objects.filter(key=key).values_list("user_id", flat=True))
-    return [user for user in recipients if user.pk not in before]
 
 
 def _mail(user: User, kind: Kind, subject: str, paragraphs: Sequence[str]) -> EmailMessage:

@@ -47,9 +47,8 @@ def recipients(audience: Audience, track: Track | None) -> QuerySet[User]:
         return people.order_by("pk")
     members = people.filter(Exists(Membership.objects.filter(user=OuterRef("pk"))))
     made = Submission.objects.filter(team=OuterRef("membership__team"), state=SubmissionState.SUBMITTED)
-    runs = Run.objects.filter(
-        submission__team=OuterRef("membership__team"), submission__state=SubmissionState.SUBMITTED
-    )
+    runs = Run.objects.filter(submission__team=OuterRef("membership__team"))
+    runs = runs.filter(submission__state=SubmissionState.SUBMITTED)
     if track is not None:
         made, runs = made.filter(track=track), runs.filter(submission__track=track)
     if audience is Audience.WITHOUT_SUBMISSION:

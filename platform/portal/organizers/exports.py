@@ -26,7 +26,6 @@ def as_csv(columns: Sequence[str], rows: Iterable[dict[str, object]]) -> Iterato
 
 
 def as_json(rows: Iterable[dict[str, object]]) -> Iterator[str]:
-    """Yield the parts of a JSON list."""
     yield "["
     for number, row in enumerate(rows):
         yield (",\n" if number else "\n") + json.dumps(row, cls=DjangoJSONEncoder, ensure_ascii=False)

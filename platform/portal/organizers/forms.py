@@ -8,6 +8,7 @@ from portal.challenge.models import Phase, Track
 from portal.challenge.phases import overlap
 from portal.challenge.rankings import OF_ONE_KIND
 from portal.evaluation.examining.levels import LEVELS
+from portal.organizers import phase_changes, track_changes
 from portal.organizers.announcements import Audience
 
 
@@ -24,12 +25,7 @@ class TrackForm(forms.ModelForm[Track], PublicReason):
 
     class Meta:
         model = Track
-        fields = (
-            "anls_threshold",
-            "required_reviews",
-            "budgets",
-            "paused",
-        )
+        fields = tuple(track_changes.NAMES)
         labels = {
             "anls_threshold": "ANLS threshold",
             "required_reviews": "Accepting reviewers",
@@ -50,15 +46,7 @@ class TrackForm(forms.ModelForm[Track], PublicReason):
 class PhaseForm(forms.ModelForm[Phase], PublicReason):
     class Meta:
         model = Phase
-        fields = (
-            "name",
-            "starts_at",
-            "ends_at",
-            "submissions_per_day",
-            "results",
-            "allows_private",
-            "anonymity",
-        )
+        fields = tuple(phase_changes.NAMES)
 
     def clean(self) -> dict[str, Any]:
         """Reject a phase that overlaps with another one of the track, or has its name."""

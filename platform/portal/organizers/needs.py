@@ -73,28 +73,24 @@ def process_needs(silences: Mapping[Process, timedelta | None]) -> Iterator[Need
 
 
 def worker_needs(silent: Iterable[str]) -> Iterator[Need]:
-    """Yield the workers that fell silent while they ran a step."""
     if names := sorted(set(silent)):
         text = "No heartbeat for a minute, during a step: " + ", ".join(names) + "."
         yield Need(f"{len(names)} silent worker{pluralize(names)}", text, "workersilent", EVALUATIONS)
 
 
 def examination_needs(unattended: int) -> Iterator[Need]:
-    """Yield whether examinations wait that no machine takes."""
     if unattended:
         text = f"{unattended} examination{pluralize(unattended)} waiting."
         yield Need("No machine is running examinations", text, "examinationswait", EXAMINATIONS)
 
 
 def mail_needs(outbox: Outbox) -> Iterator[Need]:
-    """Yield whether mails were given up."""
     if outbox.failed:
         heading = f"{outbox.failed} e-mail{pluralize(outbox.failed)} not delivered"
         yield Need(heading, "Delivery was given up.", "mailfailed", MAILS)
 
 
 def disk_needs(disk: Disk) -> Iterator[Need]:
-    """Yield whether the disk is nearly full."""
     if disk.free_bytes < settings.DISK_RESERVE_BYTES or disk.used_part >= FULL:
         text = f"{disk.used_part:.0%} used, {disk.free_bytes / 1e9:.1f} GB free."
         yield Need("The disk is nearly full", text, "diskfills")

@@ -83,12 +83,12 @@ def save_phase(edited: Phase, reason: str, seen: str, *, actor: User) -> bool:
     before = Phase.objects.filter(pk=edited.pk).first() if edited.pk else None
     others = track.phases.exclude(pk=edited.pk)
     edited.track = track
-    if overlap([*others, edited]) or preview_phase(before, edited, now).digest != seen:
+    shown = preview_phase(before, edited, now)
+    if overlap([*others, edited]) or shown.digest != seen:
         return False
     changes = changes_of(before, edited)
-    text = phase_note(before, edited)
     edited.save()
-    RuleChange.objects.create(track=track, text=text, reason=reason)
+    RuleChange.objects.create(track=track, text=shown.text, reason=reason)
     changed = {name: [_plain(old), _plain(new)] for name, (old, new) in changes.items()}
     action = "phase.changed" if before else "phase.added"
     record(actor, action, edited, track=track.slug, changes=changed, reason=reason)
@@ -104,8 +104,7 @@ def remove_phase(phase: Phase, *, actor: User) -> bool:
     track = Track.objects.select_for_update().get(pk=phase.track_id)
     if not _may_remove(phase):
         return False
-    text = f"Phase “{phase.name}” removed."
-    RuleChange.objects.create(track=track, text=text)
+    RuleChange.objects.create(track=track, text=f"Phase “{phase.name}” removed.")
     record(actor, "phase.removed", phase, track=track.slug, name=phase.name)
     phase.delete()
     boards_changed(track.pk)

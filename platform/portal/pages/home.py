@@ -21,7 +21,6 @@ from portal.challenge.models import Track
 from portal.downloads.kit import install_command
 from portal.downloads.models import Download, DownloadKind
 from portal.news.models import NewsItem, published
-from portal.teams.models import Team
 from portal.teams.selectors import team_of
 from portal.ui.budgets import at_budget
 
@@ -70,7 +69,7 @@ def home(request: HttpRequest) -> HttpResponse:
             "install": install_command(Download.objects.filter(kind=DownloadKind.KIT, is_offered=True)),
             "site_url": settings.SITE_URL,
             "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
-            "own_team": _own_team(request),
+            "own_team": team_of(request.user) if isinstance(request.user, User) else None,
         }
         return render(request, "pages/home.html", context)
 
@@ -105,10 +104,6 @@ def _leaders(track: Track, version: str) -> SafeString:
         return render_to_string("pages/leaders.html", {"track": track, "leaders": leaders})
 
     return mark_safe(cached(version, f"leaders {track.pk}", draw))  # noqa: S308  (a template made it)
-
-
-def _own_team(request: HttpRequest) -> Team | None:
-    return team_of(request.user) if isinstance(request.user, User) else None
 
 
 def _version(versions: dict[int, str], news: Sequence[NewsItem]) -> str:

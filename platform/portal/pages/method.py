@@ -57,10 +57,6 @@ class MethodRun:
     would_rank: int | None = None
 
     @property
-    def rank(self) -> int | None:
-        return self.row.rank
-
-    @property
     def cells(self) -> list[SafeString]:
         return results_table(self.status.run.submission.track).cells(self.row)
 

@@ -1,5 +1,6 @@
 """The list of a team's own submissions, with their scores, ranks and the state of their reviews."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
@@ -27,8 +28,6 @@ NEWEST_TOKENS = 10
 
 @dataclass(frozen=True)
 class ListedRun:
-    """A run with its rank; None where it has none."""
-
     run: Run
     rank: int | None
 
@@ -77,14 +76,12 @@ def _rows(submissions: Iterable[Submission]) -> list[ListedSubmission]:
 
 def _ranks(submissions: Iterable[Submission]) -> dict[UUID, int]:
     """Return the ranks of the runs on these submissions' boards, of those that have one."""
-    tracks: dict[int, Track] = {}
-    boards: dict[tuple[int, float | None], list[UUID]] = {}
+    boards: dict[tuple[Track, float | None], list[UUID]] = defaultdict(list)
     for submission in submissions:
-        tracks[submission.track_id] = submission.track
         for run in submission.runs.all():
             if submission.state == SubmissionState.SUBMITTED and run.scored_at:
-                boards.setdefault((submission.track_id, run.budget), []).append(run.pk)
-    found = [ranks_of(tracks[track], budget, runs) for (track, budget), runs in boards.items()]
+                boards[submission.track, run.budget].append(run.pk)
+    found = [ranks_of(track, budget, runs) for (track, budget), runs in boards.items()]
     return {run: rank for ranks in found for run, rank in ranks.items()}
 
 

@@ -71,8 +71,6 @@ class ShownBoard:
 
 @dataclass(frozen=True)
 class Tab:
-    """One of a track's boards: its name, its address, and whether it is shown."""
-
     name: str
     address: str
     is_current: bool

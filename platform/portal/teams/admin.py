@@ -24,6 +24,10 @@ class MembershipInline(admin.TabularInline[Membership, Team]):
 class TeamAdmin(AuditedAdmin[Team]):
     list_display = ["name", "affiliation", "created_at"]
     search_fields = ["name", "affiliation", "memberships__user__email"]
+    readonly_fields = ["created_at"]
+    prepopulated_fields = {"slug": ["name"]}
+    # Addresses that are out in the world stay valid.
+    set_once = ["slug"]
     inlines = [MembershipInline]
     formfield_overrides = {URLField: {"assume_scheme": "https"}}
 
@@ -32,15 +36,6 @@ class TeamAdmin(AuditedAdmin[Team]):
         super().save_model(request, obj, form, change)
         # The boards show the name.
         boards_changed()
-
-    @override
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        # Addresses that are out in the world stay valid.
-        return ["slug", "created_at"] if obj else ["created_at"]
-
-    @override
-    def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
-        return {} if obj else {"slug": ["name"]}
 
     @override
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

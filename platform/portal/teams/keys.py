@@ -46,9 +46,8 @@ def revoke_key(key: TeamKey, *, by: User) -> None:
 
 def end_key(key: TeamKey, *, by: User) -> bool:
     """Let the site accept nothing that the key signs later, whoever asks for it; return whether it did until now."""
-    is_changed = (
-        TeamKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()) > 0
-    )
+    current = TeamKey.objects.filter(pk=key.pk, revoked_at__isnull=True)
+    is_changed = current.update(revoked_at=timezone.now()) > 0
     if is_changed:
         record(by, "team_key.revoked", key, team=key.team_id, public_key=key.public_key)
     return is_changed

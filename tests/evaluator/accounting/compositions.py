@@ -1,11 +1,13 @@
 """Short names for the events that the tests compose."""
 
 import math
+from collections.abc import Iterable
 from typing import Literal
 
 from scipy.special import log_ndtr, ndtr
 
-from evaluator.mechanisms.events import FixedSizeGaussian, Gaussian, Laplace, PoissonGaussian, TwoStage
+from evaluator.accounting.pld import composed
+from evaluator.mechanisms.events import Event, FixedSizeGaussian, Gaussian, Laplace, PoissonGaussian, TwoStage
 from evaluator.mechanisms.units import Adjacency
 
 DELTA = 1e-5
@@ -47,3 +49,8 @@ def gaussian_delta(epsilon: float, noise: float, rounds: int = 1) -> float:
     """The exact δ at ε of `rounds` Gaussian releases: Balle and Wang, "Improving the Gaussian Mechanism" (2018)."""
     mu = math.sqrt(rounds) / noise
     return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))
+
+
+def delta_of(events: Iterable[Event], epsilon: float) -> float:
+    """The official accountant's δ at ε."""
+    return max((losses.delta(epsilon) for losses in composed(events)), default=0.0)

@@ -9,7 +9,7 @@ from PIL import Image
 from evaluator.docvqa.dataset import Box, Dataset, DatasetInfo, Page, Question, write_info, write_split
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5
-from tests.tiny_reference import tiny_config, train_tokenizer
+from tests.tiny_reference import random_vt5, tiny_config, train_tokenizer
 
 WORDS = [
     "invoice",
@@ -34,7 +34,7 @@ def make_tokenizer() -> Tokenizer:
 
 def make_model(**changes: object) -> VT5:
     config = tiny_config(make_tokenizer().vocab_size).model_copy(update=changes)
-    return VT5.from_config(config, seed=7).eval()
+    return random_vt5(config, seed=7).eval()
 
 
 def make_dataset(folder: Path, *, pages: int = 5) -> Dataset:

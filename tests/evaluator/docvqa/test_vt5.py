@@ -8,14 +8,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from evaluator.docvqa.architecture import VT5Config, read_config, write_config
+from evaluator.docvqa.architecture import ALIASES, SHARED_EMBEDDING, VT5Config, read_config, write_config
 from evaluator.docvqa.tokenization import EncodedText
 from evaluator.docvqa.vt5 import VT5, Batch
-from evaluator.docvqa.weights import ALIASES, SHARED
 from evaluator.errors import ErrorCode, ProblemError
 from tests.evaluator.docvqa.factories import make_model
-from tests.tiny_reference import tiny_config
+from tests.tiny_reference import random_vt5, tiny_config
 
+LM_HEAD = "language_backbone.lm_head.weight"
 PUBLISHED_NAMES = Path(__file__).parents[1] / "data" / "vt5-reference" / "model.safetensors"
 
 
@@ -66,7 +66,7 @@ def test_parameters_carry_the_names_of_published_checkpoints() -> None:
 
 def test_the_shared_embedding_is_one_trainable_parameter() -> None:
     trainable = make_model().trainable_parameters()
-    assert SHARED in trainable
+    assert SHARED_EMBEDDING in trainable
     assert not trainable.keys() & set(ALIASES)
 
 
@@ -97,11 +97,11 @@ def test_random_weights_follow_the_seed_alone() -> None:
     config = tiny_config(300)
     torch.manual_seed(5)
     state = torch.random.get_rng_state()
-    first = weights(VT5.from_config(config, seed=1))
+    first = weights(random_vt5(config, seed=1))
     assert torch.equal(torch.random.get_rng_state(), state)
-    again, other = weights(VT5.from_config(config, seed=1)), weights(VT5.from_config(config, seed=2))
+    again, other = weights(random_vt5(config, seed=1)), weights(random_vt5(config, seed=2))
     assert all(torch.equal(first[name], again[name]) for name in first)
-    assert not torch.equal(first[SHARED], other[SHARED])
+    assert not torch.equal(first[SHARED_EMBEDDING], other[SHARED_EMBEDDING])
     assert all(tensor.isfinite().all() for tensor in first.values())
 
 
@@ -182,11 +182,11 @@ def test_saved_weights_have_the_tied_embedding_once_in_float32(tmp_path: Path) -
 def test_an_opened_model_keeps_its_weights_when_its_file_is_overwritten(tmp_path: Path) -> None:
     make_model().save(tmp_path)
     opened = VT5.from_folder(tmp_path)
-    before = weights(opened)[SHARED].clone()
+    before = weights(opened)[SHARED_EMBEDDING].clone()
     path = tmp_path / "model.safetensors"
     with path.open("r+b") as file:
         file.write(b"\0" * path.stat().st_size)
-    assert torch.equal(weights(opened)[SHARED], before)
+    assert torch.equal(weights(opened)[SHARED_EMBEDDING], before)
 
 
 def test_a_pickled_original_with_aliases_opens(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_pickled_original_with_aliases_opens(tmp_path: Path) -> None:
     torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
     opened = VT5.from_folder(tmp_path)
     assert opened.language_backbone.lm_head.weight is opened.language_backbone.shared.weight
-    assert torch.equal(weights(opened)[SHARED], weights(model)[SHARED])
+    assert torch.equal(weights(opened)[SHARED_EMBEDDING], weights(model)[SHARED_EMBEDDING])
 
 
 def test_a_pickle_that_runs_code_is_rejected(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_every_tensor_that_does_not_fit_is_named(tmp_path: Path) -> None:
             shape: tensors[shape][:3].clone(),
             dtype: tensors[dtype].long(),
             "lora_A.weight": torch.zeros(2),
-            ALIASES[2]: tensors[SHARED] + 1,
+            LM_HEAD: tensors[SHARED_EMBEDDING] + 1,
         },
         tmp_path / "checkpoint.safetensors",
     )
@@ -235,7 +235,7 @@ def test_every_tensor_that_does_not_fit_is_named(tmp_path: Path) -> None:
         (ErrorCode.CHECKPOINT_SHAPE, shape),
         (ErrorCode.CHECKPOINT_DTYPE, dtype),
         (ErrorCode.CHECKPOINT_EXTRA_TENSOR, "lora_A.weight"),
-        (ErrorCode.CHECKPOINT_EXTRA_TENSOR, ALIASES[2]),
+        (ErrorCode.CHECKPOINT_EXTRA_TENSOR, LM_HEAD),
     }
 
 

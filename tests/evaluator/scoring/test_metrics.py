@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.scoring.metrics import GoldAnswers, score
+from evaluator.scoring.metrics import GoldAnswers
 
 Cases = list[tuple[str, list[str]]]
 Distance = Callable[[str, str], int]
@@ -73,7 +73,7 @@ def test_scores_of_one_question(prediction: str, answers: list[str], anls: float
 
 
 def test_the_score_is_the_mean_over_questions() -> None:
-    scores = score(["acme", "acme", "x"], [["acme"], ["acne"], ["y"]])
+    scores = GoldAnswers([["acme"], ["acne"], ["y"]]).score(["acme", "acme", "x"]).means()
     assert scores.anls == pytest.approx(1.75 / 3)
     assert scores.accuracy == pytest.approx(1 / 3)
     assert scores.questions == 3
@@ -86,12 +86,12 @@ def test_scores_are_float64() -> None:
 
 def test_one_prediction_a_question_is_demanded() -> None:
     with pytest.raises(ValueError, match="2 predictions for 1 questions"):
-        score(["a", "b"], [["a"]])
+        GoldAnswers([["a"]]).score(["a", "b"])
 
 
 def test_nothing_to_score_is_an_error() -> None:
     with pytest.raises(ValueError, match="no question"):
-        score([], [])
+        GoldAnswers([]).score([]).means()
 
 
 def test_gold_answers_serve_many_scorings() -> None:

@@ -3,7 +3,7 @@
 import torch
 
 from evaluator.docvqa.vt5 import VT5, Batch
-from tests.tiny_reference import tiny_config
+from tests.tiny_reference import random_vt5, tiny_config
 
 VOCABULARY = 300
 
@@ -18,7 +18,7 @@ def middle_model() -> VT5:
         "num_layers": 2,
         "num_decoder_layers": 1,
     }
-    return VT5.from_config(tiny_config(VOCABULARY).model_copy(update=changes), seed=0)
+    return random_vt5(tiny_config(VOCABULARY).model_copy(update=changes), seed=0)
 
 
 def middle_batch(model: VT5) -> Batch:

@@ -13,8 +13,7 @@ from PIL import Image, ImageDraw
 
 from evaluator.docvqa.architecture import VT5Config
 from evaluator.docvqa.dataset import DatasetInfo, Page, Question, to_line, write_info, write_split
-from evaluator.docvqa.vt5 import VT5
-from tests.tiny_reference import create_reference, train_tokenizer
+from tests.tiny_reference import create_reference, random_vt5, train_tokenizer
 
 CLIENTS, PROVIDERS, PAGES, QUESTIONS = 10, 4_149, 69_894, 221_329
 WORDS_A_PAGE = 450
@@ -95,7 +94,7 @@ def make_base(folder: Path, *, tiny: bool) -> None:
     if tiny:
         create_reference(folder, texts, seed=0)
         return
-    VT5.from_config(VT5Config(), seed=0).save(folder)
+    random_vt5(VT5Config(), seed=0).save(folder)
     train_tokenizer(texts, vocab_size=8_000).save(folder)
 
 

@@ -35,7 +35,7 @@ from starter_kit.data.forms.fields import (
     write_lines,
 )
 from starter_kit.optimizers import AdamW
-from tests.tiny_reference import tiny_config
+from tests.tiny_reference import random_vt5, tiny_config
 
 WARM_UP_STEPS = 100
 LEAST_RATE = 0.05  # of the learning rate, at the end
@@ -169,7 +169,7 @@ def make_tokenizer(settings: PretrainingSettings) -> Tokenizer:
 
 def initial_model(tokenizer: Tokenizer, settings: PretrainingSettings) -> VT5:
     """The model that pre-training starts from. Its image tower is never trained."""
-    return VT5.from_config(small_config(tokenizer.vocab_size), seed=settings.seed).eval()
+    return random_vt5(small_config(tokenizer.vocab_size), seed=settings.seed).eval()
 
 
 def exam_accuracy(model: VT5, tokenizer: Tokenizer, settings: PretrainingSettings) -> float:

@@ -60,15 +60,12 @@ class Mailer:
             tried = deliver_due()
         except MailServerError as error:
             logger.error("The e-mail server can't be reached: %s", error)
-            self._wait_longer()
+            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS / 2)
+            self._stop.wait(self._pause)
             return
         self._pause = POLL_SECONDS
         if not tried:
             self._stop.wait(POLL_SECONDS)
-
-    def _wait_longer(self) -> None:
-        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS / 2)
-        self._stop.wait(self._pause)
 
     def _show_life(self) -> None:
         if time.monotonic() - self._shown_at >= settings.LIVENESS_SECONDS:
