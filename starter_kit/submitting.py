@@ -8,6 +8,7 @@ and the same record gets the same challenge.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -110,8 +111,8 @@ def prepare(
                 found="a second run",
             )
         runs[run.budget] = run
-    if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not (proof and proof.is_file()):
-        raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, f"--proof {proof or ''}", "the privacy proof")
+    if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not proof:
+        raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, "--proof ", "the privacy proof")
     return SubmissionPlan(track, list(runs.values()), proof)
 
 
@@ -142,40 +143,24 @@ def send(
     )
     if choices:
         client.change_draft(draft.id, choices)
-    upload = _Uploads(client, draft.id, plan, on_progress)
+    done_bytes = 0
+
+    def count(stored_bytes: int) -> None:
+        nonlocal done_bytes
+        done_bytes += stored_bytes
+        # Counted again each time, since an annex may change its size when its challenge is known.
+        on_progress(done_bytes, plan.size_bytes)
+
+    upload = partial(upload_file, client, submission=draft.id, on_stored=count)
     for planned in plan.runs:
         run = client.add_run(draft.id, planned.budget).id
         for kind, path in planned.files.items():
-            stored = upload(path, run, kind)
+            stored = upload(path, run=run, kind=kind)
             if kind is ArtifactKind.TRAINING_RECORD:
                 planned.answer(challenge_in(stored))
     if plan.proof:
-        upload(plan.proof, None, ArtifactKind.PRIVACY_PROOF)
+        upload(plan.proof, run=None, kind=ArtifactKind.PRIVACY_PROOF)
     return client.submit(draft.id)
-
-
-class _Uploads:
-    """Uploads files of a draft one after the other, and reports how much of the whole plan is stored."""
-
-    def __init__(
-        self, client: SiteClient, draft: UUID, plan: SubmissionPlan, on_progress: OnProgress
-    ) -> None:
-        self._client = client
-        self._draft = draft
-        self._plan = plan
-        self._on_progress = on_progress
-        self._done_bytes = 0
-
-    def __call__(self, path: Path, run: UUID | None, kind: ArtifactKind) -> StoredArtifact:
-        """Upload one file into its place."""
-        return upload_file(
-            self._client, path, submission=self._draft, run=run, kind=kind, on_stored=self._count
-        )
-
-    def _count(self, stored_bytes: int) -> None:
-        self._done_bytes += stored_bytes
-        # Counted again each time, since an annex may change its size when its challenge is known.
-        self._on_progress(self._done_bytes, self._plan.size_bytes)
 
 
 def challenge_in(stored: StoredArtifact) -> str:

@@ -35,15 +35,15 @@ def compare(
     from starter_kit.reporting.comparison import RunComparison
 
     comparison = RunComparison.of(runs, by_anls=by_anls, group=group)
-    match form:
-        case Format.TABLE:
-            console.print(_table(comparison))
-        case Format.MARKDOWN:
-            typer.echo(comparison.as_markdown(), nl=False)
-        case Format.CSV:
-            typer.echo(comparison.as_csv(), nl=False)
-        case Format.JSON:
-            typer.echo(comparison.as_json(), nl=False)
+    as_text = {
+        Format.MARKDOWN: comparison.as_markdown,
+        Format.CSV: comparison.as_csv,
+        Format.JSON: comparison.as_json,
+    }
+    if form in as_text:
+        typer.echo(as_text[form](), nl=False)
+    else:
+        console.print(_table(comparison))
 
 
 def _table(comparison: "RunComparison") -> Table:

@@ -1,11 +1,12 @@
 """`pfl data`: make, import, export and inspect data sets."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import click
 import typer
@@ -13,6 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from evaluator.errors import ErrorCode, ProblemError, shorten
+from evaluator.progress import OnProgress
 from starter_kit.commands.app import VerbGroup, new_app
 from starter_kit.commands.options import one_data_folder, require_number, wrong_option
 from starter_kit.console import (
@@ -75,20 +77,16 @@ def synthetic(
     """Generate invoices of made-up providers in OUT/public and OUT/secret."""
     from starter_kit.data.synthetic import SyntheticSettings, generate
 
-    with progress("Drawing pages") as on_progress:
-        with _settings_that_fit():
-            settings = SyntheticSettings(
-                seed=seed,
-                clients=clients,
-                train_providers=train_providers,
-                train_pages=train_pages,
-                valid_pages=valid_pages,
-                test_pages=test_pages,
-            )
-        summary = _write_pair(
-            out, force, lambda public, secret: generate(public, secret, settings, on_progress)
+    with _settings_that_fit():
+        settings = SyntheticSettings(
+            seed=seed,
+            clients=clients,
+            train_providers=train_providers,
+            train_pages=train_pages,
+            valid_pages=valid_pages,
+            test_pages=test_pages,
         )
-    _print_summary(summary)
+    _write(out, force, "Drawing pages", partial(generate, settings=settings))
 
 
 @app.command()
@@ -112,30 +110,26 @@ def forms(
     from starter_kit.data.forms import FormSettings, generate
     from starter_kit.data.forms.generation import write_red_splits
 
-    with progress("Drawing forms") as on_progress:
-        with _settings_that_fit():
-            settings = FormSettings(
-                seed=seed,
-                clients=clients,
-                providers=providers,
-                valid_forms=valid_forms,
-                test_forms=test_forms,
-            )
-        if red_providers > providers:
-            raise wrong_option(
-                "--red-providers",
-                f"at most {providers}, as many as there are training providers",
-                red_providers,
-            )
+    with _settings_that_fit():
+        settings = FormSettings(
+            seed=seed,
+            clients=clients,
+            providers=providers,
+            valid_forms=valid_forms,
+            test_forms=test_forms,
+        )
+    if red_providers > providers:
+        raise wrong_option(
+            "--red-providers", f"at most {providers}, as many as there are training providers", red_providers
+        )
 
-        def write(public: Path, secret: Path) -> "ImportSummary":
-            summary = generate(public, secret, settings, on_progress)
-            if red_providers:
-                summary.splits |= write_red_splits(secret, settings, providers=red_providers, forms=RED_FORMS)
-            return summary
+    def write(public: Path, secret: Path, on_progress: OnProgress) -> "ImportSummary":
+        summary = generate(public, secret, settings, on_progress)
+        if red_providers:
+            summary.splits |= write_red_splits(secret, settings, providers=red_providers, forms=RED_FORMS)
+        return summary
 
-        summary = _write_pair(out, force, write)
-    _print_summary(summary)
+    _write(out, force, "Drawing forms", write)
 
 
 @app.command()
@@ -144,11 +138,7 @@ def receipts(source: Source, out: Out, seed: Seed = 7, clients: Clients = 10, fo
     from starter_kit.data.receipts import ReceiptSettings, import_receipts
 
     settings = ReceiptSettings(seed=seed, clients=clients)
-    with progress("Importing images") as on_progress:
-        summary = _write_pair(
-            out, force, lambda public, secret: import_receipts(source, public, secret, settings, on_progress)
-        )
-    _print_summary(summary)
+    _write(out, force, "Importing images", partial(import_receipts, source, settings=settings))
 
 
 @app.command()
@@ -164,11 +154,7 @@ def imdb(
     """
     from starter_kit.data.imdb_import import convert_imdb
 
-    with progress("Importing images") as on_progress:
-        summary = _write_pair(
-            out, force, lambda public, secret: convert_imdb(source, public, secret, images, on_progress)
-        )
-    _print_summary(summary)
+    _write(out, force, "Importing images", partial(convert_imdb, source, images=images))
 
 
 @app.command()
@@ -176,11 +162,7 @@ def parquet(source: Source, out: Out, force: Force = False) -> None:
     """Convert Parquet files in the layout of `export --format parquet` into OUT/public and OUT/secret."""
     from starter_kit.data.parquet_files import import_parquet
 
-    with progress("Importing pages") as on_progress:
-        summary = _write_pair(
-            out, force, lambda public, secret: import_parquet(source, public, secret, on_progress)
-        )
-    _print_summary(summary)
+    _write(out, force, "Importing pages", partial(import_parquet, source))
 
 
 class Layout(StrEnum):
@@ -235,15 +217,9 @@ def canaries(
     Whoever reads OUT/escrow can pass every audit: only the organizers keep it. `pfl leakage` audits a run with it.
     """
     from starter_kit.data.canaries import ESCROW, CanarySettings, add_canaries
-    from starter_kit.data.folders import PUBLIC, atomic_folder
 
     settings = CanarySettings(canaries=count, pages=pages)
-    with (
-        progress("Drawing canaries") as on_progress,
-        atomic_folder(out, force=force, entries=frozenset({PUBLIC, ESCROW})) as fresh,
-    ):
-        summary = add_canaries(source, fresh / PUBLIC, fresh / ESCROW, settings, on_progress)
-    _print_summary(summary)
+    _write(out, force, "Drawing canaries", partial(add_canaries, source, settings=settings), beside=ESCROW)
 
 
 @app.command()
@@ -319,11 +295,23 @@ def manifest(folder: DataSource) -> None:
     print_lines(sha256)
 
 
-def _write_pair(out: Path, force: bool, write: "Callable[[Path, Path], ImportSummary]") -> "ImportSummary":
+class _WritePair(Protocol):
+    """Writes a public data folder and one for the organizers alone."""
+
+    def __call__(self, public: Path, other: Path, /, *, on_progress: OnProgress) -> "ImportSummary": ...
+
+
+def _write(out: Path, force: bool, label: str, write: _WritePair, beside: str = "") -> None:
+    """Write two data folders into `out`, the organizers' being `beside` or else `secret`; print what they hold."""
     from starter_kit.data.folders import PUBLIC, SECRET, atomic_folder
 
-    with atomic_folder(out, force=force, entries=frozenset({PUBLIC, SECRET})) as fresh:
-        return write(fresh / PUBLIC, fresh / SECRET)
+    beside = beside or SECRET
+    with (
+        progress(label) as on_progress,
+        atomic_folder(out, force=force, entries=frozenset({PUBLIC, beside})) as fresh,
+    ):
+        summary = write(fresh / PUBLIC, fresh / beside, on_progress=on_progress)
+    _print_summary(summary)
 
 
 @contextmanager

@@ -101,15 +101,10 @@ def _write_held_out(split: str, rows: dict[str, list[ImdbQuestion]], members: se
     name = FILES.get(split)
     if name is None:
         name = f"SaTML_PMIA_{split.removeprefix(FOR_ATTACKS)}.npy"
-        rows = {
-            provider: [question.model_copy(update=_membership(provider, members)) for question in questions]
-            for provider, questions in rows.items()
-        }
+        for provider, questions in rows.items():
+            known = {"provider": provider, "label": MEMBER if provider in members else NONMEMBER}
+            rows[provider] = [question.model_copy(update=known) for question in questions]
     write_imdb(folder / name, SET_NAMES.get(split, RED), list(chain.from_iterable(rows.values())))
-
-
-def _membership(provider: str, members: set[str]) -> dict[str, str]:
-    return {"provider": provider, "label": MEMBER if provider in members else NONMEMBER}
 
 
 def _copy_image(source: Path, folder: Path) -> None:

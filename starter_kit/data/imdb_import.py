@@ -52,17 +52,12 @@ class DocumentProvider(BaseModel):
 DOCUMENT_PROVIDERS = TypeAdapter(dict[str, str | DocumentProvider])
 
 
-@dataclass(frozen=True)
 class ImdbSource:
-    """The place of the competition's files. `folders` are searched in order."""
+    """The place of the competition's files: a folder, or its folder `imdb`. Images are in `images` unless named."""
 
-    folders: tuple[Path, ...]
-    images: Path
-
-    @classmethod
-    def at(cls, source: Path, images: Path | None = None) -> "ImdbSource":
-        """Return the source in a folder, or in its folder `imdb`; images are in `images` unless named."""
-        return cls((source, source / "imdb"), images or source / "images")
+    def __init__(self, source: Path, images: Path | None) -> None:
+        self.folders = (source, source / "imdb")
+        self.images = images or source / "images"
 
     def find(self, *names: str) -> Path | None:
         """Return the first file that has one of these names; None if there is none."""
@@ -132,7 +127,7 @@ def convert_imdb(
     Raises:
         ProblemError: `E_DATASET_FORMAT`, if a file can't be read or the files contradict each other.
     """
-    conversion = Conversion(ImdbSource.at(source, images), on_progress)
+    conversion = Conversion(ImdbSource(source, images), on_progress)
     client_files = conversion.source.client_files()
     held_out = {split: conversion.source.find(*names) for split, names in HELD_OUT_FILES.items()}
     red_files = conversion.source.red_files()

@@ -19,30 +19,7 @@ import requests
 from pydantic import TypeAdapter, ValidationError
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.messages.api import (
-    ChangedText,
-    IssuedRunToken,
-    NewRun,
-    NewRunToken,
-    NewSigningKey,
-    NewSubmission,
-    NewUpload,
-    PartUrl,
-    PartUrls,
-    Problems,
-    Request,
-    RunSummary,
-    SigningKey,
-    StoredArtifact,
-    StoredParts,
-    SubmissionPage,
-    SubmissionStatus,
-    SubmissionSummary,
-    TrackInfo,
-    UploadPart,
-    UploadStatus,
-    WantedParts,
-)
+from evaluator.messages import api
 from evaluator.messages.states import SubmissionState
 
 TIMEOUT_S = (10, 120)
@@ -87,11 +64,11 @@ class SiteClient:
         self._session = requests.Session()
         self._session.headers["Authorization"] = f"Bearer {token}"
 
-    def tracks(self) -> list[TrackInfo]:
+    def tracks(self) -> list[api.TrackInfo]:
         """Return the tracks with their rules."""
-        return self._call(list[TrackInfo], "GET", "/tracks")
+        return self._call(list[api.TrackInfo], "GET", "/tracks")
 
-    def track(self, slug: str) -> TrackInfo:
+    def track(self, slug: str) -> api.TrackInfo:
         """Return the track of this name in its address, or raise `E_CONFIGURATION` with those that there are."""
         tracks = self.tracks()
         for track in tracks:
@@ -101,48 +78,54 @@ class SiteClient:
             ErrorCode.CONFIGURATION, "--track", f"one of {', '.join(track.slug for track in tracks)}", slug
         )
 
-    def issue_run_token(self, track: str) -> IssuedRunToken:
+    def issue_run_token(self, track: str) -> api.IssuedRunToken:
         """Request a new token for one training run in this track; the run's record carries it."""
-        return self._call(IssuedRunToken, "POST", "/run-tokens", NewRunToken(track=track))
+        return self._call(api.IssuedRunToken, "POST", "/run-tokens", api.NewRunToken(track=track))
 
-    def signing_keys(self) -> list[SigningKey]:
+    def signing_keys(self) -> list[api.SigningKey]:
         """Return the team's signing keys."""
-        return self._call(list[SigningKey], "GET", "/keys")
+        return self._call(list[api.SigningKey], "GET", "/keys")
 
-    def register_key(self, public_key: str, name: str) -> SigningKey:
+    def register_key(self, public_key: str, name: str) -> api.SigningKey:
         """Make `public_key`, in hexadecimal, one of the team's signing keys; a registered one stays as it is."""
-        return self._call(SigningKey, "POST", "/keys", NewSigningKey(public_key=public_key, name=name))
+        return self._call(
+            api.SigningKey, "POST", "/keys", api.NewSigningKey(public_key=public_key, name=name)
+        )
 
-    def submissions(self) -> list[SubmissionSummary]:
+    def submissions(self) -> list[api.SubmissionSummary]:
         """Return the team's submissions, newest first."""
-        found: list[SubmissionSummary] = []
+        found: list[api.SubmissionSummary] = []
         while True:
-            page = self._call(SubmissionPage, "GET", f"/submissions?limit={PAGE_LENGTH}&offset={len(found)}")
+            page = self._call(
+                api.SubmissionPage, "GET", f"/submissions?limit={PAGE_LENGTH}&offset={len(found)}"
+            )
             found += page.items
             if not page.items or len(found) >= page.count:
                 return found
 
-    def create_submission(self, track: str, title: str, description: str = "") -> SubmissionStatus:
+    def create_submission(self, track: str, title: str, description: str = "") -> api.SubmissionStatus:
         """Open a draft."""
-        draft = NewSubmission(track=track, title=title, description=description)
-        return self._call(SubmissionStatus, "POST", "/submissions", draft)
+        draft = api.NewSubmission(track=track, title=title, description=description)
+        return self._call(api.SubmissionStatus, "POST", "/submissions", draft)
 
-    def change_draft(self, submission: UUID, changes: ChangedText) -> SubmissionStatus:
+    def change_draft(self, submission: UUID, changes: api.ChangedText) -> api.SubmissionStatus:
         """Change the text of a draft, or whether it is private or anonymous; what is None stays."""
-        return self._call(SubmissionStatus, "PATCH", f"/submissions/{submission}", changes)
+        return self._call(api.SubmissionStatus, "PATCH", f"/submissions/{submission}", changes)
 
-    def submission(self, submission: UUID) -> SubmissionStatus:
+    def submission(self, submission: UUID) -> api.SubmissionStatus:
         """Return a submission and the status of its runs."""
-        return self._call(SubmissionStatus, "GET", f"/submissions/{submission}")
+        return self._call(api.SubmissionStatus, "GET", f"/submissions/{submission}")
 
-    def add_run(self, submission: UUID, budget: float | None) -> RunSummary:
+    def add_run(self, submission: UUID, budget: float | None) -> api.RunSummary:
         """Return the draft's run at `budget`, which the site creates unless it exists."""
-        return self._call(RunSummary, "POST", f"/submissions/{submission}/runs", NewRun(budget=budget))
+        return self._call(
+            api.RunSummary, "POST", f"/submissions/{submission}/runs", api.NewRun(budget=budget)
+        )
 
-    def submit(self, submission: UUID) -> SubmissionStatus:
+    def submit(self, submission: UUID) -> api.SubmissionStatus:
         """Submit a draft."""
         try:
-            return self._call(SubmissionStatus, "POST", f"/submissions/{submission}/submit")
+            return self._call(api.SubmissionStatus, "POST", f"/submissions/{submission}/submit")
         except ProblemError:
             # If the response to an earlier try was lost, that try may have submitted the draft.
             submitted = self.submission(submission)
@@ -150,19 +133,21 @@ class SiteClient:
                 raise
             return submitted
 
-    def start_upload(self, upload: NewUpload) -> UploadStatus:
+    def start_upload(self, upload: api.NewUpload) -> api.UploadStatus:
         """Announce a file; if it is being uploaded to the same place already, return that unfinished upload."""
-        return self._call(UploadStatus, "POST", "/uploads", upload)
+        return self._call(api.UploadStatus, "POST", "/uploads", upload)
 
-    def stored_parts(self, upload: UUID) -> list[UploadPart]:
+    def stored_parts(self, upload: UUID) -> list[api.UploadPart]:
         """Return the parts of an upload that the site has stored."""
-        return self._call(StoredParts, "GET", f"/uploads/{upload}/parts").parts
+        return self._call(api.StoredParts, "GET", f"/uploads/{upload}/parts").parts
 
-    def part_urls(self, upload: UUID, parts: list[UploadPart]) -> list[PartUrl]:
+    def part_urls(self, upload: UUID, parts: list[api.UploadPart]) -> list[api.PartUrl]:
         """Request the addresses to send these parts to."""
-        return self._call(PartUrls, "POST", f"/uploads/{upload}/part-urls", WantedParts(parts=parts)).urls
+        return self._call(
+            api.PartUrls, "POST", f"/uploads/{upload}/part-urls", api.WantedParts(parts=parts)
+        ).urls
 
-    def send_part(self, url: PartUrl, content: bytes) -> None:
+    def send_part(self, url: api.PartUrl, content: bytes) -> None:
         """Send a part to its address, which may belong to another host.
 
         Raises `ProblemError`, of that host as well: `E_UPLOAD_URL` when the address has expired, `E_UPLOAD_PART` when
@@ -174,11 +159,11 @@ class SiteClient:
             STORE_STATUS,
         )
 
-    def complete_upload(self, upload: UUID) -> StoredArtifact:
+    def complete_upload(self, upload: UUID) -> api.StoredArtifact:
         """Assemble the file from its parts and put it into its place in the draft."""
-        return self._call(StoredArtifact, "POST", f"/uploads/{upload}/complete")
+        return self._call(api.StoredArtifact, "POST", f"/uploads/{upload}/complete")
 
-    def _call(self, message: type[T], method: str, path: str, body: Request | None = None) -> T:
+    def _call(self, message: type[T], method: str, path: str, body: api.Request | None = None) -> T:
         """Call one operation of the API and return its response as a `message`."""
         url = f"{self.site}/api/v1{path}"
         content = None if body is None else body.model_dump(mode="json")
@@ -237,7 +222,7 @@ def _retry_after_s(response: requests.Response) -> float:
 def _problems_in(response: requests.Response) -> list[Problem]:
     """Return the coded problems in a response with an error status; none if it isn't one of the site's."""
     try:
-        return Problems.model_validate_json(response.content).problems
+        return api.Problems.model_validate_json(response.content).problems
     except ValidationError:
         return []
 
