@@ -76,7 +76,7 @@ def _table(found: "Forecast", budgets: tuple[int, ...]) -> Table:
 def _sizes(found: "Forecast") -> list[tuple[str, str]]:
     from starter_kit.reporting.rounding import size_text
 
-    traffic, memory, room = found.traffic, found.memory, found.room
+    traffic, memory, room, disk = found.traffic, found.memory, found.room, found.disk
     most = "" if traffic.clients == traffic.most_clients else f", {size_text(traffic.most_bytes)} at most"
     rows = [
         ("weights", f"{found.parameters:,}, of which {found.trained:,} are trained and sent"),
@@ -87,20 +87,10 @@ def _sizes(found: "Forecast") -> list[tuple[str, str]]:
         ("largest parts of memory", ", ".join(f"{name} {size_text(size)}" for name, size in _parts(memory))),
     ]
     if room.device is not None:
-        rows.append(
-            (
-                "memory of the GPU",
-                f"{size_text(memory.device_bytes)} of {size_text(room.device)} free",
-            )
-        )
-    disk = found.disk
-    return [
-        *rows,
-        (
-            "disk",
-            f"{size_text(disk.run_bytes)} for the run, {size_text(disk.features_bytes)} for the pages' image features",
-        ),
-    ]
+        free = f"{size_text(memory.device_bytes)} of {size_text(room.device)} free"
+        rows.append(("memory of the GPU", free))
+    features = f"{size_text(disk.features_bytes)} for the pages' image features"
+    return [*rows, ("disk", f"{size_text(disk.run_bytes)} for the run, {features}")]
 
 
 def _parts(memory: "Memory") -> list[tuple[str, int]]:
@@ -135,14 +125,12 @@ def _ranks(privacy: "Privacy | None", budgets: tuple[int, ...]) -> list[tuple[st
         rows.append(("ε that the record claims", claim))
     if privacy.noise_multiplier is not None:
         rows.append(("noise multiplier", f"{privacy.noise_multiplier:.4g}"))
-    budget = privacy.budget(budgets) if privacy.recorded else None
     if not privacy.recorded:
         return [*rows, ("rank", "none in track 2")]
+    budget = privacy.budget(budgets)
     rejected = budget is None or privacy.rejections()
-    return [
-        *rows,
-        ("rank", "none in track 2, which rejects the record" if rejected else f"track 2, ε = {budget:g}"),
-    ]
+    rank = "none in track 2, which rejects the record" if rejected else f"track 2, ε = {budget:g}"
+    return [*rows, ("rank", rank)]
 
 
 def _rank_without_privacy() -> str:
