@@ -144,11 +144,8 @@ class PluginKind:
         stored = values.get(SHA256)
         if stored and (known := loaded_file(str(stored))):
             return known
-        places = (config.parent / values["type"], Path(values["type"])) if config else ()
-        for path in places:
-            if path.suffix == ".py" and _is_file(path):
-                break
-        else:
+        path = find_python_file(values["type"], config) if config else None
+        if path is None:
             raise self._unknown(where, values["type"])
         file = run_own_file(path, again=False)
         if stored and stored != file.sha256:
@@ -245,7 +242,14 @@ def _wrong_settings(error: ValidationError, known: type[Plugin], where: str) -> 
     return ProblemError(*problems)
 
 
-def _is_file(path: Path) -> bool:
+def find_python_file(name: str, config: Path) -> Path | None:
+    """Return the Python file of this path, from the config's folder or else from the current one, if there is one."""
+    places = (config.parent / name, Path(name))
+    return next((path for path in places if path.suffix == ".py" and is_file(path)), None)
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file at `path`, whatever the path is."""
     try:
         return path.is_file()
     except OSError:

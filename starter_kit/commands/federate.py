@@ -25,9 +25,8 @@ from starter_kit.commands.options import (
     Resume,
     RunToken,
     Site,
-    connect_if_known,
 )
-from starter_kit.commands.training_run import RunFiles, credentials_of, require_free_folder, run_training
+from starter_kit.commands.training_run import RunOptions, require_free_folder, run_training
 from starter_kit.console import exit_on_problem, log, print_lines, progress
 
 app = new_app("Train with clients on separate machines, over Flower.")
@@ -73,26 +72,17 @@ def server(
         _require_flower()
         from starter_kit.engines.flower.address import Address, server_tls
         from starter_kit.engines.flower.superlink import ServerOptions, over_own_superlink
-        from starter_kit.reporting.logger_choice import loggers_of
         from starter_kit.settings.configuration import load_settings
 
         settings = load_settings(config, changes or [])
         require_free_folder(out, resume=resume)
-        client = connect_if_known(site, token)
-        loggers = loggers_of(log_to or [])
         tls = server_tls(certificate, certificate_key, authority)
-        options = ServerOptions(Address(host, port), tls, node_keys)
+        server = ServerOptions(Address(host, port), tls, node_keys)
+        options = RunOptions(data, base, out, track, resume, log_to or (), run_token, key, site, token)
         home = out.with_name(f"{out.name}.flower")
         with _removed(home):
-            run_training(
-                settings,
-                RunFiles(data=data, base=base, out=out),
-                track=track,
-                resume=resume,
-                credentials=credentials_of(settings, key, run_token, track, client, resumed=resume),
-                open_engine=over_own_superlink(options, home, wait_s=wait_s, timeout_s=timeout_s),
-                loggers=loggers,
-            )
+            engine = over_own_superlink(server, home, wait_s=wait_s, timeout_s=timeout_s)
+            run_training(settings, options, engine)
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """`pfl sweep`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, Changes, DataFolder, KeyFile
-from starter_kit.commands.training_run import RunFiles, credentials_of, run_training
+from starter_kit.commands.training_run import RunOptions, run_training
 from starter_kit.console import console, exit_on_problem, log, print_lines, progress
 
 if TYPE_CHECKING:
@@ -73,11 +74,11 @@ def sweep(
             trial.check_folder(out)
         for trial in trials:
             log(f"run {trial.number} of {len(trials)}: {', '.join(trial.changes)}")
-            _train(trial, RunFiles(data, base, out / trial.name), key)
+            _train(trial, RunOptions(data, base, out / trial.name, key=key))
         console.print(_table(trials, out))
 
 
-def _train(trial: "Trial", files: RunFiles, key: Path | None) -> None:
+def _train(trial: "Trial", options: RunOptions) -> None:
     """Train and score a run, as far as it isn't done yet."""
     from evaluator.messages.jobs import ArtifactKind
     from starter_kit.evaluation.scores import score_checkpoint
@@ -87,24 +88,18 @@ def _train(trial: "Trial", files: RunFiles, key: Path | None) -> None:
     from starter_kit.runs.results import keep_scores
     from starter_kit.runs.training import in_process
 
-    if not files.out.exists():
-        unfinished = files.out.with_name(f"{files.out.name}.unfinished").exists()
-        run_training(
-            trial.settings,
-            files,
-            track="track-2",
-            credentials=credentials_of(trial.settings, key, None, "track-2", None, resumed=unfinished),
-            resume=unfinished,
-            open_engine=in_process,
-        )
-    if read_summary(files.out / SUMMARY).split != "valid":
-        checkpoint = RunFolder(files.out).file(ArtifactKind.CHECKPOINT)
+    out = options.out
+    if not out.exists():
+        unfinished = out.with_name(f"{out.name}.unfinished").exists()
+        run_training(trial.settings, replace(options, resume=unfinished), in_process)
+    if read_summary(out / SUMMARY).split != "valid":
+        checkpoint = RunFolder(out).file(ArtifactKind.CHECKPOINT)
         with progress("questions") as show:
             output = score_checkpoint(
-                checkpoint, base=files.base, data=files.data, split="valid", on_progress=show
+                checkpoint, base=options.base, data=options.data, split="valid", on_progress=show
             )
-        keep_scores(files.out, output.result, "valid")
-        write_report(files.out)
+        keep_scores(out, output.result, "valid")
+        write_report(out)
 
 
 def _table(trials: "Sequence[Trial]", out: Path) -> Table:

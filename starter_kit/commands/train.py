@@ -19,9 +19,8 @@ from starter_kit.commands.options import (
     Resume,
     RunToken,
     Site,
-    connect_if_known,
 )
-from starter_kit.commands.training_run import RunFiles, credentials_of, require_free_folder, run_training
+from starter_kit.commands.training_run import RunOptions, require_free_folder, run_training
 from starter_kit.console import exit_on_problem, log
 
 if TYPE_CHECKING:
@@ -68,12 +67,9 @@ def train(
         require_free_folder(out, resume=resume)
 
         # What trains takes seconds to load: mistakes are reported before.
-        from starter_kit.reporting.logger_choice import loggers_of
         from starter_kit.settings.configuration import load_settings
 
         settings = load_settings(config, changes or [], flags=flags, on_note=log)
-        client = connect_if_known(site, token)
-        loggers = loggers_of(log_to or [])
 
         from starter_kit.engines.devices import chosen_devices, use_device
         from starter_kit.engines.processes import in_processes
@@ -83,17 +79,9 @@ def train(
         if chosen:
             use_device(chosen)
         _report_cost(settings, data, published_sampler="--use_dp" in flags)
-        run_training(
-            settings,
-            RunFiles(data=data, base=base, out=out),
-            track=track,
-            resume=resume,
-            credentials=credentials_of(settings, key, run_token, track, client, resumed=resume),
-            open_engine=in_processes(processes, data=data, base=base, devices=chosen)
-            if processes > 1
-            else in_process,
-            loggers=loggers,
-        )
+        options = RunOptions(data, base, out, track, resume, log_to or (), run_token, key, site, token)
+        in_several = in_processes(processes, data=data, base=base, devices=chosen)
+        run_training(settings, options, in_several if processes > 1 else in_process)
 
 
 def _report_cost(settings: "RunSettings", data: Path, *, published_sampler: bool) -> None:

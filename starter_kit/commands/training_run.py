@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.commands.options import key_path
+from starter_kit.commands.options import connect_if_known, key_path
 from starter_kit.console import log, print_lines
 from starter_kit.secure_aggregation import NOT_AUDITED
 
 if TYPE_CHECKING:  # what trains takes seconds to load, and mistakes are reported before
-    from starter_kit.reporting.loggers import RunLogger
     from starter_kit.reporting.metrics import RoundMetrics
     from starter_kit.runs.training import OpenEngine
     from starter_kit.settings.run_settings import RunSettings
@@ -21,34 +20,36 @@ if TYPE_CHECKING:  # what trains takes seconds to load, and mistakes are reporte
 
 
 @dataclass(frozen=True)
-class RunFiles:
-    """The folders of a run: the data and the base weights that it reads, and the folder that it writes."""
+class RunOptions:
+    """What a command says of a run beside its settings: see `starter_kit.commands.options`.
+
+    Attributes:
+        resume: Whether the run that was interrupted in `out` is resumed.
+        log_to: Where the rounds are sent besides.
+        site, token: Of the site that may issue a run token; empty where there is none.
+    """
 
     data: Path
     base: Path
     out: Path
+    track: str = "track-2"
+    resume: bool = False
+    log_to: Sequence[str] = ()
+    run_token: str | None = None
+    key: Path | None = None
+    site: str = ""
+    token: str = ""
 
 
-def run_training(
-    settings: "RunSettings",
-    files: RunFiles,
-    *,
-    track: str,
-    credentials: "Callable[[], Credentials]",
-    resume: bool,
-    open_engine: "OpenEngine",
-    loggers: "Sequence[RunLogger]" = (),
-) -> None:
+def run_training(settings: "RunSettings", options: RunOptions, open_engine: "OpenEngine") -> None:
     """Train with progress on the terminal, report the run on a page, and print the outcome.
 
     The file of an own method is kept with the run.
 
-    Args:
-        loggers: Where the rounds are sent besides.
-
     Raises:
-        ProblemError: See `starter_kit.runs.training.train`.
+        ProblemError: See `starter_kit.runs.training.train`; or an option is wrong.
     """
+    from starter_kit.reporting.logger_choice import loggers_of
     from starter_kit.reporting.metrics import SUMMARY, read_summary
     from starter_kit.reporting.report import write_report
     from starter_kit.runs.logged_rounds import logged_rounds
@@ -56,29 +57,34 @@ def run_training(
     from starter_kit.runs.training import train
     from starter_kit.settings.own_methods import own_files
 
+    out, track, resume = options.out, options.track, options.resume
+    loggers = loggers_of(options.log_to)
+    site = connect_if_known(options.site, options.token)
+    credentials = credentials_of(settings, options.key, options.run_token, track, site, resumed=resume)
     if settings.secure_aggregation is not None:
         log(NOT_AUDITED)
     with (
-        _reported_interruption(files.out),
-        show_progress(settings.experiment) as shown,
-        logged_rounds(shown, loggers, settings, _earlier(files.out, resume=resume)) as watcher,
+        _reported_interruption(out),
+        show_progress(settings.experiment) as watcher,
+        logged_rounds(loggers, settings, _earlier(out, resume=resume)) as delivery,
     ):
         train(
             settings,
-            data=files.data,
-            base=files.base,
-            out=files.out,
+            data=options.data,
+            base=options.base,
+            out=out,
             track=track,
             credentials=credentials,
             watcher=watcher,
+            on_round=delivery.write,
             resume=resume,
             open_engine=open_engine,
         )
-        watcher.complete(read_summary(files.out / SUMMARY))
+        delivery.close(read_summary(out / SUMMARY))
     for file in own_files(settings):
-        file.keep(files.out)
-    write_report(files.out)
-    print_lines(*_outcome(files.out, settings.rounds))
+        file.keep(out)
+    write_report(out)
+    print_lines(*_outcome(out, settings.rounds))
 
 
 def require_free_folder(out: Path, *, resume: bool) -> None:
@@ -87,16 +93,9 @@ def require_free_folder(out: Path, *, resume: bool) -> None:
     Raises:
         ProblemError: (`E_RUN_FOLDER`) There is something already, or a new run would delete rounds that were trained.
     """
-    from starter_kit.reporting.metrics import SUMMARY
+    from starter_kit.runs.folder import require_new
 
-    if out.exists() or out.is_symlink():
-        raise ProblemError.of(
-            ErrorCode.RUN_FOLDER,
-            where=str(out),
-            expected="a new folder",
-            found="a complete run" if (out / SUMMARY).is_file() else "an existing folder",
-            next_step="Choose another folder with --out, or remove this one.",
-        )
+    require_new(out)
     folder, rounds = _unfinished(out)
     if rounds and not resume:
         raise ProblemError.of(

@@ -10,7 +10,7 @@ then passes through its own adapters.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import partial
@@ -60,14 +60,12 @@ class Adapters:
         parameters: `<layer>.lora_A.weight` and `<layer>.lora_B.weight` for each layer, in the model's order.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) A target matches no linear layer.
+        ProblemError: (`E_CONFIGURATION`) A target matches no linear layer, or the rank is above a side of a layer.
     """
 
     def __init__(self, model: nn.Module, settings: LoRA, stream: Stream) -> None:
         self.settings = settings
-        self._scale = settings.scale
-        self._dropout = settings.dropout
-        self._layers = _targets(model, settings.targets)
+        self._layers = _targets(model, settings)
         self.parameters: dict[str, Parameter] = {}
         generator = torch.Generator().manual_seed(stream.at("adapters").number)
         for name, layer in self._layers.items():
@@ -80,9 +78,7 @@ class Adapters:
             )
         self._active: Mapping[str, Tensor] = self.parameters
         self._model = model
-        self._hooks: list[RemovableHandle] = [
-            layer.register_forward_hook(partial(self._add, name)) for name, layer in self._layers.items()
-        ]
+        self._hooks = self._added_hooks()
 
     @contextmanager
     def using(self, stacked: Mapping[str, Tensor], sizes: Sequence[int]) -> Iterator[None]:
@@ -106,8 +102,7 @@ class Adapters:
     def merged(self) -> Iterator[None]:
         """In the block, add the adapters' products to the model's own weights, and keep all adapters inactive."""
         originals = {name: layer.weight.detach().clone() for name, layer in self._layers.items()}
-        hooks, self._hooks = self._hooks, []
-        for hook in hooks:
+        for hook in self._hooks:
             hook.remove()
         self._add_products()
         try:
@@ -116,22 +111,23 @@ class Adapters:
             with torch.no_grad():
                 for name, layer in self._layers.items():
                     layer.weight.copy_(originals[name])
-            self._hooks = [
-                layer.register_forward_hook(partial(self._add, name)) for name, layer in self._layers.items()
-            ]
+            self._hooks = self._added_hooks()
+
+    def _added_hooks(self) -> list[RemovableHandle]:
+        return [layer.register_forward_hook(partial(self._add, name)) for name, layer in self._layers.items()]
 
     @torch.no_grad()
     def _add_products(self) -> None:
         for name, layer in self._layers.items():
             down, up = self.parameters[f"{name}.lora_A.weight"], self.parameters[f"{name}.lora_B.weight"]
-            layer.weight += self._scale * (up @ down)
+            layer.weight += self.settings.scale * (up @ down)
 
     def _add(self, name: str, layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
         down, up = self._active[f"{name}.lora_A.weight"], self._active[f"{name}.lora_B.weight"]
-        entering = nn.functional.dropout(inputs[0], self._dropout, self._model.training)
+        entering = nn.functional.dropout(inputs[0], self.settings.dropout, self._model.training)
         if down.dim() == 2:
             down, up = down[None], up[None]
-        added: Tensor = _Added.apply(output, entering, down, self._scale * up)  # type: ignore[no-untyped-call]
+        added: Tensor = _Added.apply(output, entering, down, self.settings.scale * up)  # type: ignore[no-untyped-call]
         return added
 
 
@@ -163,7 +159,7 @@ class _Added(torch.autograd.Function):
         )
 
 
-def _targets(model: nn.Module, patterns: list[str]) -> dict[str, nn.Linear]:
+def _targets(model: nn.Module, settings: LoRA) -> dict[str, nn.Linear]:
     # A tied weight is listed under its first name only: adding a product to it would change its other use as well.
     weights = {name for name, _ in model.named_parameters()}
     linear = {
@@ -171,16 +167,33 @@ def _targets(model: nn.Module, patterns: list[str]) -> dict[str, nn.Linear]:
         for name, module in model.named_modules()
         if isinstance(module, nn.Linear) and f"{name}.weight" in weights
     }
+    names = matching(linear, settings.targets, "lora.targets", "linear layer")
+    sides = {name: min(linear[name].in_features, linear[name].out_features) for name in names}
+    smallest = min(sides, key=sides.__getitem__)
+    if sides[smallest] < settings.rank:
+        # The factors would be larger than the layer, and add nothing.
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="lora.rank",
+            expected=f"at most {sides[smallest]}, the smaller side of layer {smallest}",
+            found=settings.rank,
+        )
+    return {name: linear[name] for name in names}
+
+
+def matching(names: Iterable[str], patterns: Sequence[str], setting: str, kind: str) -> list[str]:
+    """Return the names that match one of the patterns of `setting`, as in a shell, in their order.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) A pattern matches none of the names, which are those of a `kind`.
+    """
+    known = list(names)
     for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in linear):
+        if not any(fnmatchcase(name, pattern) for name in known):
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
-                where=f"lora.targets, pattern {pattern}",
-                expected=f"a pattern that matches a linear layer such as {next(iter(linear))}",
+                where=f"{setting}, pattern {pattern}",
+                expected=f"a pattern that matches a {kind} such as {known[0]}",
                 found="no match",
             )
-    return {
-        name: layer
-        for name, layer in linear.items()
-        if any(fnmatchcase(name, pattern) for pattern in patterns)
-    }
+    return [name for name in known if any(fnmatchcase(name, pattern) for pattern in patterns)]

@@ -12,8 +12,8 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -24,23 +24,21 @@ import torch
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.engines.devices import use_device
-from starter_kit.federation.client_state import ClientState, LocalState, local_states
+from starter_kit.federation.client_state import LocalState
+from starter_kit.federation.local_engine import MachineEngine
 from starter_kit.federation.rounds import Engine, Reply, Request
-from starter_kit.federation.state_bytes import pack_state, unpack_state
 from starter_kit.own_files import run_own_file
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
+from starter_kit.runs.training import OpenEngine
 from starter_kit.settings.configuration import settings_class
 from starter_kit.settings.own_methods import own_file, own_files
-from starter_kit.settings.run_settings import RunSettings
 
 # How long a process has to end by itself, before it is killed.
 STOPPING_S = 5.0
 
 
-def in_processes(
-    count: int, *, data: Path, base: Path, devices: Sequence[torch.device] = ()
-) -> Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]:
+def in_processes(count: int, *, data: Path, base: Path, devices: Sequence[torch.device] = ()) -> OpenEngine:
     """Return an engine that runs clients in `count` processes, or in one per client if there are fewer clients.
 
     With `device: cuda` each process takes the next GPU; on the CPU they share the threads that this process has.
@@ -54,10 +52,13 @@ def in_processes(
     def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
         clients = [client.id for client in setup.clients]
         workers = min(count, len(clients))
-        plan = _SetupInputs.of(
-            setup.settings,
-            data,
-            base,
+        settings, file = setup.settings, own_file(type(setup.settings))
+        plan = _SetupInputs(
+            method=str(file.path) if file else settings.method,
+            files={own.path: own.sha256 for own in own_files(settings)},
+            values=settings.model_dump(),
+            data=data,
+            base=base,
             threads=max(1, torch.get_num_threads() // workers),
             devices=devices,
         )
@@ -86,21 +87,7 @@ class _SetupInputs:
     data: Path
     base: Path
     threads: int
-    devices: Sequence[torch.device] = ()
-
-    @classmethod
-    def of(
-        cls,
-        settings: RunSettings,
-        data: Path,
-        base: Path,
-        threads: int,
-        devices: Sequence[torch.device] = (),
-    ) -> "_SetupInputs":
-        file = own_file(type(settings))
-        files = {own.path: own.sha256 for own in own_files(settings)}
-        method = str(file.path) if file else settings.method
-        return cls(method, files, settings.model_dump(), data, base, threads, devices)
+    devices: Sequence[torch.device]
 
     def setup(self) -> RunSetup:
         """Return the setup of the run.
@@ -165,9 +152,13 @@ class Worker:
         with self._report_exit():
             self.pipe.send(job)
 
-    def receive(self) -> object:
+    def receive(self) -> Any:
+        """Return the next message of the process. Raises `ProblemError` where it rejected something, or has ended."""
         with self._report_exit():
-            return self.pipe.recv()
+            message = self.pipe.recv()
+        if isinstance(message, _Rejected):
+            raise ProblemError(*message.problems)
+        return message
 
     @contextmanager
     def _report_exit(self) -> Iterator[None]:
@@ -185,27 +176,18 @@ class Worker:
             ) from error
 
 
-class ProcessEngine:
+class ProcessEngine(MachineEngine):
     """Runs clients in the processes of `workers`, each in the first process that is free.
 
-    Attributes:
-        states, apart, unsent: See `Engine`. A client's state travels with each request, and back.
+    A client's state travels with each request, and back.
 
     Raises:
         ProblemError: (`E_CLIENTS_LOST`) A process ended; or a client rejected something.
     """
 
-    apart = False
-
     def __init__(self, workers: Sequence[Worker], clients: Sequence[int]) -> None:
-        self.clients = list(clients)
-        self.states: dict[int, LocalState] = {client: LocalState() for client in clients}
-        self.unsent: list[int] = []
+        super().__init__(clients)
         self._workers = list(workers)
-
-    def restore(self, states: Mapping[int, ClientState]) -> None:
-        """Give clients their earlier state back; raises `ProblemError` where it is stored at nodes."""
-        self.states.update(local_states(states))
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
         """Yield the clients' replies in the order of the requests."""
@@ -217,7 +199,7 @@ class ProcessEngine:
                 while waiting and free:
                     index, request = waiting.popleft()
                     worker = free.pop(0)
-                    worker.send(_Job(request, pack_state(self.states[request.client])))
+                    worker.send(_Job(request, self.states[request.client].to_bytes()))
                     busy[worker.pipe] = index, worker
                 for pipe in wait([worker.pipe for _, worker in busy.values()]):
                     index, worker = busy.pop(pipe)
@@ -226,14 +208,9 @@ class ProcessEngine:
             yield done.pop(position)
 
     def _reply(self, worker: Worker) -> Reply:
-        match worker.receive():
-            case _Answer(reply=reply, state=state):
-                self.states[reply.client] = unpack_state(state)
-                return reply
-            case _Rejected(problems=problems):
-                raise ProblemError(*problems)
-            case other:
-                raise TypeError(f"process {worker.number} sent {other}")
+        answer: _Answer = worker.receive()
+        self.states[answer.reply.client] = LocalState.from_bytes(answer.state)
+        return answer.reply
 
 
 @contextmanager
@@ -270,12 +247,10 @@ def _await_pages(workers: Sequence[Worker], watcher: Watcher) -> None:
                     )
                 case _Ready():
                     del reading[worker.pipe]
-                case _Rejected(problems=problems):
-                    raise ProblemError(*problems)
 
 
 def _serve(pipe: "Connection[Any, Any]", plan: _SetupInputs, number: int) -> None:
-    """Run a process from start to end: set up, then answer requests until the pipe is closed."""
+    """Run a process: set up, then answer requests until the pipe is closed or something is rejected."""
     # An interrupted engine ends its processes by itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -286,16 +261,11 @@ def _serve(pipe: "Connection[Any, Any]", plan: _SetupInputs, number: int) -> Non
     with suppress(EOFError, BrokenPipeError):
         try:
             participant = plan.setup().participant(lambda done, total: pipe.send(_Pages(done, total)))
+            pipe.send(_Ready())
+            while True:
+                job: _Job = pipe.recv()
+                kept = LocalState.from_bytes(job.state)
+                reply = participant.answer(job.request, kept)
+                pipe.send(_Answer(reply, kept.to_bytes()))
         except ProblemError as error:
             pipe.send(_Rejected(error.problems))
-            return
-        pipe.send(_Ready())
-        while True:
-            job: _Job = pipe.recv()
-            kept = unpack_state(job.state)
-            try:
-                reply = participant.answer(job.request, kept)
-            except ProblemError as error:
-                pipe.send(_Rejected(error.problems))
-            else:
-                pipe.send(_Answer(reply, pack_state(kept)))

@@ -157,8 +157,7 @@ class _Rerun:
     def _step(self, step: Step, files: dict[ArtifactKind, Path]) -> StepResult | None:
         """Return the result of a worker's step. A step that returns nothing raises `SandboxError`."""
         test_set = self._job.folder(self._job.test_set) if step is Step.SCORING else None
-        request = {
-            "step": step,
+        inputs = {
             "rules": self._job.rules.model_dump(mode="json"),
             "files": {kind: str(path) for kind, path in files.items()},
             "reference": str(self._base),
@@ -168,7 +167,7 @@ class _Rerun:
             StepEnded,
             "evaluator.worker.step_process",
             "run",
-            request,
+            {"step": step, "inputs": inputs},
             readable=[*files.values(), self._base, *([test_set] if test_set else [])],
             limits=self._limits,
         )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 # Where the server stores, in its state, the auxiliary vectors that it sends with the model.
 AUXILIARY = "beside"
@@ -26,6 +27,13 @@ class AuxiliaryVectors:
     def size(self, model: int) -> int:
         """Return the number of auxiliary numbers for a model of this size."""
         return self.vectors * model + self.numbers
+
+    def appended(self, weights: Tensor, stored: Tensor | None = None) -> Tensor:
+        """Return a model (d,) with its auxiliary vectors: those that the server stored, or zeros."""
+        size = self.size(len(weights))
+        if not size:
+            return weights
+        return torch.cat([weights, weights.new_zeros(size) if stored is None else stored])
 
     def layout(self, model: Sequence[torch.Size]) -> list[torch.Size]:
         """Return the shapes of what is in a message, one after another, for those of the model's tensors."""

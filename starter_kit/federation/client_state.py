@@ -3,8 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import torch
+from safetensors.torch import load, save
+
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.learning.local_training import State
+
+TENSOR, SECRETS = "tensor/", "secrets"
 
 
 @dataclass
@@ -19,6 +24,24 @@ class LocalState:
 
     tensors: State = field(default_factory=dict)
     secrets: bytes = field(default=b"", repr=False)
+
+    def to_bytes(self) -> bytes:
+        """Return the state as the bytes of a safetensors file, for another process; none where nothing is kept."""
+        # Copied, because safetensors rejects tensors that share memory.
+        tensors = {
+            TENSOR + name: tensor.clone(memory_format=torch.contiguous_format)
+            for name, tensor in self.tensors.items()
+        }
+        if self.secrets:
+            tensors[SECRETS] = torch.frombuffer(bytearray(self.secrets), dtype=torch.uint8)
+        return save(tensors) if tensors else b""
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "LocalState":
+        """Return the state that `to_bytes` wrote."""
+        tensors = load(data) if data else {}
+        secrets = tensors.pop(SECRETS).numpy().tobytes() if SECRETS in tensors else b""
+        return cls({name.removeprefix(TENSOR): tensor for name, tensor in tensors.items()}, secrets)
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,6 @@ class ClientTask:
     """The input of a client's part of one round.
 
     Attributes:
-        client: The client and its data.
         round: The number of the round, from 1.
         clients: K, how many clients were chosen for the round.
         weights: The round's model (d,) float32, as it arrived.
@@ -143,12 +142,10 @@ class Sum:
         self._aggregate = aggregate
 
     def add(self, message: Message) -> None:
-        """Add the vector (d,) of the message."""
         self.total += message.vector
         self.contributors += message.contributors
 
     def result(self) -> Aggregate:
-        """Return the outcome of the round that the method computes from the sum."""
         return self._aggregate(self._weights, self, self._state)
 
 
@@ -302,38 +299,28 @@ class Aggregation(Protocol):
         """Return a client's reply; `train` is the method's part of it, from the round's model (d,)."""
 
 
+@dataclass(frozen=True)
 class Participant:
     """The clients' side of a run, wherever an engine runs it.
 
-    Args:
-        method: Defines what a client does in a round.
-        clients: The clients whose data is on this machine.
+    Attributes:
+        shares: The clients whose data is on this machine.
         learner: The model with their training examples.
-        aggregation: How their updates reach the server.
         stream: The run's randomness.
         auxiliary: The auxiliary vectors that travel with the model.
     """
 
-    def __init__(
-        self,
-        method: Method,
-        clients: Sequence[Client],
-        learner: Learner,
-        aggregation: Aggregation,
-        stream: Stream,
-        auxiliary: AuxiliaryVectors = NO_AUXILIARY,
-    ) -> None:
-        self._auxiliary = auxiliary
-        self._method = method
-        self._clients = {client.id: client for client in clients}
-        self._learner = learner
-        self._aggregation = aggregation
-        self._stream = stream
+    method: Method
+    shares: Sequence[Client]
+    learner: Learner
+    aggregation: Aggregation
+    stream: Stream
+    auxiliary: AuxiliaryVectors = NO_AUXILIARY
 
     @property
     def clients(self) -> list[int]:
         """The ids of the clients."""
-        return list(self._clients)
+        return [client.id for client in self.shares]
 
     def answer(self, request: Request, kept: LocalState) -> Reply:
         """Return a client's reply; `kept` is the client's state, changed in place.
@@ -344,23 +331,24 @@ class Participant:
         """
 
         def train(received: Tensor) -> ClientUpdate:
-            weights, auxiliary = received.tensor_split([self._auxiliary.model_size(len(received))])
+            weights, auxiliary = received.tensor_split([self.auxiliary.model_size(len(received))])
+            (client,) = (share for share in self.shares if share.id == request.client)
             task = ClientTask(
-                client=self._clients[request.client],
+                client=client,
                 round=request.round,
                 clients=request.clients,
                 weights=weights,
-                learner=self._learner,
-                stream=self._stream.at("round", request.round, "client", request.client),
+                learner=self.learner,
+                stream=self.stream.at("round", request.round, "client", request.client),
                 state=kept.tensors,
                 auxiliary=auxiliary,
             )
             with drawing_from(request.draws):
-                update = self._method.client_update(task)
+                update = self.method.client_update(task)
             _check_length(update, received)
             return update
 
-        return self._aggregation.answer(request, kept, train)
+        return self.aggregation.answer(request, kept, train)
 
 
 def _check_length(update: ClientUpdate, received: Tensor) -> None:
@@ -382,11 +370,10 @@ class Round:
     """A finished round.
 
     Attributes:
-        number: The number of the round, from 1.
+        number: From 1.
         clients: The clients whose messages arrived.
         messages: The messages in both directions.
         start: The model (d,) of the server before the round.
-        aggregate: The result of the round at the server.
         sampled: For each client that took part, how many of its providers did. Private: see `ClientUpdate`.
         loss: Mean of the clients' training losses; None where no client reports one.
     """
@@ -422,9 +409,7 @@ class Server:
     Attributes:
         state: The method's state at the server from round to round.
         needs_all: Whether a round counts only if every chosen client has answered.
-        on_update: Called for each update as it arrives.
         draws: The keys of coins and noise in a replayable run; None where nobody can draw them again.
-        auxiliary: The auxiliary vectors that travel with the model.
     """
 
     method: Method
@@ -453,19 +438,13 @@ class Server:
         accumulator = self.method.accumulator(weights, self.state)
         if chosen:
             # Each step of this loop requests one more update, which a client computes now.
-            for message in self.aggregation.gather(channel, self._sent(weights)):
+            sent = self.auxiliary.appended(weights, self.state.get(AUXILIARY))
+            for message in self.aggregation.gather(channel, sent):
                 accumulator.add(message)
                 # As large as all weights: the next client trains without it in memory.
                 del message
             self._check_answers(channel)
         return _finished(channel, weights, accumulator.result())
-
-    def _sent(self, weights: Tensor) -> Tensor:
-        """Return the model (d,) with its auxiliary vectors: those that the method stores, or zeros."""
-        if not (size := self.auxiliary.size(len(weights))):
-            return weights
-        auxiliary = self.state.get(AUXILIARY)
-        return torch.cat([weights, weights.new_zeros(size) if auxiliary is None else auxiliary])
 
     def _check_answers(self, channel: Channel) -> None:
         answered = {reply.client for reply in channel.replies}

@@ -5,7 +5,7 @@ the secrets of a round, separate from its method's state, until it has answered 
 """
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.client import SecureClient
 from starter_kit.secure_aggregation.fixed_point import OutOfBoundError, finest_grid
 from starter_kit.secure_aggregation.server import SecureServer
+from starter_kit.secure_aggregation.terms import Terms
 
 # The legs around `train`.
 KEYS, SHARES, UNMASK = "keys", "shares", "unmask"
@@ -51,7 +52,7 @@ class SecureAggregation:
         """
         invited, size = list(channel.clients), len(weights)
         with _rejecting(channel.round):
-            server = SecureServer(channel.round, invited, size, self._threshold(len(invited)))
+            server = SecureServer(self._terms(channel.round, invited), size)
             ids = struct.pack(f"<{len(invited)}I", *invited)
             _collect(server, channel, dict.fromkeys(invited, ids), KEYS)
             present = [client for client in invited if client not in server.missing]
@@ -85,7 +86,7 @@ class SecureAggregation:
     def _client(self, request: Request, secrets: bytes) -> SecureClient:
         if request.leg == KEYS:
             invited = struct.unpack(f"<{len(request.payload) // 4}I", request.payload)
-            return SecureClient(request.client, request.round, invited, self._threshold(len(invited)))
+            return SecureClient(request.client, self._terms(request.round, invited))
         if not secrets:
             raise ProtocolError("the client has not sent its keys for this round")
         return SecureClient.from_bytes(secrets)
@@ -104,11 +105,12 @@ class SecureAggregation:
         vector = finest_grid(self.bound, request.clients).encode(update.message.numpy())
         return Reply(request.client, client.mask(routed, vector), update.sampled, update.loss)
 
-    def _threshold(self, invited: int) -> int:
-        """Return how many clients a sum needs; it is never the update of a single one."""
-        if invited - self.tolerated_losses < 2:
-            raise ProtocolError(f"a sum of {invited - self.tolerated_losses} updates hides nothing")
-        return invited - self.tolerated_losses
+    def _terms(self, round_number: int, invited: Sequence[int]) -> Terms:
+        """Return the terms of a round, whose sum is never the update of a single client."""
+        threshold = len(invited) - self.tolerated_losses
+        if threshold < 2:
+            raise ProtocolError(f"a sum of {threshold} updates hides nothing")
+        return Terms(round_number, tuple(sorted(invited)), threshold)
 
 
 def _collect(server: SecureServer, channel: Channel, payloads: Mapping[int, bytes], leg: str) -> None:

@@ -32,10 +32,9 @@ class Documents:
         examples: The indexes of those that will be used; only their pages are read.
         max_input_tokens: The longest text of an example, question and words.
         on_page: Called with the number of pages read so far, and of all pages.
-        compute: How a training step is computed.
 
     Attributes:
-        micro_batch_size: How many examples pass through the model at once; None for a whole batch.
+        micro_batch_size: See `Compute`.
     """
 
     def __init__(

@@ -25,8 +25,8 @@ class EncodedExamples:
     """The text of each example, as `Tokenizer.encode` gives it.
 
     Args:
-        questions: The question of each example.
-        pages: The pages that they are about; each is read once.
+        questions: Of each example.
+        pages: Each is read once.
         max_input_tokens: The longest text of an example, question and words.
 
     Raises:

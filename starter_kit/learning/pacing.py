@@ -6,39 +6,21 @@ clipped afterwards, and that bound is what noise is measured against.
 """
 
 import math
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import torch
 
-
-class Pacing(Protocol):
-    """The settings of `LocalTraining` that decide on the size of steps."""
-
-    @property
-    def learning_rate(self) -> float: ...
-    @property
-    def epochs(self) -> int: ...
-    @property
-    def batch_size(self) -> int: ...
-    @property
-    def max_steps(self) -> int | None: ...
-    @property
-    def schedule(self) -> str: ...
-    @property
-    def warmup_steps(self) -> int: ...
-    @property
-    def max_gradient_norm(self) -> float | None: ...
-    @property
-    def paces_steps(self) -> bool: ...
+if TYPE_CHECKING:
+    from starter_kit.learning.local_training import LocalTraining
 
 
-def steps_of(examples: int, local: Pacing) -> int:
+def steps_of(examples: int, local: "LocalTraining") -> int:
     """Return how many optimizer steps a local training on so many examples makes."""
     steps = local.epochs * math.ceil(examples / local.batch_size)
     return steps if local.max_steps is None else min(steps, local.max_steps)
 
 
-def learning_rate_factor(step: int, steps: int, local: Pacing) -> float:
+def learning_rate_factor(step: int, steps: int, local: "LocalTraining") -> float:
     """Return the factor on the learning rate in a step, counted from 0, of so many.
 
     The warm-up rises to 1 in its last step. From there `linear` falls towards 0 in equal amounts, and `cosine` slowly
@@ -64,7 +46,9 @@ class Pace:
         done: How many steps an earlier process made.
     """
 
-    def __init__(self, optimizer: torch.optim.Optimizer, local: Pacing, examples: int, done: int = 0) -> None:
+    def __init__(
+        self, optimizer: torch.optim.Optimizer, local: "LocalTraining", examples: int, done: int = 0
+    ) -> None:
         self._optimizer = optimizer
         self._local = local
         self._steps = steps_of(examples, local)

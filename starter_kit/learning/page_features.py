@@ -26,9 +26,9 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Literal
 
 import torch
 from filelock import FileLock
@@ -51,16 +51,9 @@ MAX_THREADS = 16
 IN_MEMORY_BYTES = 1 << 28
 
 
-class PageFeatures(Protocol):
-    """The image features of some pages, by the place of a page among them."""
-
-    def read(self, places: Sequence[int]) -> Tensor:
-        """Return the features (P, V, dv) of pages, on the CPU, as float32 or float16."""
-
-
 @dataclass(frozen=True)
 class InMemory:
-    """Features (P, V, dv) in memory."""
+    """Features (P, V, dv) of some pages in memory, on the CPU, as float32 or float16."""
 
     features: Tensor
 
@@ -77,7 +70,7 @@ def page_features(
     *,
     precision: Precision = "float32",
     in_memory_bytes: int = IN_MEMORY_BYTES,
-) -> PageFeatures:
+) -> "InMemory | FeatureRows":
     """Return the image features of `pages` of the dataset, from memory or from the file beside the data.
 
     Args:
@@ -272,17 +265,15 @@ class FeatureFile:
             )
 
 
+@dataclass(frozen=True)
 class FeatureRows:
     """The features of some pages in a file, each checked the first time that it is read."""
 
-    def __init__(
-        self, file: BinaryIO, shape: tuple[int, int], dtype: torch.dtype, entries: Sequence[_Entry]
-    ) -> None:
-        self._file = file
-        self._shape = shape
-        self._dtype = dtype
-        self._entries = entries
-        self._checked = bytearray(len(entries))
+    file: BinaryIO
+    shape: tuple[int, int]
+    dtype: torch.dtype
+    entries: Sequence[_Entry]
+    _checked: set[int] = field(default_factory=set)
 
     def read(self, places: Sequence[int]) -> Tensor:
         """Return the features (P, V, dv) of the pages at these places. Threads may read at once.
@@ -290,7 +281,7 @@ class FeatureRows:
         Raises:
             ProblemError: (`E_DATASET_FORMAT`) The file isn't as it was written.
         """
-        features = torch.empty(len(places), *self._shape, dtype=self._dtype)
+        features = torch.empty(len(places), *self.shape, dtype=self.dtype)
         # The memory of the tensor, whose bytes `numpy` gives.
         rows = features.view(len(places), -1).numpy().view("u1")
         for row, place in zip(rows, places, strict=True):
@@ -298,18 +289,18 @@ class FeatureRows:
         return features
 
     def _read_row(self, row: memoryview, place: int) -> None:
-        entry = self._entries[place]
-        count = os.preadv(self._file.fileno(), [row], entry.row * len(row))
-        if not self._checked[place]:
+        entry = self.entries[place]
+        count = os.preadv(self.file.fileno(), [row], entry.row * len(row))
+        if place not in self._checked:
             if count < len(row) or zlib.crc32(row) != entry.crc32:
                 raise ProblemError.of(
                     ErrorCode.DATASET_FORMAT,
-                    where=f"{self._file.name}, page {entry.page}",
+                    where=f"{self.file.name}, page {entry.page}",
                     expected="image features as they were written",
                     found="others",
                     next_step="Delete the folder of that file; the next run makes it again.",
                 )
-            self._checked[place] = 1
+            self._checked.add(place)
 
 
 def _current_entry(path: Path, entry: _Entry) -> _Entry | None:

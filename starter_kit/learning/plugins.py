@@ -12,7 +12,6 @@ from torch.nn import Parameter
 from starter_kit.learning.party_state import State
 from starter_kit.plugin import Plugin, PluginKind
 
-OPTIMIZERS_BUILT_IN = ("adamw", "sgd", "shampoo")
 # Before the names of what a hook of the settings keeps at a client.
 HOOK_STATE = "hook/"
 
@@ -118,7 +117,7 @@ OPTIMIZERS = PluginKind(
     "local_optimizers",
     "--optimizer",
     "what a client or a provider trains with",
-    OPTIMIZERS_BUILT_IN,
+    ("adamw", "sgd", "shampoo"),
 )
 HOOKS = PluginKind(
     "local.hook", "Hook", HookPlugin, "hooks", "--hook", "a correction of each local step's gradients"

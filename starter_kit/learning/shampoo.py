@@ -20,8 +20,8 @@ L and R only grow, so A and B shrink a step, most where gradients have been larg
 of memory and, each time that roots are computed, a time of out³ + in³.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, overload
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,14 +39,11 @@ class Shampoo(UncompiledOptimizer):
 
     Args:
         lr: Learning rate η.
-        element_clip: C, the largest step of a single weight, before the learning rate.
-        statistics_every: Steps between two updates of L and R.
-        roots_every: Steps between two computations of their roots.
-        ridge: ρ, added to the diagonals.
+        element_clip, statistics_every, roots_every, ridge: See `ShampooSettings`, which checks their ranges.
         max_dimension: The longest side that is preconditioned.
 
     Raises:
-        ValueError: An argument is out of its range or a parameter has another dtype.
+        ValueError: A parameter has another dtype.
     """
 
     def __init__(
@@ -59,14 +56,6 @@ class Shampoo(UncompiledOptimizer):
         ridge: float = 1e-4,
         max_dimension: int = 8192,
     ) -> None:
-        if not (lr > 0 and element_clip > 0):
-            raise ValueError(f"lr and element_clip are positive, not {lr} and {element_clip}")
-        if min(statistics_every, roots_every) < 1:
-            raise ValueError(
-                f"statistics_every and roots_every are at least 1, not {statistics_every} and {roots_every}"
-            )
-        if not ridge >= 0:
-            raise ValueError(f"a ridge is not negative, {ridge} is")
         self._max_dimension = max_dimension
         super().__init__(
             params,
@@ -84,24 +73,13 @@ class Shampoo(UncompiledOptimizer):
         for parameter in self.param_groups[-1]["params"]:
             self.state[parameter].update(_first_state(parameter, self._max_dimension))
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
-
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
-
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """Take one step of every parameter that has a gradient, and return the result of `closure`, if given."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        with torch.no_grad():
-            for group in self.param_groups:
-                for parameter in group["params"]:
-                    if parameter.grad is not None:
-                        _step(parameter, parameter.grad, self.state[parameter], group)
-        return loss
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Take one step of every parameter that has a gradient."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    _step(parameter, parameter.grad, self.state[parameter], group)
 
     def export_state(self) -> dict[str, Tensor]:
         """Return copies, on the CPU, of everything except the weights that later steps depend on.

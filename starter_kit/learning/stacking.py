@@ -26,7 +26,6 @@ AdamW amplifies it where a gradient is nearly zero, as it divides by the gradien
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -34,6 +33,7 @@ from torch.nn import Parameter
 
 from evaluator.docvqa.inference import is_out_of_memory
 from starter_kit.compression.lora import Adapters
+from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import Learner, LocalTraining, batches, make_optimizer
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.learning.trainable_model import TrainableModel
@@ -50,31 +50,7 @@ USABLE = 0.9
 Batches = list[list[int]]
 
 
-class GroupedExamples(Protocol):
-    """Examples whose loss can be computed for several batches in one pass of the model."""
-
-    @property
-    def longest(self) -> int:
-        """The example that takes most memory."""
-
-    @property
-    def micro_batch_size(self) -> int | None:
-        """How many examples may pass through the model at once; None without a limit."""
-
-    def loss(self, examples: Sequence[int]) -> Tensor:
-        """Return the mean loss, a scalar, over the examples."""
-
-    def losses(self, groups: Sequence[Sequence[int]]) -> Tensor:
-        """Return the `loss` (G,) of each of G groups."""
-
-    def backward(self, examples: Sequence[int]) -> Tensor:
-        """Add the gradient of the `loss` to the trained tensors, perhaps in parts, and return the loss."""
-
-    def prepare(self, examples: Sequence[int]) -> None:
-        """Read the examples of the next step meanwhile."""
-
-
-def make_learner(model: TrainableModel, documents: GroupedExamples, local: LocalTraining | None) -> Learner:
+def make_learner(model: TrainableModel, documents: Documents, local: LocalTraining | None) -> Learner:
     """Return the fastest learner for `model` and its examples.
 
     Args:
@@ -104,7 +80,7 @@ class StackedLearner(Learner):
     def __init__(
         self,
         tensors: TrainableTensors,
-        documents: GroupedExamples,
+        documents: Documents,
         adapters: Adapters,
         propagate: Callable[[Tensor], None] = torch.autograd.backward,
     ) -> None:
@@ -207,8 +183,7 @@ class StackedLearner(Learner):
             # The difference excludes the model's weights, which are stored in both cases.
             self._bytes_of_an_example = two - one
         provider = 3 * local.batch_size * self._bytes_of_an_example + 5 * 4 * self.tensors.size
-        device = next(iter(self.tensors.parameters.values())).device
-        return int(USABLE * _memory_bytes(device)) // provider
+        return int(USABLE * _memory_bytes(self.device)) // provider
 
 
 def _first_rows(optimizer: torch.optim.Optimizer, count: int) -> list[Parameter]:

@@ -4,13 +4,13 @@ A model's other tensors keep their base values and are never sent.
 """
 
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
 
 from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.compression.lora import matching
 
 
 class TrainableTensors:
@@ -30,17 +30,18 @@ class TrainableTensors:
         patterns: Sequence[str] = ("*",),
         frozen: Sequence[str] = (),
     ) -> None:
-        for setting, given in (("trainable", patterns), ("frozen", frozen)):
-            for pattern in given:
-                if not any(fnmatchcase(name, pattern) for name in parameters):
-                    raise _matches_nothing(f"{setting}, pattern {pattern}", parameters)
-        self.parameters = {
-            name: parameter
-            for name, parameter in parameters.items()
-            if _matches(name, patterns) and not _matches(name, frozen)
-        }
+        left_out = matching(parameters, frozen, "frozen", "tensor")
+        chosen = [
+            name for name in matching(parameters, patterns, "trainable", "tensor") if name not in left_out
+        ]
+        self.parameters = {name: parameters[name] for name in chosen}
         if not self.parameters:
-            raise _matches_nothing("trainable", parameters)
+            raise ProblemError.of(
+                ErrorCode.CONFIGURATION,
+                where="trainable",
+                expected=f"a pattern that matches a tensor such as {next(iter(parameters))}",
+                found="no match",
+            )
         if len({parameter.data_ptr() for parameter in self.parameters.values()}) < len(self.parameters):
             raise ValueError("a tied tensor is named twice")
         for name, parameter in parameters.items():
@@ -84,16 +85,3 @@ class TrainableTensors:
             parts.append(gradient.detach().reshape(-1).cpu())
             parameter.grad = None
         return torch.cat(parts)
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _matches_nothing(where: str, parameters: Mapping[str, Parameter]) -> ProblemError:
-    return ProblemError.of(
-        ErrorCode.CONFIGURATION,
-        where=where,
-        expected=f"a pattern that matches a tensor such as {next(iter(parameters))}",
-        found="no match",
-    )

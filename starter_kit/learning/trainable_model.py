@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.docvqa.inference import Prediction, predict
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import IGNORED, VT5, Batch
-from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.lora import Adapters, LoRA
 from starter_kit.compression.peft_files import write_adapter
 from starter_kit.learning.checkpointing import checkpoint_blocks
@@ -80,8 +78,6 @@ class TrainableModel:
         self._model = model
         self._compute = compute
         self.dropout = dropout
-        if lora:
-            _check_rank(model, lora)
         self.adapters = Adapters(model, lora, stream) if lora else None
         if self.adapters is None:
             self.tensors = TrainableTensors(parameters, trainable or ["*"], frozen)
@@ -230,24 +226,3 @@ class TrainableModel:
     def _set_training_mode(self) -> None:
         self._model.train(self.dropout)
         self._model.visual_embedding.image_model.eval()
-
-
-def _check_rank(model: nn.Module, lora: LoRA) -> None:
-    """Check that no layer has a smaller side than the rank of its adapter.
-
-    Raises:
-        ProblemError: (`E_CONFIGURATION`) One has: the factors would be larger than the layer, and add nothing.
-    """
-    sides = {
-        name: min(layer.in_features, layer.out_features)
-        for name, layer in model.named_modules()
-        if isinstance(layer, nn.Linear) and any(fnmatchcase(name, pattern) for pattern in lora.targets)
-    }
-    smallest = min(sides, key=sides.__getitem__, default="")
-    if smallest and sides[smallest] < lora.rank:
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where="lora.rank",
-            expected=f"at most {sides[smallest]}, the smaller side of layer {smallest}",
-            found=lora.rank,
-        )

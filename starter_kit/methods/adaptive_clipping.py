@@ -20,12 +20,11 @@ release, so this method writes none: its run reports ε and can't be submitted t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor
 
 from evaluator.mechanisms.noise import Placement
@@ -114,23 +113,16 @@ class Settings(fl_provider_dp.Settings):
         server_optimizer: Fixed, because the server's rule is part of the method.
     """
 
-    not_replayable: ClassVar[str] = (
-        "it writes no training record, so there is nothing to compare a replay with"
-    )
-
     quantile: float = Field(default=0.5, gt=0, lt=1)
     clip_learning_rate: float = Field(default=0.2, gt=0)
     count_share: float = Field(default=0.05, gt=0, lt=1)
     max_weight_noise: None = None
     server_optimizer: None = None
 
-    @model_validator(mode="after")
-    def _the_server_draws_both_noises(self) -> Self:
+    def conflicts(self) -> Iterator[str]:
+        yield from super().conflicts()
         if self.placement is not Placement.SERVER:
-            raise ValueError(
-                "adaptive clipping works with placement server, which draws the noise of both sums"
-            )
-        return self
+            yield "adaptive clipping works with placement server, which draws the noise of both sums"
 
     def plan(self, clients: Sequence[Client]) -> Plan:
         return replace(super().plan(clients), record_terms=None, auxiliary=AuxiliaryVectors(numbers=1))

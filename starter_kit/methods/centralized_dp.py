@@ -4,10 +4,7 @@ FL-PROVIDER-DP with one client that has all providers: they are Poisson-sampled,
 adds the noise. The proof of FL-PROVIDER-DP covers a federation of one; see docs/proofs/centralized-dp.md.
 """
 
-from collections.abc import Sequence
-from typing import Self
-
-from pydantic import model_validator
+from collections.abc import Iterator, Sequence
 
 from evaluator.mechanisms.noise import Placement
 from starter_kit.federation.rounds import Client
@@ -19,14 +16,13 @@ from starter_kit.settings.plan import Plan
 class Settings(fl_provider_dp.Settings):
     """Settings of centralized DP training: those of FL-PROVIDER-DP."""
 
-    @model_validator(mode="after")
-    def _one_party_has_no_shares(self) -> Self:
+    def conflicts(self) -> Iterator[str]:
+        yield from super().conflicts()
         if self.placement is Placement.CLIENT_SHARE:
-            raise ValueError(
+            yield (
                 "placement client_share divides the noise among clients, and here one party has all the data; use "
                 "placement server"
             )
-        return self
 
     def plan(self, clients: Sequence[Client]) -> Plan:
         return super().plan(pooled(clients))

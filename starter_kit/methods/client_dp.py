@@ -28,7 +28,7 @@ easily met, and a guarantee for ten units says little. For a provider the same r
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -59,7 +59,6 @@ class ClientDP:
         client_rate: q.
         noise: The mechanism that clips an update and covers the sum.
         divisor: The expected number of clients, a public constant: never the realized number.
-        local: How each client trains.
     """
 
     client_rate: float
@@ -80,7 +79,6 @@ class ClientDP:
         return Sum(weights, state, self.aggregate)
 
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
-        """Return the outcome of a round from `weights` (d,), with the server's noise on the sum, if it adds any."""
         total = self.noise.noised_by_server(received.total)
         return Aggregate(total, weights + total / self.divisor)
 
@@ -92,10 +90,6 @@ class Settings(PrivateSettings, LocalTrainingSettings):
         client_rate: q, the client sampling rate.
         codec, secure_aggregation: Fixed, because rounding an update after it was clipped breaks the bound on it.
     """
-
-    not_replayable: ClassVar[str] = (
-        "it writes no training record, so there is nothing to compare a replay with"
-    )
 
     target_epsilon: float = Field(gt=0)
     noise_multiplier: float = Field(gt=0)

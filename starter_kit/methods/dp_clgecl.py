@@ -21,10 +21,9 @@ The paper draws the first λ at random. Zero is as public, and gives no client a
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
-from pydantic import model_validator
 from torch import Tensor
 
 from evaluator.mechanisms.noise import Placement
@@ -69,22 +68,17 @@ class Settings(fl_provider_dp.Settings):
 
     placement: Placement = Placement.CLIENT_FULL
 
-    @model_validator(mode="after")
-    def _the_clients_know_the_servers_step(self) -> Self:
+    def conflicts(self) -> Iterator[str]:
+        yield from super().conflicts()
         if self.server_optimizer:
-            raise ValueError(
+            yield (
                 "a client's own model takes the server's step η·s/M, so that DP-CLGECL has no server_optimizer"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _duals_follow_from_released_values(self) -> Self:
         if self.placement is not Placement.CLIENT_FULL:
-            raise ValueError(
+            yield (
                 f"with placement {self.placement}, a client's dual variable would carry its providers' updates without "
                 "noise into later rounds; DP-CLGECL works with placement client_full only"
             )
-        return self
 
     def extend(self, method: ProviderDP, clients: int) -> DPCLGECL:
         expected_providers = method.divisor / method.sampling.clients(clients).mean

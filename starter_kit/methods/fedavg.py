@@ -50,13 +50,7 @@ class Settings(LocalTrainingSettings):
 
 @dataclass(frozen=True)
 class FedAvg:
-    """Federated averaging.
-
-    Attributes:
-        clients_per_round: K.
-        local: How each client trains.
-        server_optimizer: How the server moves the model by the mean update; None for adding it.
-    """
+    """Federated averaging; the attributes are those of `Settings`."""
 
     clients_per_round: int
     local: LocalTraining
@@ -73,7 +67,6 @@ class FedAvg:
         return Sum(weights, state, self.aggregate)
 
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
-        """Return the outcome of a round that started from `weights` (d,): they are moved by the mean of the updates."""
         mean = received.total / max(received.contributors, 1)
         if self.server_optimizer is None:
             return Aggregate(received.total, weights + mean)

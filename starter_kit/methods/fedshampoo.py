@@ -6,9 +6,7 @@ element of the step is clipped. A client's preconditioners describe its own data
 freezes the embedding, a quarter of what would be sent; the setting `frozen` does that.
 """
 
-from typing import Self
-
-from pydantic import model_validator
+from collections.abc import Iterator
 
 from starter_kit.methods import fedavg
 
@@ -16,11 +14,10 @@ from starter_kit.methods import fedavg
 class Settings(fedavg.Settings):
     """Settings of FedShampoo: those of federated averaging, with Shampoo's in `local.shampoo`."""
 
-    @model_validator(mode="after")
-    def _clients_train_with_shampoo(self) -> Self:
+    def conflicts(self) -> Iterator[str]:
+        yield from super().conflicts()
         if self.local.optimizer != "shampoo":
-            raise ValueError(
+            yield (
                 f"FedShampoo trains with local.optimizer shampoo, not {self.local.optimizer}; with any other it is "
                 "fedavg"
             )
-        return self

@@ -19,10 +19,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Self
+from typing import Annotated
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor
 
 from evaluator.accounting.calibration import noise_multiplier_for
@@ -52,7 +52,6 @@ class ProviderDP:
         sampling: Who takes part in a round.
         noise: The mechanism that clips an update and covers the sum.
         divisor: The expected number of sampled providers, a public constant: never the realized number.
-        local: How each provider trains.
         server_learning_rate: The factor on the averaged noisy update; post-processing.
         discarded: How many updates of each client were not finite. Private: it stays at the client, and is never shown,
             logged or sent.
@@ -95,7 +94,6 @@ class ProviderDP:
         return Sum(weights, state, self.aggregate)
 
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
-        """Return the outcome of a round from `weights` (d,), with the server's noise on the sum, if it adds any."""
         total = self.noise.noised_by_server(received.total)
         if self.server_optimizer is None:
             return Aggregate(total, weights + total * (self.server_learning_rate / self.divisor))
@@ -122,40 +120,27 @@ class Settings(RecordedSettings):
     max_weight_noise: float | None = Field(default=None, gt=0)
     server_optimizer: Annotated[ServerOptimizerPlugin | None, SERVER_OPTIMIZERS.reader, WRITER] = None
 
-    @model_validator(mode="after")
-    def _one_rule_moves_the_model(self) -> Self:
+    def conflicts(self) -> Iterator[str]:
+        yield from super().conflicts()
         if self.server_optimizer and (self.server_learning_rate != 1 or self.max_weight_noise is not None):
-            raise ValueError(
+            yield (
                 f"server_optimizer {self.server_optimizer} has a learning rate of its own; leave server_learning_rate "
                 "at 1 and max_weight_noise at null"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _nothing_is_rounded_before_the_noise(self) -> Self:
         if self.codec != "float32" and self.placement is Placement.SERVER:
-            raise ValueError(
+            yield (
                 f"codec {self.codec} with placement server would round sums that have no noise yet, and the bound on a "
                 "provider's update doesn't cover that; use placement client_full"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _shares_are_all_there_and_hidden(self) -> Self:
         if (self.placement is Placement.CLIENT_SHARE) != (self.secure_aggregation is not None):
-            raise ValueError(
+            yield (
                 "placement client_share and secure_aggregation go together: a share of the noise protects a sum, not "
                 "the update that it is added to"
             )
         if self.secure_aggregation and not isinstance(self.sampling.clients(1), Exactly):
-            raise ValueError(
-                "with secure_aggregation leave sampling.client_rate at 1: each client draws its share of the noise"
-            )
+            yield "with secure_aggregation leave sampling.client_rate at 1: each client draws its share of the noise"
         if self.secure_aggregation and self.secure_aggregation.tolerated_losses:
-            raise ValueError(
-                "leave secure_aggregation.tolerated_losses at 0: the noise needs every client's share"
-            )
-        return self
+            yield "leave secure_aggregation.tolerated_losses at 0: the noise needs every client's share"
 
     def plan(self, clients: Sequence[Client]) -> Plan:
         mechanism = self._mechanism(sizes_of(clients))

@@ -39,13 +39,7 @@ from starter_kit.settings.laplace import LaplaceSettings, records
 
 @dataclass(frozen=True)
 class LaplaceFedAvg:
-    """Federated averaging with Laplace noise.
-
-    Attributes:
-        release: The Laplace mechanism.
-        learning_rate: η.
-        records: I_p of each client.
-    """
+    """Federated averaging with Laplace noise, η the learning rate and I_p the records of each client."""
 
     release: LaplaceRelease
     learning_rate: float

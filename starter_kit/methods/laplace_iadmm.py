@@ -42,14 +42,7 @@ ROUND, EARLIER = "round", "before-"
 
 @dataclass(frozen=True)
 class LaplaceIADMM:
-    """Inexact ADMM with Laplace noise.
-
-    Attributes:
-        release: The Laplace mechanism.
-        penalty: ρ.
-        records: I.
-        clients: P.
-    """
+    """Inexact ADMM with Laplace noise, ρ the penalty, I all records and P the number of clients."""
 
     release: LaplaceRelease
     penalty: float

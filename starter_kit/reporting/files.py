@@ -1,6 +1,8 @@
 """Reading and replacing the files of a run folder, with coded problems instead of the system's errors."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from evaluator.errors import ErrorCode, ProblemError
@@ -31,6 +33,21 @@ def replace_file(path: Path, content: str | bytes) -> None:
 
 def _rejection(path: Path, expected: str, error: OSError) -> ProblemError:
     return ProblemError.of(ErrorCode.RUN_FOLDER, where=str(path), expected=expected, found=error.strerror)
+
+
+@contextmanager
+def replacing(path: Path, *, mode: int = 0o666) -> Iterator[Path]:
+    """Yield the path of a new file, which becomes `path` when the block has written it, and survives a power cut.
+
+    What an error or a crash cuts off never has the name `path`.
+    """
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    new.touch(mode=mode)
+    yield new
+    fsync_path(new)
+    new.replace(path)
+    fsync_path(path.parent)
 
 
 def fsync_path(path: Path) -> None:

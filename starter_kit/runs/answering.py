@@ -8,7 +8,7 @@ from evaluator.mechanisms.values import MAX_ROUNDS
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records.annex import Annex, read_annex, write_annex
 from evaluator.records.lines import TrainingRecord
-from starter_kit.reporting.files import fsync_path
+from starter_kit.reporting.files import replacing
 from starter_kit.runs.folder import RunFolder
 from starter_kit.runs.vectors import UPDATE, WEIGHTS, VectorFolder
 
@@ -36,14 +36,8 @@ def answer_challenge(run: Path, challenge: str) -> bool:
         openings=vectors.openings(UPDATE, challenge, rounds),
         weights=vectors.openings(WEIGHTS, challenge, rounds),
     )
-    path = RunFolder(run).file(ArtifactKind.TRAINING_ANNEX)
-    new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)
-    new.touch(mode=0o600)
-    write_annex(new, answered)
-    fsync_path(new)
-    new.replace(path)
-    fsync_path(run)
+    with replacing(RunFolder(run).file(ArtifactKind.TRAINING_ANNEX), mode=0o600) as new:
+        write_annex(new, answered)
     return True
 
 

@@ -9,6 +9,7 @@ from evaluator.messages.jobs import ArtifactKind
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.reading import read_record
 from starter_kit.console import log
+from starter_kit.reporting.metrics import SUMMARY
 from starter_kit.settings.files import read_settings_file
 
 FILES = {
@@ -101,6 +102,22 @@ class RunFolder:
                 found=error.strerror,
                 next_step="Make room, or copy the run into a folder that you can write to.",
             ) from error
+
+
+def require_new(folder: Path) -> None:
+    """Check that there is nothing yet where a run's folder is to be.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) There is something.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            where=str(folder),
+            expected="a new folder",
+            found="a complete run" if (folder / SUMMARY).is_file() else "an existing folder",
+            next_step="Choose another folder with --out, or remove this one.",
+        )
 
 
 def budget_of(record: TrainingRecord, budgets: Sequence[float]) -> float:

@@ -119,8 +119,6 @@ class Memory:
     Of several GPUs, each takes `device_bytes`.
 
     Attributes:
-        model_bytes: All weights of the model.
-        gradient_bytes: The gradient: a vector of all trained numbers.
         optimizer_bytes: The optimizer's state, but for preconditioners.
         activations_bytes: What a step keeps of its forward pass, with its temporary tensors.
         vectors_bytes: The vectors of a round: model, update, sum and messages.
@@ -166,28 +164,13 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Work:
-    """The work of a round.
-
-    Attributes:
-        steps: Optimizer steps of all clients, on average.
-        providers: Updates that are clipped one by one, on average; 0 where none are.
-    """
-
-    steps: float
-    providers: float
-
-
-@dataclass(frozen=True)
 class Timing:
     """The time of the work, from what was measured.
 
     Attributes:
-        step_s: One optimizer step.
         provider_s: Clipping and adding one provider's update.
         pages_s: Making the image features of all pages, once for all runs on the data.
         round_s: A round on one device, without messages between machines.
-        total_s: All rounds.
     """
 
     step_s: float
@@ -197,8 +180,11 @@ class Timing:
     total_s: float
 
     @classmethod
-    def of(cls, work: Work, rounds: int, *, step_s: float, provider_s: float, pages_s: float) -> "Timing":
-        round_s = work.steps * step_s + work.providers * provider_s
+    def of(
+        cls, steps: float, providers: float, rounds: int, *, step_s: float, provider_s: float, pages_s: float
+    ) -> "Timing":
+        """Return the time of rounds of so many steps, and updates clipped one by one, on average."""
+        round_s = steps * step_s + providers * provider_s
         return cls(step_s, provider_s, pages_s, round_s, rounds * round_s)
 
 
@@ -247,15 +233,8 @@ class Forecast:
 
 def optimizer_bytes(shapes: Sequence[Sequence[int]], optimizer: str, momentum: float) -> int:
     """Return the bytes of the optimizer's state but for preconditioners, for trained tensors of these shapes."""
-    size = sum(map(prod, shapes))
-    match optimizer:
-        case "adamw":
-            return 2 * FLOAT * size
-        case "sgd":
-            return FLOAT * size if momentum else 0
-        case "shampoo":
-            return 0
-    return FLOAT * size
+    vectors = {"adamw": 2, "sgd": 1 if momentum else 0, "shampoo": 0}.get(optimizer, 1)
+    return vectors * FLOAT * sum(map(prod, shapes))
 
 
 def shampoo_bytes(shapes: Sequence[Sequence[int]], max_dimension: int = 8192) -> int:
@@ -270,8 +249,7 @@ def advice(
     """Return what to change where the run doesn't fit or would have no rank; nothing where all is well.
 
     Args:
-        micro_batch_size: How many examples pass through the model at once.
-        features: What the image features of pages are stored as.
+        micro_batch_size, features: See `Compute`.
         budgets: The values of ε for which there are boards.
     """
     return [

@@ -26,11 +26,7 @@ CHECKPOINTS, BEST = "checkpoints", "best-round-"
 
 @dataclass(frozen=True)
 class KeptModels:
-    """The models that the run of `paths` keeps.
-
-    Attributes:
-        settings: Which ones.
-    """
+    """The models that the run of `paths` keeps, by its `settings`."""
 
     paths: RunPaths
     model: TrainableModel

@@ -8,7 +8,7 @@ from evaluator.records.certificate import MAX_ROUNDS
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.round_keys import drawn_round, key_path, round_key
 from evaluator.records.round_opening import OpeningLine, check_opening, read_opening, write_opening
-from starter_kit.reporting.files import fsync_path
+from starter_kit.reporting.files import replacing
 from starter_kit.runs.folder import OPENING, RunFolder
 from starter_kit.runs.round_secret import read_secret
 from starter_kit.runs.vectors import UPDATE, WEIGHTS, VectorFolder
@@ -47,15 +47,9 @@ def open_round(run: Path, challenge: str) -> int:
             expected="the secret and the vectors of a replayable run, as `pfl train` left them",
             found=" ".join(str(error).split()),
         ) from error
-    # What is cut off by a crash never has the opening's name.
-    new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)
-    new.touch(mode=0o600)
-    write_opening(new, line, vectors)
-    check_opening(record, read_opening(new, record.run.numel), challenge)
-    fsync_path(new)
-    new.replace(path)
-    fsync_path(run)
+    with replacing(path, mode=0o600) as new:
+        write_opening(new, line, vectors)
+        check_opening(record, read_opening(new, record.run.numel), challenge)
     return number
 
 

@@ -31,53 +31,29 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 from starter_kit.reporting.files import fsync_path, replace_file
 from starter_kit.reporting.metrics import METRICS, SUMMARY, RoundMetrics, read_metrics, write_metrics
-from starter_kit.runs.folder import FILES
+from starter_kit.runs.folder import FILES, require_new
 from starter_kit.runs.private_record import remove_private_files
 from starter_kit.runs.resuming import ResumeFolder, TrainingState, reading_unfinished_run
 
 
-@dataclass(frozen=True)
 class RunPaths:
-    """The files of a run that is not complete; `folder` is its folder once it is."""
+    """The files of a run that is not complete.
 
-    folder: Path
+    Attributes:
+        folder: The folder of the run once it is complete.
+        unfinished: The folder that is written until then.
+        lock: The file that the process that writes the run has locked.
+        settings: The settings; a folder without them contains no run.
+    """
 
-    @property
-    def unfinished(self) -> Path:
-        """The folder that is written until the run is complete."""
-        return self.folder.with_name(f"{self.folder.name}.unfinished")
-
-    @property
-    def lock(self) -> Path:
-        """The file that the process that writes the run has locked."""
-        return self.folder.with_name(f"{self.folder.name}.lock")
-
-    @property
-    def settings(self) -> Path:
-        """The settings; a folder without them contains no run."""
-        return self.unfinished / "settings.yaml"
-
-    @property
-    def metrics(self) -> Path:
-        """One line for each round."""
-        return self.unfinished / METRICS
-
-    @property
-    def summary(self) -> Path:
-        """The metrics of the whole run, written at its end."""
-        return self.unfinished / SUMMARY
-
-    @property
-    def log(self) -> Path:
-        """The communication log."""
-        return self.unfinished / FILES[ArtifactKind.COMMUNICATION_LOG]
-
-
-@dataclass(frozen=True)
-class Complete:
-    """A run that is complete, except that its folder has not been renamed."""
-
-    paths: RunPaths
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.unfinished = folder.with_name(f"{folder.name}.unfinished")
+        self.lock = folder.with_name(f"{folder.name}.lock")
+        self.settings = self.unfinished / "settings.yaml"
+        self.metrics = self.unfinished / METRICS
+        self.summary = self.unfinished / SUMMARY
+        self.log = self.unfinished / FILES[ArtifactKind.COMMUNICATION_LOG]
 
 
 @dataclass(frozen=True)
@@ -86,8 +62,7 @@ class Unfinished:
 
     Attributes:
         state: The state that it resumes from; None where no round had begun.
-        metrics: The metrics of its whole rounds.
-        log: The communication log of its whole rounds.
+        metrics, log: Of its whole rounds.
     """
 
     paths: RunPaths
@@ -99,11 +74,13 @@ class Unfinished:
 @contextmanager
 def open_run(
     folder: Path, settings: str, inputs: str, *, resume: bool = False, may_add_rounds: bool = False
-) -> Iterator[Complete | Unfinished]:
+) -> Iterator[Unfinished | None]:
     """Inside the block only this process writes the run, which is in the state after its last whole round.
 
+    Yields None for a run that turns out to be complete: it only had not been renamed.
+
     Args:
-        folder: The run folder, which must not exist yet. A run that turns out to be complete gets this name.
+        folder: The run folder, which must not exist yet.
         settings: The settings as YAML.
         inputs: A hash of the run's other inputs; see `RunSetup.inputs`.
         resume: Resume the run that an earlier process left unfinished, instead of starting a new one.
@@ -123,7 +100,7 @@ def open_run(
         # Checked again, because another process may have held the lock until now.
         _check_folders(paths, resume=resume)
         run = recover(paths, settings, inputs, may_add_rounds=may_add_rounds) if resume else Unfinished(paths)
-        if isinstance(run, Complete):
+        if run is None:
             give_proper_name(paths)
         elif run.state is None:
             _create(paths, settings, inputs)
@@ -139,8 +116,8 @@ def open_run(
 
 def recover(
     paths: RunPaths, settings: str, inputs: str, *, may_add_rounds: bool = False
-) -> Complete | Unfinished:
-    """Read the run that an earlier process left in the unfinished folder, without writing anything.
+) -> Unfinished | None:
+    """Read the run that an earlier process left in the unfinished folder, without writing anything; None if complete.
 
     Raises:
         ProblemError: (`E_RUN_FOLDER`) The run has other settings or inputs, or some of its files can't be read.
@@ -155,7 +132,7 @@ def recover(
                 "Name the same config with the same --set",
             )
         if not resume.path.exists() and paths.summary.is_file():
-            return Complete(paths)
+            return None
         if resume.inputs != inputs:
             raise _others(
                 paths.unfinished,
@@ -224,15 +201,7 @@ def give_proper_name(paths: RunPaths) -> None:
 
 
 def _check_folders(paths: RunPaths, *, resume: bool) -> None:
-    if paths.folder.exists() or paths.folder.is_symlink():
-        complete = (paths.folder / SUMMARY).is_file()
-        raise ProblemError.of(
-            ErrorCode.RUN_FOLDER,
-            where=str(paths.folder),
-            expected="a new folder",
-            found="a complete run" if complete else "an existing folder",
-            next_step="Name another folder with --out, or remove this one.",
-        )
+    require_new(paths.folder)
     _check_unfinished(paths)
     if resume and not paths.settings.is_file():
         raise ProblemError.of(

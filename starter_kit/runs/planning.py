@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 
 import torch
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
 from evaluator.accounting import official
 from evaluator.accounting.calibration import noise_multiplier_for
@@ -16,12 +16,10 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.guarantee import accounting_problems
-from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import Learner, LocalTraining
 from starter_kit.learning.pacing import steps_of
 from starter_kit.learning.page_features import row_bytes
 from starter_kit.learning.stacking import StackedLearner, bytes_saved, make_learner
-from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.runs.forecast import (
     ACTIVATIONS,
     ACTIVATIONS_OF_PARTS,
@@ -34,7 +32,6 @@ from starter_kit.runs.forecast import (
     Room,
     Timing,
     Traffic,
-    Work,
     optimizer_bytes,
     shampoo_bytes,
 )
@@ -65,9 +62,7 @@ def forecast(setup: RunSetup, out: Path, budgets: Sequence[float], *, measure: b
     # Before the step: what a step took isn't all given back, and messages are as large as the model.
     traffic = _traffic(setup)
     measured = _Measured(setup) if measure else None
-    shapes = [list(parameter.shape) for parameter in setup.model.tensors.parameters.values()]
     pages = len(setup.dataset.pages)
-    work = _work(setup)
     return Forecast(
         experiment=setup.settings.experiment,
         method=setup.settings.method,
@@ -78,23 +73,15 @@ def forecast(setup: RunSetup, out: Path, budgets: Sequence[float], *, measure: b
         memory=Memory(
             model_bytes=FLOAT * setup.model.parameters,
             gradient_bytes=FLOAT * setup.model.tensors.size,
-            optimizer_bytes=_optimizer_bytes(setup, shapes),
-            preconditioners_bytes=_preconditioners_bytes(setup, shapes),
+            optimizer_bytes=_optimizer_bytes(setup),
+            preconditioners_bytes=_preconditioners_bytes(setup),
             activations_bytes=measured.activations_bytes if measured else 0,
             vectors_bytes=VECTORS * FLOAT * setup.model.tensors.size,
             # Between rounds they are in files.
-            states_bytes=setup.plan.clients_in_a_round * _state_bytes(setup, shapes),
+            states_bytes=setup.plan.clients_in_a_round * _state_bytes(setup),
             texts_bytes=TEXT_BYTES * pages,
         ),
-        timing=Timing.of(
-            work,
-            setup.rounds,
-            step_s=measured.step_s,
-            provider_s=measured.provider_s if work.providers else 0.0,
-            pages_s=measured.page_s * pages,
-        )
-        if measured
-        else None,
+        timing=_timing(setup, measured, pages) if measured else None,
         disk=Disk(
             features_bytes=pages * row_bytes(setup.model, setup.settings.compute.features),
             run_bytes=_run_bytes(setup),
@@ -105,18 +92,15 @@ def forecast(setup: RunSetup, out: Path, budgets: Sequence[float], *, measure: b
 
 def as_values(found: Forecast, changes: Sequence[str]) -> dict[str, object]:
     """Return the forecast as plain values, for JSON."""
-    return _Values(forecast=found, changes=list(changes)).model_dump(mode="json") | {
+    return {
+        "forecast": TypeAdapter(Forecast).dump_python(found, mode="json"),
+        "changes": list(changes),
         "bytes_expected": found.traffic.expected_bytes,
         "bytes_most": found.traffic.most_bytes,
         "step_bytes": found.memory.step_bytes,
         "host_bytes": found.host_bytes,
         "device_bytes": None if found.room.device is None else found.memory.device_bytes,
     }
-
-
-class _Values(BaseModel):
-    forecast: Forecast
-    changes: list[str]
 
 
 def micro_batch_size(setup: RunSetup) -> int:
@@ -192,25 +176,31 @@ def _privacy(setup: RunSetup, budgets: Sequence[float]) -> Privacy | None:
     )
 
 
-def _work(setup: RunSetup) -> Work:
-    """The work of a round, on average over clients and, where they train one by one, over providers."""
-    local, clients = _local(setup), setup.clients
+def _timing(setup: RunSetup, measured: "_Measured", pages: int) -> Timing:
+    steps, providers = _work(setup)
+    return Timing.of(
+        steps,
+        providers,
+        setup.rounds,
+        step_s=measured.step_s,
+        provider_s=measured.provider_s if providers else 0.0,
+        pages_s=measured.page_s * pages,
+    )
+
+
+def _work(setup: RunSetup) -> tuple[float, float]:
+    """How many steps a round has, and how many updates that are clipped one by one, each on average."""
+    local, clients, terms = _local(setup) or _gradients(setup), setup.clients, setup.record_terms
     taking_part = _clients_in_a_round(setup)
-    if local is None:
-        local = _gradients(setup)
-        return Work(taking_part * _mean([steps_of(len(client.examples), local) for client in clients]), 0.0)
-    terms = setup.record_terms
     if terms is None:
-        return Work(taking_part * _mean([steps_of(len(client.examples), local) for client in clients]), 0.0)
+        return taking_part * _mean([steps_of(len(client.examples), local) for client in clients]), 0.0
     sampled = [terms.mechanism.sampling.providers(len(client.providers)).mean for client in clients]
     steps = [
         _mean([steps_of(len(examples), local) for examples in client.providers.values()])
         for client in clients
     ]
-    return Work(
-        taking_part * _mean([count * each for count, each in zip(sampled, steps, strict=True)]),
-        taking_part * _mean(sampled),
-    )
+    total = taking_part * _mean([count * each for count, each in zip(sampled, steps, strict=True)])
+    return total, taking_part * _mean(sampled)
 
 
 def _clients_in_a_round(setup: RunSetup) -> float:
@@ -225,28 +215,31 @@ def _mean(numbers: Sequence[float]) -> float:
     return sum(numbers) / len(numbers) if numbers else 0.0
 
 
-def _optimizer_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
+def _shapes(setup: RunSetup) -> list[Sequence[int]]:
+    return [list(parameter.shape) for parameter in setup.model.tensors.parameters.values()]
+
+
+def _optimizer_bytes(setup: RunSetup) -> int:
     local = _local(setup)
-    return optimizer_bytes(shapes, str(local.optimizer), local.momentum) if local else 0
+    return optimizer_bytes(_shapes(setup), str(local.optimizer), local.momentum) if local else 0
 
 
-def _preconditioners_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
+def _preconditioners_bytes(setup: RunSetup) -> int:
     local = _local(setup)
-    return shampoo_bytes(shapes) if local and local.optimizer == "shampoo" else 0
+    return shampoo_bytes(_shapes(setup)) if local and local.optimizer == "shampoo" else 0
 
 
-def _state_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
+def _state_bytes(setup: RunSetup) -> int:
     """What a client stores: preconditioners, what a codec left out, and the vectors of the method."""
     codec = setup.wire.codec
     vectors = setup.settings.client_vectors
     if isinstance(codec, CodecPlugin) and codec.keeps_state:
         vectors += len(setup.wire.start) // setup.model.tensors.size
-    return vectors * FLOAT * setup.model.tensors.size + _preconditioners_bytes(setup, shapes)
+    return vectors * FLOAT * setup.model.tensors.size + _preconditioners_bytes(setup)
 
 
 def _run_bytes(setup: RunSetup) -> int:
     """The run folder at its largest: checkpoints, states, and what a record opens or what is saved inside a round."""
-    shapes = [list(parameter.shape) for parameter in setup.model.tensors.parameters.values()]
     vector, kept = FLOAT * setup.model.tensors.size, setup.settings.checkpoints
     # A new best model is written before the one before it is deleted.
     models = 1 + (setup.rounds // kept.every if kept.every else 0) + 2 * kept.best
@@ -256,10 +249,10 @@ def _run_bytes(setup: RunSetup) -> int:
         inside = 2 * setup.rounds * vector
     elif setup.guarantee is None:
         # The replies of clients, and the weights of one that trains with its optimizer's state.
-        saved = vector + _optimizer_bytes(setup, shapes) + _preconditioners_bytes(setup, shapes)
+        saved = vector + _optimizer_bytes(setup) + _preconditioners_bytes(setup)
         inside = setup.plan.clients_in_a_round * vector + saved * (kept.local_steps > 0)
     # The new state of a client is written before its earlier one is deleted.
-    states = (len(setup.clients) + setup.plan.clients_in_a_round) * _state_bytes(setup, shapes)
+    states = (len(setup.clients) + setup.plan.clients_in_a_round) * _state_bytes(setup)
     return models * FLOAT * setup.model.parameters + 2 * vector + states + inside
 
 
@@ -275,10 +268,8 @@ class _Measured:
     memory.
 
     Attributes:
-        step_s: The time of a step.
-        provider_s: The time of clipping and adding an update.
+        step_s, provider_s, activations_bytes: See `Timing` and `Memory`.
         page_s: The time of a page's image features.
-        activations_bytes: What a step keeps of its forward pass, and its temporary tensors.
     """
 
     def __init__(self, setup: RunSetup) -> None:
@@ -289,15 +280,7 @@ class _Measured:
         examples = [example for some in providers.values() for example in some]
         setup.set_up_process()
         began = perf_counter()
-        documents = Documents(
-            setup.model,
-            setup.tokenizer,
-            setup.dataset,
-            examples=examples,
-            max_input_tokens=setup.max_input_tokens,
-            on_page=Watcher().pages,
-            compute=setup.settings.compute,
-        )
+        documents = setup.documents(examples, Watcher().pages)
         pages = {setup.dataset.questions[example].page for example in examples}
         self.page_s = (perf_counter() - began) / len(pages)
         learner = make_learner(setup.model, documents, local)
@@ -307,7 +290,8 @@ class _Measured:
         )
         if isinstance(learner, StackedLearner) and setup.record_terms:
             examples_at_once *= learner.providers_at_once(local)
-        kept = _bytes_of_an_example(setup.model, documents) * examples_at_once
+        of_the_longest = partial(documents.loss, [documents.longest])
+        kept = bytes_saved(of_the_longest, beside=setup.model.weights) * examples_at_once
         self.activations_bytes = round((ACTIVATIONS_OF_PARTS if leaves_holes else ACTIVATIONS) * kept)
         # Before the step, which doesn't give back all memory: clipping takes two vectors of the model's size.
         self.provider_s = self._provider_s() if setup.record_terms else 0.0
@@ -355,11 +339,6 @@ class _Measured:
             total += clipped
         _synchronize(start.device)
         return perf_counter() - began
-
-
-def _bytes_of_an_example(model: TrainableModel, documents: Documents) -> int:
-    """What is kept of the forward pass of the longest example, beside the weights."""
-    return bytes_saved(partial(documents.loss, [documents.longest]), beside=model.weights)
 
 
 def _synchronize(device: torch.device) -> None:

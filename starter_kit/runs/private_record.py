@@ -8,8 +8,7 @@ others, for which the vectors stay on disk (`vectors`) and the annex is made aga
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -23,17 +22,11 @@ from evaluator.checkpoints.contents import sha256_of
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records.annex import AdapterValues, Annex, write_annex
 from evaluator.records.certificate import Floats, vector_root
-from evaluator.records.lines import (
-    AnyLine,
-    EndLine,
-    ResumeLine,
-    RoundLine,
-    RunLine,
-)
+from evaluator.records.lines import AnyLine, EndLine, ResumeLine, RoundLine, RunLine
 from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
 from starter_kit.federation.rounds import Round
-from starter_kit.reporting.files import fsync_path
+from starter_kit.reporting.files import fsync_path, replacing
 from starter_kit.runs.folder import FILES
 from starter_kit.runs.resuming import TrainingState, reading_unfinished_run
 from starter_kit.runs.vectors import UPDATE, WEIGHTS, VectorFolder
@@ -113,50 +106,13 @@ def remove_private_files(folder: Path) -> None:
         vectors.remove()
 
 
-@contextmanager
-def open_record(
-    folder: Path,
-    run: RunLine,
-    key: Ed25519PrivateKey,
-    data: TrainingData,
-    start: Tensor,
-    state: TrainingState | None = None,
-) -> Iterator["PrivateRecordWriter"]:
-    """Inside the block, write a run's record and annex; the writer is closed when the block is left.
-
-    Args:
-        folder: The folder of the unfinished run.
-        run: The record's first line.
-        key: Signs the last line.
-        data: What the run trains on.
-        start: w₀ (d,), the weights before the first round.
-        state: Where the run resumes, if it was interrupted: the record of earlier rounds stays, including its first
-            line with its run token. The claim of `run` replaces the earlier one from there on.
-
-    Raises:
-        ProblemError: (`E_RUN_FOLDER`) The folder lacks something of the earlier rounds.
-        OSError: The record can't be written.
-    """
-    recorded = RecordedRounds(run)
-    if state is not None:
-        recorded = recover_record(folder, state.round).resumed(state, run.claimed_epsilon)
-    record = PrivateRecordWriter(folder, recorded, key, data, start)
-    try:
-        yield record
-    except BaseException:
-        # An error of the last write is raised already.
-        with suppress(OSError):
-            record.close()
-        raise
-    record.close()
-
-
 class PrivateRecordWriter:
     """Appends rounds to a run's record, and writes its end and its annex.
 
     Args:
         folder: The folder of the unfinished run.
-        recorded: The record so far, which replaces the one in the folder.
+        recorded: The record so far, which replaces the one in the folder. Of a run that is resumed, earlier rounds stay
+            in it, and its first line with the run token.
         key: Signs the last line.
         data: What the run trains on.
         start: w₀ (d,), the weights before the first round.
@@ -186,9 +142,8 @@ class PrivateRecordWriter:
             # An opening of the first round shows the weights before it, too.
             self._vectors.store_start(start)
         self._file, self._record = _write_lines(folder / FILES[ArtifactKind.TRAINING_RECORD], recorded)
-        _write_counts(self._vectors.path / SAMPLED, recorded.sampled)
-        fsync_path(self._vectors.path)
-        fsync_path(folder)
+        with replacing(self._vectors.path / SAMPLED) as new:
+            new.write_text("".join(map(_counts_line, recorded.sampled)), encoding="utf-8")
 
     @property
     def run_token(self) -> str | None:
@@ -267,25 +222,16 @@ class PrivateRecordWriter:
 
 def _write_lines(record: Path, recorded: RecordedRounds) -> tuple[BinaryIO, RecordWriter]:
     """Replace the record atomically by these lines, and leave it open to append to."""
-    new = record.with_name(f"{record.name}.new")
-    file = new.open("wb")
-    writer = RecordWriter(file, recorded.run)
-    for line in recorded.lines:
-        if isinstance(line, RoundLine):
-            writer.round(line)
-        else:
-            writer.resume(line)
-    _flush(file)
-    new.replace(record)
+    with replacing(record) as new:
+        file = new.open("wb")
+        writer = RecordWriter(file, recorded.run)
+        for line in recorded.lines:
+            if isinstance(line, RoundLine):
+                writer.round(line)
+            else:
+                writer.resume(line)
+        _flush(file)
     return file, writer
-
-
-def _write_counts(path: Path, sampled: Sequence[Mapping[int, int]]) -> None:
-    """Replace the file of the counts atomically."""
-    new = path.with_name(f"{path.name}.new")
-    new.write_text("".join(map(_counts_line, sampled)), encoding="utf-8")
-    fsync_path(new)
-    new.replace(path)
 
 
 def _flush(file: BinaryIO) -> None:
@@ -312,11 +258,7 @@ def _run_line(record: Path) -> RunLine | None:
 
 
 def _sampled_counts(vectors: VectorFolder, rounds: int) -> list[Mapping[int, int]]:
-    """Read how many providers took part in each of the first `rounds` rounds, and check that their vectors exist.
-
-    Raises:
-        ValueError: A vector or a line of counts is missing.
-    """
+    """Read how many providers took part in each of the first `rounds` rounds, whose vectors must exist as well."""
     if missing := vectors.missing(rounds):
         raise ValueError(f"{missing.name} is not a vector of a round")
     lines = (vectors.path / SAMPLED).read_text(encoding="utf-8").splitlines()[:rounds]

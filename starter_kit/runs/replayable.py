@@ -3,13 +3,10 @@
 Coins and noise of all their rounds follow from one secret (`round_secret`, `evaluator.records.round_keys`).
 """
 
-from pathlib import Path
-
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.server_steps import SumStep
 from starter_kit.federation.client_state import LocalState
-from starter_kit.runs.resuming import TrainingState, reading_unfinished_run
-from starter_kit.runs.round_secret import read_secret
+from starter_kit.runs.resuming import TrainingState
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.run_settings import PrivateSettings
 
@@ -36,7 +33,9 @@ def check_replayable(setup: RunSetup, *, apart: bool) -> None:
     if settings.not_replayable:
         raise _unsupported(settings.method, settings.not_replayable)
     if setup.record_terms is None:
-        raise _unsupported(settings.method, "it writes no training record")
+        raise _unsupported(
+            settings.method, "it writes no training record, so there is nothing to compare a replay with"
+        )
     if not isinstance(setup.record_terms.server, SumStep):
         raise _unsupported(f"{settings.method}, server rule {setup.record_terms.server.rule}", _NO_STATE)
     if apart:
@@ -56,16 +55,6 @@ def check_stateless(setup: RunSetup, state: TrainingState) -> None:
     ]
     if is_replayable(setup) and (state.server or kept):
         raise _unsupported(setup.settings.method, _NO_STATE)
-
-
-def stored_secret(folder: Path) -> bytes:
-    """Read the secret of an interrupted run from its `folder`.
-
-    Raises:
-        ProblemError: (`E_RUN_FOLDER`) It isn't there.
-    """
-    with reading_unfinished_run(folder):
-        return read_secret(folder)
 
 
 def _unsupported(found: str, why: str) -> ProblemError:

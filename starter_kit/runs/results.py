@@ -1,12 +1,15 @@
 """The metrics of a round and of a run that are stored and shown; those of a private run don't depend on its data."""
 
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from evaluator.docvqa.dataset import Dataset
 from evaluator.errors import ErrorCode, ProblemError
@@ -22,9 +25,11 @@ from starter_kit.reporting.metrics import (
     read_summary,
     write_summary,
 )
-from starter_kit.runs.environment import device_name, versions
 from starter_kit.runs.resuming import TrainingState
 from starter_kit.runs.setup import RunSetup
+
+# The libraries that results depend on.
+LIBRARIES = ("torch", "transformers", "tokenizers", "numpy")
 
 
 @dataclass(frozen=True)
@@ -112,12 +117,19 @@ def run_summary(
         resumed=state.breaks,
         clients=len(setup.clients),
         data_sha256=None if guarantee else setup.data_sha256,
-        device=device_name(setup.model.device),
-        versions=versions(),
+        device=_device_name(setup.model.device),
+        versions={"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
         finished=datetime.now(UTC).date(),
         base_sha256=setup.base_sha256,
         checkpoint_sha256=checkpoint_sha256,
     )
+
+
+def _device_name(device: torch.device) -> str:
+    """Return the kind of processor or GPU, as far as the system names it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{device.type}, {platform.machine()}, {torch.get_num_threads()} threads"
 
 
 def sent_bytes(rounds: Sequence[RoundMetrics]) -> int:

@@ -30,16 +30,13 @@ from torch import Tensor
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.client_state import ClientState, LocalState, RemoteState
 from starter_kit.learning.local_training import State
-from starter_kit.reporting.files import fsync_path
+from starter_kit.reporting.files import fsync_path, replacing
 
 FOLDER, COMPLETE = "resume", "resumed"
 STATE, CLIENT_FILE = "state.safetensors", re.compile(r"client-(\d+)-(\d+)\.safetensors")
 WEIGHTS, SERVER = "weights", "server"
-NUMBERS = ("round", "breaks")
-# The key of the file's metadata that has the names of the clients' files.
-CLIENTS = "clients"
-# The key of the file's metadata that lists the clients whose state is at their nodes.
-AT_NODES = "at_nodes"
+# The key of the file's metadata that has the numbers, the names of the clients' files, and the clients at nodes.
+RUN = "run"
 
 
 @dataclass(frozen=True)
@@ -150,19 +147,21 @@ class ResumeFolder:
 
     def save(self, state: TrainingState) -> None:
         """Replace the saved state by this one. Tensors of clients on the CPU become those of their files."""
-        metadata = {name: str(getattr(state, name)) for name in NUMBERS}
-        at_nodes = [client for client, kept in state.clients.items() if isinstance(kept, RemoteState)]
-        metadata[AT_NODES] = " ".join(map(str, at_nodes))
         files = {
             client: self._client_file(client, kept)
             for client, kept in state.clients.items()
             if isinstance(kept, LocalState) and kept.tensors
         }
-        metadata[CLIENTS] = json.dumps(files)
+        run = {
+            "round": state.round,
+            "breaks": state.breaks,
+            "clients": files,
+            "at_nodes": [client for client, kept in state.clients.items() if isinstance(kept, RemoteState)],
+        }
         tensors = {WEIGHTS: state.weights}
         tensors |= {f"{SERVER}/{name}": value for name, value in state.server.items()}
         # From here on the files of clients are those of this state.
-        self._write(STATE, tensors, metadata)
+        self._write(STATE, tensors, {RUN: json.dumps(run)})
         self._remove_others(files.values())
 
     def _client_file(self, client: int, kept: LocalState) -> str:
@@ -170,7 +169,8 @@ class ResumeFolder:
         written = self._written.get(client)
         if written and written.holds(kept.tensors):
             return written.file
-        name = f"client-{client}-{self._next_number()}.safetensors"
+        number = 1 + max((int(found[2]) for found in self._client_files()), default=0)
+        name = f"client-{client}-{number}.safetensors"
         self._write(name, kept.tensors, {})
         for tensor_name, mapped in _mapped(self.path / name).items():
             if kept.tensors[tensor_name].device.type == "cpu":
@@ -181,14 +181,8 @@ class ResumeFolder:
         return name
 
     def _write(self, name: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-        new = self.path / f"{name}.new"
-        save_file(_separate(tensors), new, metadata=dict(metadata))
-        fsync_path(new)
-        new.replace(self.path / name)
-        fsync_path(self.path)
-
-    def _next_number(self) -> int:
-        return 1 + max((int(found[2]) for found in self._client_files()), default=0)
+        with replacing(self.path / name) as new:
+            save_file(_separate(tensors), new, metadata=dict(metadata))
 
     def _client_files(self) -> list[re.Match[str]]:
         found = (CLIENT_FILE.fullmatch(path.name) for path in self.path.iterdir())
@@ -213,23 +207,23 @@ class ResumeFolder:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
-        if not metadata.keys() >= {*NUMBERS, AT_NODES, CLIENTS}:
+        if RUN not in metadata:
             raise ValueError(f"{path.name} doesn't say which round it is of")
-        numbers = {name: int(metadata[name]) for name in NUMBERS}
-        clients = {
-            int(client): LocalState(_mapped(self.path / file))
-            for client, file in json.loads(metadata[CLIENTS]).items()
+        run = json.loads(metadata[RUN])
+        local = {
+            int(client): LocalState(_mapped(self.path / file)) for client, file in run["clients"].items()
         }
         return TrainingState(
+            round=run["round"],
             weights=tensors.get(WEIGHTS, torch.empty(0)),
             server={
                 name.removeprefix(f"{SERVER}/"): tensor
                 for name, tensor in tensors.items()
                 if name.startswith(f"{SERVER}/")
             },
-            clients={**clients, **{int(client): RemoteState() for client in metadata[AT_NODES].split()}},
-            interrupted_rounds=self.begun - numbers["round"],
-            **numbers,
+            clients={**local, **{client: RemoteState() for client in run["at_nodes"]}},
+            breaks=run["breaks"],
+            interrupted_rounds=self.begun - run["round"],
         )
 
 

@@ -2,15 +2,14 @@
 
 In the unfinished run folder, readable by the owner only and until the round is recorded:
 
-    resume/round/client-3.safetensors    the reply of a client that has finished, and what it keeps from then on
-    resume/round/training.pt             the local training that runs, after some of its steps
+    resume/round/client-3.pt     the reply of a client that has finished, and what it keeps from then on
+    resume/round/training.pt     the local training that runs, after some of its steps
 
 What a client computes follows from the round's model, its state and its own stream, so a round that is resumed ends as
 if it had not been interrupted, to the bit. A private round is never resumed: it begins again, with new coins and new
 noise, and where its messages may have been seen it counts as spent.
 """
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,20 +17,17 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 
 from evaluator.docvqa.weights import unpickle
 from evaluator.errors import ProblemError
-from starter_kit.federation.client_state import ClientState, LocalState, local_states
-from starter_kit.federation.rounds import Engine, Reply, Request
-from starter_kit.federation.state_bytes import pack_state, unpack_state
-from starter_kit.reporting.files import fsync_path
+from starter_kit.federation.client_state import LocalState
+from starter_kit.federation.local_engine import MachineEngine
+from starter_kit.federation.rounds import Reply, Request
+from starter_kit.reporting.files import replacing
 from starter_kit.runs.opening import RunPaths, writing_run
 from starter_kit.runs.resuming import FOLDER, reading_unfinished_run
 
 ROUND, TRAINING = "round", "training.pt"
-PAYLOAD, STATE = "payload", "state"
 
 
 @dataclass(frozen=True)
@@ -56,108 +52,74 @@ class RoundProgress:
 
     def keep(self, request: Request, reply: Reply, state: LocalState) -> None:
         """Store a client's reply to a request, and its state from then on."""
-        path = self._file(f"client-{reply.client}.safetensors")
-        tensors = {
-            name: torch.frombuffer(bytearray(data), dtype=torch.uint8)
-            for name, data in ((PAYLOAD, reply.payload), (STATE, pack_state(state)))
-            if data
+        payload = torch.tensor([], dtype=torch.uint8)
+        if reply.payload:
+            payload = torch.frombuffer(bytearray(reply.payload), dtype=torch.uint8)
+        content = {
+            "round": request.round,
+            "payload": payload,
+            "sampled": reply.sampled,
+            "loss": reply.loss,
+            "state": state.tensors,
         }
-        numbers = {
-            "round": str(request.round),
-            "sampled": str(reply.sampled),
-            "loss": "" if reply.loss is None else reply.loss.hex(),
-        }
-        with writing_run(self.paths):
-            new = path.with_suffix(".new")
-            save_file(tensors, new, metadata=numbers)
-            _put(new, path)
+        self._write(_client_file(reply.client), content)
 
     def kept(self, request: Request) -> tuple[Reply, LocalState] | None:
         """Return the reply to a request, and the client's state after it, if an earlier process stored them."""
-        path = self.folder / f"client-{request.client}.safetensors"
-        if not path.is_file():
+        found = self._read(_client_file(request.client))
+        if found is None or found["round"] != request.round:
             return None
-        with reading_unfinished_run(self.paths.unfinished), safe_open(path, "pt") as file:
-            numbers = file.metadata()
-            if int(numbers["round"]) != request.round:
-                return None
-            found = {name: file.get_tensor(name).numpy().tobytes() for name in file.keys()}  # noqa: SIM118
-        loss = float.fromhex(numbers["loss"]) if numbers["loss"] else None
-        reply = Reply(request.client, found.get(PAYLOAD, b""), int(numbers["sampled"]), loss)
-        return reply, unpack_state(found.get(STATE, b""))
+        payload = found["payload"].numpy().tobytes()
+        return Reply(request.client, payload, found["sampled"], found["loss"]), LocalState(found["state"])
 
     def save(self, training: str, content: Mapping[str, Any]) -> None:
         """Replace what is saved of a local training: see `TrainingSaves`."""
-        path = self._file(TRAINING)
-        with writing_run(self.paths):
-            new = path.with_suffix(".new")
-            torch.save({"training": training, **content}, new)
-            _put(new, path)
+        self._write(TRAINING, {"training": training, **content})
 
     def load(self, training: str) -> Mapping[str, Any] | None:
         """Return what was saved last, if it was of this local training."""
-        path = self.folder / TRAINING
+        found = self._read(TRAINING)
+        return found if found and found["training"] == training else None
+
+    def _write(self, name: str, content: Mapping[str, Any]) -> None:
+        with writing_run(self.paths):
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            with replacing(self.folder / name) as new:
+                torch.save(dict(content), new)
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        path = self.folder / name
         if not path.is_file():
             return None
         with reading_unfinished_run(self.paths.unfinished):
             try:
-                content = cast(dict[str, Any], unpickle(path))
+                return cast(dict[str, Any], unpickle(path))
             except ProblemError as error:
                 raise ValueError(f"{path.name} is not as it was saved") from error
-        return content if content["training"] == training else None
-
-    def _file(self, name: str) -> Path:
-        with writing_run(self.paths):
-            self.folder.mkdir(mode=0o700, exist_ok=True)
-        return self.folder / name
 
 
-class ResumingEngine:
-    """An engine of one machine whose clients' replies are stored as they arrive, and not asked for twice.
+def _client_file(client: int) -> str:
+    return f"client-{client}.pt"
 
-    Attributes:
-        states, apart, unsent: See `Engine`.
-    """
 
-    apart = False
+class ResumingEngine(MachineEngine):
+    """An engine of one machine whose clients' replies are stored as they arrive, and not asked for twice."""
 
-    def __init__(self, engine: Engine, progress: RoundProgress) -> None:
-        self.unsent: list[int] = []
+    def __init__(self, engine: MachineEngine, progress: RoundProgress) -> None:
+        super().__init__(engine.clients)
+        self.states = engine.states
         self._engine = engine
         self._progress = progress
-
-    @property
-    def clients(self) -> Sequence[int]:
-        """The ids of all clients."""
-        return self._engine.clients
-
-    @property
-    def states(self) -> Mapping[int, ClientState]:
-        """The state of each client from round to round."""
-        return self._engine.states
-
-    def restore(self, states: Mapping[int, ClientState]) -> None:
-        """Give clients their earlier state back."""
-        self._engine.restore(states)
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
         """Yield the replies in the order of the requests: first those of clients that had finished."""
         missing = list(requests)
         while missing and (found := self._progress.kept(missing[0])):
             reply, state = found
-            self._engine.restore({reply.client: state})
+            self.states[reply.client] = state
             missing.pop(0)
             yield reply
         by_client = {request.client: request for request in missing}
         for reply in self._engine.ask(missing) if missing else ():
-            self._progress.keep(
-                by_client[reply.client], reply, local_states(self._engine.states)[reply.client]
-            )
+            self._progress.keep(by_client[reply.client], reply, self.states[reply.client])
             yield reply
-
-
-def _put(new: Path, path: Path) -> None:
-    """Give a file that was written its name, for good."""
-    fsync_path(new)
-    os.replace(new, path)
-    fsync_path(path.parent)

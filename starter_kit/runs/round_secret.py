@@ -3,13 +3,12 @@
 Only the owner can read it. Nobody else may ever have it, as with it the noise of all rounds can be drawn again.
 """
 
-import os
 import shutil
 from pathlib import Path
 from secrets import token_bytes
 
 from evaluator.records.round_keys import SECRET_BYTES
-from starter_kit.reporting.files import fsync_path
+from starter_kit.reporting.files import fsync_path, replacing
 
 REPLAY = "replay"
 SECRET = "secret"  # noqa: S105  (the name of a file)
@@ -19,11 +18,9 @@ def new_secret(folder: Path) -> bytes:
     """Draw the secret of a new run, and store it in the run's `folder`. Raises OSError where that fails."""
     secret = token_bytes(SECRET_BYTES)
     (folder / REPLAY).mkdir(mode=0o700)
-    path = folder / REPLAY / SECRET
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(secret.hex())
-    for written in (path, folder / REPLAY, folder):
-        fsync_path(written)
+    with replacing(folder / REPLAY / SECRET, mode=0o600) as new:
+        new.write_text(secret.hex(), encoding="utf-8")
+    fsync_path(folder)
     return secret
 
 

@@ -5,19 +5,18 @@ Every party of a federation builds its own from the same settings and base weigh
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.threads import set_threads_for
-from evaluator.docvqa.vt5 import WEIGHTS
+from evaluator.docvqa.tokenization import Tokenizer
+from evaluator.docvqa.vt5 import VT5, WEIGHTS
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.errors.codes import EXPLANATIONS
 from evaluator.records.round_checks import FRAMING
@@ -25,7 +24,6 @@ from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.console import log
 from starter_kit.data.page_file import PagesOnDisk
-from starter_kit.dp.guarantee import Guarantee
 from starter_kit.federation.auxiliary import NO_AUXILIARY
 from starter_kit.federation.clients import clients_of
 from starter_kit.federation.plain_aggregation import PlainAggregation
@@ -40,7 +38,7 @@ from starter_kit.learning.training_saves import TrainingSaves
 from starter_kit.plugin import reported
 from starter_kit.randomness import Stream
 from starter_kit.secure_aggregation.fixed_point import finest_grid
-from starter_kit.settings.plan import Plan, RecordTerms
+from starter_kit.settings.plan import Plan
 from starter_kit.settings.run_settings import LocalTrainingSettings, PrivateSettings, RunSettings
 
 
@@ -49,6 +47,8 @@ class RunSetup:
 
     Attributes:
         clients: The clients of the whole federation, as the method sees them.
+        guarantee, record_terms, rounds: See `Plan`.
+        needs_every_client: Whether a round counts only if every chosen client has answered.
         model: The model and its trained part; in memory once, even where server and clients are in one process.
         aggregation: How updates reach the server.
         saves: Where long local trainings of this process are saved while they run, unless something is private; None
@@ -71,13 +71,15 @@ class RunSetup:
         self.saves: TrainingSaves | None = None
         self.data = data
         self._base = base
-        with _of_base(base):
-            model, self.tokenizer = open_reference(base)
+        model, self.tokenizer = _open_base(base)
         _check_finite(model, base)
         self.dataset = PagesOnDisk(data, "train")
         self.plan = settings.plan(clients_of(self.dataset))
         _check_marked_private(settings, self.plan)
         self.clients = list(self.plan.clients)
+        self.guarantee, self.record_terms = self.plan.guarantee, self.plan.record_terms
+        self.rounds = self.plan.rounds
+        self.needs_every_client = self.record_terms is not None or self.plan.needs_every_client
         if not any(client.examples for client in self.clients):
             raise ProblemError.of(
                 ErrorCode.DATASET_FORMAT,
@@ -96,15 +98,10 @@ class RunSetup:
             dropout=settings.dropout,
             compute=settings.compute,
         )
-        self.wire = Wire(self._codec(), self._sent_first())
+        self.wire = Wire(self._codec(), self.plan.auxiliary.appended(self.model.start))
         _check_stated_bits(self.wire, self.plan)
         self.method = self._fitted(self.plan.method)
         self.aggregation = self._aggregation()
-
-    @property
-    def guarantee(self) -> Guarantee | None:
-        """The run's differential privacy guarantee; None where nothing is private."""
-        return self.plan.guarantee
 
     @property
     def bits_per_parameter(self) -> float:
@@ -116,11 +113,7 @@ class RunSetup:
         return bits
 
     def _check_images(self) -> None:
-        """Check that the page of every example has its image, which is read much later, and slowly.
-
-        Raises:
-            ProblemError: (`E_DATASET_FORMAT`) An image is missing.
-        """
+        """Reject data in which a page of an example lacks its image, which is read much later, and slowly."""
         pages = {
             self.dataset.questions[example].page for client in self.clients for example in client.examples
         }
@@ -146,8 +139,7 @@ class RunSetup:
     def _fitted(self, method: Method) -> Method:
         """Return the method, with the layout of the trained vector where it asks for that.
 
-        Raises:
-            ProblemError: (`E_CONFIGURATION`) It sends more than the record of its run can state.
+        One that sends more than the record of its run can state is rejected.
         """
         if self.plan.auxiliary != NO_AUXILIARY and self.plan.record_terms:
             raise ProblemError.of(
@@ -163,12 +155,6 @@ class RunSetup:
                 {name: parameter.shape for name, parameter in self.model.tensors.parameters.items()}
             )
         return method
-
-    def _sent_first(self) -> Tensor:
-        """Return the model at the start, with its auxiliary vectors, which are zeros at first."""
-        start = self.model.start
-        size = self.plan.auxiliary.size(len(start))
-        return torch.cat([start, start.new_zeros(size)]) if size else start
 
     def _aggregation(self) -> Aggregation:
         secure = self.settings.secure_aggregation
@@ -194,24 +180,9 @@ class RunSetup:
         return SecureAggregation(self.wire, bound, secure.tolerated_losses)
 
     @property
-    def rounds(self) -> int:
-        """How many rounds are planned: those of the settings, or fewer where a budget allows no more."""
-        return self.plan.rounds
-
-    @property
     def max_input_tokens(self) -> int:
         """How many tokens of a question with its page are read in training."""
         return self.settings.max_input_tokens or self.model.config.max_input_tokens
-
-    @property
-    def record_terms(self) -> RecordTerms | None:
-        """What a training record states about the run; None where none is written."""
-        return self.plan.record_terms
-
-    @property
-    def needs_every_client(self) -> bool:
-        """Whether a round counts only if every chosen client has answered."""
-        return self.record_terms is not None or self.plan.needs_every_client
 
     @cached_property
     def base_sha256(self) -> str:
@@ -234,6 +205,18 @@ class RunSetup:
         self.settings.compute.set_matrix_precision()
         set_threads_for(self.model.parameters)
 
+    def documents(self, examples: Sequence[int], on_page: Callable[[int, int], None]) -> Documents:
+        """Read the pages of these examples. Raises `ProblemError` where one can't be read."""
+        return Documents(
+            self.model,
+            self.tokenizer,
+            self.dataset,
+            examples=examples,
+            max_input_tokens=self.max_input_tokens,
+            on_page=on_page,
+            compute=self.settings.compute,
+        )
+
     def participant(
         self,
         on_page: Callable[[int, int], None],
@@ -251,15 +234,7 @@ class RunSetup:
         """
         self.set_up_process()
         clients = [client for client in self.clients if only is None or client.id in only]
-        documents = Documents(
-            self.model,
-            self.tokenizer,
-            self.dataset,
-            examples=[example for client in clients for example in client.examples],
-            max_input_tokens=self.max_input_tokens,
-            on_page=on_page,
-            compute=self.settings.compute,
-        )
+        documents = self.documents([example for client in clients for example in client.examples], on_page)
         if documents.cut:
             log(
                 f"{documents.cut:,} of {len(documents):,} questions with their pages are longer than the "
@@ -278,11 +253,10 @@ class RunSetup:
         return Participant(self.method, clients, learner, self.aggregation, self.stream, self.plan.auxiliary)
 
 
-@contextmanager
-def _of_base(base: Path) -> Iterator[None]:
-    """Name the base weights where their file is wrong, rather than a checkpoint that was trained."""
+def _open_base(base: Path) -> tuple[VT5, Tokenizer]:
+    """Open the base weights; where their file is wrong, name them rather than a checkpoint that was trained."""
     try:
-        yield
+        return open_reference(base)
     except ProblemError as error:
         raise ProblemError(*(_in_base(found, base / WEIGHTS) for found in error.problems)) from error
 
@@ -299,11 +273,7 @@ def _in_base(found: Problem, weights: Path) -> Problem:
 
 
 def _check_finite(model: torch.nn.Module, base: Path) -> None:
-    """Check that training can begin from the weights.
-
-    Raises:
-        ProblemError: (`E_CHECKPOINT_NOT_FINITE`) One of them is NaN or infinite.
-    """
+    """Reject weights of which one is NaN or infinite, as training can't begin from them."""
     for name, tensor in model.state_dict().items():
         if not tensor.isfinite().all():
             raise ProblemError.of(
@@ -315,11 +285,7 @@ def _check_finite(model: torch.nn.Module, base: Path) -> None:
 
 
 def _check_stated_bits(wire: Wire, plan: Plan) -> None:
-    """Check that a plug-in's messages take the bits that it says, where a training record states them.
-
-    Raises:
-        ProblemError: (`E_CONFIGURATION`) They don't, and check `record.bytes` would reject the record.
-    """
+    """Reject a plug-in whose messages don't take the bits that a training record states of them."""
     codec, size = wire.codec, len(wire.start)
     if plan.record_terms is None or not isinstance(codec, CodecPlugin) or codec.bits_per_parameter is None:
         return
@@ -344,11 +310,7 @@ def _check_stated_bits(wire: Wire, plan: Plan) -> None:
 
 
 def _check_marked_private(settings: RunSettings, plan: Plan) -> None:
-    """Check that settings say whether their method is private: loggers and sweeps ask them before there is a plan.
-
-    Raises:
-        ProblemError: (`E_CONFIGURATION`) The method has a guarantee, and its settings aren't those of private methods.
-    """
+    """Reject settings that don't mark a private method as such: loggers and sweeps ask them before there is a plan."""
     if plan.guarantee is None or isinstance(settings, PrivateSettings):
         return
     parent = type(settings).__mro__[1]

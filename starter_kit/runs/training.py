@@ -1,7 +1,7 @@
 """A training run from settings to a run folder: setup, engine, server and writer put together."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -9,29 +9,24 @@ from time import monotonic
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.round_keys import RunKeys, keys_root
 from starter_kit.console import log
-from starter_kit.federation.local_engine import LocalEngine
+from starter_kit.federation.local_engine import LocalEngine, MachineEngine
 from starter_kit.federation.rounds import Engine, Round, Server
+from starter_kit.reporting.metrics import RoundMetrics
 from starter_kit.runs.kept_models import KeptModels
-from starter_kit.runs.opening import Complete, Unfinished, open_run, writing_run
-from starter_kit.runs.private_record import PrivateRecordWriter, TrainingData, open_record
+from starter_kit.runs.opening import Unfinished, open_run, writing_run
+from starter_kit.runs.private_record import (
+    PrivateRecordWriter,
+    RecordedRounds,
+    TrainingData,
+    recover_record,
+)
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.record_line import run_line
-from starter_kit.runs.replayable import (
-    check_replayable,
-    check_stateless,
-    is_replayable,
-    stored_secret,
-)
-from starter_kit.runs.results import (
-    PrivacySpending,
-    check_validation,
-    round_metrics,
-    run_summary,
-    sent_bytes,
-)
-from starter_kit.runs.resuming import TrainingState
+from starter_kit.runs.replayable import check_replayable, check_stateless, is_replayable
+from starter_kit.runs.results import PrivacySpending, check_validation, round_metrics, run_summary, sent_bytes
+from starter_kit.runs.resuming import TrainingState, reading_unfinished_run
 from starter_kit.runs.round_progress import ResumingEngine, RoundProgress
-from starter_kit.runs.round_secret import new_secret
+from starter_kit.runs.round_secret import new_secret, read_secret
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.writing import RunWriter
 from starter_kit.settings.configuration import snapshot
@@ -56,16 +51,16 @@ def train(
     track: str,
     credentials: Callable[[], Credentials],
     watcher: Watcher,
+    on_round: Callable[[RoundMetrics], None] = lambda _: None,
     resume: bool = False,
     open_engine: OpenEngine = in_process,
 ) -> None:
     """Train from the weights in `base` on the training split of `data`, and write the run folder `out`.
 
     Args:
-        track: The track to name in the training record.
         credentials: Returns the token and the key for the training record; called once, before the first round of a
             private run.
-        watcher: Receives the run's progress.
+        on_round: Called with the metrics of each round that was recorded and shown.
         resume: Resume the unfinished run of `out`, which has the same settings.
         open_engine: Where clients run, for as long as its context is open.
 
@@ -83,7 +78,7 @@ def train(
         out, snapshot(settings), setup.inputs, resume=resume, may_add_rounds=setup.guarantee is None
     )
     with opened as run, ExitStack() as stack:
-        if isinstance(run, Complete):
+        if run is None:
             return
         if resume:
             _check_token(setup, run)
@@ -100,13 +95,12 @@ def train(
         record = stack.enter_context(
             _open_record(setup, run, spending, credentials, track=track, apart=engine.apart, secret=secret)
         )
-        if _resumes_inside_rounds(setup, engine):
+        if isinstance(engine, MachineEngine) and _resumes_inside_rounds(setup):
             engine = ResumingEngine(engine, progress)
         kept = KeptModels(run.paths, setup.model, settings.checkpoints)
-        server, writer = _server(setup, engine, state, watcher), RunWriter(run, kept, progress, record)
-        if record and secret:
-            server.draws = RunKeys(secret, record.run_token, state.interrupted_rounds)
-        training = Training(setup, server, writer, spending, watcher)
+        draws = RunKeys(secret, record.run_token, state.interrupted_rounds) if record and secret else None
+        server, writer = _server(setup, engine, state, watcher, draws), RunWriter(run, kept, progress, record)
+        training = Training(setup, server, writer, spending, watcher, on_round)
         training.finish(training.run_rounds(state))
 
 
@@ -119,6 +113,7 @@ class Training:
     writer: RunWriter
     spending: PrivacySpending
     watcher: Watcher
+    on_round: Callable[[RoundMetrics], None]
 
     def run_rounds(self, state: TrainingState) -> TrainingState:
         """Train and record the rounds after `state`, and return the state after the last one."""
@@ -162,6 +157,7 @@ class Training:
         metrics = round_metrics(self.setup, finished, epsilon, monotonic() - began, masked=masked)
         self.writer.round(finished, metrics, state)
         self.watcher.round_done(metrics)
+        self.on_round(metrics)
 
 
 def _check_before_writing(setup: RunSetup) -> None:
@@ -172,13 +168,12 @@ def _check_before_writing(setup: RunSetup) -> None:
         setup.guarantee.epsilon(setup.rounds)
 
 
-def _resumes_inside_rounds(setup: RunSetup, engine: Engine) -> bool:
-    """Return whether a client that has finished needn't train again when its round is resumed.
+def _resumes_inside_rounds(setup: RunSetup) -> bool:
+    """Return whether a client that has finished on this machine needn't train again when its round is resumed.
 
-    Not where something is private, nor under secure aggregation, whose secrets are never stored; and nodes keep what
-    belongs to their clients' replies.
+    Not where something is private, nor under secure aggregation, whose secrets are never stored.
     """
-    return setup.guarantee is None and setup.settings.secure_aggregation is None and not engine.apart
+    return setup.guarantee is None and setup.settings.secure_aggregation is None
 
 
 def _check_token(setup: RunSetup, run: Unfinished) -> None:
@@ -198,7 +193,8 @@ def _secret(setup: RunSetup, run: Unfinished) -> bytes | None:
     if not is_replayable(setup):
         return None
     if run.state is not None:
-        return stored_secret(run.paths.unfinished)
+        with reading_unfinished_run(run.paths.unfinished):
+            return read_secret(run.paths.unfinished)
     with writing_run(run.paths):
         return new_secret(run.paths.unfinished)
 
@@ -223,15 +219,24 @@ def _open_record(
     root = keys_root(secret, setup.rounds) if secret else None
     line = run_line(setup, claim, track=track, run_token=signed.run_token, apart=apart, round_keys_root=root)
     data = TrainingData({client.id: len(client.providers) for client in setup.clients}, setup.data_sha256)
-    with ExitStack() as stack:
-        with writing_run(run.paths):
-            record = stack.enter_context(
-                open_record(run.paths.unfinished, line, signed.key, data, setup.model.start, run.state)
-            )
+    folder, recorded = run.paths.unfinished, RecordedRounds(line)
+    with writing_run(run.paths):
+        if run.state is not None:
+            recorded = recover_record(folder, run.state.round).resumed(run.state, claim)
+        record = PrivateRecordWriter(folder, recorded, signed.key, data, setup.model.start)
+    try:
         yield record
+    except BaseException:
+        # An error of the last write is raised already.
+        with suppress(OSError):
+            record.close()
+        raise
+    record.close()
 
 
-def _server(setup: RunSetup, engine: Engine, state: TrainingState, watcher: Watcher) -> Server:
+def _server(
+    setup: RunSetup, engine: Engine, state: TrainingState, watcher: Watcher, draws: RunKeys | None
+) -> Server:
     return Server(
         setup.method,
         engine,
@@ -240,5 +245,6 @@ def _server(setup: RunSetup, engine: Engine, state: TrainingState, watcher: Watc
         state.server,
         needs_all=setup.needs_every_client,
         on_update=watcher.update_arrived,
+        draws=draws,
         auxiliary=setup.plan.auxiliary,
     )

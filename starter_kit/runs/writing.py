@@ -1,6 +1,7 @@
 """Writing the folder of a run, round by round, and completing it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -19,32 +20,31 @@ from starter_kit.runs.resuming import ResumeFolder, TrainingState
 from starter_kit.runs.round_progress import RoundProgress
 
 
+@dataclass
 class RunWriter:
     """Appends rounds to the folder of an unfinished run.
 
-    Args:
-        run: The run that `open_run` returned.
-        record: Writes the training record; None where none is written.
+    Attributes:
         kept: The models of earlier rounds that are kept.
         progress: What is saved of a round while it runs.
-
-    Attributes:
+        record: Writes the training record; None where none is written.
         metrics: The metrics of all rounds so far.
 
     Raises:
         ProblemError: (`E_RUN_FOLDER`) The folder can't be written; recorded rounds stay.
     """
 
-    def __init__(
-        self, run: Unfinished, kept: KeptModels, progress: RoundProgress, record: PrivateRecordWriter | None
-    ) -> None:
-        self._paths = run.paths
-        self._kept = kept
-        self._progress = progress
-        self._record = record
-        self._resume = ResumeFolder(run.paths.unfinished)
-        self._begun = False
-        self.metrics = list(run.metrics)
+    run: Unfinished
+    kept: KeptModels
+    progress: RoundProgress
+    record: PrivateRecordWriter | None
+    metrics: list[RoundMetrics] = field(init=False)
+    _begun: bool = False
+
+    def __post_init__(self) -> None:
+        self.metrics = list(self.run.metrics)
+        self._paths = self.run.paths
+        self._resume = ResumeFolder(self._paths.unfinished)
 
     def begin(self, round_number: int, state: TrainingState) -> None:
         """Note that a round begins from `state`, before anything of it is sent."""
@@ -65,22 +65,21 @@ class RunWriter:
             with self._paths.metrics.open("a", encoding="utf-8") as file:
                 write_line(file, metrics)
             self.metrics.append(metrics)
-            if self._record:
-                self._record.round(finished)
+            if self.record:
+                self.record.round(finished)
             fsync_path(self._paths.log)
             fsync_path(self._paths.metrics)
-            self._kept.keep(self.metrics, state.weights)
+            self.kept.keep(self.metrics, state.weights)
             self._resume.save(state)
-            self._progress.clear()
-            self._kept.forget(self.metrics)
+            self.progress.clear()
+            self.kept.forget(self.metrics)
 
     def finish(
         self, model: TrainableModel, weights: Tensor, base_sha256: str, summary: Callable[[str], RunSummary]
     ) -> None:
-        """Write the checkpoint and the results of the whole run, and give the folder its proper name.
+        """Write the checkpoint at `weights` (d,) and the results of the whole run, and give the folder its proper name.
 
         Args:
-            weights: The trained vector (d,) after the last round.
             base_sha256: Of the base weights, which the adapters' files name.
             summary: Makes the summary of a run whose checkpoint has the given SHA-256.
         """
@@ -89,8 +88,8 @@ class RunWriter:
             model.save(weights, unfinished)
             model.save_adapters(weights, unfinished / ADAPTER, base=f"SHA-256 {base_sha256}")
             checkpoint = unfinished / FILES[ArtifactKind.CHECKPOINT]
-            if self._record:
-                self._record.finish(checkpoint)
+            if self.record:
+                self.record.finish(checkpoint)
             whole = summary(sha256_of(checkpoint))
             write_summary(self._paths.summary, whole)
             for path in (*unfinished.rglob("*"), unfinished):

@@ -28,10 +28,10 @@ from starter_kit.secure_aggregation.messages import (
     write_sealed,
     write_unmask_answer,
 )
-from starter_kit.secure_aggregation.protocol_state import NEXT_LEG, Leg, ProtocolState
+from starter_kit.secure_aggregation.protocol_state import Leg, ProtocolState
 from starter_kit.secure_aggregation.sealing import SharePair, seal, unseal
 from starter_kit.secure_aggregation.sharing import split
-from starter_kit.secure_aggregation.terms import agreed
+from starter_kit.secure_aggregation.terms import Terms
 
 
 class SecureClient:
@@ -42,25 +42,13 @@ class SecureClient:
     request.
 
     Args:
-        client_id: Its id, one of `clients`.
-        round: The round's number.
-        clients: Ids of all clients that were invited.
-        threshold: How many clients it takes to unmask the sum; ⌊2n/3⌋ + 1 of n if not given. The same for everybody.
-
-    Raises:
-        ProtocolError: See `Terms`.
+        client_id: Its id, one of the clients of `terms`.
+        terms: The same for everybody.
     """
 
-    def __init__(
-        self,
-        client_id: int,
-        round: int,  # noqa: A002 - the field's own word
-        clients: Sequence[int],
-        threshold: int | None = None,
-    ) -> None:
-        terms = agreed(round, clients, threshold)
+    def __init__(self, client_id: int, terms: Terms) -> None:
         if client_id not in terms.clients:
-            raise ProtocolError(f"client {client_id} is not among those of round {round}")
+            raise ProtocolError(f"client {client_id} is not among those of round {terms.round}")
         self._state = ProtocolState(
             client=client_id,
             terms=terms,
@@ -100,16 +88,19 @@ class SecureClient:
                 not this client with its own keys.
         """
         self._must_be_at(Leg.SHARE)
-        terms = self._state.terms
+        terms, client, private = self._state.terms, self._state.client, self._state.encryption_private
         keys = self._keys_in(all_keys)
         seeds = split(self._state.self_mask_seed, terms.threshold, keys)
         private_keys = split(self._state.masking_private, terms.threshold, keys)
         pairs = {holder: SharePair(seeds[holder], private_keys[holder]) for holder in keys}
-        own = pairs.pop(self._state.client)
+        own = pairs.pop(client)
         schedule = self._schedule(all_keys)
-        sealed = {other: seal(self._key_to(schedule, keys, other), pair) for other, pair in pairs.items()}
-        self._advance(key_list=all_keys, held={self._state.client: own})
-        return write_sealed(Envelope(MessageKind.SHARES, terms.round, self._state.client), sealed)
+        sealed = {
+            other: seal(schedule.share_encryption(private, keys[other].encryption, client, other), pair)
+            for other, pair in pairs.items()
+        }
+        self._advance(key_list=all_keys, held={client: own})
+        return write_sealed(Envelope(MessageKind.SHARES, terms.round, client), sealed)
 
     def mask(self, routed_shares: bytes, vector: Words) -> bytes:
         """Leg 3: return `vector` (d,) of uint32 under a mask of its own and one for each client that sent it shares.
@@ -167,7 +158,9 @@ class SecureClient:
             raise ProtocolError(f"the client's next step is {self._state.leg.name}, not {leg.name}")
 
     def _advance(self, **changes: object) -> None:
-        self._state = self._state.model_copy(update={**changes, "leg": NEXT_LEG[self._state.leg]})
+        # The last leg is its own successor: the same request may come twice.
+        leg = Leg(min(self._state.leg + 1, Leg.UNMASK))
+        self._state = self._state.model_copy(update={**changes, "leg": leg})
 
     def _public_keys(self) -> PublicKeys:
         return PublicKeys(
@@ -190,25 +183,19 @@ class SecureClient:
     def _schedule(self, key_list: bytes) -> KeySchedule:
         return KeySchedule(self._state.terms.round, transcript_of(key_list, self._state.terms))
 
-    def _key_to(self, schedule: KeySchedule, keys: dict[int, PublicKeys], other: int) -> bytes:
-        return schedule.share_encryption(
-            self._state.encryption_private, keys[other].encryption, self._state.client, other
-        )
-
-    def _key_from(self, schedule: KeySchedule, keys: dict[int, PublicKeys], other: int) -> bytes:
-        return schedule.share_encryption(
-            self._state.encryption_private, keys[other].encryption, other, self._state.client
-        )
-
     def _opened(self, routed_shares: bytes) -> dict[int, SharePair]:
         """The shares that other clients sent to this one."""
+        client, private = self._state.client, self._state.encryption_private
         keys = self._keys_in(self._state.key_list)
         schedule = self._schedule(self._state.key_list)
-        addressed = Envelope(MessageKind.ROUTED_SHARES, self._state.terms.round, self._state.client)
+        addressed = Envelope(MessageKind.ROUTED_SHARES, self._state.terms.round, client)
         sealed = read_sealed(routed_shares, addressed, len(keys) - 1)
-        if not sealed.keys() <= keys.keys() - {self._state.client}:
+        if not sealed.keys() <= keys.keys() - {client}:
             raise ProtocolError("shares of a client that is not on the list of keys")
-        return {other: unseal(self._key_from(schedule, keys, other), data) for other, data in sealed.items()}
+        return {
+            other: unseal(schedule.share_encryption(private, keys[other].encryption, other, client), data)
+            for other, data in sealed.items()
+        }
 
     def _masks(self, others: Sequence[int]) -> list[Mask]:
         keys = self._keys_in(self._state.key_list)

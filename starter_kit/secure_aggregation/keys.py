@@ -47,12 +47,7 @@ class PublicKeys:
 
 @dataclass(frozen=True)
 class KeySchedule:
-    """Derives the keys of one round.
-
-    Attributes:
-        round: The number of the round.
-        transcript: The `transcript_of` what the clients have in common.
-    """
+    """Derives the keys of one round from the `transcript_of` what its clients have in common."""
 
     round: int
     transcript: bytes

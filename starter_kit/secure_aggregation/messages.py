@@ -20,6 +20,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -111,9 +112,7 @@ def write_key_list(round_number: int, keys: Mapping[int, PublicKeys]) -> bytes:
 
 def read_key_list(message: bytes, round_number: int, clients: int) -> dict[int, PublicKeys]:
     """Return the public keys of up to `clients` clients, by id."""
-    body = _body(message, Envelope(MessageKind.KEY_LIST, round_number, EVERYBODY), _KEYS_OF.size, 1, clients)
-    entries = list(_KEYS_OF.iter_unpack(body))
-    _check_ascending([client for client, *_ in entries])
+    entries = _entries(message, Envelope(MessageKind.KEY_LIST, round_number, EVERYBODY), _KEYS_OF, 1, clients)
     return {client: PublicKeys(masking, encryption) for client, masking, encryption in entries}
 
 
@@ -124,9 +123,7 @@ def write_sealed(envelope: Envelope, sealed: Mapping[int, bytes]) -> bytes:
 
 def read_sealed(message: bytes, expected: Envelope, clients: int) -> dict[int, bytes]:
     """Return the sealed shares to, or from, up to `clients` other clients, by id."""
-    entries = list(_SEALED.iter_unpack(_body(message, expected, _SEALED.size, 0, clients)))
-    _check_ascending([other for other, _ in entries])
-    return dict(entries)
+    return dict(_entries(message, expected, _SEALED, 0, clients))
 
 
 def write_masked_vector(round_number: int, client: int, vector: Words) -> bytearray:
@@ -156,10 +153,8 @@ def write_unmask_request(round_number: int, survivors: Iterable[int]) -> bytes:
 
 def read_unmask_request(message: bytes, round_number: int, clients: int) -> tuple[int, ...]:
     """Return the ids of the clients, at most `clients`, whose vectors arrived."""
-    body = _body(message, Envelope(MessageKind.UNMASK_REQUEST, round_number, EVERYBODY), _ID.size, 1, clients)
-    survivors = tuple(client for (client,) in _ID.iter_unpack(body))
-    _check_ascending(survivors)
-    return survivors
+    expected = Envelope(MessageKind.UNMASK_REQUEST, round_number, EVERYBODY)
+    return tuple(client for (client,) in _entries(message, expected, _ID, 1, clients))
 
 
 def write_unmask_answer(round_number: int, client: int, revealed: Mapping[int, Revealed]) -> bytes:
@@ -170,8 +165,7 @@ def write_unmask_answer(round_number: int, client: int, revealed: Mapping[int, R
 
 def read_unmask_answer(message: bytes, expected: Envelope, clients: int) -> dict[int, Revealed]:
     """Return the revealed shares, by the client whose secrets they belong to; exactly `clients` of them."""
-    entries = list(_SHARE.iter_unpack(_body(message, expected, _SHARE.size, clients, clients)))
-    _check_ascending([of for of, *_ in entries])
+    entries = _entries(message, expected, _SHARE, clients, clients)
     return {of: Revealed(_secret(number), share_from_bytes(share)) for of, number, share in entries}
 
 
@@ -202,14 +196,19 @@ def _body(message: bytes, expected: Envelope, entry_bytes: int, fewest: int, mos
     return memoryview(message)[HEADER.size :]
 
 
+def _entries(
+    message: bytes, expected: Envelope, entry: struct.Struct, fewest: int, most: int
+) -> list[tuple[Any, ...]]:
+    """The entries of `message`, each with an id first; see `_body`."""
+    entries = list(entry.iter_unpack(_body(message, expected, entry.size, fewest, most)))
+    ids = [id_ for id_, *_ in entries]
+    if ids != sorted(set(ids)):
+        raise ProtocolError("the clients' ids are not in ascending order, each once")
+    return entries
+
+
 def _secret(number: int) -> Secret:
     try:
         return Secret(number)
     except ValueError:
         raise ProtocolError(f"no secret has the number {number}") from None
-
-
-def _check_ascending(ids: Iterable[int]) -> None:
-    in_order = list(ids)
-    if in_order != sorted(set(in_order)):
-        raise ProtocolError("the clients' ids are not in ascending order, each once")

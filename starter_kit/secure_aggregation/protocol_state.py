@@ -20,9 +20,6 @@ class Leg(IntEnum):
     UNMASK = 4
 
 
-# The last leg is its own successor: the same request may come twice. See `SecureClient.unmask`.
-NEXT_LEG = {Leg.ADVERTISE: Leg.SHARE, Leg.SHARE: Leg.MASK, Leg.MASK: Leg.UNMASK, Leg.UNMASK: Leg.UNMASK}
-
 PrivateBytes = Field(min_length=KEY_BYTES, max_length=KEY_BYTES, repr=False)
 
 
@@ -31,8 +28,7 @@ class ProtocolState(BaseModel):
 
     Attributes:
         leg: The next step.
-        masking_private: The private key of the pairwise masks.
-        encryption_private: The private key under which shares are sent.
+        masking_private, encryption_private: See `PublicKeys`.
         self_mask_seed: The seed of the mask that the client adds on its own.
         key_list: The server's message with everybody's public keys, as it came; empty before leg 2.
         held: The shares of the secrets of all clients that the vector is masked with, itself among them, by id. After

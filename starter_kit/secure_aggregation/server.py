@@ -4,9 +4,6 @@ It learns the sum of the vectors that arrived, who was lost when, and the maskin
 and 3. A vector that comes too late is still under its client's own mask.
 """
 
-from collections.abc import Sequence
-from enum import IntEnum
-
 import numpy as np
 
 from starter_kit.secure_aggregation import ProtocolError
@@ -27,24 +24,14 @@ from starter_kit.secure_aggregation.messages import (
     write_unmask_request,
 )
 from starter_kit.secure_aggregation.sharing import reconstruct
-from starter_kit.secure_aggregation.terms import agreed
+from starter_kit.secure_aggregation.terms import Terms
 
-
-class Stage(IntEnum):
-    """The messages that the server collects."""
-
-    ADVERTISEMENTS = 1
-    SHARES = 2
-    MASKED_VECTORS = 3
-    UNMASK_ANSWERS = 4
-    NOTHING = 5
-
-
-COLLECTED = {
-    Stage.ADVERTISEMENTS: MessageKind.ADVERTISEMENT,
-    Stage.SHARES: MessageKind.SHARES,
-    Stage.MASKED_VECTORS: MessageKind.MASKED_VECTOR,
-    Stage.UNMASK_ANSWERS: MessageKind.UNMASK_ANSWER,
+# What the server collects after the messages of each kind.
+NEXT = {
+    MessageKind.ADVERTISEMENT: MessageKind.SHARES,
+    MessageKind.SHARES: MessageKind.MASKED_VECTOR,
+    MessageKind.MASKED_VECTOR: MessageKind.UNMASK_ANSWER,
+    MessageKind.UNMASK_ANSWER: None,
 }
 
 
@@ -56,27 +43,16 @@ class SecureServer:
     answered by then is lost. A leg with fewer answers than the threshold can't be ended; it stays open.
 
     Args:
-        round: The round's number.
-        clients: Ids of all clients that were invited.
+        terms: As the clients'.
         size: Coordinates of a vector.
-        threshold: As the clients'.
-
-    Raises:
-        ProtocolError: See `Terms`.
     """
 
-    def __init__(
-        self,
-        round: int,  # noqa: A002 - the field's own word
-        clients: Sequence[int],
-        size: int,
-        threshold: int | None = None,
-    ) -> None:
-        self._terms = agreed(round, clients, threshold)
+    def __init__(self, terms: Terms, size: int) -> None:
+        self._terms = terms
         if not 0 < size < 2**32:
             raise ProtocolError(f"a vector has from 1 to {2**32 - 1} coordinates, not {size}")
         self._size = size
-        self._stage = Stage.ADVERTISEMENTS
+        self._collected: MessageKind | None = MessageKind.ADVERTISEMENT
         self._received: set[int] = set()
         self._expected = set(self._terms.clients)
         self._keys: dict[int, PublicKeys] = {}
@@ -99,8 +75,10 @@ class SecureServer:
                 already, or not as its leg requires. The server continues as if it had not arrived.
         """
         found = envelope_of(message)
-        if found.kind is not COLLECTED.get(self._stage):
-            raise ProtocolError(f"{found.kind.name} arrived while the server collects {self._stage.name}")
+        if found.kind is not self._collected:
+            raise ProtocolError(
+                f"{found.kind.name} arrived while the server collects {_name(self._collected)}"
+            )
         if found.round != self._terms.round:
             raise ProtocolError(f"a message of round {found.round} arrived in round {self._terms.round}")
         if found.client not in self._expected:
@@ -121,14 +99,14 @@ class SecureServer:
 
     def key_list(self) -> bytes:
         """End leg 1: return the message to all clients that advertised, with the public keys of all of them."""
-        self._end(Stage.ADVERTISEMENTS)
+        self._end(MessageKind.ADVERTISEMENT)
         message = write_key_list(self._terms.round, self._keys)
         self._transcript = transcript_of(message, self._terms)
         return message
 
     def routed_shares(self) -> dict[int, bytes]:
         """End leg 2: return, for each client that sent shares, the message with those that the others sent it."""
-        self._end(Stage.SHARES)
+        self._end(MessageKind.SHARES)
         return {
             recipient: write_sealed(
                 Envelope(MessageKind.ROUTED_SHARES, self._terms.round, recipient),
@@ -139,7 +117,7 @@ class SecureServer:
 
     def unmask_request(self) -> bytes:
         """End leg 3: return the message to all clients whose vectors arrived, which lists them."""
-        self._end(Stage.MASKED_VECTORS)
+        self._end(MessageKind.MASKED_VECTOR)
         self._survivors = set(self._expected)
         return write_unmask_request(self._terms.round, self._survivors)
 
@@ -149,27 +127,23 @@ class SecureServer:
         Raises:
             ProtocolError: Fewer clients than the threshold answered, or a share is false. Nothing is released then.
         """
-        self._check_at(Stage.UNMASK_ANSWERS)
-        self._check_enough()
+        self._check_can_end(MessageKind.UNMASK_ANSWER)
         masks = self._masks_left()
-        self._end(Stage.UNMASK_ANSWERS)
+        self._end(MessageKind.UNMASK_ANSWER)
         add_masks(self._sum, [mask.reversed() for mask in masks])
         return self._sum
 
-    def _check_at(self, stage: Stage) -> None:
-        if self._stage is not stage:
-            raise ProtocolError(f"the server collects {self._stage.name}, not {stage.name}")
-
-    def _check_enough(self) -> None:
+    def _check_can_end(self, kind: MessageKind) -> None:
+        if self._collected is not kind:
+            raise ProtocolError(f"the server collects {_name(self._collected)}, not {kind.name}")
         if len(self._received) < self._terms.threshold:
             raise ProtocolError(
-                f"{len(self._received)} clients have sent {self._stage.name}; {self._terms.threshold} are required"
+                f"{len(self._received)} clients have sent {kind.name}; {self._terms.threshold} are required"
             )
 
-    def _end(self, stage: Stage) -> None:
-        self._check_at(stage)
-        self._check_enough()
-        self._stage = Stage(stage + 1)
+    def _end(self, kind: MessageKind) -> None:
+        self._check_can_end(kind)
+        self._collected = NEXT[kind]
         self._expected, self._received = self._received, set()
 
     def _read_shares(self, message: bytes, found: Envelope) -> dict[int, bytes]:
@@ -211,3 +185,7 @@ class SecureServer:
         """The secret of `client` whose shares were revealed."""
         shares = {holder: revealed[client].share for holder, revealed in self._answers.items()}
         return reconstruct(shares, self._terms.threshold)
+
+
+def _name(collected: MessageKind | None) -> str:
+    return collected.name if collected else "nothing"

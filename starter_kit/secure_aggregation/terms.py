@@ -1,6 +1,5 @@
 """What the clients and the server of one round agree on before it starts; all of it is public."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from starter_kit.secure_aggregation import ProtocolError
@@ -39,19 +38,3 @@ class Terms:
                 f"the threshold for {len(self.clients)} clients is above half of them and at most all of them, "
                 f"not {self.threshold}"
             )
-
-
-def agreed(round: int, clients: Sequence[int], threshold: int | None) -> Terms:  # noqa: A002 - the field's own word
-    """Return the terms for `clients` in any order, by default with `default_threshold`."""
-    return Terms(
-        round, tuple(sorted(clients)), default_threshold(len(clients)) if threshold is None else threshold
-    )
-
-
-def default_threshold(clients: int) -> int:
-    """Return ⌊2n/3⌋ + 1: nearly a third of the clients may be lost.
-
-    It leaves room for about as many that collude with a server which lies about who was lost: see
-    docs/secure-aggregation.md.
-    """
-    return 2 * clients // 3 + 1

@@ -4,6 +4,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.plugin import is_file
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 # Those for the tiny model, which are named without their folder.
@@ -47,15 +48,6 @@ def _names_in(folder: str) -> list[str]:
 def method_names() -> list[str]:
     """Return the names of the kit's own methods."""
     return sorted(path.stem.replace("_", "-") for path in METHODS.glob("[a-z]*.py"))
-
-
-def is_file(path: Path) -> bool:
-    """Whether there is a file at `path`, whatever the path is."""
-    try:
-        return path.is_file()
-    except OSError:
-        # For example, a name that is too long for a path.
-        return False
 
 
 def _meant(config: str) -> str:

@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.own_files import OwnFile, run_own_file
-from starter_kit.plugin import CONFIG, ORIGINS
-from starter_kit.settings.config_files import find_config, is_file, method_names
+from starter_kit.plugin import CONFIG, ORIGINS, find_python_file
+from starter_kit.settings.config_files import find_config, method_names
 from starter_kit.settings.files import parse, read_settings_file, with_setting
 from starter_kit.settings.official_keys import is_official, translate, translate_flags
 from starter_kit.settings.own_methods import own_file, own_files
@@ -110,11 +110,7 @@ def snapshot(settings: RunSettings) -> str:
 
 
 def _with_known_file(values: Mapping[str, Any], file: OwnFile, config: Path) -> dict[str, Any]:
-    """Return `values` with the name of the method's file.
-
-    Raises:
-        ProblemError: (`E_CONFIGURATION`) They were stored with the SHA-256 of another file.
-    """
+    """Return `values` with the name of the method's file, unless they were stored with the SHA-256 of another one."""
     stored = values.get(METHOD_SHA256, file.sha256)
     if stored != file.sha256:
         raise ProblemError.of(
@@ -148,9 +144,8 @@ def _read_change(change: str) -> tuple[str, object]:
 
 
 def _find_method_file(method: object, config: Path) -> Path:
-    for path in (config.parent / str(method), Path(str(method))):
-        if path.suffix == ".py" and is_file(path):
-            return path
+    if path := find_python_file(str(method), config):
+        return path
     raise ProblemError.of(
         ErrorCode.CONFIGURATION,
         where=f"{config.name}, method",

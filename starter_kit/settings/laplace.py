@@ -1,10 +1,10 @@
 """Settings of the methods whose clients perturb what they send by Laplace noise, in every round."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar, Literal, Protocol, Self
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Literal, Protocol
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from evaluator.accounting import calibration
 from evaluator.mechanisms.events import Event, Laplace
@@ -40,20 +40,16 @@ class LaplaceSettings(PrivateSettings):
     """
 
     needs_every_client: ClassVar[bool] = False
-    not_replayable: ClassVar[str] = (
-        "it writes no training record, so there is nothing to compare a replay with"
-    )
 
     epsilon_per_round: float | None = Field(default=None, gt=0)
     dropout: Literal[False] = False
     codec: Literal["float32"] = "float32"
     secure_aggregation: None = None
 
-    @model_validator(mode="after")
-    def _noise_is_given(self) -> Self:
+    def conflicts(self) -> Iterator[str]:
+        yield from super().conflicts()
         if self.target_epsilon is None and self.epsilon_per_round is None:
-            raise ValueError("give target_epsilon, epsilon_per_round or both")
-        return self
+            yield "give target_epsilon, epsilon_per_round or both"
 
     @abstractmethod
     def build(self, clients: Sequence[Client], release: LaplaceRelease) -> LaplaceMethod:
@@ -88,27 +84,18 @@ class LaplaceSettings(PrivateSettings):
         )
 
     def _relative_scale(self) -> float:
-        """Return the scale that the settings determine, or the smallest with which all rounds stay within the target.
-
-        Raises:
-            ProblemError: (`E_CONFIGURATION`) No noise in the accountant's range is enough.
-        """
+        """Return the scale of the settings, or the smallest with which all rounds stay within the target."""
         if self.epsilon_per_round is not None:
             return 1 / self.epsilon_per_round
         with accounting_problems():
+            one = Laplace(
+                unit=PrivacyUnit.RECORD, adjacency=Adjacency.REPLACE, rounds=self.rounds, relative_scale=1
+            )
             return calibration.noise_multiplier(
-                self.target_epsilon or 0, self.delta, self._released_of_one_record
+                self.target_epsilon or 0,
+                self.delta,
+                lambda scale: [one.model_copy(update={"relative_scale": scale})],
             )
-
-    def _released_of_one_record(self, relative_scale: float) -> list[Event]:
-        return [
-            Laplace(
-                unit=PrivacyUnit.RECORD,
-                adjacency=Adjacency.REPLACE,
-                rounds=self.rounds,
-                relative_scale=relative_scale,
-            )
-        ]
 
 
 def records(clients: Sequence[Client]) -> dict[int, int]:

@@ -29,7 +29,7 @@ def problems_of(
 def _problem(
     detail: ErrorDetails, settings: type[BaseModel], file: str, origins: Mapping[str, str]
 ) -> Problem:
-    name = ".".join(_names(settings, detail["loc"]))
+    name = ".".join(_walk(settings, detail["loc"])[0])
     together = detail["type"] == "value_error" and not name
     problem = Problem.of(
         ErrorCode.CONFIGURATION,
@@ -47,7 +47,7 @@ def _expected(detail: ErrorDetails, settings: type[BaseModel]) -> str:
         case "extra_forbidden":
             return f"one of {', '.join(sorted(_fields_at(settings, detail['loc'][:-1])))}"
         case "union_tag_invalid" | "union_tag_not_found":
-            tags = [tag_of(group) for group in _groups_at(settings, detail["loc"])]
+            tags = [tag_of(group) for group in _walk(settings, detail["loc"])[1]]
             return f"a group with the type {choices(tags)}"
         case "value_error":
             return detail["msg"].removeprefix("Value error, ")
@@ -86,18 +86,9 @@ def _next_step(detail: ErrorDetails, settings: type[BaseModel]) -> str:
     return "Correct the setting; docs/settings.md lists all of them."
 
 
-def _names(settings: type[BaseModel], place: Sequence[int | str]) -> list[str]:
-    """Return the names on the way to `place`, without the indexes in lists and the types of groups."""
-    return _walk(settings, place)[0]
-
-
-def _groups_at(settings: type[BaseModel], place: Sequence[int | str]) -> list[type[BaseModel]]:
-    """Return the groups that may be at `place`; of several, the one whose type is given there."""
-    return _walk(settings, place)[1]
-
-
 def _walk(settings: type[BaseModel], place: Sequence[int | str]) -> tuple[list[str], list[type[BaseModel]]]:
-    """Return the names on the way to `place`, and the groups that may be there."""
+    """Return the names on the way to `place`, without the indexes in lists and the types of groups, and the groups that
+    may be there; of several, the one whose type is given there."""
     names: list[str] = []
     groups = [settings]
     for part in place:
@@ -117,9 +108,7 @@ def _groups_in(groups: Sequence[type[BaseModel]], name: str) -> list[type[BaseMo
 
 def _fields_at(settings: type[BaseModel], place: Sequence[int | str]) -> Mapping[str, FieldInfo]:
     """Return the settings of the group at `place`."""
-    return {
-        name: field for group in _groups_at(settings, place) for name, field in group.model_fields.items()
-    }
+    return {name: field for group in _walk(settings, place)[1] for name, field in group.model_fields.items()}
 
 
 def _field_at(settings: type[BaseModel], place: Sequence[int | str]) -> FieldInfo | None:

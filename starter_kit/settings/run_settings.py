@@ -1,7 +1,7 @@
 """Settings that all methods share. A method's module adds its own in a class `Settings` derived from these."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -114,38 +114,29 @@ class RunSettings(BaseModel, ABC):
         """
 
     @model_validator(mode="after")
-    def _codec_exists(self) -> Self:
-        # A method's own Settings may name any other.
+    def _no_conflict(self) -> Self:
+        if conflict := next(self.conflicts(), None):
+            raise ValueError(conflict)
+        return self
+
+    def conflicts(self) -> Iterator[str]:
+        """Yield what doesn't go together in these settings, each with its correction. Derived classes add their own."""
+        # A method's own Settings may name any other codec.
         if not isinstance(self.codec, CodecPlugin) and self.codec not in BUILT_IN:
-            raise ValueError(
+            yield (
                 f"codec {self.codec} of the method's Settings is none of {', '.join([*BUILT_IN, *CODECS.names])}; name "
                 "a file with a class Codec instead, which `pfl new NAME --codec` writes"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _there_are_scores(self) -> Self:
         for setting, used in (
             ("evaluate_questions", self.evaluate_questions is not None),
             ("checkpoints.best", self.checkpoints.best),
         ):
             if used and not self.evaluate_every:
-                raise ValueError(f"{setting} does nothing while evaluate_every is 0; say how often to score")
-        return self
-
-    @model_validator(mode="after")
-    def _dropout_is_on_for_adapters(self) -> Self:
+                yield f"{setting} does nothing while evaluate_every is 0; say how often to score"
         if self.lora and self.lora.dropout and not self.dropout:
-            raise ValueError(
-                "lora.dropout does nothing while dropout is false; set it to true or lora.dropout to 0"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _masks_cover_whole_numbers(self) -> Self:
+            yield "lora.dropout does nothing while dropout is false; set it to true or lora.dropout to 0"
         if self.secure_aggregation and self.codec != "float32":
-            raise ValueError(f"masked updates can't be packed by codec {self.codec}; use float32")
-        return self
+            yield f"masked updates can't be packed by codec {self.codec}; use float32"
 
 
 class LocalTrainingSettings(RunSettings):
@@ -178,15 +169,14 @@ class PrivateSettings(RunSettings):
     clip_norm: float = Field(gt=0, le=1e12)
     replayable: bool = False
 
-    @model_validator(mode="after")
-    def _a_choice_among_models_is_declared(self) -> Self:
+    def conflicts(self) -> Iterator[str]:
+        yield from super().conflicts()
         if self.checkpoints.keeps_earlier_models and not getattr(self, "validation_on_private_data", False):
-            raise ValueError(
+            yield (
                 "checkpoints keeps models of earlier rounds to choose from, and ε doesn't cover a choice by "
                 "providers' data; leave it out, or declare the choice with validation_on_private_data=true where the "
                 "method has a training record"
             )
-        return self
 
 
 class RecordedSettings(PrivateSettings, LocalTrainingSettings):
@@ -205,21 +195,16 @@ class RecordedSettings(PrivateSettings, LocalTrainingSettings):
     tuning: Tuning = Tuning(private_runs=0)
     validation_on_private_data: bool = False
 
-    @model_validator(mode="after")
-    def _noise_is_given(self) -> Self:
+    def conflicts(self) -> Iterator[str]:
+        yield from super().conflicts()
         if self.target_epsilon is None and self.noise_multiplier is None:
-            raise ValueError("give target_epsilon, noise_multiplier or both")
-        return self
-
-    @model_validator(mode="after")
-    def _the_record_can_state_the_plugins(self) -> Self:
+            yield "give target_epsilon, noise_multiplier or both"
         for setting, plugin in plugins_in(self):
             if problem := unrecordable(plugin, file_of(type(self))):
-                raise ValueError(
+                yield (
                     f"no {setting} of {plugin} in a run with a training record: {problem}; docs/methods.md says what a "
                     "record can't state"
                 )
-        return self
 
 
 def unrecordable(plugin: Plugin, method: OwnFile | None) -> str:

@@ -102,9 +102,10 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
     found = find(source)
     for file in found.files:
         report(f"reading {file}")
+    existing = next(folder for folder in target.absolute().parents if folder.is_dir())
     with (
         _written(target),
-        tempfile.TemporaryDirectory(dir=_existing_folder(target), prefix=".pfl-convert-") as folder,
+        tempfile.TemporaryDirectory(dir=existing, prefix=".pfl-convert-") as folder,
     ):
         weights = _read_apart(found, Path(folder), allow_network=allow_network, report=report)
         header = read_header(weights)
@@ -184,21 +185,15 @@ def _sharded(index: Path) -> Source:
 
 def _target(out: Path) -> Path:
     target = out if out.suffix == ".safetensors" else out / WEIGHTS
-    for path in (target, *target.parents):
-        if path.exists():
-            if path == target or not path.is_dir():
-                raise ProblemError.of(
-                    ErrorCode.RUN_FOLDER,
-                    where=str(path),
-                    expected="a new checkpoint to write",
-                    found="an existing file",
-                )
-            break
+    there = next(path for path in (target.absolute(), *target.absolute().parents) if path.exists())
+    if there == target.absolute() or not there.is_dir():
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            where=str(there),
+            expected="a new checkpoint to write",
+            found="an existing file",
+        )
     return target
-
-
-def _existing_folder(target: Path) -> Path:
-    return next(folder for folder in target.absolute().parents if folder.is_dir())
 
 
 def _read_apart(source: Source, folder: Path, *, allow_network: bool, report: Report) -> Path:

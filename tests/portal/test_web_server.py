@@ -8,7 +8,7 @@ import pytest
 import requests
 from django.test import override_settings
 
-from portal.uploads.signed_urls import FileAddress, file_path
+from portal.uploads.signed_urls import file_path
 from tests.demo.stack import Stack
 
 # More than the buffers of both ends of a connection hold.
@@ -40,7 +40,7 @@ def address_of_a_file(stack):
     with path.open("wb") as file:
         file.truncate(SIZE)
     with override_settings(SECRET_KEY=(stack.home / "secret_key").read_text()):
-        return file_path(FileAddress("ab/abc", "model.safetensors"), 600)
+        return file_path("ab/abc", "model.safetensors", 600)
 
 
 def received(connection):

@@ -127,5 +127,5 @@ def _name(method: str, path: str) -> str:
     except Resolver404:
         return f"{method} {path}"
     if found.view_name == "uploads:part":
-        return f"{method} part {read_part_token(found.kwargs['token']).part.number}"
+        return f"{method} part {read_part_token(found.kwargs['token'])[1].number}"
     return f"{method} {path}"

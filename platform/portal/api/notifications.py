@@ -1,7 +1,7 @@
 """One's own notifications over the API, and which of them come by mail."""
 
 from django.conf import settings
-from ninja import Router, Status
+from ninja import Router
 
 from evaluator.messages.team_api import (
     MailChoice,
@@ -33,11 +33,10 @@ def list_notifications(
 
 
 @router.post("/read", response={204: None}, summary="Mark notifications as read")
-def read(request: ApiRequest, body: ReadUntil) -> Status[None]:
+def read(request: ApiRequest, body: ReadUntil) -> None:
     """Marks all notifications with ids up to `until`, so that newer ones stay unread."""
     found = notifications_of(request.auth)
     mark_read(found if body.until is None else found.filter(pk__lte=body.until))
-    return Status(204, None)
 
 
 @router.get("/mail", response=MailChoice, summary="List your e-mail settings")

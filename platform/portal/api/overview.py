@@ -1,7 +1,7 @@
 """The tracks with one's quota, and the account that a token belongs to."""
 
 from django.utils import timezone
-from ninja import Router, Status
+from ninja import Router
 
 from evaluator.messages.api import Account, QuotaStatus, TrackInfo
 from evaluator.messages.team_api import ChangedAccount
@@ -70,8 +70,7 @@ def change_me(request: ApiRequest, body: ChangedAccount) -> Account:
     auth=TokenOrSession(changing=Scope.READ),
     tags=ACCOUNT,
 )
-def revoke_me(request: ApiRequest) -> Status[None]:
+def revoke_me(request: ApiRequest) -> None:
     """Revokes the token used for this request, for example after a job or if it has leaked."""
     require_token(request)
     revoke_token(request.api_token, actor=request.auth)
-    return Status(204, None)

@@ -1,7 +1,7 @@
 """Run tokens and signing keys, which a training record needs."""
 
 from django.shortcuts import get_object_or_404
-from ninja import Router, Status
+from ninja import Router
 
 from evaluator.messages.api import IssuedRunToken, NewRunToken, NewSigningKey, RunTokenPage, SigningKey
 from portal.api.authentication import MANAGING, ApiRequest, require_token, team_in
@@ -34,10 +34,10 @@ def list_tokens(
     summary="Get a run token for one training run",
     throttle=CREATION_LIMITS,
 )
-def new_token(request: ApiRequest, body: NewRunToken) -> Status[IssuedRunToken]:
+def new_token(request: ApiRequest, body: NewRunToken) -> IssuedRunToken:
     """Get the token before training: the training record contains it. Only tracks with privacy budgets issue tokens."""
     team = team_in(request)
-    return Status(201, _token(issue_token(team, Track.objects.get(slug=body.track), request.auth)))
+    return _token(issue_token(team, Track.objects.get(slug=body.track), request.auth))
 
 
 @router.get("/keys", response=list[SigningKey], summary="List the keys that can sign your team's records")
@@ -55,11 +55,10 @@ def new_key(request: ApiRequest, body: NewSigningKey) -> SigningKey:
 
 
 @router.delete("/keys/{public_key}", response={204: None}, summary="Revoke a key", auth=MANAGING)
-def end_key(request: ApiRequest, public_key: str) -> Status[None]:
+def end_key(request: ApiRequest, public_key: str) -> None:
     """Owners only. New records signed with the key will be rejected. Requires an API token, not a session."""
     require_token(request)
     revoke_key(get_object_or_404(current_keys(team_in(request)), public_key=public_key), by=request.auth)
-    return Status(204, None)
 
 
 def _token(token: RunToken) -> IssuedRunToken:

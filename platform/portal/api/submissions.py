@@ -4,7 +4,7 @@ from functools import partial
 from uuid import UUID
 
 from django.utils import timezone
-from ninja import Router, Status
+from ninja import Router
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.api import (
@@ -47,13 +47,13 @@ def list_submissions(
 
 
 @router.post("", response={201: SubmissionStatus}, summary="Open a draft", throttle=CREATION_LIMITS)
-def create_submission(request: ApiRequest, body: NewSubmission) -> Status[SubmissionStatus]:
+def create_submission(request: ApiRequest, body: NewSubmission) -> SubmissionStatus:
     """In a track without privacy budgets, the draft already contains its single run."""
     team = team_in(request)
     track = Track.objects.get(slug=body.track)
     text = cleaned(SubmissionForm(body.model_dump(exclude={"track"})))
     submission = services.create_submission(team, request.auth, track, **text)
-    return Status(201, _detail(request, submission))
+    return _detail(request, submission)
 
 
 @router.get(
@@ -110,10 +110,10 @@ def edit(request: ApiRequest, submission_id: UUID, body: ChangedText) -> Submiss
     summary="Copy this submission's text and files into a new draft",
     throttle=CREATION_LIMITS,
 )
-def copy(request: ApiRequest, submission_id: UUID) -> Status[SubmissionStatus]:
+def copy(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     """Nothing is uploaded again; you can replace individual files in the draft."""
     draft = services.copy_to_draft(own_submission(team_in(request), submission_id), request.auth)
-    return Status(201, get_submission(request, draft.pk))
+    return get_submission(request, draft.pk)
 
 
 @router.post(
@@ -155,10 +155,9 @@ def withdraw(request: ApiRequest, submission_id: UUID, body: Withdrawal | None =
 
 
 @router.delete("/{submission_id}/runs/{run_id}", response={204: None}, summary="Remove a run from a draft")
-def remove_run(request: ApiRequest, submission_id: UUID, run_id: UUID) -> Status[None]:
+def remove_run(request: ApiRequest, submission_id: UUID, run_id: UUID) -> None:
     """This also deletes the run's files."""
     services.remove_run(own_submission(team_in(request), submission_id).runs.get(pk=run_id), request.auth)
-    return Status(204, None)
 
 
 def _summary(request: ApiRequest, submission: Submission) -> SubmissionSummary:

@@ -1,7 +1,7 @@
 """One's own team over the API: its details, members and invitations. Changes need a token with the scope `manage`."""
 
 from django.shortcuts import get_object_or_404
-from ninja import Router, Status
+from ninja import Router
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.team_api import (
@@ -30,14 +30,22 @@ router = Router(tags=["team"], auth=MANAGING)
 
 @router.get("/team", response=OwnTeam, summary="Get your team and its members")
 def get_team(request: ApiRequest) -> OwnTeam:
-    return _own_team(request)
+    membership = membership_in(request)
+    team = membership.team
+    return response_of(
+        OwnTeam,
+        team,
+        url=request.build_absolute_uri(team.get_absolute_url()),
+        role=membership.role,
+        members=[_member(one) for one in members(team)],
+    )
 
 
 @router.post("/team", response={201: OwnTeam}, summary="Create a team", throttle=CREATION_LIMITS)
-def create_team(request: ApiRequest, body: NewTeam) -> Status[OwnTeam]:
+def create_team(request: ApiRequest, body: NewTeam) -> OwnTeam:
     """You become the owner. You can be in only one team at a time."""
     services.create_team(request.auth, **cleaned(TeamForm(body.model_dump())))
-    return Status(201, _own_team(request))
+    return get_team(request)
 
 
 @router.patch("/team", response=OwnTeam, summary="Edit affiliation and website")
@@ -47,22 +55,20 @@ def change_team(request: ApiRequest, body: ChangedTeam) -> OwnTeam:
     current = {name: getattr(team, name) for name in TeamDetailsForm.Meta.fields}
     form = TeamDetailsForm(current | body.model_dump(exclude_none=True))
     services.update_team(team, by=request.auth, **cleaned(form))
-    return _own_team(request)
+    return get_team(request)
 
 
 @router.post("/team/leave", response={204: None}, summary="Leave your team")
-def leave_team(request: ApiRequest) -> Status[None]:
+def leave_team(request: ApiRequest) -> None:
     """Submissions stay with the team. The only owner can't leave while the team has other members."""
     membership_in(request)
     services.leave(request.auth)
-    return Status(204, None)
 
 
 @router.delete("/team/members/{membership_id}", response={204: None}, summary="Remove a member")
-def remove_member(request: ApiRequest, membership_id: int) -> Status[None]:
+def remove_member(request: ApiRequest, membership_id: int) -> None:
     """Owners only. To rejoin, the person needs a new invitation."""
     services.remove_member(team_in(request), membership_id, by=request.auth)
-    return Status(204, None)
 
 
 @router.post(
@@ -71,7 +77,7 @@ def remove_member(request: ApiRequest, membership_id: int) -> Status[None]:
 def hand_over(request: ApiRequest, membership_id: int) -> OwnTeam:
     """Owners only. The previous owner becomes a regular member."""
     services.hand_over(team_in(request), membership_id, by=request.auth)
-    return _own_team(request)
+    return get_team(request)
 
 
 @router.get("/team/invitations", response=SentInvitationPage, summary="List your team's open invitations")
@@ -86,19 +92,18 @@ def list_sent(
 @router.post(
     "/team/invitations", response={201: SentInvitation}, summary="Invite a person", throttle=CREATION_LIMITS
 )
-def invite(request: ApiRequest, body: NewInvitation) -> Status[SentInvitation]:
+def invite(request: ApiRequest, body: NewInvitation) -> SentInvitation:
     """Owners only. Sends an e-mail with a link and revokes earlier invitations to the same address."""
     team = team_in(request)
     email = cleaned(InvitationForm(body.model_dump()))["email"]
-    return Status(201, _sent(services.invite(team, email, by=request.auth)))
+    return _sent(services.invite(team, email, by=request.auth))
 
 
 @router.delete("/team/invitations/{invitation_id}", response={204: None}, summary="Revoke an invitation")
-def revoke(request: ApiRequest, invitation_id: int) -> Status[None]:
+def revoke(request: ApiRequest, invitation_id: int) -> None:
     """Owners only. The link in the e-mail stops working."""
     invitation = get_object_or_404(open_invitations(_owned(request).team), pk=invitation_id)
     services.revoke_invitation(invitation, by=request.auth)
-    return Status(204, None)
 
 
 @router.get("/invitations", response=ReceivedInvitationPage, summary="List your received invitations")
@@ -115,7 +120,7 @@ def accept(request: ApiRequest, invitation_id: int) -> OwnTeam:
     services.accept_invitation(
         get_object_or_404(invitations_to(request.auth), pk=invitation_id), request.auth
     )
-    return _own_team(request)
+    return get_team(request)
 
 
 def _owned(request: ApiRequest) -> Membership:
@@ -123,18 +128,6 @@ def _owned(request: ApiRequest) -> Membership:
     if not membership.is_owner:
         raise ProblemError.of(ErrorCode.TEAM_OWNER)
     return membership
-
-
-def _own_team(request: ApiRequest) -> OwnTeam:
-    membership = membership_in(request)
-    team = membership.team
-    return response_of(
-        OwnTeam,
-        team,
-        url=request.build_absolute_uri(team.get_absolute_url()),
-        role=membership.role,
-        members=[_member(one) for one in members(team)],
-    )
 
 
 def _member(membership: Membership) -> TeamMember:

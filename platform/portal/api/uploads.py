@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from ninja import Router, Status
+from ninja import Router
 
 from evaluator.messages.api import (
     NewUpload,
@@ -80,6 +80,5 @@ def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
 
 
 @router.delete("/{upload_id}", response={204: None}, summary="Abort an upload")
-def abort_upload(request: ApiRequest, upload_id: UUID) -> Status[None]:
+def abort_upload(request: ApiRequest, upload_id: UUID) -> None:
     services.abort(own_upload(team_in(request), upload_id))
-    return Status(204, None)

@@ -52,7 +52,6 @@ def _endpoint(schema: dict[str, Any], method: str, path: str, operation: dict[st
 
 
 def _fields(schema: dict[str, Any], message: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the fields of a JSON body."""
     body = message.get("content", {}).get("application/json", {}).get("schema", {})
     model = schema["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
     required = model.get("required", [])

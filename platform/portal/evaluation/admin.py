@@ -1,4 +1,7 @@
-"""Evaluations as the organizers see them: with every report and the operator's traces. Nothing is edited."""
+"""Evaluations and their queues as the organizers see them, with every report and the operator's traces.
+
+Nothing is edited; a queue that is paused can be resumed.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,17 +20,24 @@ from evaluator.errors import ProblemError
 from evaluator.messages.jobs import ScoringDetail, Step
 from evaluator.messages.leakage import LeakageDetail
 from evaluator.scoring.metrics import cut
-from portal.audit.admin import AuditedAdmin, ReadOnly
+from portal.audit.admin import AuditedAdmin, ReadOnly, ReadOnlyAdmin, ReadOnlyInline
 from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation.forms import FailedSinceForm
-from portal.evaluation.models import Evaluation, Examination, StepReport, TestSet
-from portal.evaluation.queue.queue_admin import StepQueueAdmin
+from portal.evaluation.models import (
+    Evaluation,
+    EvaluationState,
+    Examination,
+    StepQueue,
+    StepReport,
+    TestSet,
+    Worker,
+)
+from portal.evaluation.queue import breaker
+from portal.evaluation.queue.places import STEPS
 from portal.evaluation.services import evaluate_again, failed_since, requeue_failed
 from portal.submissions.admin import PrivateAdmin
 from portal.submissions.models import Run
 from portal.submissions.selectors import private_submissions
-
-__all__ = ["EvaluationAdmin", "StepQueueAdmin"]
 
 # More are queued all the same.
 MOST_SHOWN = 200
@@ -216,3 +226,48 @@ class TestSetAdmin(AuditedAdmin[TestSet]):
         # Without its entry the results on its private part would be taken for those on all of it.
         is_revealed = obj is not None and obj.revealed_at is not None
         return super().has_delete_permission(request, obj) and not is_revealed
+
+
+class WorkerInline(ReadOnlyInline[Worker, StepQueue]):
+    """The workers that were seen in the last day."""
+
+    model = Worker
+
+
+@admin.register(StepQueue)
+class StepQueueAdmin(ReadOnlyAdmin[StepQueue]):
+    """What waits, what was sent, and whether the queue is paused, and why."""
+
+    list_display = ("name", "waiting", "sent", "running", "paused_at", "probe_at", "reason", "unattended_at")
+    inlines = (WorkerInline,)
+    actions = ("resume",)
+
+    @admin.display
+    def waiting(self, queue: StepQueue) -> int:
+        """Return how many steps wait in the database."""
+        return _steps(queue, EvaluationState.QUEUED, sent_at__isnull=True)
+
+    @admin.display
+    def sent(self, queue: StepQueue) -> int:
+        """Return how many steps are in the broker."""
+        return _steps(queue, EvaluationState.QUEUED, sent_at__isnull=False)
+
+    @admin.display
+    def running(self, queue: StepQueue) -> int:
+        return _steps(queue, EvaluationState.RUNNING)
+
+    def has_resume_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("evaluation.change_evaluation")
+
+    @admin.action(description="Resume the queues without waiting for a step to pass", permissions=["resume"])
+    def resume(self, request: HttpRequest, queryset: QuerySet[StepQueue]) -> None:
+        assert request.user.is_authenticated  # noqa: S101  (the admin lets nobody else in)
+        for queue in queryset:
+            if breaker.resume(queue, request.user):
+                self.message_user(request, f"The queue {queue} is resumed.", messages.SUCCESS)
+            else:
+                self.message_user(request, f"The queue {queue} is not paused.", messages.WARNING)
+
+
+def _steps(queue: StepQueue, state: EvaluationState, **conditions: bool) -> int:
+    return Evaluation.objects.filter(state=state, step__in=STEPS.get(queue.pk, []), **conditions).count()

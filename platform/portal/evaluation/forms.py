@@ -20,8 +20,6 @@ def _date_and_time() -> AdminSplitDateTime:
 
 
 class FailedSinceForm(forms.Form):
-    """Since when runs must have failed, in UTC."""
-
     since = forms.SplitDateTimeField(
         label="Failed since (UTC)", initial=_a_day_ago, widget=_date_and_time(), required=True
     )

@@ -3,7 +3,7 @@
 import math
 import uuid
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from django.conf import settings
 from django.db import models
@@ -16,9 +16,6 @@ from evaluator.messages.jobs import Outcome, Step, TrustLevel
 from portal.evaluation.queue.turns import FIRST_TURN
 from portal.submissions.models import Run
 from portal.teams.models import Team
-
-if TYPE_CHECKING:
-    from django.db.models.fields.related_descriptors import RelatedManager
 
 STEPS = [(step.value, step.value) for step in Step]
 # The first level is the evaluation's, and needs no examination.
@@ -80,9 +77,6 @@ class Evaluation(models.Model):
     )
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
-
-    if TYPE_CHECKING:
-        reports: RelatedManager["StepReport"]
 
     class Meta:
         ordering = ["-created_at"]
@@ -226,13 +220,11 @@ class Examination(models.Model):
 
     @property
     def ended_at(self) -> datetime:
-        """When it ended with a report."""
         assert self.finished_at is not None  # noqa: S101  (a database constraint)
         return self.finished_at
 
     @cached_property
     def found(self) -> Report:
-        """The report of one that has ended with one."""
         return Report.model_validate(self.report)
 
 
@@ -382,7 +374,6 @@ class TestSet(models.Model):
 
     @property
     def part(self) -> ScoredPart:
-        """The part on which results are."""
         if not self.split_sha256:
             return ScoredPart.ALL
         return ScoredPart.PRIVATE if self.revealed_at else ScoredPart.PUBLIC

@@ -1,4 +1,8 @@
-"""The states of evaluations and examinations: the allowed transitions, which `portal.audit.transitions.move` makes."""
+"""The states of evaluations and examinations: the allowed transitions, which `portal.audit.transitions.move` makes.
+
+The movers set `fields` with the state. Their callers hold the row's lock, and they raise `IllegalTransitionError` as
+`move`.
+"""
 
 from typing import Any
 
@@ -47,18 +51,10 @@ EXAMINATION_TRANSITIONS: Transitions = {
 def move_evaluation(
     evaluation: Evaluation, state: EvaluationState, *, actor: User | None = None, **fields: Any
 ) -> None:
-    """Move an evaluation to `state`, setting `fields` with it. The caller holds the row's lock.
-
-    Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
-    """
     move(evaluation, state, EVALUATION_TRANSITIONS, actor, fields, step=fields.get("step", evaluation.step))
 
 
 def move_examination(
     examination: Examination, state: ExaminationState, *, actor: User | None = None, **fields: Any
 ) -> None:
-    """Move an examination to `state`, setting `fields` with it. The caller holds the row's lock.
-
-    Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
-    """
     move(examination, state, EXAMINATION_TRANSITIONS, actor, fields, level=examination.level)

@@ -45,12 +45,6 @@ def _parsed(parse: Callable[[object], Content], message: object) -> Content | No
         return None
 
 
-@app.task(name=WATCH_TASK)
-def watch_evaluations() -> None:
-    """Look for evaluations that are stuck; called by the clock."""
-    watchdog.watch()
-
-
 @app.task(name=EXAMINE_TASK, acks_late=False)
 def examine() -> None:
     """Run the oldest examination that waits.
@@ -62,3 +56,6 @@ def examine() -> None:
         logger.error("This process takes no examinations; the message is dropped.")
         return
     running.run_next()
+
+
+app.task(name=WATCH_TASK)(watchdog.watch)

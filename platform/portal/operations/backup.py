@@ -65,7 +65,8 @@ def make_backup(folder: Path, *, link: bool = True) -> Manifest:
     files = snapshot(folder / DATABASE)
     found = {file.key: _save(file, current_store(), folder / FILES / file.key, link) for file in files}
     saved = [file for file in found.values() if file is not None]
-    _save_secret_key(folder)
+    # Of a site that made its own; a public site's is in its environment, and never in a backup.
+    copy_secret_key(settings.HOME, folder)
     manifest = Manifest(
         made_at=timezone.now(),
         vendor=connection.vendor,
@@ -127,10 +128,8 @@ def _copy(source: BinaryIO, target: Path) -> None:
         os.fsync(copy.fileno())
 
 
-def _save_secret_key(folder: Path) -> None:
-    """Keep the key of a site that made its own; a public site's is in its environment, and never in a backup."""
-    stored = settings.HOME / SECRET_KEY
-    if stored.exists():
-        target = folder / SECRET_KEY
-        target.touch(mode=0o600)
-        target.write_text(stored.read_text())
+def copy_secret_key(source: Path, target: Path) -> None:
+    """Copy the key from one folder to another, if it is there, readable by its owner alone."""
+    if (source / SECRET_KEY).exists():
+        (target / SECRET_KEY).touch(mode=0o600)
+        (target / SECRET_KEY).write_text((source / SECRET_KEY).read_text())

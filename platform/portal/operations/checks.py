@@ -6,6 +6,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from django.conf import settings
@@ -57,7 +58,6 @@ class BoundedCheck:
 
 
 def check_database() -> str:
-    """Return `ok`, or that the database doesn't answer."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -131,7 +131,5 @@ CHECKS: dict[str, Check] = {
     "broker": BoundedCheck("broker", ask_broker),
     "store": BoundedCheck("store", ask_store),
     "disk": BoundedCheck("disk", check_disk),
-    "intake": lambda: check_process(Process.INTAKE),
-    "clock": lambda: check_process(Process.CLOCK),
-    "mail": lambda: check_process(Process.MAIL),
+    **{process.value: partial(check_process, process) for process in Process},
 }

@@ -68,7 +68,6 @@ class Disk:
 
 
 def attempts() -> list[Attempts]:
-    """Return the attempts by state and step."""
     rows = Evaluation.objects.order_by().values_list("state", "step")
     return [Attempts(*row) for row in rows.annotate(Count("pk"), Min("step_queued_at"))]
 
@@ -107,6 +106,5 @@ def outbox() -> Outbox:
 
 
 def disk() -> Disk:
-    """Return the space of the disk of the site's folder."""
     usage = shutil.disk_usage(Path(settings.HOME))
     return Disk(usage.total, usage.free)

@@ -3,9 +3,9 @@
 The number of queries is constant and none of them reads a row's documents.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, Sum
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -19,11 +19,9 @@ from portal.uploads.models import Upload, UploadState
 
 
 class SiteCollector(Collector):
-    """All metrics of the site."""
-
     def collect(self) -> Iterable[Metric]:
-        """Yield each metric, as it is now."""
-        yield by_label("pfl_runs", "Runs by state.", "state", _counts(Run.objects.all(), "state"))
+        runs = Run.objects.order_by().values_list("state").annotate(Count("pk"))
+        yield by_label("pfl_runs", "Runs by state.", "state", dict(runs))
         yield from _evaluations()
         yield _reports()
         yield value(
@@ -39,38 +37,33 @@ class SiteCollector(Collector):
 
 
 def exposition() -> bytes:
-    """Return the metrics in Prometheus's text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(SiteCollector())
     return generate_latest(registry)
 
 
 def value(name: str, meaning: str, number: float) -> Metric:
-    """Return a metric of one number."""
     return GaugeMetricFamily(name, meaning, value=number)
 
 
 def by_label(name: str, meaning: str, label: str, numbers: dict[str, float]) -> Metric:
-    """Return a metric of one number for each value of `label`."""
-    family = GaugeMetricFamily(name, meaning, labels=[label])
-    for labeled, number in numbers.items():
-        family.add_metric([labeled], number)
+    return by_labels(name, meaning, [label], (((labeled,), number) for labeled, number in numbers.items()))
+
+
+def by_labels(
+    name: str, meaning: str, labels: Sequence[str], numbers: Iterable[tuple[Sequence[str], float]]
+) -> Metric:
+    """Return a metric of one number for each combination of values of the labels."""
+    family = GaugeMetricFamily(name, meaning, labels=labels)
+    for values, number in numbers:
+        family.add_metric(values, number)
     return family
 
 
-def _counts(rows: "QuerySet[Run]", field: str) -> dict[str, float]:
-    return dict(rows.order_by().values_list(field).annotate(Count("pk")))
-
-
 def _evaluations() -> Iterable[Metric]:
-    """Return the attempts by state, and how many steps wait in each queue and since when."""
-    family = GaugeMetricFamily(
-        "pfl_attempts", "Attempts at runs, by state and step.", labels=["state", "step"]
-    )
     found = figures.attempts()
-    for row in found:
-        family.add_metric([row.state, row.step], row.count)
-    yield family
+    attempts = [((row.state, row.step), row.count) for row in found]
+    yield by_labels("pfl_attempts", "Attempts at runs, by state and step.", ["state", "step"], attempts)
     backlogs = figures.backlogs(found, clock.now())
     waiting = {name: float(backlog.waiting) for name, backlog in backlogs.items()}
     oldest = {name: backlog.oldest_s for name, backlog in backlogs.items()}
@@ -79,24 +72,21 @@ def _evaluations() -> Iterable[Metric]:
 
 
 def _reports() -> Metric:
-    family = GaugeMetricFamily(
-        "pfl_step_reports", "Step reports, by step and outcome.", labels=["step", "outcome"]
-    )
-    rows = StepReport.objects.order_by().values_list("step", "outcome")
-    for step, outcome, count in rows.annotate(Count("pk")):
-        family.add_metric([step, outcome], count)
-    return family
+    rows = StepReport.objects.order_by().values_list("step", "outcome").annotate(Count("pk"))
+    counts = [((step, outcome), count) for step, outcome, count in rows]
+    return by_labels("pfl_step_reports", "Step reports, by step and outcome.", ["step", "outcome"], counts)
 
 
 def _workers() -> Iterable[Metric]:
-    """Return how many workers of each queue live and are sick, and whether the queue is paused."""
     found = figures.workforces(clock.now())
-    alive = {name: float(force.alive) for name, force in found.items()}
-    sick = {name: float(force.sick) for name, force in found.items()}
-    paused = {name: float(force.is_paused) for name, force in found.items()}
-    yield by_label("pfl_workers_alive", "Workers with a heartbeat in the last minute.", "queue", alive)
-    yield by_label("pfl_workers_sick", "Workers on which steps of many runs fail.", "queue", sick)
-    yield by_label("pfl_queue_paused", "Whether the queue is paused after an outage.", "queue", paused)
+    for name, meaning, field in (
+        ("pfl_workers_alive", "Workers with a heartbeat in the last minute.", "alive"),
+        ("pfl_workers_sick", "Workers on which steps of many runs fail.", "sick"),
+        ("pfl_queue_paused", "Whether the queue is paused after an outage.", "is_paused"),
+    ):
+        yield by_label(
+            name, meaning, "queue", {queue: getattr(force, field) for queue, force in found.items()}
+        )
 
 
 def _uploads() -> Iterable[Metric]:

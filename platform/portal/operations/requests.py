@@ -20,7 +20,6 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Serve the request under its name."""
         given = request.headers.get(HEADER, "")
         name = given if NAME.fullmatch(given) else secrets.token_hex(12)
         request.META["REQUEST_ID"] = name

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 
 from evaluator.checkpoints.contents import sha256_of
-from portal.operations.backup import DATABASE, FILES, SECRET_KEY, Manifest, read_manifest
+from portal.operations.backup import DATABASE, FILES, SECRET_KEY, Manifest, copy_secret_key, read_manifest
 from portal.operations.snapshots import BackupError, load
 from portal.proofs.pages import draw_again
 from portal.uploads.models import Upload, UploadState
@@ -48,21 +48,13 @@ def restore_backup(folder: Path) -> Manifest:
             raise BackupError(f"The store isn't empty: it has {file.key}.")
     load(folder / DATABASE)
     # From here on the site is known to have been empty, so nothing of another one is overwritten.
-    _restore_secret_key(folder)
+    copy_secret_key(folder, settings.HOME)
     for file in manifest.files:
         send(folder / FILES / file.key, file.key, store)
     _abort_unfinished()
     # Their images aren't in the backup.
     draw_again()
     return manifest
-
-
-def _restore_secret_key(folder: Path) -> None:
-    """Bring back the key of a site that makes its own."""
-    if (folder / SECRET_KEY).exists():
-        target = settings.HOME / SECRET_KEY
-        target.touch(mode=0o600)
-        target.write_text((folder / SECRET_KEY).read_text())
 
 
 def _reject_other_secret_key(folder: Path, manifest: Manifest) -> None:

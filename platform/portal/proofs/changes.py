@@ -25,8 +25,6 @@ FREQUENT_FROM = 200
 
 
 class Change(StrEnum):
-    """What became of a line."""
-
     KEPT = "kept"
     REMOVED = "removed"
     ADDED = "added"

@@ -1,14 +1,9 @@
 """What was made of proofs that are PDF files: their pages as images and text."""
 
-from typing import TYPE_CHECKING
-
 from django.db import models
 from django.utils import timezone
 
 from portal.uploads.models import Upload
-
-if TYPE_CHECKING:
-    from django.db.models.fields.related_descriptors import RelatedManager
 
 
 class DrawingState(models.TextChoices):
@@ -32,9 +27,6 @@ class Drawing(models.Model):
     tries = models.PositiveSmallIntegerField(default=0)
     claimed_until = models.DateTimeField(default=timezone.now)
     created_at = models.DateTimeField(default=timezone.now)
-
-    if TYPE_CHECKING:
-        pages: RelatedManager["Page"]
 
     class Meta:
         ordering = ["created_at"]

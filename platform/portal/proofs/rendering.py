@@ -47,8 +47,6 @@ class OutputData(BaseModel):
 
 
 class Output(BaseModel):
-    """One output of a notebook's cell."""
-
     output_type: str
     # The text of a stream.
     text: Text = ""
@@ -58,8 +56,6 @@ class Output(BaseModel):
 
 
 class Cell(BaseModel):
-    """One cell of a notebook."""
-
     cell_type: Literal["markdown", "code", "raw"]
     source: Text
     execution_count: int | None = None

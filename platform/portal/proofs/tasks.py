@@ -3,8 +3,4 @@
 from portal.celery import DRAW_TASK, app
 from portal.proofs.drawing import draw_next
 
-
-@app.task(name=DRAW_TASK)
-def draw() -> None:
-    """Draw pages of a proof that waits for it, for some seconds."""
-    draw_next()
+app.task(name=DRAW_TASK)(draw_next)

@@ -24,8 +24,6 @@ class PrivateAdmin(ReadOnlyAdmin[ModelT]):
 
 
 class RunInline(ReadOnlyInline[Run, Submission]):
-    """The runs of a submission."""
-
     model = Run
     fields = readonly_fields = ("budget", "state", "numbers", "scored_at")
 
@@ -37,8 +35,6 @@ class RunInline(ReadOnlyInline[Run, Submission]):
 
 
 class ArtifactInline(ReadOnlyInline[Artifact, Submission]):
-    """The files of a submission."""
-
     model = Artifact
     fields = readonly_fields = ("kind", "run", "upload", "created_at")
 

@@ -30,8 +30,11 @@ from portal.uploads.stores import current_store
 Result = TypeVar("Result")
 
 WEIGHTS = "model.safetensors"
-LOG_BYTES = 2**20
-RECORD_BYTES = 4 * 2**20
+HEAD_BYTES = {
+    ArtifactKind.COMMUNICATION_LOG: 2**20,
+    ArtifactKind.TRAINING_RECORD: 4 * 2**20,
+    ArtifactKind.TRAINING_ANNEX: annex.MAX_LINE_BYTES,
+}
 # The eight bytes with the length of a safetensors header, and some more to recognize other formats by.
 PREFIX_BYTES = 64
 PDF = b"%PDF-"
@@ -93,19 +96,11 @@ def check_arrival(arrival: Arrival) -> None:
 
 def _read(file: BinaryIO, kind: ArtifactKind) -> bytes:
     """Return as much of a file as its check needs."""
-    match kind:
-        case ArtifactKind.CHECKPOINT:
-            prefix = file.read(PREFIX_BYTES)
-            length = int.from_bytes(prefix[:8], "little")
-            return prefix + (file.read(length) if length <= MAX_HEADER_BYTES else b"")
-        case ArtifactKind.COMMUNICATION_LOG:
-            return file.read(LOG_BYTES)
-        case ArtifactKind.TRAINING_RECORD:
-            return file.read(RECORD_BYTES)
-        case ArtifactKind.TRAINING_ANNEX:
-            return file.read(annex.MAX_LINE_BYTES)
-        case _:
-            return file.read(PREFIX_BYTES)
+    head = file.read(HEAD_BYTES.get(kind, PREFIX_BYTES))
+    if kind is not ArtifactKind.CHECKPOINT:
+        return head
+    length = int.from_bytes(head[:8], "little")
+    return head + (file.read(length) if length <= MAX_HEADER_BYTES else b"")
 
 
 def _check_checkpoint(arrival: Arrival) -> None:

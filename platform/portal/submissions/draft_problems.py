@@ -7,8 +7,7 @@ from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.models import Track
 from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
 from portal.submissions.publication import visibility_problems
-from portal.submissions.quota import next_slot
-from portal.submissions.selectors import counted_times
+from portal.submissions.selectors import quota_of
 from portal.teams.models import Team
 from portal.ui.budgets import at_budget, plain
 from portal.uploads.models import UploadState
@@ -42,16 +41,10 @@ def _budget(budget: float | None) -> str:
 
 
 def _closed(track: Track, now: datetime) -> list[Problem]:
-    reason = track.closed_because(now)
-    return (
-        [
-            Problem.of(
-                ErrorCode.TRACK_CLOSED, message=f"The track is not accepting submissions right now. {reason}"
-            )
-        ]
-        if reason
-        else []
-    )
+    if not (reason := track.closed_because(now)):
+        return []
+    message = f"The track is not accepting submissions right now. {reason}"
+    return [Problem.of(ErrorCode.TRACK_CLOSED, message=message)]
 
 
 def _visibility(submission: Submission, now: datetime) -> list[Problem]:
@@ -121,12 +114,11 @@ def _duplicates(submission: Submission) -> list[Problem]:
 
 
 def _over_quota(team: Team, track: Track, now: datetime) -> list[Problem]:
-    limit = track.slots_per_day(now)
-    free_at = next_slot(counted_times(team, track, now), now, limit)
-    if free_at is None:
+    quota = quota_of(team, track, now)
+    if quota.next_slot is None:
         return []
     return ProblemError.of(
         ErrorCode.SUBMISSION_QUOTA,
-        expected=f"{limit} submissions in 24 hours at most",
-        next_step=f"The next slot is free on {free_at:%d %B at %H:%M} UTC; platform errors cost none.",
+        expected=f"{quota.limit} submissions in 24 hours at most",
+        next_step=f"The next slot is free on {quota.next_slot:%d %B at %H:%M} UTC; platform errors cost none.",
     ).problems

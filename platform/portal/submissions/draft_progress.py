@@ -30,7 +30,8 @@ def draft_steps(
     stored = sum(file.stored is not None for file in required)
     has_runs = any(board.run for board in boards)
     steps = [
-        ("Describe", "describe", *_described(submission)),
+        # The title alone is enough to submit, but nobody learns from it what the method does.
+        ("Describe", "describe", "described" if submission.description else "title only", True),
         ("Files", "files", f"{stored} of {len(required)} files", has_runs and stored == len(required)),
         ("Check and submit", "submit", f"{len(problems)} to do" if problems else "ready to submit", False),
     ]
@@ -39,8 +40,3 @@ def draft_steps(
         DraftStep(name, anchor, state, is_done, number == next_step)
         for number, (name, anchor, state, is_done) in enumerate(steps)
     ]
-
-
-def _described(submission: Submission) -> tuple[str, bool]:
-    # The title alone is enough to submit, but nobody learns from it what the method does.
-    return ("described", True) if submission.description else ("title only", True)

@@ -79,7 +79,6 @@ class NewSubmissionForm(DraftForm):
         fields = ["track", *DraftForm.Meta.fields]
 
     def phases(self) -> list[Phase]:
-        """Return the nearest phase of every track."""
         now = timezone.now()
         found = [track.nearest_phase(now) for track in Track.objects.prefetch_related("phases")]
         return [phase for phase in found if phase]

@@ -4,7 +4,7 @@ In tracks with budgets each training carries a RunToken, which the site issued b
 """
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -23,9 +23,6 @@ from portal.teams.models import Team
 from portal.ui.budgets import at_budget, plain
 from portal.ui.names import NameField
 from portal.uploads.models import Upload
-
-if TYPE_CHECKING:
-    from django.db.models.fields.related_descriptors import RelatedManager
 
 ARTIFACT_KINDS = [(kind.value, kind.value.replace("_", " ")) for kind in ArtifactKind]
 SUBMISSION_STATES = [(state.value, state.value) for state in SubmissionState]
@@ -108,10 +105,6 @@ class Submission(models.Model):
     lower_title = models.GeneratedField(
         expression=Lower("title"), output_field=models.TextField(), db_persist=True
     )
-
-    if TYPE_CHECKING:
-        runs: RelatedManager["Run"]
-        artifacts: RelatedManager["Artifact"]
 
     class Meta:
         ordering = ["-created_at"]
@@ -219,9 +212,6 @@ class Run(models.Model):
     bytes_total = _result_column("bytes_total", models.BigIntegerField())
     epsilon = _result_column("epsilon", models.FloatField())
     flagged_checks = _result_column(FLAGGED, models.IntegerField())
-
-    if TYPE_CHECKING:
-        artifacts: RelatedManager["Artifact"]
 
     class Meta:
         ordering = ["budget"]

@@ -3,10 +3,9 @@
 from django.db import transaction
 
 from portal.accounts.models import User
-from portal.audit.models import record
-from portal.audit.versions import boards_changed
 from portal.submissions.locks import lock_submission
 from portal.submissions.models import Submission, SubmissionState
+from portal.submissions.states import change_listed
 
 
 @transaction.atomic
@@ -16,7 +15,5 @@ def publish_or_not(submission: Submission, consents: bool, actor: User) -> None:
     submission.publishes_proof = consents
     if current.publishes_proof == consents:
         return
-    current.publishes_proof = consents
-    current.save(update_fields=["publishes_proof"])
-    boards_changed(current.track_id)
-    record(actor, "submission.proof_published" if consents else "submission.proof_unpublished", current)
+    action = "submission.proof_published" if consents else "submission.proof_unpublished"
+    change_listed(current, actor, action, {"publishes_proof": consents})

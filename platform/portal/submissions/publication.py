@@ -3,6 +3,7 @@
 What was published stays so; a team can withdraw it. A team that is named stays named.
 """
 
+import logging
 import secrets
 from datetime import datetime
 from urllib.parse import urlencode
@@ -15,16 +16,22 @@ from django.utils import timezone
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from portal.accounts.models import User
-from portal.audit.models import record
-from portal.audit.versions import boards_changed
 from portal.challenge.models import Anonymity, Phase, ResultsTiming
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
 from portal.submissions.locks import lock_submission
 from portal.submissions.models import Submission, SubmissionState
+from portal.submissions.states import change_listed
 from portal.teams.selectors import active_members
 
+logger = logging.getLogger(__name__)
+
 ALIAS_BYTES = 3
+# What teams read of a phase.
+SHOWS_RESULTS = (
+    "now shows its results: your submissions are public unless you chose to keep them unpublished."
+)
+NAMES_TEAMS = "has ended. Anonymous submissions now show their teams, including yours."
 
 
 def new_alias() -> str:
@@ -74,7 +81,7 @@ def publish(submission: Submission, actor: User, now: datetime | None = None) ->
             expected="an unpublished submission, in a phase that shows results or has ended",
             found="a public one" if current.published_at else f"one that is {current.state}",
         )
-    _publish(current, actor, now)
+    change_listed(current, actor, "submission.published", {"published_at": now})
     submission.published_at = current.published_at
 
 
@@ -92,7 +99,7 @@ def give_name(submission: Submission, actor: User) -> None:
             expected="a submitted submission that is anonymous",
             found="one that names its team" if not current.anonymous else f"one that is {current.state}",
         )
-    _give_name(current, actor)
+    change_listed(current, actor, "submission.named", {"anonymous": False}, alias=current.alias)
     submission.anonymous = False
 
 
@@ -115,12 +122,14 @@ def follow_phases(now: datetime | None = None) -> int:
             current = lock_submission(submission_id)
             # Its team may have withdrawn it, or the phase been prolonged, in the meantime.
             if kept_back(now).filter(pk=current.pk).exists():
-                _publish(current, None, now)
-                _notify_of_results(current)
+                change_listed(current, None, "submission.published", {"published_at": now})
+                _notify(current, "Results are public", SHOWS_RESULTS, "results public")
             if to_be_named(now).filter(pk=current.pk).exists():
-                _give_name(current, None)
-                _notify_of_name(current)
+                change_listed(current, None, "submission.named", {"anonymous": False}, alias=current.alias)
+                _notify(current, "Teams are named", NAMES_TEAMS, "teams named")
             changed += 1
+    if changed:
+        logger.info("Published or named by the rules of their phases: %d submissions", changed)
     return changed
 
 
@@ -142,42 +151,18 @@ def to_be_named(now: datetime) -> QuerySet[Submission]:
     )
 
 
-def _notify_of_results(submission: Submission) -> None:
-    """Notify the team that a phase no longer keeps its results back: once, however many submissions it made."""
-    phase = _phase_in_words(submission)
-    text = f"{phase} now shows its results: your submissions are public unless you chose to keep them unpublished."
-    _notify(submission, f"Results are public: {phase}", text, key=f"results public {submission.phase_id}")
-
-
-def _notify_of_name(submission: Submission) -> None:
-    """Notify the team that the end of a phase names it: once, however many submissions it made."""
-    phase = _phase_in_words(submission)
-    text = f"{phase} has ended. Anonymous submissions now show their teams, including yours."
-    _notify(submission, f"Teams are named: {phase}", text, key=f"teams named {submission.phase_id}")
-
-
-def _notify(submission: Submission, subject: str, text: str, *, key: str) -> None:
+def _notify(submission: Submission, subject: str, text: str, key: str) -> None:
+    """Notify the team of the end of a phase: once, however many submissions it made."""
+    phase = f"{submission.track}, phase “{submission.phase}”"
     query = urlencode({"phase": str(submission.phase), "team": submission.team.slug})
     board = f"{reverse('leaderboard:track', args=[submission.track.slug])}?{query}"
-    notify(active_members(submission.team), Kind.RESULTS, subject, [text, settings.SITE_URL + board], key=key)
-
-
-def _phase_in_words(submission: Submission) -> str:
-    return f"{submission.track}, phase “{submission.phase}”"
-
-
-def _publish(submission: Submission, actor: User | None, now: datetime) -> None:
-    submission.published_at = now
-    submission.save(update_fields=["published_at"])
-    boards_changed(submission.track_id)
-    record(actor, "submission.published", submission)
-
-
-def _give_name(submission: Submission, actor: User | None) -> None:
-    submission.anonymous = False
-    submission.save(update_fields=["anonymous"])
-    boards_changed(submission.track_id)
-    record(actor, "submission.named", submission, alias=submission.alias)
+    notify(
+        active_members(submission.team),
+        Kind.RESULTS,
+        f"{subject}: {phase}",
+        [f"{phase} {text}", settings.SITE_URL + board],
+        key=f"{key} {submission.phase_id}",
+    )
 
 
 def _not_allowed(message: str) -> Problem:

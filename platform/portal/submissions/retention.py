@@ -1,20 +1,12 @@
 """What is removed after some time, so that storage doesn't grow without end. One rule is one function.
 
-| rule | what is removed | when | setting |
-| --- | --- | --- | --- |
-| `uploads` | unfinished uploads, and files of nothing | 7 days after they were started | `PFL_RETENTION_UPLOAD_DAYS` |
-| `drafts` | a draft's files; its text stays | 90 days after the last was added | `PFL_RETENTION_DRAFT_DAYS` |
-| `checkpoints` | of scored and rejected runs | never; days after the track closed | `PFL_RETENTION_CHECKPOINT_DAYS` |
-| `leftovers` | what a store that was away didn't delete | an hour later | |
-| `sessions` | expired sessions | at once | |
-| `notifications` | those on the site, read or not | after 90 days | `PFL_RETENTION_NOTIFICATION_DAYS` |
-| `mails` | those that could not be delivered | 30 days after they were given up | `PFL_RETENTION_MAIL_DAYS` |
-
+The rules, what each removes and its setting are in `docs/storage.md`.
 A setting of 0 days turns its rule off. Of one person, the newest 200 notifications are kept at most.
 The upload of a removed file stays, as expired, with its size and SHA-256, and an audit entry names the rule. Nothing is
 removed of a run that waits for an evaluation.
 """
 
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -35,6 +27,8 @@ from portal.uploads import services as uploads
 from portal.uploads.models import UploadState
 from portal.uploads.stores import current_store
 
+logger = logging.getLogger(__name__)
+
 ModelT = TypeVar("ModelT", bound=Model)
 
 # Of one rule at a time, so that no report waits for long behind it.
@@ -46,7 +40,10 @@ WAITING = [RunState.QUEUED, RunState.RUNNING]
 def clean_up(now: datetime | None = None, limit: int = BATCH) -> dict[str, int]:
     """Apply every rule, and return how many things each has removed; `limit` each at most."""
     now = now or timezone.now()
-    return {rule: remove(now, limit) for rule, remove in RULES.items()}
+    counts = {rule: remove(now, limit) for rule, remove in RULES.items()}
+    if any(counts.values()):
+        logger.info("Removed by the rules of retention: %s", counts)
+    return counts
 
 
 def remove_uploads(now: datetime, limit: int) -> int:

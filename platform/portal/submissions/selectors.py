@@ -21,14 +21,15 @@ from portal.uploads.models import Upload, UploadState
 CANCELED = f"submission.{SubmissionState.DRAFT}"
 
 
-def submissions_of(team: Team) -> QuerySet[Submission]:
-    """Return the team's submissions with their tracks and runs, newest first."""
-    return Submission.objects.filter(team=team).select_related("track", "phase").prefetch_related("runs")
+def submissions_of(team: Team | None) -> QuerySet[Submission]:
+    """Return the team's submissions with their tracks and runs, newest first; none of no team."""
+    own = Submission.objects.filter(team=team)
+    return own.select_related("team", "track", "phase").prefetch_related("runs")
 
 
 def own_submission(team: Team, submission_id: UUID) -> Submission:
     """Return the team's submission. Raises `Submission.DoesNotExist` also for other teams' submissions."""
-    return submissions_of(team).select_related("team").get(pk=submission_id)
+    return submissions_of(team).get(pk=submission_id)
 
 
 def submission_addresses(submissions: Iterable[UUID], page: str = "submissions:detail") -> dict[UUID, str]:

@@ -33,7 +33,7 @@ from portal.submissions.quota import returns_slot
 from portal.submissions.required import validate_artifact
 from portal.submissions.selectors import returned_times
 from portal.submissions.signals import runs_queued
-from portal.submissions.states import move_artifact, move_run, move_submission
+from portal.submissions.states import change_listed, move_artifact, move_run, move_submission
 from portal.teams.models import Team
 from portal.teams.selectors import owns
 from portal.uploads import services as uploads
@@ -294,10 +294,8 @@ def refund_rejected(submission: Submission, now: datetime | None = None) -> None
 @transaction.atomic
 def mark_baseline(submission: Submission, is_baseline: bool, actor: User) -> None:
     """Mark as the organizers' baseline, or take the mark away."""
-    submission.is_baseline = is_baseline
-    submission.save(update_fields=["is_baseline"])
-    boards_changed(submission.track_id)
-    record(actor, "submission.marked_baseline", submission, is_baseline=is_baseline)
+    fields = {"is_baseline": is_baseline}
+    change_listed(submission, actor, "submission.marked_baseline", fields, **fields)
 
 
 @transaction.atomic
@@ -320,22 +318,17 @@ def describe(
     """
     current = lock_submission(submission.pk, SubmissionState.DRAFT, SubmissionState.SUBMITTED)
     if current.state == SubmissionState.DRAFT:
-        _change(current, fields)
+        for name, value in fields.items():
+            setattr(current, name, value)
+        current.save(update_fields=list(fields))
         return
     kept = {name: value for name, value in fields.items() if name in EDITABLE}
     before = {name: getattr(current, name) for name in kept if getattr(current, name) != kept[name]}
     if not before:
         return
-    current.edited_at = now or timezone.now()
-    _change(current, kept, "edited_at")
-    boards_changed(current.track_id)
-    record(actor, "submission.edited", current, before=before, after={name: kept[name] for name in before})
-
-
-def _change(submission: Submission, fields: Mapping[str, str | bool], *others: str) -> None:
-    for name, value in fields.items():
-        setattr(submission, name, value)
-    submission.save(update_fields=[*fields, *others])
+    after = {name: kept[name] for name in before}
+    edited = {**kept, "edited_at": now or timezone.now()}
+    change_listed(current, actor, "submission.edited", edited, before=before, after=after)
 
 
 @transaction.atomic

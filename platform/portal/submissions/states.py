@@ -1,9 +1,14 @@
-"""The states of submissions, runs and artifacts: the transitions that `portal.audit.transitions.move` allows."""
+"""The states of submissions, runs and artifacts: the allowed transitions, which `portal.audit.transitions.move` makes.
+
+The movers set `fields` with the state. Their callers hold the row's lock, of an artifact that of its submission. They
+raise `IllegalTransitionError` as `move`.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 from portal.accounts.models import User
+from portal.audit.models import record
 from portal.audit.transitions import Transitions, move
 from portal.audit.versions import boards_changed
 from portal.submissions.models import Artifact, ArtifactState, Run, RunState, Submission, SubmissionState
@@ -41,23 +46,25 @@ def move_submission(
     details: Mapping[str, str] | None = None,
     **fields: Any,
 ) -> None:
-    """Move a submission to `state`, setting `fields` with it; `details` go into the audit entry.
-
-    The caller holds the row's lock.
-
-    Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
-    """
+    """Move a submission to `state`; `details` go into the audit entry."""
     was_listed = submission.state == SubmissionState.SUBMITTED
     move(submission, state, SUBMISSION_TRANSITIONS, actor, fields, **(details or {}))
     if was_listed:
         boards_changed(submission.track_id)
 
 
-def move_run(run: Run, state: RunState, *, actor: User | None = None, **fields: Any) -> None:
-    """Move a run to `state`, setting `fields` with it. The caller holds the row's lock.
+def change_listed(
+    submission: Submission, actor: User | None, action: str, fields: Mapping[str, Any], **details: Any
+) -> None:
+    """Set fields that boards show of a submission, and write the audit entry of the action with `details`."""
+    for name, value in fields.items():
+        setattr(submission, name, value)
+    submission.save(update_fields=list(fields))
+    boards_changed(submission.track_id)
+    record(actor, action, submission, **details)
 
-    Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
-    """
+
+def move_run(run: Run, state: RunState, *, actor: User | None = None, **fields: Any) -> None:
     was_listed = run.scored_at is not None
     move(run, state, RUN_TRANSITIONS, actor, fields)
     if was_listed or run.scored_at is not None:
@@ -74,10 +81,6 @@ def update_results(run: Run, **fields: Any) -> None:
 
 
 def move_artifact(artifact: Artifact, state: ArtifactState, *, actor: User, **fields: Any) -> None:
-    """Move an artifact to `state`, setting `fields` with it. The caller holds the lock of its submission.
-
-    Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
-    """
     upload = artifact.upload
     details = {"kind": artifact.kind, "sha256": upload.sha256, "size_bytes": upload.size_bytes}
     move(artifact, state, ARTIFACT_TRANSITIONS, actor, fields, **details)

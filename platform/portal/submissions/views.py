@@ -8,7 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
@@ -24,7 +24,7 @@ from portal.submissions.draft_progress import draft_steps
 from portal.submissions.forms import DraftForm, NewSubmissionForm, TextForm, WithdrawalForm
 from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.proof_consent import publish_or_not
-from portal.submissions.selectors import has_unused_token, own_submission, quota_of, visible_submissions
+from portal.submissions.selectors import has_unused_token, quota_of, submissions_of, visible_submissions
 from portal.teams.models import Membership, Role
 from portal.teams.selectors import current_keys, membership_of, team_of
 from portal.uploads.storage import storage_of
@@ -196,13 +196,7 @@ def shown_submission(request: HttpRequest, submission_id: UUID) -> Submission:
 
 def own_or_404(request: UserRequest, submission_id: UUID) -> Submission:
     """Return the submission of the visitor's team. Raises `Http404` for all others."""
-    team = team_of(request.user)
-    try:
-        if team is None:
-            raise Submission.DoesNotExist
-        return own_submission(team, submission_id)
-    except Submission.DoesNotExist as error:
-        raise Http404 from error
+    return get_object_or_404(submissions_of(team_of(request.user)), pk=submission_id)
 
 
 def own_membership(request: HttpRequest, submission: Submission) -> Membership | None:

@@ -1,11 +1,11 @@
 """The store of an embedded site: files in a folder."""
 
 import errno
+import hashlib
 import os
 import re
 import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from evaluator.errors import ErrorCode, ProblemError
 from portal.uploads.parts import Part
-from portal.uploads.signed_urls import FileAddress, PartAddress, file_path, part_path
+from portal.uploads.signed_urls import file_path, part_path
 from portal.uploads.store import PartUrl, Store, reject_incomplete
 from portal.uploads.unfinished_file import UnfinishedFile, create
 
@@ -56,7 +56,7 @@ class FolderStore(Store):
 
     @override
     def part_url(self, key: str, upload: str, part: Part) -> PartUrl:
-        return PartUrl(part.number, part_path(PartAddress(upload, part)))
+        return PartUrl(part.number, part_path(upload, part))
 
     def receive(self, upload: str, part: Part, chunks: Iterable[bytes]) -> None:
         """Store one part. `chunks` is read no further than the part's announced size.
@@ -96,25 +96,18 @@ class FolderStore(Store):
 
     @override
     def download_url(self, key: str, filename: str, seconds: int) -> str:
-        return file_path(FileAddress(key, filename), seconds)
+        return file_path(key, filename, seconds)
 
     @override
     def put(self, key: str, content: bytes) -> None:
-        target = self._object(key)
-        with _coded_problems():
-            self._make(self._unfinished_root)
-            # What a crash leaves there is removed as unfinished uploads are.
-            folder = Path(tempfile.mkdtemp(dir=self._unfinished_root))
-            try:
-                with create(folder / "file", self._file_mode) as file:
-                    if file.write(content) < len(content):
-                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                    os.fsync(file.fileno())
-                self._make(target.parent)
-                (folder / "file").rename(target)
-                _sync_folder(target.parent)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+        part = Part(1, len(content), hashlib.sha256(content).hexdigest())
+        target, upload = self._object(key), self.begin(key, len(content))
+        try:
+            self.receive(upload, part, [content])
+            with _coded_problems():
+                self._finish(target, upload, [part])
+        finally:
+            self.abort(key, upload)
 
     @override
     def open(self, key: str) -> BinaryIO:

@@ -274,7 +274,6 @@ def _made_of_other_parts() -> ProblemError:
 
 
 def _part(stored: "PartTypeDef") -> Part:
-    """Return the part as uploaders know it."""
     checksum = base64.b64decode(stored.get("ChecksumSHA256", ""))
     return Part(stored["PartNumber"], stored["Size"], checksum.hex())
 

@@ -3,7 +3,7 @@
 Whoever has such an address may use it until it expires; it works for one part or one file and nothing else.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from django.conf import settings
@@ -18,42 +18,27 @@ PART_SALT = "portal.uploads.part"
 FILE_SALT = "portal.uploads.file"
 
 
-@dataclass(frozen=True)
-class PartAddress:
-    """What an address for one part binds: the unfinished upload, the part's number, exact size and SHA-256."""
-
-    upload: str
-    part: Part
-
-
-@dataclass(frozen=True)
-class FileAddress:
-    """What a download address binds: the stored file, and the name under which it is saved."""
-
-    key: str
-    filename: str
-
-
-def part_path(address: PartAddress) -> str:
-    """Return the path by which the part is PUT, valid for `UPLOAD_URL_SECONDS`."""
-    content = {"upload": address.upload, "part": asdict(address.part)}
+def part_path(upload: str, part: Part) -> str:
+    """Return the path by which exactly this part of the unfinished upload is PUT, valid for `UPLOAD_URL_SECONDS`."""
+    content = {"upload": upload, "part": asdict(part)}
     return reverse("uploads:part", args=[_sign(content, PART_SALT, settings.UPLOAD_URL_SECONDS)])
 
 
-def read_part_token(token: str) -> PartAddress:
-    """Return the address that a part's token binds. Raises `ProblemError` (`E_UPLOAD_URL`) as `_read`."""
+def read_part_token(token: str) -> tuple[str, Part]:
+    """Return the upload and the part that a token binds. Raises `ProblemError` (`E_UPLOAD_URL`) as `_read`."""
     content = _read(token, PART_SALT)
-    return PartAddress(upload=content["upload"], part=Part(**content["part"]))
+    return content["upload"], Part(**content["part"])
 
 
-def file_path(address: FileAddress, seconds: int) -> str:
-    """Return the path by which the file is fetched, valid for `seconds`."""
-    return reverse("uploads:file", args=[_sign(asdict(address), FILE_SALT, seconds)])
+def file_path(key: str, filename: str, seconds: int) -> str:
+    """Return the path by which the file is fetched and saved under this name, valid for `seconds`."""
+    return reverse("uploads:file", args=[_sign({"key": key, "filename": filename}, FILE_SALT, seconds)])
 
 
-def read_file_token(token: str) -> FileAddress:
-    """Return the address that a file's token binds. Raises `ProblemError` (`E_UPLOAD_URL`) as `_read`."""
-    return FileAddress(**_read(token, FILE_SALT))
+def read_file_token(token: str) -> tuple[str, str]:
+    """Return the key and the name that a token binds. Raises `ProblemError` (`E_UPLOAD_URL`) as `_read`."""
+    content = _read(token, FILE_SALT)
+    return content["key"], content["filename"]
 
 
 def _sign(content: dict[str, Any], salt: str, seconds: int) -> str:

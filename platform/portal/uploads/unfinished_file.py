@@ -89,7 +89,6 @@ class UnfinishedFile:
             fcntl.flock(file, fcntl.LOCK_UN)
 
     def _markers(self) -> dict[Path, Part]:
-        """Return the marker of each stored part."""
         matches = [(path, PART_NAME.fullmatch(path.name)) for path in self.folder.iterdir()]
         return {path: Part(int(match[1]), int(match[2]), match[3]) for path, match in matches if match}
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from evaluator.errors import ErrorCode, ProblemError
 from portal.uploads.problems import problem_response
-from portal.uploads.signed_urls import FileAddress, read_file_token, read_part_token
+from portal.uploads.signed_urls import read_file_token, read_part_token
 from portal.uploads.stores import current_folder
 from portal.uploads.unfinished_file import CHUNK_BYTES
 
@@ -27,16 +27,16 @@ ONE_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 def receive_part(request: HttpRequest, token: str) -> HttpResponse:
     """Receive one part, with no more than a chunk of it in memory."""
     try:
-        address = read_part_token(token)
+        upload, part = read_part_token(token)
         announced = request.headers.get("Content-Length", "none")
-        if announced != str(address.part.size_bytes):
+        if announced != str(part.size_bytes):
             raise ProblemError.of(
                 ErrorCode.UPLOAD_PART,
-                where=f"part {address.part.number}, header Content-Length",
-                expected=f"{address.part.size_bytes} bytes",
+                where=f"part {part.number}, header Content-Length",
+                expected=f"{part.size_bytes} bytes",
                 found=announced,
             )
-        current_folder().receive(address.upload, address.part, _body(request))
+        current_folder().receive(upload, part, _body(request))
     except ProblemError as error:
         return problem_response(error)
     return HttpResponse(status=204)
@@ -58,8 +58,8 @@ def send_file(request: HttpRequest, token: str) -> HttpResponseBase:
     Where a proxy sends the folder's files, the response names the file, and the proxy handles ranges.
     """
     try:
-        address = read_file_token(token)
-        response = _handed_over(address) if settings.ACCEL_PREFIX else _sent(request, address)
+        key, filename = read_file_token(token)
+        response = _handed_over(key) if settings.ACCEL_PREFIX else _sent(request, key)
     except ProblemError as error:
         return problem_response(error)
     except FileNotFoundError as error:
@@ -68,22 +68,22 @@ def send_file(request: HttpRequest, token: str) -> HttpResponseBase:
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = "default-src 'none'; sandbox"
     response["Cache-Control"] = "private, no-store"
-    if disposition := content_disposition_header(True, address.filename):
+    if disposition := content_disposition_header(True, filename):
         response["Content-Disposition"] = disposition
     return response
 
 
-def _handed_over(address: FileAddress) -> HttpResponseBase:
+def _handed_over(key: str) -> HttpResponseBase:
     """Return the response that makes the proxy send the file. Raises `FileNotFoundError`."""
-    if current_folder().size(address.key) is None:
-        raise FileNotFoundError(address.key)
-    path = f"{settings.ACCEL_PREFIX.rstrip('/')}/objects/{address.key}"
+    if current_folder().size(key) is None:
+        raise FileNotFoundError(key)
+    path = f"{settings.ACCEL_PREFIX.rstrip('/')}/objects/{key}"
     return HttpResponse(content_type="application/octet-stream", headers={"X-Accel-Redirect": path})
 
 
-def _sent(request: HttpRequest, address: FileAddress) -> HttpResponseBase:
+def _sent(request: HttpRequest, key: str) -> HttpResponseBase:
     """Return the response that sends the file from here. Raises `FileNotFoundError`."""
-    file = current_folder().open(address.key)
+    file = current_folder().open(key)
     size = os.fstat(file.fileno()).st_size
     try:
         start, stop, status = _wanted(request.headers.get("Range", ""), size)

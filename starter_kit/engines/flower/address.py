@@ -46,7 +46,8 @@ class Address:
     def check_free(self) -> None:
         """Raise `ProblemError` (`E_CONFIGURATION`) where this machine can't listen there."""
         try:
-            socket.create_server((self.host, self.port), family=self._family).close()
+            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+            socket.create_server((self.host, self.port), family=family).close()
         except OSError as error:
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
@@ -54,10 +55,6 @@ class Address:
                 expected="an address of this machine, with a free port",
                 found=error.strerror,
             ) from error
-
-    @property
-    def _family(self) -> socket.AddressFamily:
-        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
 
     def accepts_connections(self, timeout_s: float) -> bool:
         """Return whether a connection is accepted there, at once or within `timeout_s`."""
@@ -89,7 +86,7 @@ def server_tls(certificate: Path | None, key: Path | None, authority: Path | Non
         ProblemError: (`E_CONFIGURATION`) Some are given and others aren't, or a file isn't PEM.
     """
     files = {"--certificate": certificate, "--certificate-key": key, "--authority": authority}
-    if certificate is None and key is None and authority is None:
+    if not any(files.values()):
         return None
     for option, path in files.items():
         if path is None:

@@ -31,7 +31,7 @@ from starter_kit.engines.flower.messages import (
     NodeReply,
     unpack_request,
 )
-from starter_kit.engines.flower.state_stores import InContext, InMemory, StateStore
+from starter_kit.engines.flower.state_stores import InContext, InMemory
 from starter_kit.federation.rounds import Participant
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
@@ -54,7 +54,7 @@ class ClientHost:
     participant: Participant
     agreement: Agreement
     reports_counts: bool
-    states: StateStore = field(default_factory=InMemory)
+    states: InMemory | InContext = field(default_factory=InMemory)
 
     @classmethod
     def of(cls, setup: RunSetup, only: Sequence[int], on_page: Callable[[int, int], None]) -> "ClientHost":

@@ -15,7 +15,7 @@ round on.
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from flwr.serverapp import Grid
 
@@ -51,43 +51,36 @@ class _Leg:
         return not self.unsent or (self.replied and not needs_all)
 
 
+@dataclass
 class FlowerEngine:
     """Runs clients at the nodes of `registry`.
 
-    Args:
+    Attributes:
         timeout_s: How long a reply is waited for.
         needs_all: Whether a round is worth nothing if a client is missing.
         log: Receives a line for each client that is missing in a round, with the reason.
-
-    Attributes:
         states: What clients keep stays at their nodes; here it is only noted that they do.
-        apart, unsent: See `Engine`.
+        unsent: See `Engine`.
 
     Raises:
         ProblemError: (`E_CLIENTS_LOST`) A run was resumed whose clients keep something from round to round, which was
             lost with their nodes.
     """
 
-    apart = True
+    grid: Grid
+    registry: NodeRegistry
+    _: KW_ONLY
+    timeout_s: float
+    needs_all: bool
+    log: Log
+    states: dict[int, ClientState] = field(default_factory=dict)
+    unsent: list[int] = field(default_factory=list)
+    apart: bool = True
+    _first_round: int | None = None
 
-    def __init__(
-        self,
-        grid: Grid,
-        registry: NodeRegistry,
-        *,
-        timeout_s: float,
-        needs_all: bool,
-        log: Log,
-    ) -> None:
-        self.clients = list(registry.clients)
-        self.states: dict[int, ClientState] = {}
-        self.unsent: list[int] = []
-        self._grid = grid
-        self._registry = registry
-        self._timeout_s = timeout_s
-        self._needs_all = needs_all
-        self._log = log
-        self._first_round: int | None = None
+    @property
+    def clients(self) -> list[int]:
+        return list(self.registry.clients)
 
     def restore(self, states: Mapping[int, ClientState]) -> None:
         """Note which clients had kept something; see `Raises` for what becomes of a run that is resumed."""
@@ -96,12 +89,12 @@ class FlowerEngine:
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
         self._first_round = self._first_round or min((request.round for request in requests), default=None)
         self.unsent = []
-        leg = _Leg(list(requests), time.monotonic() + self._timeout_s)
+        leg = _Leg(list(requests), time.monotonic() + self.timeout_s)
         while True:
-            self._registry.update()
+            self.registry.update()
             self._send(leg)
             yield from self._receive(leg)
-            if leg.is_over(needs_all=self._needs_all):
+            if leg.is_over(needs_all=self.needs_all):
                 break
             time.sleep(POLL_S)
         self._give_up(leg)
@@ -110,19 +103,19 @@ class FlowerEngine:
         """Send the requests whose nodes are there."""
         reachable, away = list[tuple[int, Request]](), list[Request]()
         for request in leg.unsent:
-            node = self._registry.node_of(request.client)
+            node = self.registry.node_of(request.client)
             if node is None:
                 away.append(request)
             else:
                 reachable.append((node, request))
         contents = [(node, leg.packer.pack(request)) for node, request in reachable]
-        ids = send(self._grid, contents, REQUEST)
+        ids = send(self.grid, contents, REQUEST)
         leg.unsent = away
         leg.waiting |= zip(ids, reachable, strict=True)
 
     def _receive(self, leg: _Leg) -> Iterator[Reply]:
         """Yield the replies that have arrived; a client whose node replies with something else is lost."""
-        for (_, request), message in receive(self._grid, leg.waiting):
+        for (_, request), message in receive(self.grid, leg.waiting):
             try:
                 received = NodeReply.unpack(read_content(message), request.client)
             except ValueError as error:
@@ -135,14 +128,14 @@ class FlowerEngine:
     def _give_up(self, leg: _Leg) -> None:
         """Count the clients that have not replied as lost."""
         for message_id, (node, request) in leg.waiting.items():
-            self._registry.mark_overdue(message_id, node)
-            self._log_lost(request, f"no reply within {self._timeout_s:g} s")
+            self.registry.mark_overdue(message_id, node)
+            self._log_lost(request, f"no reply within {self.timeout_s:g} s")
         self.unsent = [request.client for request in leg.unsent]
         for request in leg.unsent:
             self._log_lost(request, "its node is away")
 
     def _log_lost(self, request: Request, reason: str) -> None:
-        self._log(f"round {request.round}: client {request.client} is lost ({reason})")
+        self.log(f"round {request.round}: client {request.client} is lost ({reason})")
 
     def _note_state(self, received: NodeReply) -> None:
         """Note that a client keeps something at its node, if it does, and that it has done so since the first round."""

@@ -86,26 +86,23 @@ class TaskInterface:
         file.write_bytes(secret)
         return cls(address, secret, authority)
 
-    @contextmanager
-    def claims(self) -> Iterator[RuntimeHttpClient]:
-        """Open a connection for `_claim`, which the secret authenticates."""
+    @property
+    def server(self) -> tuple[str, bool, bytes | None]:
+        """What Flower's clients connect to: the address, whether nothing is encrypted, and the authority."""
+        return str(self.address), self.authority is None, self.authority
+
+    def claims(self) -> RuntimeHttpClient:
+        """Return a connection for `_claim`, to be opened, which the secret authenticates."""
         secret = SuperExecAuthHttpInterceptor(master_secret=self.secret, protected_methods=[CLAIM])
         version = RuntimeVersionHttpInterceptor(component_name="SuperExec")
-        with RuntimeHttpClient.from_server_address(
-            str(self.address), self.authority is None, self.authority, [version, secret]
-        ) as client:
-            yield client
+        return RuntimeHttpClient.from_server_address(*self.server, [version, secret])
 
     @contextmanager
     def task(self, token: str, component: str) -> Iterator[RuntimeHttpClient]:
         """Open a connection for the claimed task of this token, which is kept alive while the context is open."""
         version = RuntimeVersionHttpInterceptor(component_name=component)
-        with RuntimeHttpClient.from_server_address(
-            str(self.address),
-            self.authority is None,
-            self.authority,
-            [version, RuntimeTokenHttpInterceptor(token)],
-        ) as client:
+        own = RuntimeTokenHttpInterceptor(token)
+        with RuntimeHttpClient.from_server_address(*self.server, [version, own]) as client:
             heartbeat = HeartbeatSender(lambda: _heartbeat(client))
             heartbeat.start()
             try:
@@ -141,7 +138,7 @@ def server_grid(interface: TaskInterface, run_id: int) -> Iterator[Grid]:
         TaskIdentity.task_id = task.task_id
         TaskIdentity.run_id = task.run.run_id
         TaskIdentity.node_id = task.context.node_id
-        grid = HttpGrid(str(interface.address), interface.authority is None, interface.authority, token=token)
+        grid = HttpGrid(*interface.server, token=token)
         grid.set_run(run_from_proto(task.run))
         grid._retry_invoker.max_time = UNREACHABLE_S
         status = SubStatus.FAILED
@@ -196,9 +193,7 @@ def _answer_next(interface: TaskInterface, claims: RuntimeHttpClient, app: Clien
 def register_nodes(interface: TaskInterface, public_keys: Sequence[bytes]) -> None:
     """Let the nodes with these public keys, in PEM, connect to the SuperLink."""
     version = RuntimeVersionHttpInterceptor(component_name="flwr CLI")
-    with ControlHttpClient.from_server_address(
-        str(interface.address), interface.authority is None, interface.authority, [version]
-    ) as control:
+    with ControlHttpClient.from_server_address(*interface.server, [version]) as control:
         for key in public_keys:
             control.RegisterNode(RegisterNodeRequest(public_key=key))
 

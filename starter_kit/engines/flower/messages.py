@@ -57,7 +57,7 @@ class RequestPacker:
 
     def pack(self, request: Request) -> RecordDict:
         if request.payload not in self._records:
-            self._records[request.payload] = _payload(request.payload)
+            self._records[request.payload] = pack_bytes(request.payload)
         head = ConfigRecord({"round": request.round, "client": request.client, "clients": request.clients})
         head["leg"] = request.leg
         return RecordDict({PAYLOAD: self._records[request.payload], HEAD: head})
@@ -90,7 +90,7 @@ class NodeReply:
             head["sampled"] = reply.sampled
         if with_counts and reply.loss is not None:
             head["loss"] = reply.loss
-        return RecordDict({PAYLOAD: _payload(reply.payload), HEAD: head})
+        return RecordDict({PAYLOAD: pack_bytes(reply.payload), HEAD: head})
 
     @classmethod
     def unpack(cls, content: RecordDict, client: int) -> "NodeReply":
@@ -102,7 +102,8 @@ class NodeReply:
         return cls(Reply(client, _bytes(content), sampled, loss), keeps_state=bool(head.get("keeps_state")))
 
 
-def _payload(data: bytes) -> ArrayRecord:
+def pack_bytes(data: bytes) -> ArrayRecord:
+    """Return a record of these very bytes, under the name `PAYLOAD`."""
     return ArrayRecord({PAYLOAD: Array(dtype="uint8", shape=(len(data),), stype=BYTES, data=data)})
 
 

@@ -4,10 +4,10 @@ Flower serves nodes, runs and control on one port, and its control interface kno
 stop a run, or register a node of their own although nodes must be known.
 """
 
-import ipaddress
-
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from starter_kit.engines.flower.address import Address
 
 NODE_INTERFACE = "/v1/fleet/"
 
@@ -27,11 +27,4 @@ class NodeOnlyMiddleware:
     def _admits(self, scope: Scope) -> bool:
         path: str = scope["path"]
         client = scope.get("client")
-        return path.startswith(NODE_INTERFACE) or (client is not None and _is_this_machine(client[0]))
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+        return path.startswith(NODE_INTERFACE) or (client is not None and Address(*client).is_loopback)

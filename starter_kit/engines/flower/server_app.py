@@ -1,7 +1,7 @@
 """The server's side as a ServerApp, for `flwr run` in a Flower deployment of one's own."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from flwr.app import Context
@@ -16,7 +16,7 @@ from starter_kit.federation.rounds import Engine
 from starter_kit.reporting.report import write_report
 from starter_kit.runs.progress import Watcher, show_progress
 from starter_kit.runs.setup import RunSetup
-from starter_kit.runs.training import train
+from starter_kit.runs.training import OpenEngine, train
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.own_methods import own_files
 from starter_kit.site.credentials import Credentials
@@ -45,9 +45,7 @@ def main(grid: Grid, context: Context) -> None:
     write_report(Path(given["out"]))
 
 
-def over_grid(
-    grid: Grid, *, wait_s: float, timeout_s: float
-) -> Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]:
+def over_grid(grid: Grid, *, wait_s: float, timeout_s: float) -> OpenEngine:
     """Return an engine whose clients are at the nodes that `grid` reaches.
 
     The nodes are informed when the run is complete, and not if it is interrupted.

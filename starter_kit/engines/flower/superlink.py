@@ -8,8 +8,8 @@ import json
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,7 @@ from starter_kit.engines.flower.server_app import over_grid
 from starter_kit.federation.rounds import Engine
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
+from starter_kit.runs.training import OpenEngine
 
 NODES_ONLY_SUPERLINK = "starter_kit.engines.flower.flower_internals:nodes_only_superlink"
 STARTING_S = 60.0
@@ -100,9 +101,7 @@ address = {json.dumps(str(self.address.from_here))}
 """
 
 
-def over_own_superlink(
-    options: ServerOptions, home: Path, *, wait_s: float, timeout_s: float
-) -> Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]:
+def over_own_superlink(options: ServerOptions, home: Path, *, wait_s: float, timeout_s: float) -> OpenEngine:
     """Return an engine whose clients are at nodes that connect to this machine.
 
     Args:

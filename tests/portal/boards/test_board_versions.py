@@ -103,9 +103,9 @@ WRITERS = {
     "reviews/models.py:save",  # of a review, with the counts of its submission
     "reviews/services.py:_decide",
     "reviews/services.py:_take_back",
-    "submissions/proof_consent.py:publish_or_not",
+    "submissions/states.py:change_listed",
     "submissions/states.py:update_results",
-    "submissions/services.py:_change",
+    "submissions/services.py:describe",  # of a draft, which no board shows
     "submissions/services.py:disqualify",
     "proofs/pdf_pages.py:_webp",  # of a picture, not of a row
     "evaluation/models.py:save",  # of an examination, which `conclude` alone makes
@@ -113,9 +113,6 @@ WRITERS = {
     "organizers/track_changes.py:change_track",
     "organizers/phase_changes.py:save_phase",
     "challenge/definitions.py:_save_phases",
-    "submissions/publication.py:_publish",
-    "submissions/publication.py:_give_names",
-    "submissions/services.py:mark_baseline",
     "teams/services.py:_add",  # of new teams
 }
 WRITTEN = {

@@ -91,7 +91,7 @@ class TestLog:
         ]
 
     def test_of_a_long_one_the_whole_lines_at_the_beginning_are_read(self, run, monkeypatch):
-        monkeypatch.setattr(arrival, "LOG_BYTES", len(LOG) + 3)
+        monkeypatch.setitem(arrival.HEAD_BYTES, ArtifactKind.COMMUNICATION_LOG, len(LOG) + 3)
         arrive(run, ArtifactKind.COMMUNICATION_LOG, LOG + b"2,-1,0,5\nlater nonsense")
 
 
@@ -117,7 +117,7 @@ class TestRecord:
 
     def test_of_a_very_long_one_the_first_line_is_read(self, private_run, token, monkeypatch):
         record = record_of(token)
-        monkeypatch.setattr(arrival, "RECORD_BYTES", len(record) - 1)
+        monkeypatch.setitem(arrival.HEAD_BYTES, ArtifactKind.TRAINING_RECORD, len(record) - 1)
         arrive(private_run, ArtifactKind.TRAINING_RECORD, record)
 
 

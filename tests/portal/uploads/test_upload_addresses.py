@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from portal.uploads import services
 from portal.uploads.parts import Part
-from portal.uploads.signed_urls import FileAddress, PartAddress, file_path, part_path
+from portal.uploads.signed_urls import file_path, part_path
 from portal.uploads.stores import current_store
 from tests.portal.factories import make_team, make_upload
 from tests.portal.uploads.sending import cut, put, send, sha, start
@@ -75,7 +75,7 @@ def test_it_rejects_an_address_that_was_tampered_with(upload, client, at):
 
 def test_an_address_for_a_file_takes_no_part_and_the_other_way_round(upload, client):
     part_token = url_of_part(upload).rsplit("/", 1)[1]
-    file_token = file_path(FileAddress(upload.store_key, "f"), 60).rsplit("/", 1)[1]
+    file_token = file_path(upload.store_key, "f", 60).rsplit("/", 1)[1]
     assert put(client, f"/uploads/parts/{file_token}", CONTENT[:10]).status_code == 403
     assert client.get(f"/uploads/files/{part_token}").status_code == 403
 
@@ -97,7 +97,7 @@ def test_a_part_is_never_in_memory_as_a_whole(client, settings):
     settings.UPLOAD_PART_SIZE_BYTES = size = 32 * 2**20
     piece = b"\0" * size
     name = current_store().begin("aa/aa", size)
-    url = part_path(PartAddress(name, Part(1, size, sha(piece))))
+    url = part_path(name, Part(1, size, sha(piece)))
     put(client, url, piece)  # warm up
 
     class Zeros(io.RawIOBase):
@@ -215,6 +215,6 @@ def test_a_leaked_key_signs_no_way_out_of_the_store(client, settings, store_fold
     (store_folder.parent / "secret_key").write_text("secret")
     for prefix in ("", "/files/"):
         settings.ACCEL_PREFIX = prefix
-        response = client.get(file_path(FileAddress("../../secret_key", "f"), 60))
+        response = client.get(file_path("../../secret_key", "f", 60))
         assert response.status_code == 404
         assert "X-Accel-Redirect" not in response

@@ -36,11 +36,11 @@ def test_new_adapters_leave_the_model_as_it_is_and_are_the_same_for_every_party(
     model = nn.Sequential(nn.Linear(6, 5))
     x = torch.randn(4, 6)
     before = model(x)
-    one = Adapters(model, LoRA(targets=["0"]), STREAM)
+    one = Adapters(model, LoRA(rank=3, targets=["0"]), STREAM)
     assert torch.equal(model(x), before)
-    other = Adapters(nn.Sequential(nn.Linear(6, 5)), LoRA(targets=["0"]), STREAM)
+    other = Adapters(nn.Sequential(nn.Linear(6, 5)), LoRA(rank=3, targets=["0"]), STREAM)
     assert torch.equal(one.parameters["0.lora_A.weight"], other.parameters["0.lora_A.weight"])
-    assert one.parameters["0.lora_A.weight"].shape == (6, 6)
+    assert one.parameters["0.lora_A.weight"].shape == (3, 6)
 
 
 def test_adapters_add_their_products_and_only_they_get_gradients_where_the_rest_is_frozen() -> None:
@@ -121,7 +121,7 @@ def test_a_layer_whose_weight_is_tied_to_another_gets_no_adapter() -> None:
     model = nn.ModuleDict({"embedding": nn.Embedding(9, 4), "head": nn.Linear(4, 9, bias=False)})
     model["inner"] = nn.Linear(4, 4)
     model["head"].weight = model["embedding"].weight
-    adapters = Adapters(model, LoRA(targets=["*"]), STREAM)
+    adapters = Adapters(model, LoRA(rank=2, targets=["*"]), STREAM)
     assert list(adapters.parameters) == ["inner.lora_A.weight", "inner.lora_B.weight"]
 
 

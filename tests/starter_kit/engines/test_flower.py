@@ -180,7 +180,7 @@ def test_a_second_reply_to_the_same_request_is_ignored(federation: Federation) -
         def pull_messages(self, message_ids):
             return [message for message in super().pull_messages(message_ids) for _ in range(2)]
 
-    federation.engine._grid = Twice(federation.grid.nodes)
+    federation.engine.grid = Twice(federation.grid.nodes)
     assert federation.ask([1, 2]) == [1, 2]
 
 

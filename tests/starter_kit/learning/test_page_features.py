@@ -22,7 +22,6 @@ from starter_kit.learning.page_features import (
     FeatureFile,
     FeatureRows,
     InMemory,
-    PageFeatures,
     Precision,
     _Entry,
     page_features,
@@ -41,7 +40,7 @@ def features_of(
     precision: Precision = "float32",
     in_memory_bytes: int = 0,
     on_page: Callable[[int, int], None] = lambda done, total: None,
-) -> PageFeatures:
+) -> InMemory | FeatureRows:
     """The features of pages, in groups of two, so that six pages are three groups."""
     module.PAGES_AT_ONCE = 2
     model = TrainableModel(open_reference(base)[0], stream=Stream(7))
@@ -82,7 +81,7 @@ def pages_data(tmp_path: Path) -> Path:
     return make_data(tmp_path / "data")
 
 
-def all_of(features: PageFeatures) -> Tensor:
+def all_of(features: InMemory | FeatureRows) -> Tensor:
     return features.read(range(6))
 
 

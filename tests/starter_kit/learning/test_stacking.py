@@ -214,7 +214,7 @@ def test_rows_that_depend_on_others_are_not_stacked(setup: Setup) -> None:
 @pytest.mark.parametrize(("config", "kind"), [("dp-lora", StackedLearner), ("fl-provider-dp", Learner)])
 def test_settings_of_a_run_choose_the_learner(base: Path, data: Path, config: str, kind: type) -> None:
     run = RunSetup(load_settings(config, []), data=data, base=base)
-    assert type(run.participant(lambda done, total: None)._learner) is kind
+    assert type(run.participant(lambda done, total: None).learner) is kind
 
 
 def test_what_is_counted_of_a_forward_pass_is_freed_again() -> None:

@@ -10,8 +10,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.reporting.logger_choice import LOGGERS, loggers_of
 from starter_kit.reporting.loggers import Delivery, LoggedRun, RunLogger
 from starter_kit.reporting.metrics import RoundMetrics, RunSummary
-from starter_kit.runs.logged_rounds import LoggedRounds, logged_rounds
-from starter_kit.runs.progress import Watcher
+from starter_kit.runs.logged_rounds import logged_rounds
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.reporting.runs import (
     open_round,
@@ -65,12 +64,6 @@ def test_rounds_are_sent_as_they_end() -> None:
     assert logger.events == ["mine", 1, 2, "complete"]
 
 
-def test_all_progress_is_shown_beside_being_logged() -> None:
-    progress = {name for name, function in vars(Watcher).items() if callable(function)}
-    assert "local_step" in progress
-    assert progress <= vars(LoggedRounds).keys()
-
-
 def test_a_private_run_reaches_what_shows_the_time_as_a_whole_or_not_at_all() -> None:
     first, second, timeless = Recorder(), Recorder(), Recorder(shows_time=False)
     complete = Delivery([first, timeless], PRIVATE, [], ignore)
@@ -104,15 +97,15 @@ def test_a_logger_that_cannot_be_reached_is_reported_before_anything_is_trained(
 
 def test_whether_a_run_is_private_follows_from_its_settings_and_an_error_ends_it_as_failed() -> None:
     logger = Recorder()
-    with suppress(KeyError), logged_rounds(Watcher(), [logger], load_settings("fedavg"), []) as watcher:
-        watcher.round_done(open_round(1))
+    with suppress(KeyError), logged_rounds([logger], load_settings("fedavg"), []) as delivery:
+        delivery.write(open_round(1))
         raise KeyError
     assert logger.events == ["fedavg", 1, "failed"]
     held = Recorder()
-    with logged_rounds(Watcher(), [held], load_settings("fl-provider-dp"), []) as watcher:
-        watcher.round_done(private_rounds(1)[0])
+    with logged_rounds([held], load_settings("fl-provider-dp"), []) as delivery:
+        delivery.write(private_rounds(1)[0])
         assert held.events == []
-        watcher.complete(private_summary())
+        delivery.close(private_summary())
     assert held.events == ["fl-provider-dp", 1, "complete"]
 
 

@@ -19,7 +19,6 @@ from starter_kit.runs.forecast import (
     Room,
     Timing,
     Traffic,
-    Work,
     advice,
     optimizer_bytes,
     shampoo_bytes,
@@ -171,7 +170,7 @@ def test_a_method_that_computes_gradients_of_single_questions_has_a_step_for_eac
 
 
 def test_the_time_of_a_round_is_that_of_its_steps_and_of_what_is_done_for_each_provider() -> None:
-    timing = Timing.of(Work(steps=100, providers=50), 3, step_s=0.2, provider_s=0.1, pages_s=7)
+    timing = Timing.of(100, 50, 3, step_s=0.2, provider_s=0.1, pages_s=7)
     assert (timing.round_s, timing.total_s, timing.pages_s) == (25, 75, 7)
 
 

@@ -90,14 +90,14 @@ def test_nothing_of_a_recorded_round_is_left(base: Path, data: Path, tmp_path: P
             self.during, self.after = list[set[str]](), list[bool]()
 
         def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
-            self.during.append({path.suffix for path in (tmp_path / IN_ROUND).iterdir()})
+            self.during.append({path.name for path in (tmp_path / IN_ROUND).iterdir()})
 
         def round_done(self, metrics: RoundMetrics) -> None:
             self.after.append((tmp_path / IN_ROUND).exists())
 
     looking = Looking()
     trained("fedavg", base, data, tmp_path / "run", [*SMALL, *SEVERAL_STEPS], watcher=looking)
-    assert looking.during[-1] == {".pt", ".safetensors"}
+    assert looking.during[-1] == {"training.pt", "client-0.pt", "client-2.pt"}
     assert looking.after == [False, False]
 
 

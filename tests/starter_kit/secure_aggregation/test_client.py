@@ -26,7 +26,7 @@ from starter_kit.secure_aggregation.messages import (
 )
 from starter_kit.secure_aggregation.protocol_state import ProtocolState
 from starter_kit.secure_aggregation.sharing import reconstruct
-from tests.starter_kit.secure_aggregation.whole_round import ROUND, Round, random_vectors
+from tests.starter_kit.secure_aggregation.whole_round import ROUND, Round, random_vectors, terms_of
 
 IDS = (0, 3, 6, 9, 12)
 ZEROS = np.zeros(4, np.uint32)
@@ -268,7 +268,7 @@ def test_a_list_of_keys_of_another_round_is_rejected() -> None:
 
 def test_no_leg_can_be_done_twice_or_out_of_turn() -> None:
     played = a_round()
-    client = SecureClient(0, ROUND, IDS, 3)
+    client = SecureClient(0, terms_of(IDS, 3))
     for call in (lambda: client.share(b""), lambda: client.mask(b"", ZEROS), lambda: client.unmask(b"")):
         with pytest.raises(ProtocolError, match="next step is ADVERTISE"):
             call()
@@ -326,7 +326,7 @@ def test_masking_does_not_change_the_vector_of_the_caller() -> None:
 def test_anything_but_a_saved_state_is_rejected_without_showing_it(
     change: Callable[[bytes], bytes],
 ) -> None:
-    client = SecureClient(0, ROUND, IDS, 3)
+    client = SecureClient(0, terms_of(IDS, 3))
     state = client.to_bytes()
     assert change(state) != state
     with pytest.raises(ProtocolError) as rejected:
@@ -349,10 +349,10 @@ def test_secrets_of_the_state_are_not_printed() -> None:
 
 def test_a_client_that_was_not_invited_is_rejected() -> None:
     with pytest.raises(ProtocolError, match="client 5 is not among those of round 7"):
-        SecureClient(5, ROUND, IDS)
+        SecureClient(5, terms_of(IDS))
 
 
 def test_two_clients_share_no_key() -> None:
-    states = [ProtocolState.from_bytes(SecureClient(0, ROUND, IDS).to_bytes()) for _ in range(2)]
+    states = [ProtocolState.from_bytes(SecureClient(0, terms_of(IDS)).to_bytes()) for _ in range(2)]
     secrets = [key for s in states for key in (s.masking_private, s.encryption_private, s.self_mask_seed)]
     assert len(set(secrets)) == 6

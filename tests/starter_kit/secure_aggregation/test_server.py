@@ -16,7 +16,7 @@ from starter_kit.secure_aggregation.messages import (
     write_unmask_answer,
 )
 from starter_kit.secure_aggregation.server import SecureServer
-from tests.starter_kit.secure_aggregation.whole_round import ROUND, Round, plain_sum, random_vectors
+from tests.starter_kit.secure_aggregation.whole_round import ROUND, Round, plain_sum, random_vectors, terms_of
 
 IDS = (0, 3, 6, 9)
 
@@ -61,16 +61,16 @@ def test_messages_of_a_leg_that_ended_or_has_not_begun_are_rejected() -> None:
         played.server.receive(early)
     total = played.unmask(played.mask(played.share(key_list)))
     assert len(total) == 5
-    with pytest.raises(ProtocolError, match="MASKED_VECTOR arrived while the server collects NOTHING"):
+    with pytest.raises(ProtocolError, match="MASKED_VECTOR arrived while the server collects nothing"):
         played.server.receive(early)
 
 
 def test_a_message_of_another_round_or_of_nobody_is_rejected() -> None:
-    server = SecureServer(ROUND, IDS, 5)
+    server = SecureServer(terms_of(IDS), 5)
     with pytest.raises(ProtocolError, match="a message of round 8 arrived in round 7"):
-        server.receive(SecureClient(0, 8, IDS).advertise())
+        server.receive(SecureClient(0, terms_of(IDS, number=8)).advertise())
     with pytest.raises(ProtocolError, match="client 1 is not expected to send ADVERTISEMENT"):
-        server.receive(SecureClient(1, ROUND, (0, 1)).advertise())
+        server.receive(SecureClient(1, terms_of((0, 1))).advertise())
 
 
 def test_who_was_lost_once_is_not_asked_again() -> None:
@@ -94,16 +94,16 @@ def test_missing_names_those_that_the_leg_still_waits_for() -> None:
 def test_no_leg_ends_out_of_turn_or_with_too_few() -> None:
     played = a_round()
     for end in (played.server.routed_shares, played.server.unmask_request, played.server.total):
-        with pytest.raises(ProtocolError, match="the server collects ADVERTISEMENTS, not"):
+        with pytest.raises(ProtocolError, match="the server collects ADVERTISEMENT, not"):
             end()
-    with pytest.raises(ProtocolError, match="0 clients have sent ADVERTISEMENTS; 3 are required"):
+    with pytest.raises(ProtocolError, match="0 clients have sent ADVERTISEMENT; 3 are required"):
         played.server.key_list()
 
 
 def test_the_sum_is_given_once() -> None:
     played = a_round()
     played.unmask(played.until_masked())
-    with pytest.raises(ProtocolError, match="collects NOTHING"):
+    with pytest.raises(ProtocolError, match="collects nothing"):
         played.server.total()
 
 
@@ -159,4 +159,4 @@ def test_with_a_false_share_of_the_key_of_a_lost_client_nothing_is_released() ->
 @pytest.mark.parametrize("size", [0, 2**32])
 def test_a_vector_without_coordinates_or_with_too_many_is_rejected(size: int) -> None:
     with pytest.raises(ProtocolError, match="a vector has from 1 to"):
-        SecureServer(ROUND, IDS, size)
+        SecureServer(terms_of(IDS), size)

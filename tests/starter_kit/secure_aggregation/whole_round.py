@@ -1,15 +1,21 @@
 """Rounds of secure aggregation in one process, in which any client may be lost at any leg."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from starter_kit.secure_aggregation.client import SecureClient
 from starter_kit.secure_aggregation.masks import Words
 from starter_kit.secure_aggregation.server import SecureServer
+from starter_kit.secure_aggregation.terms import Terms
 
 ROUND = 7
 NEVER = 5  # as the leg that a client is lost at
+
+
+def terms_of(clients: Sequence[int], threshold: int | None = None, number: int = ROUND) -> Terms:
+    """The terms of a round that a third of its clients may leave, unless another threshold is given."""
+    return Terms(number, tuple(clients), threshold or 2 * len(clients) // 3 + 1)
 
 
 def random_vectors(clients: int, size: int, seed: int = 0) -> dict[int, Words]:
@@ -36,8 +42,9 @@ class Round:
         ids = list(vectors)
         size = len(next(iter(vectors.values())))
         self.vectors = vectors
-        self.server = SecureServer(ROUND, ids, size, threshold)
-        self.clients = {id_: SecureClient(id_, ROUND, ids, threshold) for id_ in ids}
+        terms = terms_of(ids, threshold)
+        self.server = SecureServer(terms, size)
+        self.clients = {id_: SecureClient(id_, terms) for id_ in ids}
         self.masked: dict[int, bytes] = {}
 
     def lose(self, *ids: int) -> None:

@@ -46,7 +46,6 @@ class ChangedTensors:
 
     @property
     def groups(self) -> list[TensorGroup]:
-        """The names that a page shows, in groups."""
         return grouped(self.names[:MAX_SHOWN])
 
     @property

@@ -21,7 +21,6 @@ WORST_FIRST = [
     CheckStatus.PASSED,
     CheckStatus.NOT_APPLICABLE,
 ]
-RULE_NAMES = {SamplingRule.TWO_STAGE: "two-stage", SamplingRule.PRODUCT: "product"}
 
 
 @dataclass(frozen=True)
@@ -41,15 +40,10 @@ class EpsilonColumn:
 
     def of(self, results: RunResults) -> Epsilon | None:
         """Return the column's ε of a run; None where the run has none."""
-        rule = self.rule or _deciding_rule(results)
-        return next(
-            (
-                row
-                for row in results.epsilons
-                if (row.accountant, row.sampling_rule) == (self.accountant, rule)
-            ),
-            None,
-        )
+        deciding = next((row.sampling_rule for row in results.epsilons if row.decides), None)
+        rule = self.rule or deciding
+        rows = {(row.accountant, row.sampling_rule): row for row in results.epsilons}
+        return rows.get((self.accountant, rule)) if rule else None
 
 
 EPSILON_COLUMNS = (
@@ -80,21 +74,6 @@ EPSILON_COLUMNS = (
 
 
 @dataclass(frozen=True)
-class EpsilonRow:
-    """ε by one sampling rule and accountant.
-
-    Attributes:
-        decides: Whether it is compared with the budget; `is_within` says what comes of that.
-    """
-
-    rule: str
-    accountant: str
-    epsilon: float | None
-    decides: bool
-    is_within: bool
-
-
-@dataclass(frozen=True)
 class ShownCheck:
     """A check with its words. `is_public` says whether the public may read what it expected and found."""
 
@@ -114,19 +93,9 @@ def column_epsilons(results: RunResults) -> list[Epsilon | None]:
     return [column.of(results) for column in EPSILON_COLUMNS]
 
 
-def epsilon_rows(results: RunResults) -> list[EpsilonRow]:
+def epsilon_rows(results: RunResults) -> list[Epsilon]:
     """Return the recomputed ε of every column, the deciding one first; none before the accounting."""
-    rows = [
-        EpsilonRow(
-            RULE_NAMES[row.sampling_rule],
-            row.accountant.upper(),
-            row.epsilon,
-            row.decides,
-            row.within_budget,
-        )
-        for row in column_epsilons(results)
-        if row is not None
-    ]
+    rows = [row for row in column_epsilons(results) if row is not None]
     return sorted(rows, key=lambda row: not row.decides)
 
 
@@ -182,10 +151,6 @@ def without_traces_of_team(results: RunResults) -> RunResults:
 
 def _is_public(budget: float | None, check: Check) -> bool:
     return budget is None or _named(check).findings.are_public(check.status)
-
-
-def _deciding_rule(results: RunResults) -> SamplingRule | None:
-    return next((row.sampling_rule for row in results.epsilons if row.decides), None)
 
 
 def _shown(check: Check, is_public: bool) -> ShownCheck:

@@ -1,7 +1,7 @@
 """The progress of a run's evaluation, as its team sees it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -108,7 +108,7 @@ class RunStatus:
         return (self.queue_position or 1) - 1
 
     @property
-    def epsilons(self) -> list[results.EpsilonRow]:
+    def epsilons(self) -> list[Epsilon]:
         return results.epsilon_rows(self.run.results)
 
     @property
@@ -214,27 +214,15 @@ def _status(run: Run, evaluation: Evaluation | None, waiting: _Waiting) -> RunSt
     steps = TrackRules.model_validate(run.rules).steps()
     if evaluation is None:
         return RunStatus(run=run, attempt=0, steps=[StepStatus(step, "waiting") for step in steps])
-    reports = {Step(report.step): report for report in evaluation.reports.all()}
-    shown = [_step_status(step, evaluation, reports.get(step)) for step in steps]
-    status = RunStatus(
+    shown = _steps_of(evaluation, steps)
+    return RunStatus(
         run=run,
         attempt=evaluation.attempt,
         steps=shown,
         evidence=_earlier_steps(run, steps) if run.is_evaluated_again else shown,
         heartbeat_at=evaluation.heartbeat_at,
-        problems=_problems(run, reports.values()),
-    )
-    if evaluation.state not in ACTIVE_STATES:
-        return status
-    status = replace(
-        status,
-        step=Step(evaluation.step),
-        done=evaluation.done,
-        total=evaluation.total,
-        remaining_s=evaluation.remaining_s,
-    )
-    return (
-        _queued_status(status, evaluation, waiting) if evaluation.state == EvaluationState.QUEUED else status
+        problems=_problems(run, evaluation.reports.all()),
+        **(_progress(evaluation, waiting) if evaluation.state in ACTIVE_STATES else {}),
     )
 
 
@@ -244,19 +232,28 @@ def _earlier_steps(run: Run, steps: Iterable[Step]) -> list[StepStatus]:
     attempt = max(passed, key=lambda attempt: attempt.attempt, default=None)
     if attempt is None:
         return []
+    return _steps_of(attempt, steps)
+
+
+def _steps_of(attempt: Evaluation, steps: Iterable[Step]) -> list[StepStatus]:
     reports = {Step(report.step): report for report in attempt.reports.all()}
     return [_step_status(step, attempt, reports.get(step)) for step in steps]
 
 
-def _queued_status(status: RunStatus, evaluation: Evaluation, waiting: _Waiting) -> RunStatus:
+def _progress(evaluation: Evaluation, waiting: _Waiting) -> dict[str, Any]:
+    """Return the fields of a `RunStatus` about the step of an active attempt."""
+    fields = {name: getattr(evaluation, name) for name in ("done", "total", "remaining_s")}
+    fields["step"] = Step(evaluation.step)
+    if evaluation.state != EvaluationState.QUEUED:
+        return fields
     begins_at = evaluation.not_before
     is_later = begins_at is not None and waiting.now is not None and begins_at > waiting.now
-    return replace(
-        status,
-        queue_position=waiting.places.get(evaluation.pk),
-        next_attempt_at=begins_at if is_later else None,
-        is_paused=places.QUEUES[Step(evaluation.step)] in waiting.paused,
-    )
+    return {
+        **fields,
+        "queue_position": waiting.places.get(evaluation.pk),
+        "next_attempt_at": begins_at if is_later else None,
+        "is_paused": places.QUEUES[Step(evaluation.step)] in waiting.paused,
+    }
 
 
 def _step_status(step: Step, evaluation: Evaluation, report: StepReport | None) -> StepStatus:

@@ -44,11 +44,14 @@ def consequence_of(
 ) -> Consequence:
     """Return what follows from a report; `is_excused` says whether a fault doesn't count."""
     if judgement.renews:
-        return _renewed(evaluation)
+        # The step is queued once more within its attempt, at the place that it had.
+        fields = {"renewals": evaluation.renewals + 1, "sent_at": None, "worker": "", "heartbeat_at": None}
+        return Consequence(EvaluationState.QUEUED, fields)
     if judgement.is_fault:
         return after_fault(evaluation, now, is_excused=is_excused)
     if judgement.report.step is Step.LEAKAGE:
-        return _measured(judgement.results, now)
+        results = {"results": judgement.results}
+        return Consequence(EvaluationState.PASSED, {"finished_at": now}, run_fields=results)
     if judgement.next_step is not None:
         return _advanced(evaluation, run, judgement.next_step, judgement.results, now)
     if judgement.rejections is not None:
@@ -113,16 +116,6 @@ def _ended(
         # The run has its score; `manage.py measure_leakage` tries again.
         return Consequence(state, fields)
     return Consequence(state, fields, RunState.FAILED, problems=[Problem.of(code)])
-
-
-def _renewed(evaluation: Evaluation) -> Consequence:
-    """Queue a step once more within its attempt, at the place that it had."""
-    fields = {"renewals": evaluation.renewals + 1, "sent_at": None, "worker": "", "heartbeat_at": None}
-    return Consequence(EvaluationState.QUEUED, fields)
-
-
-def _measured(results: RunResults, now: datetime) -> Consequence:
-    return Consequence(EvaluationState.PASSED, {"finished_at": now}, run_fields={"results": results})
 
 
 def _rejected(results: RunResults, problems: Sequence[Problem], now: datetime) -> Consequence:

@@ -1,20 +1,53 @@
-"""Carries out what follows from a report, or from its absence. The caller holds the locks of evaluation and run."""
+"""Stores a report, and carries out what follows from it, or from its absence.
+
+The caller holds the locks of evaluation and run.
+"""
 
 from datetime import datetime
 from typing import Any
 
-from evaluator.messages.jobs import Step
+from evaluator.messages.jobs import AccountingResult, Outcome, Step
 from evaluator.messages.results import RunResults
 from portal.accounts.models import User
 from portal.evaluation import notifications
 from portal.evaluation.examining import leakage
+from portal.evaluation.intake import near_copies
+from portal.evaluation.intake.accounting import TeamAccounting
 from portal.evaluation.intake.consequences import Consequence
-from portal.evaluation.models import Evaluation, EvaluationState
-from portal.evaluation.queue import dispatch
+from portal.evaluation.intake.facts import Facts
+from portal.evaluation.intake.judging import Judgement
+from portal.evaluation.models import Evaluation, EvaluationState, StepReport
+from portal.evaluation.queue import breaker, dispatch
 from portal.evaluation.states import move_evaluation
 from portal.submissions.models import Run, RunState
 from portal.submissions.services import refund, refund_rejected
 from portal.submissions.states import move_run, update_results
+from portal.submissions.tokens import claim_token
+
+
+def store(judgement: Judgement, facts: Facts, evaluation: Evaluation, run: Run, now: datetime) -> bool:
+    """Store the report of a step that has ended; return whether its fault doesn't count against the run.
+
+    Evaluation and run are as they were when the step ended.
+    """
+    report = judgement.report
+    StepReport.objects.create(
+        evaluation=evaluation,
+        step=report.step,
+        outcome=report.outcome,
+        problems=[problem.model_dump(mode="json") for problem in report.problems],
+        result=report.result and report.result.model_dump(mode="json"),
+        detail=report.detail and report.detail.model_dump(mode="json"),
+        provenance=report.provenance.model_dump(mode="json"),
+        operator_trace=report.operator_trace,
+        received_at=now,
+    )
+    match report.outcome, report.result, facts.team:
+        case Outcome.PASSED, AccountingResult() as result, TeamAccounting() as team:
+            claim_token(team.token, run, result.events)
+    if report.sample and report.step is Step.VALIDATE and report.outcome is Outcome.PASSED:
+        near_copies.store(run, report.sample, now)
+    return breaker.note_end(evaluation, report, now, is_fault=judgement.is_fault)
 
 
 def carry_out(consequence: Consequence, evaluation: Evaluation, run: Run, now: datetime) -> None:

@@ -4,7 +4,7 @@ Messages may come twice, late or out of order. Only those about the step that an
 an effect; all others are logged and dropped, so that a dead attempt never overwrites a live one.
 
 A report goes one way: `messages` verifies it, `facts` reads what the site knows, `judging` and `consequences` say what
-it means and what follows, and `storing` and `outcomes` write that, all in one transaction.
+it means and what follows, and `outcomes` writes that, all in one transaction.
 """
 
 import logging
@@ -18,8 +18,7 @@ from portal.evaluation import clock
 from portal.evaluation.intake.consequences import consequence_of
 from portal.evaluation.intake.facts import gather
 from portal.evaluation.intake.judging import judge
-from portal.evaluation.intake.outcomes import carry_out
-from portal.evaluation.intake.storing import store
+from portal.evaluation.intake.outcomes import carry_out, store
 from portal.evaluation.intake.truncation import truncate_for_storage
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
 from portal.evaluation.queue import breaker

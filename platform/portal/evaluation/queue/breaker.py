@@ -8,7 +8,6 @@ outage and sick worker.
 
 import logging
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -103,11 +102,10 @@ def _endings(queue: str, now: datetime) -> list[Ending]:
         .order_by("-received_at", "-pk")
         .values_list("evaluation__run", "evaluation__run__submission__team", "provenance__worker", "outcome")
     )
-    return [_ending(*row) for row in reports[:MOST_ENDINGS]]
-
-
-def _ending(run: UUID, team: int, worker: str | None, outcome: str) -> Ending:
-    return Ending(run, team, worker or "", outcome != Outcome.FAILED)
+    return [
+        Ending(run, team, worker or "", outcome != Outcome.FAILED)
+        for run, team, worker, outcome in reports[:MOST_ENDINGS]
+    ]
 
 
 def _teams(queue: str) -> set[int]:

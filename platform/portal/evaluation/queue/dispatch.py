@@ -64,7 +64,6 @@ def start_all(*, runs: Iterable[Run], **_: object) -> None:
 
 
 def dispatch_on_commit() -> None:
-    """Send what may be sent when the transaction is committed."""
     # Robust: whatever goes wrong is logged, and the watchdog's next look sends the steps.
     transaction.on_commit(dispatch, robust=True)
 
@@ -108,14 +107,10 @@ def _is_wanted(evaluation: Evaluation) -> bool:
 
 def _send_on_commit(evaluation_id: UUID, sent_at: datetime) -> None:
     # Not a `partial`, whose name Django would look for in vain if this failed.
-    def send() -> None:
-        _send(evaluation_id, sent_at)
-
-    transaction.on_commit(send, robust=True)
+    transaction.on_commit(lambda: _send(evaluation_id, sent_at), robust=True)
 
 
 def _room(queue: StepQueue, now: datetime) -> int:
-    """Return how many steps may be sent now."""
     if queue.paused_at is None:
         most = max(settings.EVALUATION_SENT_STEPS, workers_alive(queue.pk, now) + 1)
         return most - places.sent(queue.pk).count()
@@ -128,7 +123,6 @@ def _room(queue: StepQueue, now: datetime) -> int:
 
 
 def workers_alive(queue: str, now: datetime) -> int:
-    """Return how many workers of the queue were seen lately."""
     return Worker.objects.filter(queue=queue, seen_at__gt=now - ALIVE).count()
 
 

@@ -36,13 +36,11 @@ def scored_test_set(track: Track) -> TestSet | None:
 
 
 def scored_part(track: Track) -> ScoredPart:
-    """Return the part of its test set on which the track's results are."""
     test_set = scored_test_set(track)
     return test_set.part if test_set else ScoredPart.ALL
 
 
 def tracks_on(test_set: TestSet) -> list[Track]:
-    """Return the tracks that use the test set."""
     return list(Track.objects.filter(test_set=test_set.name).prefetch_related("phases"))
 
 

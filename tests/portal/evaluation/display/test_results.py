@@ -90,15 +90,15 @@ class TestEpsilon:
     @pytest.mark.parametrize(
         ("rule", "accountant", "expected"),
         [
-            (SamplingRule.TWO_STAGE, Accountant.PLD, [("two-stage", "PLD", 3.900001)]),
-            (SamplingRule.PRODUCT, Accountant.PLD, [("product", "PLD", 3.1)]),
-            (SamplingRule.PRODUCT, Accountant.RDP, [("product", "RDP", 4.2)]),
+            (SamplingRule.TWO_STAGE, Accountant.PLD, [("two_stage", "pld", 3.900001)]),
+            (SamplingRule.PRODUCT, Accountant.PLD, [("product", "pld", 3.1)]),
+            (SamplingRule.PRODUCT, Accountant.RDP, [("product", "rdp", 4.2)]),
         ],
     )
     def test_the_deciding_one_is_marked_and_comes_first(self, rule, accountant, expected):
         epsilons = make_epsilons(3.900001, 3.1, 4.2, rule=rule, accountant=accountant)
         rows = results.epsilon_rows(RunResults(epsilons=epsilons))
-        assert [(row.rule, row.accountant, row.epsilon) for row in rows if row.decides] == expected
+        assert [(row.sampling_rule, row.accountant, row.epsilon) for row in rows if row.decides] == expected
         assert rows[0].decides
 
     def test_without_a_budget_there_is_none(self):

@@ -207,7 +207,7 @@ class TestDetail:
         detail = make_detail(*[make_group(group="\0" + "x" * 100_000)] * 1000)
         receive_report(make_report(scoring, Step.SCORING, detail=detail))
         groups = self.stored(scoring)["groups"]
-        assert len(groups) == truncation.MAX_GROUPS
+        assert len(groups) == truncation.MOST["groups"]
         assert len(groups[0]["group"]) == 200
         assert "\0" not in groups[0]["group"]
 

@@ -115,7 +115,7 @@ class TestRejection:
             )
         )
         stored = StepReport.objects.get()
-        assert len(stored.problems) == truncation.MAX_PROBLEMS
+        assert len(stored.problems) == truncation.MOST["problems"]
         assert len(stored.problems[0]["where"]) == truncation.MAX_TEXT_CHARACTERS
         assert "\0" not in stored.problems[0]["where"] + stored.operator_trace
 
@@ -125,7 +125,7 @@ class TestRejection:
         result = RESULTS[Step.COMMUNICATION].model_copy(update={"checks": [hostile] * 1000})
         receive_report(make_report(evaluation, Step.COMMUNICATION, result=result))
         checks = fresh(evaluation).run.results.checks
-        assert len(checks) == truncation.MAX_CHECKS
+        assert len(checks) == truncation.MOST["checks"]
         assert len(checks[0].found) == truncation.MAX_TEXT_CHARACTERS
         assert "\0" not in checks[0].found
 
@@ -134,7 +134,7 @@ class TestRejection:
         result = make_result(evaluation, Step.VALIDATE).model_copy(update=changes)
         receive_report(make_report(evaluation, Step.VALIDATE, result=result))
         changed = (StepReport.objects.get().result or {})["changed"]
-        assert len(changed) == truncation.MAX_TENSORS
+        assert len(changed) == truncation.MOST["changed"]
         assert len(changed[0]) == truncation.MAX_TEXT_CHARACTERS
         assert "\0" not in changed[0]
 

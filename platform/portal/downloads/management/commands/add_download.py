@@ -10,6 +10,8 @@ from evaluator.errors import ProblemError
 from portal.downloads.models import DownloadKind, Terms
 from portal.downloads.services import add_download
 
+FIELDS = ("kind", "title", "summary", "license", "license_url")
+
 
 class Command(BaseCommand):
     help = "Put a file into the store and offer it on the data page. An earlier one with the same slug is replaced."
@@ -42,11 +44,7 @@ class Command(BaseCommand):
             download = add_download(
                 path,
                 options["slug"] or slugify(options["title"]),
-                kind=options["kind"],
-                title=options["title"],
-                summary=options["summary"],
-                license=options["license"],
-                license_url=options["license_url"],
+                **{name: options[name] for name in FIELDS},
                 terms=terms,
             )
         except (ProblemError, OSError) as error:

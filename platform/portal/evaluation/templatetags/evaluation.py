@@ -1,4 +1,4 @@
-"""What a track's page says about the parts of its test set."""
+"""The parts of submissions' and tracks' pages that are about evaluations."""
 
 from typing import Any
 
@@ -6,9 +6,17 @@ from django import template
 from django.utils import timezone
 
 from portal.challenge.models import Track
+from portal.evaluation.display.team_actions import team_actions_on
 from portal.evaluation.test_sets.parts import earliest_reveal, scored_test_set, tracks_on
+from portal.submissions.models import Submission
 
 register = template.Library()
+
+
+@register.inclusion_tag("evaluation/team_actions.html")
+def team_actions(submission: Submission) -> dict[str, Any]:
+    """Show what happens now with a submission of the visitor's team, and what the team can do with it."""
+    return {"submission": submission, "actions": team_actions_on(submission)}
 
 
 @register.inclusion_tag("evaluation/test_set_parts.html")

@@ -1,7 +1,6 @@
 import torch
 
 from starter_kit.federation.client_state import LocalState
-from starter_kit.federation.state_bytes import pack_state, unpack_state
 
 
 def test_a_state_is_the_same_after_it_travelled() -> None:
@@ -14,7 +13,7 @@ def test_a_state_is_the_same_after_it_travelled() -> None:
         "steps": torch.tensor(7),
         "secrets": torch.tensor([0, 255], dtype=torch.uint8),
     }
-    arrived = unpack_state(pack_state(LocalState(tensors, b"\x00\xff")))
+    arrived = LocalState.from_bytes(LocalState(tensors, b"\x00\xff").to_bytes())
     assert arrived.secrets == b"\x00\xff"
     assert arrived.tensors.keys() == tensors.keys()
     assert all(torch.equal(arrived.tensors[name], tensor) for name, tensor in tensors.items())
@@ -24,5 +23,5 @@ def test_a_state_is_the_same_after_it_travelled() -> None:
 
 
 def test_a_client_that_keeps_nothing_takes_no_bytes() -> None:
-    assert pack_state(LocalState()) == b""
-    assert unpack_state(b"") == LocalState()
+    assert LocalState().to_bytes() == b""
+    assert LocalState.from_bytes(b"") == LocalState()
