@@ -51,8 +51,6 @@ class StepInputs:
     """The files and rules that a step works with.
 
     Attributes:
-        files: The run's artifacts.
-        rules: The track's rules.
         challenge: What the site drew for the training record; None on a participant's own disk.
         reference: The folder of the reference architecture and base weights.
         test_set: The data folder, which only the steps that run the model read.
@@ -155,7 +153,7 @@ def account(inputs: StepInputs, _: OnProgress) -> StepOutput[AccountingResult]:
 
 def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResult]:
     """Answer every question of the test set, and score the answers."""
-    from evaluator.docvqa.dataset import Dataset
+    from evaluator.docvqa.dataset import Dataset, malformed
     from evaluator.scoring.groups import group_scores
     from evaluator.scoring.metrics import GoldAnswers
     from evaluator.scoring.predictions import Scoring, answer_all
@@ -168,12 +166,7 @@ def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResu
     # Read now, so that a folder without it doesn't fail after minutes of work.
     _ = dataset.info
     if not dataset.questions:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where=str(dataset.folder / dataset.split / "questions.jsonl"),
-            expected="questions to answer",
-            found="none",
-        )
+        raise malformed(dataset.folder / dataset.split / "questions.jsonl", "questions to answer", "none")
     split = read_split(inputs.test_set)
     private = private_questions(dataset, split) if split else []
     scoring = Scoring(checkpoint, inputs.reference, dataset)

@@ -6,10 +6,11 @@ from pathlib import Path
 import tokenizers
 import torch
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from torch import Tensor, nn
 
 from evaluator.docvqa.architecture import VisualConfig, VT5Config
 from evaluator.docvqa.tokenization import END, PAD, UNKNOWN, Tokenizer
-from evaluator.docvqa.vt5 import VT5
+from evaluator.docvqa.vt5 import IGNORED, VT5, Batch
 
 
 def random_vt5(config: VT5Config, *, seed: int) -> VT5:
@@ -17,6 +18,13 @@ def random_vt5(config: VT5Config, *, seed: int) -> VT5:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return VT5(config)
+
+
+def mean_loss(model: VT5, batch: Batch) -> Tensor:
+    """Return the mean cross-entropy (), a scalar, over the tokens of all answers of the batch."""
+    assert batch.labels is not None
+    logits = model.logits(batch).flatten(0, 1)
+    return nn.functional.cross_entropy(logits, batch.labels.flatten(), ignore_index=IGNORED)
 
 
 def create_reference(

@@ -9,7 +9,6 @@ from evaluator.accounting import classical, pld, rdp
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.events import Event, Gaussian, UnsupportedError
 from evaluator.mechanisms.mechanism import SamplingRule
-from evaluator.mechanisms.units import Adjacency
 
 OFFICIAL = "PLD"
 
@@ -17,6 +16,10 @@ OFFICIAL = "PLD"
 Accounting = Callable[[Sequence[Event], float], float]
 
 ACCOUNTANTS: dict[Accountant, Accounting] = {Accountant.PLD: pld.epsilon, Accountant.RDP: rdp.epsilon}
+TEXTBOOK: dict[str, Callable[[Gaussian, float], float]] = {
+    "classical, basic composition": classical.basic_composition,
+    "classical, advanced composition": classical.advanced_composition,
+}
 
 
 @dataclass(frozen=True)
@@ -83,28 +86,3 @@ def _textbook(rules: tuple[SamplingRule, ...], events: Sequence[Event], delta: f
             for method, epsilon in TEXTBOOK.items():
                 with contextlib.suppress(UnsupportedError):
                     yield Bound(rules, method, epsilon(event, delta))
-
-
-def _basic(event: Gaussian, delta: float) -> float:
-    return classical.basic_composition(_one_round(event, delta / event.rounds), event.rounds)
-
-
-def _advanced(event: Gaussian, delta: float) -> float:
-    """Return ε by advanced composition, which gives half of δ to the rounds and half to the composition."""
-    one_round = _one_round(event, delta / (2 * event.rounds))
-    return classical.advanced_composition(one_round, event.rounds, delta / 2)
-
-
-def _one_round(event: Gaussian, delta: float) -> float:
-    """Return the classical ε of one round, which is inversely proportional to σ."""
-    sensitivity = 2 if event.adjacency is Adjacency.REPLACE else 1
-    epsilon = classical.gaussian_noise_multiplier(1, delta) * sensitivity / event.effective_noise_multiplier
-    if epsilon > 1:
-        raise UnsupportedError(f"the classical bound holds for ε up to 1, not {epsilon:.4g}")
-    return epsilon
-
-
-TEXTBOOK: dict[str, Callable[[Gaussian, float], float]] = {
-    "classical, basic composition": _basic,
-    "classical, advanced composition": _advanced,
-}

@@ -160,18 +160,14 @@ def _directions(events: Iterable[Event]) -> list[list[_Release]]:
     inner = [event.within if isinstance(event, TwoStage) else event for event in composition]
     rates = [event.client_rate if isinstance(event, TwoStage) else 1.0 for event in composition]
     pairs = [dominating_pairs(event) for event in inner]
+    width = max(map(len, pairs), default=0)
     return [
         [
-            _Release(pair, rate, event.rounds)
-            for pair, rate, event in zip(direction, rates, composition, strict=True)
+            _Release(choice[min(side, len(choice) - 1)], rate, event.rounds)
+            for choice, rate, event in zip(pairs, rates, composition, strict=True)
         ]
-        for direction in _transposed(pairs)
+        for side in range(width)
     ]
-
-
-def _transposed(pairs: Sequence[tuple[Pair, ...]]) -> list[list[Pair]]:
-    width = max(map(len, pairs), default=0)
-    return [[choice[min(side, len(choice) - 1)] for choice in pairs] for side in range(width)]
 
 
 def _on_grid(release: _Release, interval: float) -> Losses:

@@ -93,23 +93,17 @@ def parse_header(file: FileIO) -> Header:
             ErrorCode.CHECKPOINT_FORMAT, "start of file", "safetensors", _recognize(file.read(64))
         )
     if length > MAX_HEADER_BYTES:
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_HEADER, expected=f"at most {MAX_HEADER_BYTES} bytes", found=f"{length} bytes"
-        )
+        raise _bad_header(f"at most {MAX_HEADER_BYTES} bytes", f"{length} bytes")
     file.seek(8)
     try:
         entries = parse(file.read(length))
     except UntrustedJSONError as error:
-        raise ProblemError.of(ErrorCode.CHECKPOINT_HEADER, expected="JSON", found=error) from error
+        raise _bad_header("JSON", error) from error
     if not isinstance(entries, dict):
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_HEADER, expected="a JSON object", found=type(entries).__name__
-        )
+        raise _bad_header("a JSON object", type(entries).__name__)
     _check_metadata(entries.pop("__metadata__", {}))
     if len(entries) > MAX_TENSORS:
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_HEADER, expected=f"at most {MAX_TENSORS} tensors", found=len(entries)
-        )
+        raise _bad_header(f"at most {MAX_TENSORS} tensors", len(entries))
     tensors = sorted(
         ((name, _read_entry(name, entry)) for name, entry in entries.items()),
         key=lambda item: (item[1].begin, item[1].end),
@@ -126,31 +120,23 @@ def _recognize(start: bytes) -> str:
 
 def _check_metadata(metadata: object) -> None:
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise ProblemError.of(ErrorCode.CHECKPOINT_HEADER, "__metadata__", "strings", metadata)
+        raise _bad_header("strings", metadata, "__metadata__")
 
 
 def _read_entry(name: str, entry: object) -> Tensor:
     where = place_of(name)
     if len(name) > MAX_NAME_LENGTH:
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_HEADER,
-            where=where,
-            expected=f"a name of at most {MAX_NAME_LENGTH} characters",
-            found=f"{len(name)} characters",
-        )
+        expected = f"a name of at most {MAX_NAME_LENGTH} characters"
+        raise _bad_header(expected, f"{len(name)} characters", where)
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         found = ", ".join(map(str, entry)) if isinstance(entry, dict) else type(entry).__name__
-        raise ProblemError.of(ErrorCode.CHECKPOINT_HEADER, where, "dtype, shape and data_offsets", found)
+        raise _bad_header("dtype, shape and data_offsets", found, where)
     dtype, shape = _read_dtype(entry["dtype"], where), _read_shape(entry["shape"], where)
     begin, end = _read_offsets(entry["data_offsets"], where)
     tensor = Tensor(dtype, shape, begin, end)
     if tensor.end - tensor.begin != tensor.numel * ITEM_BYTES[dtype]:
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_OFFSETS,
-            where=where,
-            expected=f"{tensor.numel * ITEM_BYTES[dtype]} bytes for {dtype} {list(shape)}",
-            found=f"{tensor.end - tensor.begin} bytes",
-        )
+        expected = f"{tensor.numel * ITEM_BYTES[dtype]} bytes for {describe(tensor)}"
+        raise _bad_offsets(expected, f"{tensor.end - tensor.begin} bytes", where)
     return tensor
 
 
@@ -162,18 +148,13 @@ def _read_dtype(dtype: object, where: str) -> str:
 
 def _read_shape(shape: object, where: str) -> tuple[int, ...]:
     if not _is_counts(shape) or len(shape) > MAX_RANK or any(extent > MAX_DIMENSION for extent in shape):
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_HEADER,
-            where=where,
-            expected=f"a shape of at most {MAX_RANK} whole numbers up to {MAX_DIMENSION}",
-            found=shape,
-        )
+        raise _bad_header(f"a shape of at most {MAX_RANK} whole numbers up to {MAX_DIMENSION}", shape, where)
     return tuple(shape)
 
 
 def _read_offsets(offsets: object, where: str) -> tuple[int, int]:
     if not _is_counts(offsets) or len(offsets) != 2:
-        raise ProblemError.of(ErrorCode.CHECKPOINT_OFFSETS, where, "two whole numbers from 0", offsets)
+        raise _bad_offsets("two whole numbers from 0", offsets, where)
     begin, end = offsets
     return begin, end
 
@@ -188,20 +169,19 @@ def _check_layout(tensors: list[tuple[str, Tensor]], data_bytes: int) -> None:
     position = 0
     for name, tensor in tensors:
         if tensor.begin != position:
-            raise ProblemError.of(
-                ErrorCode.CHECKPOINT_OFFSETS,
-                where=place_of(name),
-                expected=f"data_offsets that start at byte {position}",
-                found=f"data_offsets that start at byte {tensor.begin}",
-            )
+            start = "data_offsets that start at byte"
+            raise _bad_offsets(f"{start} {position}", f"{start} {tensor.begin}", place_of(name))
         position = tensor.end
     if position != data_bytes:
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_OFFSETS,
-            where="end of file",
-            expected=f"{position} bytes of tensors",
-            found=f"{data_bytes} bytes",
-        )
+        raise _bad_offsets(f"{position} bytes of tensors", f"{data_bytes} bytes", "end of file")
+
+
+def _bad_header(expected: str, found: object, where: str = "") -> ProblemError:
+    return ProblemError.of(ErrorCode.CHECKPOINT_HEADER, where, expected, found)
+
+
+def _bad_offsets(expected: str, found: object, where: str) -> ProblemError:
+    return ProblemError.of(ErrorCode.CHECKPOINT_OFFSETS, where, expected, found)
 
 
 def place_of(name: str) -> str:

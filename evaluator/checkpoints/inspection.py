@@ -31,7 +31,6 @@ def inspect_checkpoint(
     """Compare a checkpoint with the base weights, reading each once.
 
     Args:
-        path: The checkpoint.
         reference: The base weights, a safetensors file: the checkpoint must have their names, shapes and dtypes.
         trainable: Shell-style patterns of the names of tensors that may differ from the base weights; all may where
             there is none.

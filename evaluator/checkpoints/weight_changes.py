@@ -75,25 +75,14 @@ def changed_tensors(base: Path, checkpoint: Path) -> list[TensorChange]:
     shared = {name: tensor for name, tensor in after.tensors.items() if name in expected}
     if problems := list(architecture_problems(shared, expected)):
         raise ProblemError(*problems)
-    changes = (
-        _change(
-            name, tensor, tensor_bytes(base, before, tensor), tensor_bytes(checkpoint, after, shared[name])
-        )
-        for name, tensor in expected.items()
-    )
-    return [change for change in changes if change is not None]
-
-
-def _change(
-    name: str, tensor: Tensor, before: NDArray[np.uint8], after: NDArray[np.uint8]
-) -> TensorChange | None:
-    step = SLICE * ITEM_BYTES[tensor.dtype]
-    if all(
-        np.array_equal(before[begin : begin + step], after[begin : begin + step])
-        for begin in range(0, before.size, step)
-    ):
-        return None
-    return TensorChange(name, tensor.shape, tensor.numel, _rank_of_change(tensor, before, after))
+    changes = []
+    for name, tensor in expected.items():
+        old, new = tensor_bytes(base, before, tensor), tensor_bytes(checkpoint, after, shared[name])
+        step = SLICE * ITEM_BYTES[tensor.dtype]
+        slices = (slice(begin, begin + step) for begin in range(0, old.size, step))
+        if not all(np.array_equal(old[some], new[some]) for some in slices):
+            changes.append(TensorChange(name, tensor.shape, tensor.numel, _rank_of_change(tensor, old, new)))
+    return changes
 
 
 def _rank_of_change(tensor: Tensor, before: NDArray[np.uint8], after: NDArray[np.uint8]) -> int | None:

@@ -89,12 +89,7 @@ class Dataset:
         questions = list(read_lines(path, Question))
         for number, question in enumerate(questions, 1):
             if question.page not in self.pages:
-                raise ProblemError.of(
-                    ErrorCode.DATASET_FORMAT,
-                    where=f"{path.name}, line {number}",
-                    expected="a page of pages.jsonl",
-                    found=question.page,
-                )
+                raise malformed(f"{path.name}, line {number}", "a page of pages.jsonl", question.page)
         return questions
 
     def provider(self, page: str) -> str:
@@ -125,9 +120,7 @@ def read_info(folder: Path) -> DatasetInfo:
     try:
         return DatasetInfo.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT, str(path), "a data folder", first_line(error)
-        ) from error
+        raise malformed(path, "a data folder", first_line(error)) from error
 
 
 def read_lines(path: Path, model: type[Row]) -> Iterator[Row]:
@@ -138,16 +131,10 @@ def read_lines(path: Path, model: type[Row]) -> Iterator[Row]:
                 try:
                     yield model.model_validate_json(line)
                 except ValidationError as error:
-                    raise ProblemError.of(
-                        ErrorCode.DATASET_FORMAT,
-                        where=f"{path.name}, line {number}",
-                        expected=f"a {model.__name__.lower()} as JSON",
-                        found=first_line(error),
-                    ) from error
+                    expected = f"a {model.__name__.lower()} as JSON"
+                    raise malformed(f"{path.name}, line {number}", expected, first_line(error)) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT, str(path), "UTF-8 JSON lines", first_line(error)
-        ) from error
+        raise malformed(path, "UTF-8 JSON lines", first_line(error)) from error
 
 
 def write_split(folder: Path, split: str, pages: Iterable[Page], questions: Iterable[Question]) -> None:
@@ -171,6 +158,11 @@ def to_line(row: BaseModel) -> str:
 def write_info(folder: Path, info: DatasetInfo) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "dataset.json").write_text(info.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def malformed(where: Path | str, expected: str, found: object) -> ProblemError:
+    """Return the rejection (`E_DATASET_FORMAT`) of data in another form than expected."""
+    return ProblemError.of(ErrorCode.DATASET_FORMAT, str(where), expected, found)
 
 
 def first_line(error: Exception) -> str:

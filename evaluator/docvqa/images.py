@@ -7,7 +7,7 @@ import torch
 from PIL import Image, ImageFile
 from torch import Tensor
 
-from evaluator.errors import ErrorCode, ProblemError
+from evaluator.docvqa.dataset import malformed
 
 # Known pages of the dataset end early. What is there of a page is read, the rest is gray, for every submission
 # alike. Pillow knows these settings only for the whole process; its own limit of pixels is replaced by the one below.
@@ -31,9 +31,7 @@ def read_page(path: Path, size: int) -> Tensor:
                 _reduce(image, size)
             return to_pixels(image, size)
     except (OSError, SyntaxError, ValueError, MemoryError) as error:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT, f"images/{path.name}", "a page image", error
-        ) from error
+        raise malformed(f"images/{path.name}", "a page image", error) from error
 
 
 def to_pixels(image: Image.Image, size: int) -> Tensor:

@@ -33,8 +33,8 @@ from pydantic import (
     model_validator,
 )
 
-from evaluator.docvqa.dataset import first_line
-from evaluator.errors import ErrorCode, ProblemError
+from evaluator.docvqa.dataset import first_line, malformed
+from evaluator.errors import ProblemError
 
 # This leaves room for all of the competition's training questions in one file.
 MAX_IMDB_BYTES = 8 << 30
@@ -133,13 +133,13 @@ def read_imdb(path: Path, max_bytes: int = MAX_IMDB_BYTES) -> Imdb:
     """
     header, *rows = _read_objects(path, max_bytes)
     if not isinstance(header, dict):
-        raise _malformed(path, "a header dictionary as row 0", type(header).__name__)
+        raise malformed(path, "a header dictionary as row 0", type(header).__name__)
     questions = []
     for number, row in enumerate(rows, 1):
         try:
             questions.append(ImdbQuestion.model_validate(row))
         except ValidationError as error:
-            raise _malformed(f"{path.name}, row {number}", "a question", first_line(error)) from error
+            raise malformed(f"{path.name}, row {number}", "a question", first_line(error)) from error
     return Imdb(header, questions)
 
 
@@ -162,10 +162,10 @@ def read_data_points(path: Path) -> dict[str, dict[str, list[int]]]:
     """Return the rows of each client's providers. Raises `ProblemError` (`E_DATASET_FORMAT`)."""
     try:
         if path.stat().st_size > MAX_INDEX_BYTES:
-            raise _malformed(path, f"at most {MAX_INDEX_BYTES} bytes", path.stat().st_size)
+            raise malformed(path, f"at most {MAX_INDEX_BYTES} bytes", path.stat().st_size)
         return _DATA_POINTS.validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise _malformed(
+        raise malformed(
             path, 'JSON such as {"client_0": {"a provider": [1, 2]}}', first_line(error)
         ) from error
 
@@ -177,7 +177,7 @@ def _read_objects(path: Path, max_bytes: int) -> list[Any]:
             size = file.seek(0, 2)
             file.seek(0)
             if size > max_bytes:
-                raise _malformed(path, f"at most {max_bytes} bytes", size)
+                raise malformed(path, f"at most {max_bytes} bytes", size)
             shape = _read_shape(file)
             array = _Unpickler(file).load()
             if not isinstance(array, _Array):
@@ -186,11 +186,11 @@ def _read_objects(path: Path, max_bytes: int) -> list[Any]:
     except ProblemError:
         raise
     except (OSError, *PARSING_ERRORS) as error:
-        raise _malformed(
+        raise malformed(
             path, "an imdb file: a NumPy object array of plain dictionaries", first_line(error)
         ) from error
     if shape != (len(rows),) or not rows:
-        raise _malformed(path, "a one-dimensional object array with a header", f"shape {shape}")
+        raise malformed(path, "a one-dimensional object array with a header", f"shape {shape}")
     return rows
 
 
@@ -300,7 +300,3 @@ class _Unpickler(pickle.Unpickler):
             return _STAND_INS[module, name]
         except KeyError:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not allowed") from None
-
-
-def _malformed(where: Path | str, expected: str, found: object) -> ProblemError:
-    return ProblemError.of(ErrorCode.DATASET_FORMAT, where=str(where), expected=expected, found=found)

@@ -21,6 +21,7 @@ from evaluator.docvqa.threads import set_threads_for
 from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch, pad_labels, row_losses
 from evaluator.messages.base import Message
+from evaluator.progress import OnProgress, ignore_progress
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ def predict(
     device: torch.device | str = "cpu",
     dtype: torch.dtype | None = None,
     budget: Budget | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress = ignore_progress,
     questions: Sequence[Question] | None = None,
 ) -> list[Prediction]:
     """Return the model's answers to `questions`, all of the dataset's by default, in their order.
@@ -110,15 +111,11 @@ def predict(
     asked = dataset.questions if questions is None else questions
     answerer = Answerer(model, tokenizer, device=device, dtype=dtype, budget=budget)
     plan = shards(asked, answerer.budget.pages)
-
-    def on_answered(done: int) -> None:
-        if on_progress is not None:
-            on_progress(done, len(asked))
-
     was_training = model.training
     model.eval()
     try:
-        return in_order(plan, answerer.answer_shards(dataset, asked, plan, on_answered))
+        answered = answerer.answer_shards(dataset, asked, plan, lambda done: on_progress(done, len(asked)))
+        return in_order(plan, answered)
     finally:
         model.train(was_training)
 
@@ -144,14 +141,7 @@ class Answerer:
         self._model = model
 
     def loader(self, dataset: Dataset, questions: Sequence[Question]) -> Loader:
-        config = self._model.config
-        return Loader(
-            dataset,
-            questions,
-            self.tokenizer,
-            image_size=config.visual.image_size,
-            max_input_tokens=config.max_input_tokens,
-        )
+        return Loader(dataset, questions, self.tokenizer, self._model.config)
 
     def answer_shards(
         self,

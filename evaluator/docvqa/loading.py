@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from evaluator.docvqa.architecture import VT5Config
 from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.docvqa.images import read_page
 from evaluator.docvqa.tokenization import EncodedText, Tokenizer
@@ -63,13 +64,12 @@ def shards(questions: Sequence[Question], pages: int) -> list[Shard]:
 
 @dataclass(frozen=True)
 class Loader:
-    """Prepares shards of `questions` for a model that reads images of `image_size` and `max_input_tokens` of text."""
+    """Prepares shards of `questions` for a model of this configuration."""
 
     dataset: Dataset
     questions: Sequence[Question]
     tokenizer: Tokenizer
-    image_size: int
-    max_input_tokens: int
+    config: VT5Config
 
     def load(self, wanted: Iterable[Shard]) -> Iterator[LoadedShard]:
         """Yield the shards in their order, each prepared while the one before it is in use."""
@@ -89,7 +89,8 @@ class Loader:
     def _finish(
         self, shard: Shard, images: list[Future[Tensor | None]], texts: Future[list[EncodedText]]
     ) -> LoadedShard:
-        gray = torch.full((3, self.image_size, self.image_size), GRAY)
+        size = self.config.visual.image_size
+        gray = torch.full((3, size, size), GRAY)
         read = [image.result() for image in images]
         rows = {page: row for row, page in enumerate(shard.pages)}
         return LoadedShard(
@@ -102,7 +103,7 @@ class Loader:
 
     def _image(self, page: str) -> Tensor | None:
         try:
-            return read_page(self.dataset.image_path(page), self.image_size)
+            return read_page(self.dataset.image_path(page), self.config.visual.image_size)
         except ProblemError:
             return None
 
@@ -112,6 +113,6 @@ class Loader:
             question = self.questions[index]
             page = self.dataset.pages[question.page]
             texts.append(
-                self.tokenizer.encode(question.question, page.words, page.boxes, self.max_input_tokens)
+                self.tokenizer.encode(question.question, page.words, page.boxes, self.config.max_input_tokens)
             )
         return texts

@@ -191,14 +191,6 @@ class VT5(nn.Module):
         logits: Tensor = output.logits
         return logits
 
-    def loss(self, batch: Batch) -> Tensor:
-        """Return the mean cross-entropy (), a scalar, over the tokens of all answers of the batch."""
-        if batch.labels is None:
-            raise ValueError("the batch has no labels")
-        return nn.functional.cross_entropy(
-            self.logits(batch).flatten(0, 1), batch.labels.flatten(), ignore_index=IGNORED
-        )
-
     @torch.no_grad()
     def generate(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return greedy answers: token ids (B, T), T < 20, padded after their end, and confidences (B,).

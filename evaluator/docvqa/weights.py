@@ -147,21 +147,18 @@ def _mismatches(
 ) -> Iterator[Problem]:
     for name in parameters:
         if name not in tensors:
-            yield _problem(ErrorCode.CHECKPOINT_MISSING_TENSOR, where, name)
+            yield Problem.of(ErrorCode.CHECKPOINT_MISSING_TENSOR, f"{where}, tensor {name}")
     for name, tensor in tensors.items():
+        place = f"{where}, tensor {name}"
         if name in ALIASES and SHARED_EMBEDDING in tensors:
             if not torch.equal(tensor, tensors[SHARED_EMBEDDING]):
-                yield _problem(
-                    ErrorCode.CHECKPOINT_EXTRA_TENSOR, where, name, f"the same values as {SHARED_EMBEDDING}"
+                yield Problem.of(
+                    ErrorCode.CHECKPOINT_EXTRA_TENSOR, place, f"the same values as {SHARED_EMBEDDING}"
                 )
         elif name not in parameters:
-            yield _problem(ErrorCode.CHECKPOINT_EXTRA_TENSOR, where, name)
+            yield Problem.of(ErrorCode.CHECKPOINT_EXTRA_TENSOR, place)
         elif tensor.shape != parameters[name].shape:
             expected, found = list(parameters[name].shape), list(tensor.shape)
-            yield _problem(ErrorCode.CHECKPOINT_SHAPE, where, name, expected, found)
+            yield Problem.of(ErrorCode.CHECKPOINT_SHAPE, place, expected, found)
         elif not tensor.is_floating_point():
-            yield _problem(ErrorCode.CHECKPOINT_DTYPE, where, name, "float32", tensor.dtype)
-
-
-def _problem(code: ErrorCode, where: str, name: str, expected: object = "", found: object = "") -> Problem:
-    return Problem.of(code, where=f"{where}, tensor {name}", expected=expected, found=found)
+            yield Problem.of(ErrorCode.CHECKPOINT_DTYPE, place, "float32", tensor.dtype)

@@ -65,10 +65,8 @@ class Calibration:
         Raises:
             ProblemError: (`E_LEAKAGE_PROVIDERS`) They have fewer than four members or nonmembers in all.
         """
-        values = (
-            np.concatenate([reference.g3[:, 0] for reference in references]) if references else np.empty(0)
-        )
-        is_member = np.concatenate([r.is_member for r in references]) if references else np.empty(0, bool)
+        values = np.concatenate([np.empty(0), *(reference.g3[:, 0] for reference in references)])
+        is_member = np.concatenate([np.empty(0, bool), *(reference.is_member for reference in references)])
         if min(is_member.sum(), (~is_member).sum()) < LEAST:
             raise ProblemError.of(
                 ErrorCode.LEAKAGE_PROVIDERS,

@@ -29,15 +29,9 @@ def detail_of(found: LeakageResult) -> LeakageDetail:
     return LeakageDetail(
         measures=[
             AttackMeasure(
-                attack=attack.attack,
-                target_set=attack.target_set,
-                members=attack.members,
-                nonmembers=attack.nonmembers,
+                **attack.model_dump(include={"attack", "target_set", "members", "nonmembers"}),
+                **measure.model_dump(include={"value", "low", "high", "p_value"}),
                 statistic=statistic,
-                value=measure.value,
-                low=measure.low,
-                high=measure.high,
-                p_value=measure.p_value,
                 above_base=measure.above_base.value,
                 above_base_low=measure.above_base.low,
                 above_base_high=measure.above_base.high,

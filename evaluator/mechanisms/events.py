@@ -10,7 +10,7 @@ adversary sees, whoever drew it: see `noise`.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -186,15 +186,10 @@ def merged(events: Iterable[Event]) -> list[Event]:
     for event in events:
         once = event.model_copy(update={"rounds": 1})
         counts[once] = counts.get(once, 0) + event.rounds
-    check_comparable(list(counts))
-    return [once.model_copy(update={"rounds": rounds}) for once, rounds in counts.items()]
-
-
-def check_comparable(events: Sequence[Event]) -> None:
-    """Raise ValueError unless all events protect the same privacy unit against the same neighbors."""
-    kinds = sorted({f"{event.unit}, {event.adjacency}" for event in events})
+    kinds = sorted({f"{event.unit}, {event.adjacency}" for event in counts})
     if len(kinds) > 1:
         raise ValueError(f"a composition has one privacy unit and one adjacency, not {' and '.join(kinds)}")
+    return [once.model_copy(update={"rounds": rounds}) for once, rounds in counts.items()]
 
 
 def check_delta(delta: float) -> None:

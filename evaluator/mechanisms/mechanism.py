@@ -77,8 +77,7 @@ class Mechanism(Value):
         """Return the event of rounds of this sampling with the given noise multiplier, whatever `noise` is.
 
         Args:
-            rule: The amplification rule.
-            effective_noise_multiplier: The noise multiplier that an observer faces.
+            effective_noise_multiplier: What an observer faces.
 
         Raises:
             UnsupportedError: The noise is out of the accountants' range.

@@ -109,7 +109,6 @@ class Full(_Coins):
     type: Literal["full"] = "full"
 
     def rates(self, clients: int) -> tuple[float, float]:
-        """Return the chance of a client, and of a provider whose client takes part."""
         return 1.0, 1.0
 
 
@@ -128,7 +127,6 @@ class Poisson(_Coins):
     provider_rate: Rate
 
     def rates(self, clients: int) -> tuple[float, float]:
-        """Return the chance of a client, and of a provider whose client takes part."""
         return self.client_rate, self.provider_rate
 
 

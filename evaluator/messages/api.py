@@ -15,6 +15,7 @@ from evaluator.accounting.accountant import Accountant
 from evaluator.errors import Problem
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
+from evaluator.messages.base import Message
 from evaluator.messages.examinations import Report
 from evaluator.messages.jobs import ArtifactKind, Step, TrustLevel
 from evaluator.messages.rankings import RankingRule
@@ -27,10 +28,8 @@ MAX_PARTS_OF_A_REQUEST = 1000
 UNSTORABLE = re.compile("[\\0\ud800-\udfff]")
 
 
-class Request(BaseModel):
+class Request(Message):
     """Base of what clients send: a misspelled field is rejected, not ignored, and so is text that can't be stored."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @field_validator("*")
     @classmethod

@@ -37,7 +37,6 @@ class CodeIdentity(Finding):
     Attributes:
         kit_version: The version of the starter kit that ran.
         code_sha256: The hash of that kit's sources and of the settings, as a training record states it.
-        settings_sha256: Of the settings file.
         method_sha256: Of the method file; empty for one of the kit's methods.
         is_recorded: Whether the run's training record states this `code_sha256`; None where the run has no record.
     """
@@ -213,7 +212,6 @@ class Report(Finding):
     """The report of an examination, of any level.
 
     Attributes:
-        identity: Which code was examined.
         problems: Why the findings are incomplete. An examination with problems hasn't passed.
     """
 
@@ -245,7 +243,6 @@ class ExaminationJob(Message):
         data: The data folder with the training split; None if the level needs none.
         base: The folder of the base weights; likewise.
         test_set: The data folder with the test split, which no method ever sees; likewise.
-        track: The slug of the run's track.
         challenge: What the site drew after the record was uploaded, in hexadecimal.
         submitted: The run's scores, as its team may see them.
         is_ranked_by_bytes: Whether the track ranks by the bytes that were sent, which must then agree as well.

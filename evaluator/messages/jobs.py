@@ -214,13 +214,9 @@ class EvaluationJob(Message):
     sample_key: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$", repr=False)
 
     @model_validator(mode="after")
-    def _is_challenged(self) -> Self:
+    def _has_what_its_step_needs(self) -> Self:
         if self.step is Step.ACCOUNTING and self.challenge is None:
             raise ValueError("a record is accounted with the challenge that the site drew for it")
-        return self
-
-    @model_validator(mode="after")
-    def _has_leakage_set(self) -> Self:
         if self.step is Step.LEAKAGE and self.rules.leakage_set is None:
             raise ValueError("leakage is measured by a leakage set")
         return self

@@ -1,11 +1,11 @@
 """Runs functions in sandboxed processes: this is the side that has the secrets.
 
     with Sandbox() as sandbox:
-        result = sandbox.run("package.module", "function", inputs, folder=folder, readable=[checkpoint])
+        result = sandbox.run("package.module", "function", inputs, readable=[checkpoint])
 
 The function takes JSON `inputs` and a callable that sends messages, and returns JSON. Its process has no environment,
-no network, and no files but the interpreter, this package, `readable` and `folder`; see `confinement` and `limits`.
-What it sends is data from an untrusted process: validate it.
+no network, and no files but the interpreter, this package, `readable`, `writable` and a folder of its own; see
+`confinement` and `limits`. What it sends is data from an untrusted process: validate it.
 """
 
 import json
@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import psutil
@@ -193,9 +192,7 @@ class Sandbox:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def run(
@@ -205,7 +202,6 @@ class Sandbox:
         inputs: object,
         *,
         preload: Iterable[str] = (),
-        folder: Path | None = None,
         readable: Iterable[Path] = (),
         writable: Iterable[Path] = (),
         limits: Limits = DEFAULT_LIMITS,
@@ -219,9 +215,8 @@ class Sandbox:
             function: Its name.
             inputs: Its argument, which must be JSON.
             preload: Modules that it imports later, which are loaded once for all.
-            folder: Where it runs and may write; one that is removed afterwards unless given.
             readable: Files and folders that it may read.
-            writable: Folders beside `folder` that it may change.
+            writable: Folders that it may change, beside the one where it runs, which is removed afterwards.
             limits: What it may use.
             on_message: Called with each message that it sends.
             on_output: Called with the end of what it printed, once.
@@ -235,7 +230,7 @@ class Sandbox:
                 "function": function,
                 "inputs": inputs,
                 "preload": list(preload),
-                "folder": str((folder or Path(temporary)).resolve()),
+                "folder": str(Path(temporary).resolve()),
                 "readable": [str(path.resolve()) for path in [*SYSTEM, *CODE, *readable]],
                 "writable": [*map(str, _devices()), *(str(path.resolve()) for path in writable)],
                 "limits": asdict(limits),

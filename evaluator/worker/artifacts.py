@@ -59,7 +59,6 @@ def fetch(
     """Return the artifact as a local file whose size and SHA-256 are as announced.
 
     Args:
-        ref: What to fetch.
         cache: The folder of fetched files; the least recently used ones are removed beyond `cache_bytes`.
         on_progress: Called with the bytes fetched so far and in all.
 

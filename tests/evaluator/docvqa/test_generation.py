@@ -37,13 +37,7 @@ def talkative(model: VT5) -> VT5:
 
 def plainly(model: VT5, tokenizer: Tokenizer, dataset: Dataset) -> list[tuple[str, float]]:
     """Answers and confidences by `VT5.generate`, one question at a time."""
-    loader = Loader(
-        dataset,
-        dataset.questions,
-        tokenizer,
-        image_size=model.config.visual.image_size,
-        max_input_tokens=model.config.max_input_tokens,
-    )
+    loader = Loader(dataset, dataset.questions, tokenizer, model.config)
     answers: dict[int, tuple[str, float]] = {}
     for loaded in loader.load(shards(dataset.questions, 50)):
         with torch.no_grad():

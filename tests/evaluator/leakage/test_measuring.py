@@ -32,7 +32,7 @@ from evaluator.leakage.results import LIKELIHOOD, LeakageResult
 from evaluator.leakage.statistics import Statistic
 from evaluator.progress import OnProgress, ignore_progress
 from tests.evaluator.docvqa.factories import make_dataset, make_model, make_tokenizer
-from tests.tiny_reference import create_reference
+from tests.tiny_reference import create_reference, mean_loss
 
 PROVIDERS = [
     first + second for first in ("Ash", "Bir", "Ced", "Dog") for second in ("by", "ton", "ley", "ham")
@@ -79,8 +79,7 @@ def answerers(base: Path, dataset: Dataset) -> tuple[Answerer, Answerer]:
     tokenizer = Tokenizer.from_folder(base)
     trained = VT5.from_folder(base).eval()
     chosen = [q for q in dataset.questions if dataset.pages[q.page].provider in PROVIDERS[::2]]
-    size = trained.config.visual.image_size
-    loader = Loader(dataset, chosen, tokenizer, image_size=size, max_input_tokens=32)
+    loader = Loader(dataset, chosen, tokenizer, trained.config)
     (loaded,) = loader.load(shards(chosen, len(dataset.pages)))
     with torch.no_grad():
         features = trained.page_features(loaded.pixels)
@@ -92,7 +91,7 @@ def answerers(base: Path, dataset: Dataset) -> tuple[Answerer, Answerer]:
     optimizer = torch.optim.Adam(trained.trainable_parameters().values(), lr=3e-3)
     for _ in range(STEPS):
         optimizer.zero_grad()
-        trained.loss(batch).backward()
+        mean_loss(trained, batch).backward()
         optimizer.step()
     return Answerer(trained, tokenizer), Answerer(VT5.from_folder(base), tokenizer)
 
@@ -129,12 +128,12 @@ def test_losses_are_those_of_the_plain_way_whatever_the_budget(
 
     expected = []
     for question in questions:
-        loader = Loader(dataset, [question], tokenizer, image_size=32, max_input_tokens=64)
+        loader = Loader(dataset, [question], tokenizer, model.config)
         (loaded,) = loader.load(shards([question], 1))
         labels = tokenizer.encode_answers([question.answers[0].lower()])
         with torch.no_grad():
             features = model.page_features(loaded.pixels)
-            expected.append(model.loss(Batch.pad(loaded.texts, features, labels)).item())
+            expected.append(mean_loss(model, Batch.pad(loaded.texts, features, labels)).item())
     assert found.loss == pytest.approx(expected, rel=1e-4)
     assert len({round(value, 3) for value in expected}) > 5
     without = measure(Answerer(model, tokenizer, budget=budget), dataset, questions, losses=False)

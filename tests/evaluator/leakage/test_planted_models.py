@@ -18,7 +18,7 @@ from evaluator.leakage.features import Answers, Asked
 from evaluator.leakage.measuring import measure
 from evaluator.leakage.results import Measure
 from evaluator.leakage.statistics import Statistic
-from tests.tiny_reference import create_reference
+from tests.tiny_reference import create_reference, mean_loss
 
 SEEDS = range(20)
 NAMES = [
@@ -73,9 +73,7 @@ def overfitted(base: Path, dataset: Dataset, trained: Sequence[int]) -> Answers:
     """Return what a model does that was trained on the pages with these numbers."""
     model, tokenizer = VT5.from_folder(base).eval(), Tokenizer.from_folder(base)
     chosen = [dataset.questions[number] for number in trained]
-    loader = Loader(
-        dataset, chosen, tokenizer, image_size=model.config.visual.image_size, max_input_tokens=32
-    )
+    loader = Loader(dataset, chosen, tokenizer, model.config)
     (loaded,) = loader.load(shards(chosen, len(chosen)))
     with torch.no_grad():
         features = model.page_features(loaded.pixels)
@@ -84,7 +82,7 @@ def overfitted(base: Path, dataset: Dataset, trained: Sequence[int]) -> Answers:
     optimizer = torch.optim.Adam(model.trainable_parameters().values(), lr=3e-3)
     for _ in range(STEPS):
         optimizer.zero_grad()
-        model.loss(batch).backward()
+        mean_loss(model, batch).backward()
         optimizer.step()
     return measure(Answerer(model, tokenizer), dataset).scored(dataset.questions)
 

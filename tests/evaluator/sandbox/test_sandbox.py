@@ -149,12 +149,13 @@ class TestFiles:
         (folder / "link").symlink_to(secret)
         assert run(sandbox, "read", str(folder / "link"), readable=[folder]) == "PermissionError"
 
-    def test_nothing_but_its_folder_is_written(self, sandbox: Sandbox, tmp_path: Path) -> None:
+    def test_nothing_but_its_folders_is_written(self, sandbox: Sandbox, tmp_path: Path) -> None:
         given, mine = tmp_path / "given", tmp_path / "mine"
         given.write_text("given")
         mine.mkdir()
-        options: dict[str, Any] = {"readable": [given], "folder": mine}
-        assert run(sandbox, "write", str(mine / "new"), **options) == "did: 7"
+        options: dict[str, Any] = {"readable": [given], "writable": [mine]}
+        for own in ("new", str(mine / "new")):
+            assert run(sandbox, "write", own, **options) == "did: 7"
         for forbidden in (given, tmp_path / "new", Path("/etc/new"), Path(sys.prefix) / "new", TESTS / "new"):
             assert run(sandbox, "write", str(forbidden), **options) == "PermissionError"
         assert given.read_text() == "given"

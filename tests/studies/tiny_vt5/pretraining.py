@@ -35,7 +35,7 @@ from starter_kit.data.forms.fields import (
     write_lines,
 )
 from starter_kit.optimizers import AdamW
-from tests.tiny_reference import random_vt5, tiny_config
+from tests.tiny_reference import mean_loss, random_vt5, tiny_config
 
 WARM_UP_STEPS = 100
 LEAST_RATE = 0.05  # of the learning rate, at the end
@@ -207,7 +207,9 @@ def _train(
         rate = min((step + 1) / WARM_UP_STEPS, max(LEAST_RATE, 1 - step / settings.steps))
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * rate
-        loss = model.loss(as_batch(model, tokenizer, [next(stream) for _ in range(settings.batch_size)]))
+        loss = mean_loss(
+            model, as_batch(model, tokenizer, [next(stream) for _ in range(settings.batch_size)])
+        )
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()
