@@ -34,9 +34,9 @@ from evaluator.records.canonical_lines import (
 from evaluator.records.certificate import MAX_OPENINGS, Floats, Opening
 from evaluator.records.lines import MAX_ADAPTER_NUMEL, Challenge, RecordLine, RunToken, Sha256
 
-ANNEX_SCHEMA = "pfl-dp-annex/2"
-# The openings take at most 60 MiB of it and the adapters 22, which don't come together: adapters are short vectors.
-MAX_BYTES = 80 * 1024**2
+ANNEX_SCHEMA = "pfl-dp-annex/3"
+# The openings take at most 231 MiB of it, and the adapters 22.
+MAX_BYTES = 256 * 1024**2
 MAX_LINE_BYTES = 64 * 1024
 # The coordinates of adapters on one line.
 ADAPTER_VALUES = 8192
@@ -51,7 +51,7 @@ class AnnexLine(RecordLine):
     """The first line. `run_token` is that of the record, and `challenge` is what the openings were drawn from."""
 
     type: Literal["annex"] = "annex"
-    schema_version: Literal["pfl-dp-annex/2"] = Field(default="pfl-dp-annex/2", alias="schema")
+    schema_version: Literal["pfl-dp-annex/3"] = Field(default="pfl-dp-annex/3", alias="schema")
     run_token: RunToken | None
     challenge: Challenge
 
@@ -130,7 +130,7 @@ class Annex:
         data_sha256: The hash of the data manifest (`evaluator.docvqa.manifest`): who has which documents to train on.
         sampled: For each round, from the first, the number of sampled providers of each client that took part.
         openings: The opened block of the round's noised sum for each (round, block), with rounds counted from 1.
-        weights: The same block of the weights after the round.
+        weights: Likewise of the weights after the round.
         adapters: Empty where none are trained.
         salt: Random, in hexadecimal; part of the body, so that an annex keeps it when it answers another challenge.
     """

@@ -3,9 +3,14 @@
 A record commits to uₜ, the noised sum of every round, and to w₀ … w_T, the weights that the run starts from and those
 after every round, each by the root of a Merkle tree over blocks of `BLOCK` coordinates. The challenge is a number that
 the site draws at random when it has the record, once for each run token. So nobody knows which blocks are shown until
-no root can change any more, and nobody can ask again with another record. They are the same blocks of every uₜ and wₜ.
-What is shown is part of what the server released anyway; `noise_tests` asks whether the noise is in it,
-`linkage_checks` whether it led to the weights.
+no root can change any more, and nobody can ask again with another record. What is shown is part of what the server
+released anyway; `noise_tests` asks whether the noise is in it, `linkage_checks` whether it led to the weights.
+
+Two kinds of blocks are shown. The common ones, up to `COMMON`, are the same in every uₜ: they follow the sums from
+the first round to the checkpoint. The fresh ones, up to `FRESH` in a round, are drawn anew for every round, half of
+them from all blocks and half from tensors that are drawn first, so that small tensors are seen as well; they are shown
+of uₜ and of the weights before and after it. A lie in a share s of all blocks is missed with a probability of
+(1 − s)ⁿ where n blocks are shown: `missed` has the numbers.
 
 In a dry run on one's own disk, the hash of the record's chain takes the challenge's place (Fiat and Shamir, 1986).
 Whoever makes the record can then make another one until the blocks suit; against that there is the site's number.
@@ -14,8 +19,10 @@ A leaf is SHA-256(0x00 ‖ block), a block being little-endian float32; `merkle`
 """
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +31,14 @@ from evaluator.records.merkle import LEAF_PREFIX, Tree, leads_to_root
 
 # The coordinates of a block; the last block of a vector may be shorter.
 BLOCK = 1024
-# How many blocks are opened of each vector: about `OPENINGS` in all rounds together, at most `MAX_BLOCKS` in a round,
-# and at least `FEWEST_BLOCKS` in a round unless that would be more than `MAX_OPENINGS` in all.
-OPENINGS = 2048
-MAX_BLOCKS = 64
-FEWEST_BLOCKS = 4
-MAX_OPENINGS = 4096
-# In every round at least one block is opened.
-MAX_ROUNDS = MAX_OPENINGS
+# The most blocks of each kind in a round.
+COMMON, FRESH = 64, 32
+# A record has at most so many rounds: `COMMON` blocks of each and some fresh ones fit into an annex of 256 MiB.
+MAX_ROUNDS = 512
+# Vectors of which a fresh block is shown: the noised sum, and the weights before and after it.
+SHOWN_OF_FRESH = 3
+# The most openings of an annex in all.
+MAX_OPENINGS = MAX_ROUNDS * (COMMON + 2 * SHOWN_OF_FRESH)
 
 Floats = NDArray[np.float32]
 
@@ -82,30 +89,99 @@ def block_count(numel: int) -> int:
     return -(-numel // BLOCK)
 
 
-def drawn_openings(challenge: str, rounds: int, numel: int) -> list[tuple[int, int]]:
-    """Return the (round, block) pairs to be opened, in order: the same blocks in every round, without replacement.
+@dataclass(frozen=True)
+class DrawnBlocks:
+    """The blocks that a challenge asks for.
+
+    Attributes:
+        common: Those of every noised sum, in order.
+        fresh: For each round, those of its noised sum and of the weights before and after it, in order.
+    """
+
+    common: Sequence[int]
+    fresh: Sequence[Sequence[int]]
+
+    @property
+    def updates(self) -> list[tuple[int, int]]:
+        """The (round, block) of all noised sums to be opened, in order."""
+        return [
+            (number, block)
+            for number, blocks in enumerate(self.fresh, 1)
+            for block in sorted({*self.common, *blocks})
+        ]
+
+    @property
+    def weights(self) -> list[tuple[int, int]]:
+        """The (round, block) of the weights after a round to be opened, in order; the first weights need no opening."""
+        rounds = len(self.fresh)
+        shown = {
+            (after, block)
+            for number, blocks in enumerate(self.fresh, 1)
+            for block in blocks
+            for after in (number - 1, number)
+        }
+        return sorted(place for place in shown if 0 < place[0] <= rounds)
+
+
+def drawn_blocks(challenge: str, rounds: int, tensors: Sequence[int]) -> DrawnBlocks:
+    """Return the blocks to be opened.
 
     Args:
         challenge: 32 bytes in hexadecimal.
         rounds: Number of rounds; they count from 1.
-        numel: d, the length of each vector.
+        tensors: The coordinates of each tensor, in the order of the vector.
     """
-    blocks = drawn_blocks(challenge, rounds, numel)
-    return [(number, block) for number in range(1, rounds + 1) for block in blocks]
+    seed, count = bytes.fromhex(challenge), block_count(sum(tensors))
+    ends = list(accumulate(tensors))
+    most = fresh_of_a_round(rounds)
+    fresh = [_fresh(seed, number, most, count, ends) for number in range(1, rounds + 1)]
+    return DrawnBlocks(_drawn(b"blocks" + seed, count, COMMON), fresh)
 
 
-def drawn_blocks(challenge: str, rounds: int, numel: int) -> list[int]:
-    """Return the blocks to be opened in every round, in order: see `drawn_openings`."""
-    seed = b"blocks" + bytes.fromhex(challenge)
-    return _drawn(seed, block_count(numel), blocks_of_a_round(rounds))
+def fresh_of_a_round(rounds: int) -> int:
+    """Return how many fresh blocks are opened in each round of a run of `rounds` rounds, if a vector has as many."""
+    return min(FRESH, (MAX_OPENINGS // max(1, rounds) - COMMON) // SHOWN_OF_FRESH)
 
 
-def blocks_of_a_round(rounds: int) -> int:
-    """Return how many blocks are opened in each round of a run of `rounds` rounds, if a vector has as many."""
-    if not rounds:
-        return MAX_BLOCKS
-    few = min(FEWEST_BLOCKS, MAX_OPENINGS // rounds)
-    return max(1, few, min(MAX_BLOCKS, OPENINGS // rounds))
+def _fresh(seed: bytes, number: int, most: int, count: int, ends: Sequence[int]) -> list[int]:
+    """Return up to `most` blocks of one round, sorted; of as many as there are, all."""
+    if count <= most:
+        return list(range(count))
+    drawn = set()
+    for draw in range(most):
+        digest = hashlib.sha256(
+            b"fresh" + seed + number.to_bytes(8, "big") + draw.to_bytes(8, "big")
+        ).digest()
+        one, other = int.from_bytes(digest[:16], "big"), int.from_bytes(digest[16:], "big")
+        if draw % 2:
+            tensor = one % len(ends)
+            begin = ends[tensor - 1] if tensor else 0
+            drawn.add(min((begin + other % max(1, ends[tensor] - begin)) // BLOCK, count - 1))
+        else:
+            drawn.add(one % count)
+    return sorted(drawn)
+
+
+def missed(share: float, numel: int, rounds: int, lying: int = 1) -> float:
+    """Return at most how probable it is that no block is shown of a share of all, in which `lying` rounds lie.
+
+    The common blocks count, which are drawn without replacement, and of the fresh ones those drawn from all blocks.
+    """
+    blocks, fresh = block_count(numel), fresh_of_a_round(rounds)
+    hidden = math.ceil(share * blocks)
+    shown = min(COMMON, blocks)
+    if blocks <= fresh or shown > blocks - hidden:
+        return 0.0
+    common = math.prod((blocks - hidden - drawn) / (blocks - drawn) for drawn in range(shown))
+    return float(common * (1 - hidden / blocks) ** (lying * ((fresh + 1) // 2)))
+
+
+def would_have_passed(numel: int, rounds: int) -> str:
+    """Return what an outcome says of the blocks that nobody saw."""
+    probability = missed(0.01, numel, rounds)
+    if not probability:
+        return "every block is opened"
+    return f"a lie in 1 % of the blocks of one round would have passed with a probability of {100 * probability:.0f} %"
 
 
 def _drawn(seed: bytes, population: int, most: int) -> list[int]:

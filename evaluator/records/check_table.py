@@ -11,6 +11,7 @@ from evaluator.errors import Problem
 from evaluator.messages.checks import Findings, NamedCheck
 from evaluator.messages.jobs import Check, CheckStatus
 from evaluator.records import (
+    change_checks,
     declaration_checks,
     file_checks,
     linkage_checks,
@@ -28,9 +29,14 @@ MODULES = (
     tensor_checks,
     file_checks,
     linkage_checks,
+    change_checks,
     noise_checks,
 )
 RECORD_CHECKS = [one for module in MODULES for one in vars(module).values() if isinstance(one, RecordCheck)]
+
+# What ties the noised sums to the submitted model. A run in which one of these is flagged, or has no power, is unbound:
+# nothing that the files show says that its sums led to its model.
+BINDING = (linkage_checks.linkage.check.id, change_checks.whole_change.check.id)
 
 # The accounting makes this one, by `evaluator.records.epsilon`.
 BUDGET = NamedCheck(

@@ -95,7 +95,8 @@ class RunLine(RecordLine):
         normalizer: The constant by which the noised sum is divided; never the number of those who took part.
         server: What the server does with the noised sum.
         rounds: The planned number of rounds.
-        trainable: Every tensor that leaves a client, each once, in the order of the weight vector.
+        trainable: Every tensor that leaves a client, each once, in the order of the weight vector, which is that of
+            their names.
         lora_scale: The factor on B·A by which trainable pairs `<layer>.lora_A.weight` and `<layer>.lora_B.weight` are
             merged into `<layer>.weight` of the base weights at the end; None where no adapters are trained.
         weights_root: The Merkle root of w₀, the weight vector before the first round: see `certificate`.
@@ -163,9 +164,14 @@ class RunLine(RecordLine):
         return {tensor.name: tensor.shape for tensor in self.trainable}
 
     @property
+    def numels(self) -> list[int]:
+        """The coordinates of every trainable tensor, in the order of the weight vector."""
+        return [tensor.numel for tensor in self.trainable]
+
+    @property
     def numel(self) -> int:
         """d, the coordinates of the weight vector."""
-        return sum(tensor.numel for tensor in self.trainable)
+        return sum(self.numels)
 
     @property
     def adapters(self) -> list[Adapter]:

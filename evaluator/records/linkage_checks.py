@@ -1,10 +1,10 @@
 """The check that the noised sums, by the server's declared rule, lead from the base weights to the checkpoint.
 
-On the blocks that the annex opens, every round is replayed: from wₜ₋₁ and uₜ, and the rule's own state from the rounds
-before, to wₜ, up to the float32 rounding that `replay` derives. w₀ is read from the base weights, and the check
-`record.models` compares the roots of both ends with base weights and checkpoint as a whole. Adapters are in neither:
-the annex has theirs, which
-must have the record's roots, begin without an effect, and give the checkpoint when they are merged (`merging`).
+On the common blocks of the annex all rounds are replayed, from the base weights to the checkpoint, up to the float32
+rounding that `replay` derives. On its fresh blocks a single round is, from wₜ₋₁ and uₜ to wₜ, where the rule keeps
+nothing from earlier rounds. The check `record.models` compares the roots of both ends with base weights and checkpoint
+as a whole. Adapters are in neither: the annex has theirs, which must have the record's roots, begin without an effect,
+and give the checkpoint when they are merged (`merging`).
 
 The texts say nothing of a value in the annex: what is found is only where the first difference is.
 """
@@ -22,16 +22,18 @@ from evaluator.records.annex import Annex, Openings
 from evaluator.records.case import Case, RunFile, record_check
 from evaluator.records.certificate import (
     BLOCK,
+    DrawnBlocks,
     Floats,
-    block_count,
-    drawn_openings,
+    drawn_blocks,
     is_opening_of,
     root_of_pieces,
+    would_have_passed,
 )
 from evaluator.records.file_checks import last_weights
 from evaluator.records.lines import RunLine, TrainingRecord
 from evaluator.records.merging import badly_merged
-from evaluator.records.replay import Doubles, Replay, next_weights, replay_of
+from evaluator.records.replay import Doubles, Replay, exact, next_weights, replay_of
+from evaluator.records.server_steps import SumStep
 
 # The most that roundings may hide, if they all point one way, over the length of all steps, if these are noise.
 MOST_SLACK = 0.1
@@ -60,22 +62,21 @@ MOST_SLACK = 0.1
 )
 def linkage(this: NamedCheck, case: Case) -> Check:
     record, annex = case.record, case.annex
-    drawn = drawn_openings(annex.challenge, len(record.rounds), record.run.numel)
-    if annex.openings.keys() != set(drawn) or _wrong(annex.openings, record, "update_root"):
+    run, rounds = record.run, len(record.rounds)
+    drawn = drawn_blocks(annex.challenge, rounds, run.numels)
+    if annex.openings.keys() != set(drawn.updates) or _wrong(annex.openings, record, "update_root"):
         return this.not_applicable("the noised sums in the annex aren't those selected by the challenge")
-    blocks = sorted({block for _, block in drawn})
     return this.judge(
-        _differences(case, blocks),
-        otherwise=f"{len(record.rounds)} rounds by the rule {record.run.server.rule}, on {len(blocks)} of "
-        f"{block_count(record.run.numel)} blocks",
+        _differences(case, drawn),
+        otherwise=f"{rounds} rounds by the rule {run.server.rule}; {would_have_passed(run.numel, rounds)}",
     )
 
 
-def _differences(case: Case, blocks: Sequence[int]) -> Iterator[Difference]:
+def _differences(case: Case, drawn: DrawnBlocks) -> Iterator[Difference]:
     record, annex = case.record, case.annex
     base, checkpoint = case.files[RunFile.BASE], case.files[RunFile.CHECKPOINT]
     run = record.run
-    if annex.weights.keys() != annex.openings.keys():
+    if annex.weights.keys() != set(drawn.weights):
         yield Difference("the weight blocks selected by the challenge", "others", "annex")
         return
     if where := _wrong(annex.weights, record, "weights_root"):
@@ -93,8 +94,11 @@ def _differences(case: Case, blocks: Sequence[int]) -> Iterator[Difference]:
         yield from _adapter_differences(record, first, last)
         yield from badly_merged(run, start, end, base, checkpoint, case.changes)
     yield from _unbound(run, first, last)
-    if blocks and (rule := replay_of(run.server, run.normalizer)) is not None:
-        yield from _replayed(record, annex, blocks, first, rule)
+    rule = replay_of(run.server, run.normalizer)
+    if rule is not None and first is not None and last is not None:
+        yield from _replayed(record, annex, drawn.common, (first, last), rule)
+    if rule is not None and isinstance(run.server, SumStep):
+        yield from _single_steps(record, annex, drawn, first, rule)
 
 
 def _wrong(openings: Openings, record: TrainingRecord, root: str) -> str:
@@ -156,40 +160,59 @@ def _replayed(
     record: TrainingRecord,
     annex: Annex,
     blocks: Sequence[int],
-    first: WeightVector | None,
+    ends: tuple[WeightVector, WeightVector],
     rule: Replay,
 ) -> Iterator[Difference]:
-    """Yield the first round and block in which the weights aren't what the rule makes of the noised sum.
+    """Yield the first block in which the checkpoint isn't what the rule makes of the base weights and all noised sums.
 
     Yield as well, if that is so, that all roundings together could hide a drift beside which the steps are small.
     """
-    slack = squares = 0.0
-    before = None if first is None else _opened([_block(first, block) for block in blocks])
+    start, end = (_opened([_block(vector, block) for block in blocks]) for vector in ends)
+    weights, squares = exact(start), 0.0
     for number in range(1, len(record.rounds) + 1):
-        places = [(number, block) for block in blocks]
-        step = rule.step(_opened([annex.openings[place].values for place in places]))
-        after = _opened([annex.weights[place].values for place in places])
-        if before is not None:
-            due = next_weights(before, step)
-            off = np.flatnonzero(~(np.abs(after - due.value) <= due.error))
-            if len(off):
-                yield Difference(
-                    f"weights to which the rule {record.run.server.rule} leads from the round before and the noised "
-                    "sum, up to float32 rounding",
-                    "others",
-                    f"round {number}, block {blocks[off[0] // BLOCK]}",
-                )
-                return
-            slack += float(np.linalg.norm(due.error))
-            squares += float(step.value @ step.value)
-        before = after
-    if squares and slack > MOST_SLACK * math.sqrt(squares):
+        step = rule.step(_opened([annex.openings[number, block].values for block in blocks]))
+        weights = weights.plus(step)
+        squares += float(step.value @ step.value)
+    off = np.flatnonzero(~(np.abs(end - weights.value) <= weights.error))
+    if len(off):
+        yield Difference(
+            f"weights to which the rule {record.run.server.rule} leads from the base weights and all noised sums, up "
+            "to float32 rounding",
+            "others",
+            f"{last_weights(record)}, block {blocks[off[0] // BLOCK]}",
+        )
+    elif squares and float(np.linalg.norm(weights.error)) > MOST_SLACK * math.sqrt(squares):
         yield Difference(
             f"steps beside which float32 rounding in {len(record.rounds)} rounds is small, so that it hides no drift",
             "smaller steps",
             "line 1, server",
             rejects=False,
         )
+
+
+def _single_steps(
+    record: TrainingRecord, annex: Annex, drawn: DrawnBlocks, first: WeightVector | None, rule: Replay
+) -> Iterator[Difference]:
+    """Yield the first fresh block whose weights aren't what the sum of its round makes of those before."""
+    for number, blocks in enumerate(drawn.fresh, 1):
+        for block in blocks:
+            if number > 1:
+                before = annex.weights[number - 1, block].values
+            elif first is not None:
+                before = _block(first, block)
+            else:
+                continue
+            total = annex.openings[number, block].values
+            due = next_weights(before.astype(np.float64), rule.step(total.astype(np.float64)))
+            after = annex.weights[number, block].values
+            if not (np.abs(after - due.value) <= due.error).all():
+                yield Difference(
+                    f"weights to which the rule {record.run.server.rule} leads from the round before and the noised "
+                    "sum, up to float32 rounding",
+                    "others",
+                    f"round {number}, block {block}",
+                )
+                return
 
 
 def _block(vector: WeightVector, block: int) -> Floats:

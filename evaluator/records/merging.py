@@ -15,6 +15,7 @@ from evaluator.checkpoints.header import read_header
 from evaluator.checkpoints.weight_changes import UNIT_ROUNDOFF, TensorChange
 from evaluator.checkpoints.weight_vector import Floats, weight_vector
 from evaluator.messages.checks import Difference
+from evaluator.records.adapter_start import first_values
 from evaluator.records.lines import Adapter, RunLine
 from evaluator.records.replay import EPS, ROUNDING
 
@@ -38,8 +39,11 @@ def badly_merged(
                 f"tensor {change.name}",
             )
     for pair in run.adapters:
-        if start[pair.down.name].any() and start[pair.up.name].any():
-            yield Difference("adapters that start without effect", "others", f"adapters of {pair.target}")
+        for tensor in (pair.down, pair.up):
+            if not np.array_equal(start[tensor.name], first_values(run.run_token, tensor)):
+                yield Difference(
+                    "the first values that follow from the run token", "others", f"adapter {tensor.name}"
+                )
         if not _is_merged(run, pair, end, base, checkpoint):
             yield Difference(
                 "the base weights and the product of its adapters in the annex",

@@ -6,7 +6,7 @@ number of providers. The annex's numbers only decide whether something is found.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,11 +14,17 @@ from evaluator.errors import ErrorCode
 from evaluator.messages.checks import Difference, Findings, NamedCheck
 from evaluator.messages.jobs import Check
 from evaluator.records import noise_tests
-from evaluator.records.annex import Annex
+from evaluator.records.annex import Annex, Openings
 from evaluator.records.case import Case, RunFile, record_check
-from evaluator.records.certificate import drawn_openings, is_opening_of
+from evaluator.records.certificate import DrawnBlocks, drawn_blocks, is_opening_of, would_have_passed
 from evaluator.records.lines import RoundLine, RunLine, TrainingRecord
-from evaluator.records.noise_power import RoundSize, bare_share_detected, noise_detected, reuse_detected
+from evaluator.records.noise_power import (
+    RoundSize,
+    bare_share_detected,
+    noise_detected,
+    noise_left_by_leaks,
+    reuse_detected,
+)
 from evaluator.records.noise_tests import Finding, OpenedRound
 
 # A check that wouldn't have detected noise of half the declared size, or its lack in half of the coordinates, or that a
@@ -33,11 +39,19 @@ class NoisedRounds:
     """The opened rounds with noise, and the public numbers of each; nothing where openings are `wrong`.
 
     Rounds without clients in which only clients would draw noise carry none, and are left out.
+
+    Attributes:
+        opened, sizes: Of all blocks that are opened of a round.
+        common, common_sizes: Of the blocks that are opened of every round.
+        missing: What the blocks that aren't opened may hide.
     """
 
     wrong: list[Difference]
-    opened: list[OpenedRound]
-    sizes: list[RoundSize]
+    opened: list[OpenedRound] = field(default_factory=list)
+    sizes: list[RoundSize] = field(default_factory=list)
+    common: list[OpenedRound] = field(default_factory=list)
+    common_sizes: list[RoundSize] = field(default_factory=list)
+    missing: str = ""
 
     @property
     def nothing(self) -> str:
@@ -45,15 +59,28 @@ class NoisedRounds:
         return "the openings are wrong" if self.wrong else "" if self.opened else "no round has noise"
 
     def __str__(self) -> str:
-        return f"{len(self.sizes)} rounds, {self.sizes[0].coordinates} coordinates of each"
+        fewest = min(size.coordinates for size in self.sizes)
+        return f"{len(self.sizes)} rounds, at least {fewest} coordinates of each; {self.missing}"
 
 
 def _noised_rounds(case: Case) -> NoisedRounds:
-    if wrong := _wrong_openings(case.record, case.annex):
-        return NoisedRounds(wrong, [], [])
-    opened = _opened_rounds(case.record, case.annex)
-    known = case.rules.providers_per_client
-    return NoisedRounds([], opened, [_size(case.record, one, known) for one in opened])
+    record, annex, known = case.record, case.annex, case.rules.providers_per_client
+    drawn = drawn_blocks(annex.challenge, len(record.rounds), record.run.numels)
+    if wrong := _wrong_openings(record, annex, drawn):
+        return NoisedRounds(wrong)
+    common = set(drawn.common)
+    opened = _opened_rounds(record, annex, annex.openings)
+    shared = _opened_rounds(
+        record, annex, {place: one for place, one in annex.openings.items() if place[1] in common}
+    )
+    return NoisedRounds(
+        [],
+        opened,
+        [_size(record, one, known) for one in opened],
+        shared,
+        [_size(record, one, known) for one in shared],
+        would_have_passed(record.run.numel, len(record.rounds)),
+    )
 
 
 @record_check(
@@ -100,25 +127,28 @@ def noise_size(this: NamedCheck, case: Case) -> Check:
         "have detected reused or canceled noise, with the same probability as `record.noise_size`. It has no power if "
         "that share exceeds 100 %.",
         limit="Noise canceled in later rounds in which the updates of many providers could hide it, and noise that "
-        "each round cancels only in part behind a signal (telescoping sums).",
+        "each round cancels in part behind a signal (telescoping sums): the check reports how much of the whole run's "
+        "noise that could leave, and `record.whole_change` looks for less than nine tenths.",
         findings=Findings.PUBLIC_POWER,
     ),
     RunFile.ANNEX,
 )
 def noise_reuse(this: NamedCheck, case: Case) -> Check:
     rounds = case.once(_noised_rounds)
-    if rounds.nothing or len(rounds.opened) < 2:
+    if rounds.nothing or len(rounds.common) < 2:
         return this.not_applicable(rounds.nothing or "fewer than two rounds have noise")
-    found = noise_tests.repetition(rounds.opened)
+    found = noise_tests.repetition(rounds.common)
     # Rounding moves the shape of what is left.
-    if not rounds.opened[0].rounded:
-        found += noise_tests.taken_back(rounds.opened)
-    differences, part = _differences(found), reuse_detected(rounds.sizes)
+    if not rounds.common[0].rounded:
+        found += noise_tests.taken_back(rounds.common)
+    differences, part = _differences(found), reuse_detected(rounds.common_sizes)
     if differences or part <= 1:
+        left = noise_left_by_leaks(rounds.common_sizes)
         return this.judge(
             differences,
             otherwise=f"{rounds}; would have detected {_percent(part, up=True)} of a round's noise being reused or "
-            "canceled in a later round",
+            f"canceled in a later round; smaller parts, canceled in every round, would have left "
+            f"{_percent(left)} of the whole run's noise",
         )
     return this.no_power(
         f"{rounds}; the expected providers' updates could hide that a round cancels earlier noise"
@@ -162,23 +192,22 @@ def noise_shape(this: NamedCheck, case: Case) -> Check:
     )
 
 
-def _wrong_openings(record: TrainingRecord, annex: Annex) -> list[Difference]:
-    numel = record.run.numel
-    drawn = drawn_openings(annex.challenge, len(record.rounds), numel)
-    if annex.openings.keys() != set(drawn):
-        right = len(annex.openings.keys() & set(drawn))
+def _wrong_openings(record: TrainingRecord, annex: Annex, drawn: DrawnBlocks) -> list[Difference]:
+    numel, due = record.run.numel, drawn.updates
+    if annex.openings.keys() != set(due):
+        right = len(annex.openings.keys() & set(due))
         found = f"{right} of them and {len(annex.openings) - right} others"
-        return [Difference(f"the {len(drawn)} openings selected by the challenge", found, "annex")]
+        return [Difference(f"the {len(due)} openings selected by the challenge", found, "annex")]
     return [
         Difference("values with the record's update_root", "others", f"annex, round {number}, block {block}")
-        for number, block in drawn
+        for number, block in due
         if not is_opening_of(annex.openings[number, block], record.rounds[number - 1].update_root, numel)
     ]
 
 
-def _opened_rounds(record: TrainingRecord, annex: Annex) -> list[OpenedRound]:
+def _opened_rounds(record: TrainingRecord, annex: Annex, openings: Openings) -> list[OpenedRound]:
     blocks: dict[int, list[noise_tests.Doubles]] = {}
-    for (number, _), opening in sorted(annex.openings.items(), key=lambda item: item[0]):
+    for (number, _), opening in sorted(openings.items(), key=lambda item: item[0]):
         blocks.setdefault(number, []).append(opening.values.astype(np.float64))
     opened = []
     for number, values in blocks.items():
@@ -195,18 +224,22 @@ def _opened_rounds(record: TrainingRecord, annex: Annex) -> list[OpenedRound]:
     return opened
 
 
-def _size(record: TrainingRecord, opened: OpenedRound, known: Sequence[int]) -> RoundSize:
-    """Return the public numbers of an opened round; its providers are the expected ones of the clients that took part.
+def expected_providers(run: RunLine, line: RoundLine, known: Sequence[int]) -> float:
+    """Return the expected number of sampled providers of the clients that took part, from public numbers.
 
     Their number over all clients is the run's normalizer, or what the track's numbers lead to, if that is more.
     """
-    run, line = record.run, record.rounds[opened.number - 1]
     everywhere = max(run.normalizer, line.sampling.expected_providers(dict(enumerate(known))))
-    expected = everywhere * line.clients / line.sampling.clients(run.clients).mean
+    return everywhere * line.clients / line.sampling.clients(run.clients).mean
+
+
+def _size(record: TrainingRecord, opened: OpenedRound, known: Sequence[int]) -> RoundSize:
+    """Return the public numbers of an opened round."""
+    run, line = record.run, record.rounds[opened.number - 1]
     return RoundSize(
         coordinates=len(opened.values),
         numel=run.numel,
-        signal=expected / _multiplier(run, line),
+        signal=expected_providers(run, line, known) / _multiplier(run, line),
         rounded=opened.rounded,
     )
 

@@ -84,6 +84,19 @@ def reuse_detected(rounds: Sequence[RoundSize]) -> float:
     return min(correlated, max(_reuse_turned(one, taken_back_p(count)) for one in rounds))
 
 
+def noise_left_by_leaks(rounds: Sequence[RoundSize]) -> float:
+    """Return the part of the whole run's noise that is left where every round takes back what `repetition` lets pass.
+
+    In units of a round's noise, the sum of all noise so far is r long; a round shortens it by f, at most the limit of a
+    correlation, and adds its own: r becomes √((r − f)² + 1), where honest rounds lead to √T.
+    """
+    most, length = correlation_limit(len(rounds)), 1.0
+    for one in rounds[1:]:
+        taken = (most + one.signal) / math.sqrt(one.coordinates)
+        length = math.hypot(max(0.0, length - taken), 1.0)
+    return length / math.sqrt(len(rounds))
+
+
 def _noise_detected(one: RoundSize, least: float) -> float:
     n, energy = one.coordinates, one.energy
 

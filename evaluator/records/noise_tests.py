@@ -155,7 +155,7 @@ def shape(rounds: Sequence[OpenedRound]) -> list[Finding]:
     """
     sets = [(opened.number, coordinates) for opened in rounds for coordinates in _sets(opened.values)]
     together = _together([coordinates for _, coordinates in sets]) if len(rounds) > 1 else []
-    p = shape_p(len(rounds), len(rounds[0].values))
+    p = shape_p(len(rounds), max(len(one.values) for one in rounds))
     return _worst_of_each_round([*sets, *((None, one) for one in together)], p)
 
 

@@ -11,7 +11,7 @@ an honest server's value may be from it, whichever way that server orders its op
 - an error of a state is carried on by the rule: it shrinks by the decay, and grows by what the new round adds.
 
 So for `sum` the next weights are known to 8·eps·(|w| + |η·u/M|) in each coordinate. `FLOOR` covers products that are
-too small for float32. No error of an earlier round's weights is carried on: they are opened, and so are known exactly.
+too small for float32. Where the weights of an earlier round aren't opened, their error is carried on too.
 """
 
 from dataclasses import dataclass
@@ -37,20 +37,19 @@ class Bounded:
     value: Doubles
     error: Doubles
 
-    @classmethod
-    def zeros(cls, size: int) -> "Bounded":
-        """Return zeros (size,) that are exact."""
-        return cls(np.zeros(size), np.zeros(size))
-
     def scaled(self, factor: float) -> "Bounded":
         """Return the product with a number above 0, without rounding."""
         return Bounded(factor * self.value, factor * self.error)
 
-    def plus(self, added: Doubles) -> "Bounded":
-        """Return the sum with values (n,), rounded."""
-        return Bounded(
-            self.value + added, self.error + ROUNDING * (np.abs(self.value) + np.abs(added)) + FLOOR
-        )
+    def plus(self, added: "Bounded") -> "Bounded":
+        """Return the sum, rounded."""
+        rounding = ROUNDING * (np.abs(self.value) + np.abs(added.value)) + FLOOR
+        return Bounded(self.value + added.value, self.error + added.error + rounding)
+
+
+def exact(values: Doubles) -> Bounded:
+    """Return values (n,) that are known exactly."""
+    return Bounded(values, np.zeros(len(values)))
 
 
 class Replay(Protocol):
@@ -61,8 +60,8 @@ class Replay(Protocol):
 
 
 def next_weights(weights: Doubles, step: Bounded) -> Bounded:
-    """Return the weights (n,) after a step from `weights` (n,)."""
-    return step.plus(weights)
+    """Return the weights (n,) after a step from `weights` (n,) that are known exactly."""
+    return exact(weights).plus(step)
 
 
 def replay_of(rule: ServerStep, normalizer: float) -> Replay | None:
@@ -83,7 +82,7 @@ class _Sum:
         self._factor = rule.learning_rate / normalizer
 
     def step(self, total: Doubles) -> Bounded:
-        return _exact(self._factor * total)
+        return exact(self._factor * total)
 
 
 class _Momentum:
@@ -92,8 +91,8 @@ class _Momentum:
         self._velocity: Bounded | None = None
 
     def step(self, total: Doubles) -> Bounded:
-        velocity = self._velocity or Bounded.zeros(len(total))
-        self._velocity = velocity.scaled(self._rule.momentum).plus(total / self._normalizer)
+        velocity = self._velocity or exact(np.zeros(len(total)))
+        self._velocity = velocity.scaled(self._rule.momentum).plus(exact(total / self._normalizer))
         return self._velocity.scaled(self._rule.learning_rate)
 
 
@@ -106,10 +105,10 @@ class _Adam:
 
     def step(self, total: Doubles) -> Bounded:
         rule, mean = self._rule, total / self._normalizer
-        first = (self._mean or Bounded.zeros(len(total))).scaled(rule.beta_1)
-        second = (self._square or Bounded.zeros(len(total))).scaled(rule.beta_2)
-        self._mean = first.plus((1 - rule.beta_1) * mean)
-        self._square = second.plus((1 - rule.beta_2) * mean**2)
+        first = (self._mean or exact(np.zeros(len(total)))).scaled(rule.beta_1)
+        second = (self._square or exact(np.zeros(len(total)))).scaled(rule.beta_2)
+        self._mean = first.plus(exact((1 - rule.beta_1) * mean))
+        self._square = second.plus(exact((1 - rule.beta_2) * mean**2))
         self._rounds += 1
         return _quotient(
             self._mean.scaled(rule.learning_rate / self._correction(rule.beta_1)),
@@ -119,10 +118,6 @@ class _Adam:
 
     def _correction(self, beta: float) -> float:
         return 1 - beta**self._rounds if self._rule.bias_correction else 1.0
-
-
-def _exact(values: Doubles) -> Bounded:
-    return Bounded(values, np.zeros(len(values)))
 
 
 def _quotient(above: Bounded, square: Bounded, epsilon: float) -> Bounded:

@@ -19,8 +19,8 @@ Shape = tuple[int, ...]
     NamedCheck(
         "record.tensors",
         name="trained tensors",
-        meaning="The declared tensors are distinct and have the shapes of the base weights. Every other change in the "
-        "checkpoint has a rank that the declared adapters can produce.",
+        meaning="The declared tensors are distinct, in the order of their names, and have the shapes of the base "
+        "weights. Every other change in the checkpoint has a rank that the declared adapters can produce.",
         limit="Tensors that were sent but did not change.",
         code=ErrorCode.RECORD_TENSORS,
         findings=Findings.PUBLIC,
@@ -59,6 +59,11 @@ def tensor_differences(
         unchanged = "the base weights, because no round released anything"
         yield Difference(unchanged, f"{len(changes)} changed tensors")
         return
+    names = [tensor.name for tensor in trainable]
+    if names != sorted(names):
+        # Whoever may choose the order can put what matters into few blocks.
+        unordered = next(name for name, due in zip(names, sorted(names), strict=True) if name != due)
+        yield Difference("tensors in the order of their names", unordered, "line 1, trainable")
     for tensor in trainable:
         if (shape := base.get(tensor.name, tuple(tensor.shape))) != tuple(tensor.shape):
             yield Difference(list(shape), tensor.shape, f"trainable, {tensor.name}")

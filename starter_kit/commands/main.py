@@ -44,6 +44,7 @@ VERBS = {
     "key": "Create, show and register the key that signs your training records.",
     "token": "Request a token for one training run. `pfl train` does so automatically if the site is set.",
     "submit": "Upload runs and submit them. After an interruption, the same command resumes where it stopped.",
+    "verify": "Recompute ε, bytes, checks and ranks of a site's boards from its public files. Needs no account.",
     "version": "Print the version (recorded with every score).",
 }
 """The first paragraph of each verb's help; a test compares it with the verb's module."""

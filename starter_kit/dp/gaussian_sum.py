@@ -3,6 +3,7 @@
 Guarantees, for the clip norm S and the noise multiplier σ: the update of each privacy unit has L2 norm at most S in the
 sum, and
 
+- updates and noise are added up in whole multiples of a public step (`grid`): no low bit shows what was added;
 - `server`: the sum carries one draw of N(0, σ²S²) in each coordinate, added by the server, which must be trusted;
 - `client_full`: every client's message carries its own draw of that kind, so that each message is protected, too;
 - `client_share`: every one of the K clients of a round adds a draw of N(0, σ²S²/K), so that the sum of all K messages
@@ -18,8 +19,9 @@ from torch import Tensor
 
 from evaluator.mechanisms.noise import Noise, Placement
 from starter_kit.dp.clipping import clip
+from starter_kit.dp.grid import add_on_grid, grid_step
 from starter_kit.dp.keystream import Keystream
-from starter_kit.dp.noise import gaussian_noise
+from starter_kit.dp.noise import with_gaussian_noise
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,14 @@ class GaussianSum:
             ValueError: `update` is not a float32 vector.
         """
         return clip(update, self.clip_norm)
+
+    def add(self, total: Tensor, clipped: Tensor, clients: int) -> None:
+        """Add a clipped update (d,), rounded towards zero to the grid, to a client's sum `total` (d,) in place.
+
+        Args:
+            clients: How many clients' sums are added up in the round.
+        """
+        add_on_grid(total, clipped, grid_step(self.clip_norm, len(total)), clients)
 
     def noised_by_client(self, message: Tensor, clients: int) -> Tensor:
         """Return a client's `message` (d,) with the client's noise (d,), if it draws any, in a round of `clients`."""
@@ -74,5 +84,4 @@ class GaussianSum:
     def _noised(self, vector: Tensor, std: float) -> Tensor:
         if not std:
             return vector
-        # Drawn where the vector is, and added in the memory of the noise.
-        return gaussian_noise(len(vector), std, self.keystream, vector.device).add_(vector)
+        return with_gaussian_noise(vector, std, grid_step(self.clip_norm, len(vector)), self.keystream)

@@ -1,14 +1,15 @@
 """The Laplace mechanism: updates bounded in L1 norm, and Laplace noise from the operating system's entropy.
 
 Noise of scale b = s/ε on a sum that one provider changes by at most s in L1 norm gives ε-DP (Dwork et al. 2006), over
-the real numbers. Uniforms with 53 random bits become Laplace draws by the inverse distribution function in float64,
-are scaled and only then rounded to float32. The two tails are mirror images; the largest value that can occur is
-52 ln 2 = 36.04 scales, and even a run with 10¹⁴ coordinates would hardly ever draw a larger one.
+the real numbers. Uniforms with 53 random bits become Laplace draws by the inverse distribution function in float64, are
+scaled, and rounded to a grid with the sum that they cover (`starter_kit.dp.laplace_release`). The two tails are mirror
+images; the largest value that can occur is 52 ln 2 = 36.04 scales, and even a run with 10¹⁴ coordinates would hardly
+ever draw a larger one.
 
-What this does not do: these are floating-point numbers. Far from zero they leave gaps, and which values can occur at
-all depends on what the noise is added to, so that a single output can distinguish two inputs whatever ε is (Mironov
-2012, "On significance of the least significant bits for differential privacy"). The gap is not part of the reported ε;
-noise on a grid, a discrete Laplace, would close it.
+What this does not do: a float64 has 2⁵³ uniforms to draw from, so each multiple of the grid's step has only nearly the
+probability of a Laplace distribution. That gap is not part of the reported ε. The grid closes the other one: which
+values can occur no longer depends on what the noise is added to (Mironov 2012, "On significance of the least
+significant bits for differential privacy").
 
 The L1 bound holds for the float32 vector that is returned, not only for real numbers: products are rounded towards
 zero.
@@ -30,14 +31,14 @@ SUMMATION_ROOM = 1 - 2.0**-22
 
 
 def laplace_noise(size: int, scale: float, keystream: Keystream) -> Tensor:
-    """Return a float32 vector (size,) of independent Laplace draws with mean 0 and density exp(-|x|/scale) / (2 scale).
+    """Return a float64 vector (size,) of independent Laplace draws with mean 0 and density exp(-|x|/scale) / (2 scale).
 
     Raises:
         ValueError: `scale` is negative or not finite.
     """
     if not 0 <= scale < float("inf"):
         raise ValueError(f"a Laplace scale is finite and not negative, not {scale}")
-    noise = np.empty(size, dtype=np.float32)
+    noise = np.empty(size)
     for start in range(0, size, CHUNK):
         part = noise[start : start + CHUNK]
         part[:] = scale * standard_quantiles(keystream.uniforms(len(part)))

@@ -8,14 +8,19 @@ Sums are in float64 and are rounded to float32 once, after the noise was added: 
 needn't cover that rounding.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from starter_kit.dp.grid import noised_on_grid
 from starter_kit.dp.keystream import Keystream
 from starter_kit.dp.laplace import clip_l1, laplace_noise
+
+# What rounding to the grid may add to the L1 sensitivity, as a part of it.
+ROUNDED = 2.0**-20
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,14 @@ class LaplaceRelease:
     def noised(self, exact: Tensor, sensitivity: float) -> Tensor:
         """Return `exact` (d,), float64, with the noise that covers `sensitivity`, as a float32 vector (d,).
 
+        Both are rounded to a grid, so that no low bit shows what was added. Rounding `exact` adds at most a step to the
+        sensitivity in each coordinate, which the noise covers as well.
+
         Raises:
             ValueError: The scale of the noise is negative or not finite.
         """
-        noise = laplace_noise(len(exact), self.relative_scale * sensitivity, self.keystream)
-        return (exact + noise).float()
+        if not sensitivity:
+            return exact.float()
+        step = 2.0 ** math.floor(math.log2(sensitivity * ROUNDED / len(exact)))
+        scale = self.relative_scale * (sensitivity + step * len(exact))
+        return noised_on_grid(exact, laplace_noise(len(exact), scale, self.keystream), step).float()

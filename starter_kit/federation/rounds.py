@@ -183,7 +183,8 @@ class Request:
     """A request of the server to a client in one leg of a round of `clients` clients.
 
     `payload` is all that is sent: in the leg `train`, the round's model. `draws` is the key of the client's coins and
-    noise in a replayable run, whose clients are on the server's machine.
+    noise in a replayable run, whose clients are on the server's machine. `run_token` is what the first values of
+    adapters follow from, "" in a run without a token; None where they follow from the seed.
     """
 
     round: int
@@ -192,6 +193,7 @@ class Request:
     payload: bytes = field(repr=False)
     leg: str = TRAIN
     draws: bytes | None = field(default=None, repr=False)
+    run_token: str | None = None
 
 
 @dataclass(frozen=True)
@@ -250,6 +252,7 @@ class Channel:
         clients: The clients chosen for the round.
         on_update: Called for each update as it arrives, without its content.
         draws: The keys of a replayable run; None elsewhere.
+        run_token: See `Request`.
         log: The messages sent so far, in both directions.
         replies: The replies of the leg `train`, without their bytes.
     """
@@ -259,13 +262,16 @@ class Channel:
     clients: Sequence[int]
     on_update: OnUpdate = _ignore_update
     draws: DrawKeys | None = None
+    run_token: str | None = None
     log: list[LogEntry] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
 
     def ask(self, payloads: Mapping[int, bytes], leg: str = TRAIN) -> Iterator[Reply]:
         """Send each client its payload, and yield the replies as they arrive."""
         requests = [
-            Request(self.round, client, len(self.clients), payload, leg, self._draws_of(client))
+            Request(
+                self.round, client, len(self.clients), payload, leg, self._draws_of(client), self.run_token
+            )
             for client, payload in payloads.items()
         ]
         down = [LogEntry(self.round, SERVER, ask.client, len(ask.payload)) for ask in requests]
@@ -308,6 +314,7 @@ class Participant:
         learner: The model with their training examples.
         stream: The run's randomness.
         auxiliary: The auxiliary vectors that travel with the model.
+        start_from: Called with the run token of a request that has one.
     """
 
     method: Method
@@ -316,6 +323,7 @@ class Participant:
     aggregation: Aggregation
     stream: Stream
     auxiliary: AuxiliaryVectors = NO_AUXILIARY
+    start_from: Callable[[str], None] | None = None
 
     @property
     def clients(self) -> list[int]:
@@ -329,6 +337,8 @@ class Participant:
             ProblemError: The method or the aggregation protocol rejected the request; (`E_CONFIGURATION`) the method's
                 update has another length than the vector that the clients were sent.
         """
+        if self.start_from and request.run_token is not None:
+            self.start_from(request.run_token)
 
         def train(received: Tensor) -> ClientUpdate:
             weights, auxiliary = received.tensor_split([self.auxiliary.model_size(len(received))])
@@ -410,6 +420,7 @@ class Server:
         state: The method's state at the server from round to round.
         needs_all: Whether a round counts only if every chosen client has answered.
         draws: The keys of coins and noise in a replayable run; None where nobody can draw them again.
+        run_token: See `Request`.
     """
 
     method: Method
@@ -421,6 +432,7 @@ class Server:
     on_update: OnUpdate = _ignore_update
     draws: DrawKeys | None = None
     auxiliary: AuxiliaryVectors = NO_AUXILIARY
+    run_token: str | None = None
 
     def round(self, number: int, weights: Tensor) -> Round:
         """Run round `number` from `weights` (d,), even where no client is chosen.
@@ -434,7 +446,7 @@ class Server:
 
     def _round(self, number: int, weights: Tensor) -> Round:
         chosen = self.method.choose_clients(self.engine.clients, self.stream.at("round", number, "clients"))
-        channel = Channel(self.engine, number, chosen, self.on_update, self.draws)
+        channel = Channel(self.engine, number, chosen, self.on_update, self.draws, self.run_token)
         accumulator = self.method.accumulator(weights, self.state)
         if chosen:
             # Each step of this loop requests one more update, which a client computes now.

@@ -16,8 +16,8 @@ from starter_kit.compression.lora import matching
 class TrainableTensors:
     """The parameters whose names match one of `patterns` and none of `frozen` (as in a shell: `*.layer_norm.weight`).
 
-    They have the order of `parameters`. Each must be float32 and occur once: a tied tensor has one name. The parameters
-    that aren't chosen are frozen, so that no gradient is computed for them.
+    They are in the order of their names, as a training record requires. Each must be float32 and occur once: a tied
+    tensor has one name. The parameters that aren't chosen are frozen, so that no gradient is computed for them.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) A pattern matches nothing, or nothing is left to train.
@@ -34,7 +34,7 @@ class TrainableTensors:
         chosen = [
             name for name in matching(parameters, patterns, "trainable", "tensor") if name not in left_out
         ]
-        self.parameters = {name: parameters[name] for name in chosen}
+        self.parameters = {name: parameters[name] for name in sorted(chosen)}
         if not self.parameters:
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,

@@ -29,7 +29,8 @@ from torch import Tensor
 
 from evaluator.mechanisms.noise import Placement
 from starter_kit.dp.clipping import clip
-from starter_kit.dp.noise import gaussian_noise
+from starter_kit.dp.gaussian_sum import GaussianSum
+from starter_kit.dp.noise import with_gaussian_noise
 from starter_kit.dp.sampling import draw
 from starter_kit.federation.auxiliary import AUXILIARY, AuxiliaryVectors
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Sum
@@ -40,6 +41,8 @@ from starter_kit.settings.plan import Plan
 
 # How far the clip norm may get from the first one, by a factor.
 FARTHEST = 1e3
+# The grid of the noised count, whose sum is of halves.
+COUNT_STEP = 2.0**-16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +81,7 @@ class AdaptiveClipping(ProviderDP):
             if clipped is None:
                 self.discarded[task.client.id] += 1
             else:
-                total += clipped
+                self._mechanism(bound).add(total, clipped, task.clients)
             below += 0.5 if clipped is not None and torch.equal(clipped, change) else -0.5
             # As large as all weights: the next provider trains without them in memory.
             del change, clipped
@@ -90,12 +93,15 @@ class AdaptiveClipping(ProviderDP):
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
         logarithm = float(state[AUXILIARY][0]) if AUXILIARY in state else 0.0
         updates, below = received.total[:-1], received.total[-1:]
-        std = self.update_multiplier * self._clip_norm(logarithm)
-        total = updates + gaussian_noise(len(updates), std, self.noise.keystream)
-        counted = float(below + gaussian_noise(1, self.count_std, self.noise.keystream))
+        total = self._mechanism(self._clip_norm(logarithm)).noised_by_server(updates)
+        counted = float(with_gaussian_noise(below, self.count_std, COUNT_STEP, self.noise.keystream))
         logarithm -= self.clip_learning_rate * (counted / self.divisor + 0.5 - self.quantile)
         state[AUXILIARY] = torch.tensor([min(max(logarithm, -math.log(FARTHEST)), math.log(FARTHEST))])
         return Aggregate(total, weights[:-1] + total * (self.server_learning_rate / self.divisor))
+
+    def _mechanism(self, clip_norm: float) -> GaussianSum:
+        noise = self.noise.noise.model_copy(update={"multiplier": self.update_multiplier})
+        return replace(self.noise, clip_norm=clip_norm, noise=noise)
 
     def _clip_norm(self, logarithm: float) -> float:
         return self.noise.clip_norm * math.exp(logarithm)

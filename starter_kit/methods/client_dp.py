@@ -72,7 +72,9 @@ class ClientDP:
     def client_update(self, task: ClientTask) -> ClientUpdate:
         trained = task.learner.train(task.weights, task.client.examples, self.local, task.stream, task.state)
         clipped = self.noise.clip(trained.change)
-        message = torch.zeros_like(task.weights) if clipped is None else clipped
+        message = torch.zeros_like(task.weights)
+        if clipped is not None:
+            self.noise.add(message, clipped, task.clients)
         return ClientUpdate(message, sampled=len(task.client.providers))
 
     def accumulator(self, weights: Tensor, state: State) -> Sum:

@@ -81,7 +81,7 @@ class ProviderDP:
             if clipped is None:
                 self.discarded[task.client.id] += 1
             else:
-                total += clipped
+                self.noise.add(total, clipped, task.clients)
             # As large as all weights: the next provider trains without them in memory.
             del change, clipped
         return ClientUpdate(self.noise.noised_by_client(total, task.clients).cpu(), sampled=len(sampled))

@@ -103,10 +103,12 @@ def train_round(request: RoundRequest) -> TrainedRound:
     settings = load_settings(str(request.settings))
     setup = RunSetup(settings, data=request.data, base=request.base)
     check_replayable(setup, apart=False)
+    setup.start_from(request.run_token or "")
     terms = run_line(setup, 0.0, track=request.track, run_token=request.run_token, apart=False)
     if request.noise != 1:
         noisier = _with_noise(settings, terms.noise.multiplier * request.noise)
         setup = RunSetup(noisier, data=request.data, base=request.base)
+        setup.start_from(request.run_token or "")
     finished = _train(setup, request)
     _write(request.out / UPDATE, finished.aggregate.total.numpy())
     _write(request.out / WEIGHTS, finished.weights.numpy())

@@ -7,6 +7,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.values import MAX_ROUNDS
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records.annex import Annex, read_annex, write_annex
+from evaluator.records.certificate import drawn_blocks
 from evaluator.records.lines import TrainingRecord
 from starter_kit.reporting.files import replacing
 from starter_kit.runs.folder import RunFolder
@@ -30,11 +31,12 @@ def answer_challenge(run: Path, challenge: str) -> bool:
         return False
     vectors, rounds = VectorFolder.of(run, record.run.numel), len(record.rounds)
     vectors.require(rounds, next_step=RESTORE)
+    drawn = drawn_blocks(challenge, rounds, record.run.numels)
     answered = replace(
         annex,
         challenge=challenge,
-        openings=vectors.openings(UPDATE, challenge, rounds),
-        weights=vectors.openings(WEIGHTS, challenge, rounds),
+        openings=vectors.openings(UPDATE, drawn.updates),
+        weights=vectors.openings(WEIGHTS, drawn.weights),
     )
     with replacing(RunFolder(run).file(ArtifactKind.TRAINING_ANNEX), mode=0o600) as new:
         write_annex(new, answered)

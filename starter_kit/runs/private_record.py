@@ -21,7 +21,7 @@ from torch import Tensor
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records.annex import AdapterValues, Annex, write_annex
-from evaluator.records.certificate import Floats, vector_root
+from evaluator.records.certificate import Floats, drawn_blocks, vector_root
 from evaluator.records.lines import AnyLine, EndLine, ResumeLine, RoundLine, RunLine
 from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
@@ -164,15 +164,16 @@ class PrivateRecordWriter:
 
     def finish(self, checkpoint: Path) -> None:
         """Write the annex of a dry run and the record's last line, and close the record."""
-        challenge, rounds = self._record.own_challenge, len(self._sampled)
+        challenge = self._record.own_challenge
+        drawn = drawn_blocks(challenge, len(self._sampled), self._run.numels)
         annex = Annex(
             self._run.run_token,
             challenge,
             self._data.providers,
             self._data.sha256,
             self._sampled,
-            openings=self._vectors.openings(UPDATE, challenge, rounds),
-            weights=self._vectors.openings(WEIGHTS, challenge, rounds),
+            openings=self._vectors.openings(UPDATE, drawn.updates),
+            weights=self._vectors.openings(WEIGHTS, drawn.weights),
             adapters=AdapterValues(self._adapters(self._start), self._adapters(self._last_weights())),
         )
         self._annex.touch(mode=0o600)
@@ -212,7 +213,7 @@ class PrivateRecordWriter:
     def _adapters(self, weights: Floats) -> Floats:
         """Return the coordinates of all adapters in `weights` (d,), end to end."""
         names = {tensor.name for pair in self._run.adapters for tensor in (pair.down, pair.up)}
-        ends = np.cumsum([tensor.numel for tensor in self._run.trainable])
+        ends = np.cumsum(self._run.numels)
         parts = np.split(weights, ends[:-1])
         chosen = [
             part for tensor, part in zip(self._run.trainable, parts, strict=True) if tensor.name in names

@@ -19,6 +19,8 @@ from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5, WEIGHTS
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.errors.codes import EXPLANATIONS
+from evaluator.records.adapter_start import first_values
+from evaluator.records.lines import TrainableTensor
 from evaluator.records.round_checks import FRAMING
 from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
@@ -69,6 +71,7 @@ class RunSetup:
             )
         self.settings = settings
         self.saves: TrainingSaves | None = None
+        self._started_from: str | None = None
         self.data = data
         self._base = base
         model, self.tokenizer = _open_base(base)
@@ -155,6 +158,23 @@ class RunSetup:
                 {name: parameter.shape for name, parameter in self.model.tensors.parameters.items()}
             )
         return method
+
+    def start_from(self, run_token: str) -> None:
+        """Let adapters start from the values that follow from a run token, as a training record requires.
+
+        The vector with which all parties begin changes in place, in the model and in the wire.
+        """
+        if self._started_from == run_token:
+            return
+        start, tensors = self.model.start, self.model.tensors.parameters
+        adapters = self.model.adapters.parameters if self.model.adapters else {}
+        parts = torch.split(start, [parameter.numel() for parameter in tensors.values()])
+        for (name, parameter), part in zip(tensors.items(), parts, strict=True):
+            if name in adapters:
+                adapter = TrainableTensor(name=name, shape=list(parameter.shape))
+                part.copy_(torch.from_numpy(first_values(run_token, adapter)))
+        self.wire.start[: len(start)].copy_(start)
+        self._started_from = run_token
 
     def _aggregation(self) -> Aggregation:
         secure = self.settings.secure_aggregation
@@ -250,7 +270,15 @@ class RunSetup:
         if self.guarantee is None:
             learner.on_step = on_step
             learner.saves = self.saves
-        return Participant(self.method, clients, learner, self.aggregation, self.stream, self.plan.auxiliary)
+        return Participant(
+            self.method,
+            clients,
+            learner,
+            self.aggregation,
+            self.stream,
+            self.plan.auxiliary,
+            start_from=self.start_from,
+        )
 
 
 def _open_base(base: Path) -> tuple[VT5, Tokenizer]:

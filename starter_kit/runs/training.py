@@ -99,7 +99,10 @@ def train(
             engine = ResumingEngine(engine, progress)
         kept = KeptModels(run.paths, setup.model, settings.checkpoints)
         draws = RunKeys(secret, record.run_token, state.interrupted_rounds) if record and secret else None
-        server, writer = _server(setup, engine, state, watcher, draws), RunWriter(run, kept, progress, record)
+        server, writer = (
+            _server(setup, engine, state, watcher, draws, record),
+            RunWriter(run, kept, progress, record),
+        )
         training = Training(setup, server, writer, spending, watcher, on_round)
         training.finish(training.run_rounds(state))
 
@@ -215,14 +218,19 @@ def _open_record(
         yield None
         return
     signed = credentials()
+    folder, token, earlier = run.paths.unfinished, signed.run_token, None
+    if run.state is not None:
+        earlier = recover_record(folder, run.state.round)
+        token = earlier.run.run_token
+    setup.start_from(token or "")
     claim = spending.epsilon(setup.rounds) or 0.0
     root = keys_root(secret, setup.rounds) if secret else None
-    line = run_line(setup, claim, track=track, run_token=signed.run_token, apart=apart, round_keys_root=root)
+    line = run_line(setup, claim, track=track, run_token=token, apart=apart, round_keys_root=root)
     data = TrainingData({client.id: len(client.providers) for client in setup.clients}, setup.data_sha256)
-    folder, recorded = run.paths.unfinished, RecordedRounds(line)
+    recorded = RecordedRounds(line)
+    if run.state is not None and earlier is not None:
+        recorded = earlier.resumed(run.state, claim)
     with writing_run(run.paths):
-        if run.state is not None:
-            recorded = recover_record(folder, run.state.round).resumed(run.state, claim)
         record = PrivateRecordWriter(folder, recorded, signed.key, data, setup.model.start)
     try:
         yield record
@@ -235,7 +243,12 @@ def _open_record(
 
 
 def _server(
-    setup: RunSetup, engine: Engine, state: TrainingState, watcher: Watcher, draws: RunKeys | None
+    setup: RunSetup,
+    engine: Engine,
+    state: TrainingState,
+    watcher: Watcher,
+    draws: RunKeys | None,
+    record: PrivateRecordWriter | None,
 ) -> Server:
     return Server(
         setup.method,
@@ -247,4 +260,5 @@ def _server(
         on_update=watcher.update_arrived,
         draws=draws,
         auxiliary=setup.plan.auxiliary,
+        run_token=(record.run_token or "") if record else None,
     )

@@ -7,7 +7,10 @@ saw the models of all rounds.
 """
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +18,7 @@ import numpy as np
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.annex import Openings
-from evaluator.records.certificate import Floats, drawn_openings, open_blocks
+from evaluator.records.certificate import Floats, open_blocks
 from starter_kit.reporting.files import fsync_path
 
 if TYPE_CHECKING:
@@ -71,15 +74,12 @@ class VectorFolder:
                     return path
         return None
 
-    def openings(self, kind: str, challenge: str, rounds: int) -> Openings:
-        """Return the blocks of the rounds' vectors of this kind that the challenge asks for."""
-        blocks: dict[int, list[int]] = {}
-        for number, block in drawn_openings(challenge, rounds, self.numel):
-            blocks.setdefault(number, []).append(block)
+    def openings(self, kind: str, drawn: Sequence[tuple[int, int]]) -> Openings:
+        """Return the blocks of the rounds' vectors of this kind at each drawn (round, block)."""
         return {
             (number, opening.block): opening
-            for number, indexes in blocks.items()
-            for opening in open_blocks(self.read(kind, number), indexes)
+            for number, places in groupby(drawn, key=itemgetter(0))
+            for opening in open_blocks(self.read(kind, number), [block for _, block in places])
         }
 
     def require(self, rounds: int, *, next_step: str) -> None:

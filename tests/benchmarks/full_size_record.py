@@ -104,7 +104,7 @@ def _write_rounds(writer: RecordWriter, run: RunLine, weights: Floats) -> Annex:
     """Add the lines of all rounds to the record and their steps to `weights` (d,), and return the annex."""
     random = np.random.default_rng(7)
     noise = random.standard_normal(run.numel, np.float32) * np.float32(NOISE.multiplier * CLIP_NORM)
-    blocks = drawn_blocks(CHALLENGE, run.rounds, run.numel)
+    drawn = drawn_blocks(CHALLENGE, run.rounds, run.numels)
     updates: Openings = {}
     after: Openings = {}
     for number in range(1, run.rounds + 1):
@@ -122,8 +122,8 @@ def _write_rounds(writer: RecordWriter, run: RunLine, weights: Floats) -> Annex:
             weights_root=vector_root(weights),
         )
         writer.round(line)
-        updates |= {(number, one.block): one for one in _opened(total, blocks)}
-        after |= {(number, one.block): one for one in _opened(weights, blocks)}
+        updates |= {(number, one.block): one for one in _opened(total, _blocks(drawn.updates, number))}
+        after |= {(number, one.block): one for one in _opened(weights, _blocks(drawn.weights, number))}
     return Annex(
         run.run_token,
         CHALLENGE,
@@ -136,6 +136,10 @@ def _write_rounds(writer: RecordWriter, run: RunLine, weights: Floats) -> Annex:
         updates,
         after,
     )
+
+
+def _blocks(places: Sequence[tuple[int, int]], number: int) -> list[int]:
+    return [block for round_number, block in places if round_number == number]
 
 
 def _opened(vector: Floats, blocks: Sequence[int]) -> Iterator[Opening]:

@@ -237,6 +237,7 @@ class Demo:
         )
         if verified.returncode:
             raise StepError(f"The snapshot in {snapshot} isn't right:\n{verified.stdout}{verified.stderr}")
+        self.pfl(BEN, "verify", self.stack.url)
 
     def fetch(self, address: str) -> None:
         """Get an address of the site. Raises `StepError` if it answers with an error."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.docvqa.reference import open_reference
-from evaluator.records.certificate import BLOCK, drawn_openings
+from evaluator.records.certificate import BLOCK, drawn_blocks
 from evaluator.records.noise_power import RoundSize, bare_share_detected, noise_detected, reuse_detected
 from starter_kit.federation.rounds import Client
 from starter_kit.learning.trainable_model import TrainableModel
@@ -51,7 +51,7 @@ def sizes_of(config: str, providers: int, epsilon: int) -> list[RoundSize]:
     plan, numel = settings.plan(clients_of(providers)), trained.start.numel()
     terms = plan.record_terms
     assert terms is not None
-    opened = [block for number, block in drawn_openings("0" * 64, plan.rounds, numel) if number == 1]
+    opened = drawn_blocks("0" * 64, plan.rounds, [numel]).common
     size = RoundSize(
         coordinates=sum(min(BLOCK, numel - block * BLOCK) for block in opened),
         numel=numel,

@@ -16,6 +16,8 @@ from tests.studies.conformance import counting
 from tests.studies.conformance import page as conformance_page
 from tests.studies.conformance.counting import Counts
 from tests.studies.false_alarms import Flagged
+from tests.studies.forging import page as forging_page
+from tests.studies.forging.measuring import Forger, Forging
 from tests.studies.published_settings import Accounted
 from tests.studies.rehearsal.inputs import Shape
 from tests.studies.rehearsal.page import with_table
@@ -109,6 +111,12 @@ def simulated_alarms(
     return Study("false-alarms", list[Flagged], run, false_alarms.page)
 
 
+def forging(folder: Folder = FOLDER) -> Study[Forging]:
+    """Forge records of a model that was trained without privacy, and report what they gain and what finds them."""
+    forger = Forger(Experiment(folder, 1, parts=[]))
+    return Study("forging", Forging, forger.run, forging_page.page)
+
+
 def published() -> Study[list[Accounted]]:
     """Account the published settings under both amplification rules."""
     return Study("published-settings", list[Accounted], published_settings.run, published_settings.page)
@@ -160,6 +168,7 @@ STUDIES: Mapping[str, Callable[..., Study[Any]]] = {
     "conformance": conformance,
     "genuine-runs": genuine,
     "false-alarms": simulated_alarms,
+    "forging": forging,
     "published-settings": published,
     "full-size": rehearsal,
 }

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from evaluator.mechanisms.noise import Placement
-from tests.studies.catalog import ablations, conformance, genuine, reproduction
+from tests.studies.catalog import ablations, conformance, forging, genuine, reproduction
+from tests.studies.forging.forgeries import FORGERIES
 from tests.studies.genuine_runs import MORE, is_allowed
 from tests.studies.mutants.catalog import CATALOG
 from tests.studies.reproduction.ablations.rows import ROWS as ABLATION_ROWS
@@ -35,6 +36,18 @@ def test_no_genuine_run_was_flagged_in_any_count() -> None:
     tallies = genuine().read()
     assert {tally.name for tally in tallies} >= set(MORE)
     assert [tally.name for tally in tallies if tally.alarms] == []
+
+
+def test_every_forgery_was_judged_and_none_with_an_unprotected_model_has_a_rank() -> None:
+    found = forging().read()
+    assert [one.name for one in found.forged] == [forgery.name for forgery in FORGERIES]
+    assert all(
+        sum(one.verdicts.values()) == forgery.challenges
+        for one, forgery in zip(found.forged, FORGERIES, strict=True)
+    )
+    for one in found.forged:
+        if one.anls > 0.7:
+            assert one.verdicts.keys() <= {"rejected", "no rank"}
 
 
 def test_only_placements_and_codecs_are_counted_that_a_config_allows() -> None:

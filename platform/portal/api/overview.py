@@ -1,5 +1,6 @@
 """The tracks with one's quota, and the account that a token belongs to."""
 
+from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router
 
@@ -16,11 +17,24 @@ from portal.submissions.selectors import quota_of
 from portal.teams.selectors import team_of
 
 router = Router()
+public = Router(tags=["leaderboards"])
 TRACKS, ACCOUNT = ["tracks"], ["account"]
 
 
 @router.get("/tracks", response=list[TrackInfo], summary="List tracks and their rules", tags=TRACKS)
 def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja knows it by its name)
+    return track_infos()
+
+
+@public.get(
+    "", response=list[TrackInfo], auth=None, summary="List tracks and their rules, without an account"
+)
+def list_public_tracks(request: HttpRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja knows it by its name)
+    return track_infos()
+
+
+def track_infos() -> list[TrackInfo]:
+    """Return all tracks with their rules."""
     now = timezone.now()
     return [
         response_of(

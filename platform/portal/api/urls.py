@@ -30,6 +30,7 @@ api.add_router("/submissions", submissions.router)
 api.add_router("/submissions", artifacts.router)
 api.add_router("/uploads", uploads.router, throttle=UPLOAD_LIMITS)
 api.add_router("/leaderboards", leaderboards, throttle=PUBLIC_LIMITS)
+api.add_router("/leaderboards", overview.public, throttle=PUBLIC_LIMITS)
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="api-docs")),

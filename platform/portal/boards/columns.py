@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.safestring import SafeString
 
-from evaluator.messages.jobs import TrustLevel
+from evaluator.messages.jobs import ArtifactKind, TrustLevel
 from evaluator.scoring.metrics import cut
 from portal.boards import cells
 from portal.boards.comparing import bytes_in_words, score_difference
@@ -368,6 +368,24 @@ COLUMNS: tuple[Column, ...] = (
         "Proof",
         "Address of the privacy proof, if public.",
         lambda row: settings.SITE_URL + row.entry.proof_url if row.entry.proof_url else None,
+        Shown.DATA,
+        type=str | None,
+    ),
+    Column(
+        "record_url",
+        "Training record",
+        "Address of the training record, from which ε follows; empty for runs without one and anonymous teams.",
+        lambda row: (
+            row.entry.file_url(ArtifactKind.TRAINING_RECORD) if row.entry.results.accountant else None
+        ),
+        Shown.DATA,
+        type=str | None,
+    ),
+    Column(
+        "log_url",
+        "Communication log",
+        "Address of the communication log, from which the bytes follow; empty for anonymous teams.",
+        lambda row: row.entry.file_url(ArtifactKind.COMMUNICATION_LOG),
         Shown.DATA,
         type=str | None,
     ),

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from evaluator.messages.jobs import Epsilon
+from django.conf import settings
+from django.urls import reverse
+
+from evaluator.messages.jobs import ArtifactKind, Epsilon
 from evaluator.messages.rankings import Limits
 from evaluator.messages.results import RunResults
 from portal.boards.uncertainty import RankRange
@@ -54,6 +57,12 @@ class Entry:
     def epsilons(self) -> list[tuple[EpsilonColumn, Epsilon | None]]:
         """The columns of ε, each with the run's."""
         return list(zip(EPSILON_COLUMNS, column_epsilons(self.results), strict=True))
+
+    def file_url(self, kind: ArtifactKind) -> str | None:
+        """Return the address of a file that everybody may read; None for a team that is anonymous."""
+        if not self.team_slug:
+            return None
+        return settings.SITE_URL + reverse("submissions:evidence", args=[self.submission, self.run, kind])
 
     @property
     def accountant_name(self) -> str:

@@ -1,7 +1,18 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from portal.boards import exports, feeds, hub
-from portal.pages import citing, comparison, home, method, own_submissions, progress, proof, team, track
+from portal.pages import (
+    citing,
+    comparison,
+    evidence,
+    home,
+    method,
+    own_submissions,
+    progress,
+    proof,
+    team,
+    track,
+)
 
 boards: list[URLPattern | URLResolver] = [
     path("", home.index, name="index"),
@@ -20,6 +31,7 @@ submissions: list[URLPattern] = [
     path("<uuid:submission_id>/proof/", proof.proof, name="proof"),
     path("<uuid:submission_id>/proof/file/", proof.file, name="proof_file"),
     path("<uuid:submission_id>/proof/<int:number>.webp", proof.page, name="proof_page"),
+    path("<uuid:submission_id>/runs/<uuid:run_id>/<str:kind>/", evidence.evidence, name="evidence"),
     path("<uuid:submission_id>/cite.bib", citing.bibtex_file, name="bibtex"),
     path("<uuid:submission_id>/CITATION.cff", citing.citation_file, name="citation"),
     path("<uuid:submission_id>/eval_results.yaml", hub.eval_results, name="eval_results"),

@@ -21,8 +21,8 @@ from portal.ui.rounding import rounded_up
 CHECKS_OF: Mapping[str, tuple[str, ...]] = {
     "unit": ("record.track_rules",),
     "releases": ("record.bytes", "record.tensors", "record.other_uses"),
-    "sensitivity": ("record.linkage",),
-    "noise": ("record.noise_size", "record.noise_reuse", "record.noise_shape"),
+    "sensitivity": ("record.linkage", "record.whole_change", "record.alignment"),
+    "noise": ("record.noise_size", "record.noise_reuse", "record.noise_shape", "record.whole_change"),
     "sampling": ("record.clients", "record.providers"),
     "empty_rounds": ("record.rounds", "record.clients"),
     "composition": ("record.rounds", "record.models"),

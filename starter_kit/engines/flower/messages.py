@@ -60,14 +60,17 @@ class RequestPacker:
             self._records[request.payload] = pack_bytes(request.payload)
         head = ConfigRecord({"round": request.round, "client": request.client, "clients": request.clients})
         head["leg"] = request.leg
+        if request.run_token is not None:
+            head["run_token"] = request.run_token
         return RecordDict({PAYLOAD: self._records[request.payload], HEAD: head})
 
 
 def unpack_request(content: RecordDict) -> Request:
     """Read a request. Raises ValueError where `content` is something else."""
-    match _head(content):
+    match head := _head(content):
         case {"round": int(number), "client": int(client), "clients": int(clients), "leg": str(leg)}:
-            return Request(number, client, clients, _bytes(content), leg)
+            token = str(head["run_token"]) if "run_token" in head else None
+            return Request(number, client, clients, _bytes(content), leg, run_token=token)
     raise ValueError("not a request")
 
 

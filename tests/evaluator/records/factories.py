@@ -17,8 +17,9 @@ from evaluator.communication.log import LogEntry, write_log
 from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Binomial, Exactly, Poisson
 from evaluator.messages.jobs import SERVER, ArtifactKind
+from evaluator.records.adapter_start import first_values
 from evaluator.records.annex import AdapterValues, Annex, Openings, write_annex
-from evaluator.records.certificate import Floats, drawn_openings, open_blocks, vector_root
+from evaluator.records.certificate import Floats, drawn_blocks, open_blocks, vector_root
 from evaluator.records.lines import (
     Codec,
     EndLine,
@@ -33,11 +34,12 @@ from evaluator.records.writing import RecordWriter
 
 RUN_TOKEN = "token-for-one-run-only"
 DATA_SHA256 = "d" * 64
-TRAINABLE = [TrainableTensor(name="encoder.weight", shape=[60, 40]), TrainableTensor(name="bias", shape=[9])]
+TRAINABLE = [TrainableTensor(name="bias", shape=[9]), TrainableTensor(name="encoder.weight", shape=[60, 40])]
 
 Sums = Callable[
     [RunLine, RoundLine, int], NDArray[np.float32]
 ]  # of a round in which so many providers took part
+AllSums = Callable[[RunLine, Sequence[RoundLine], Sequence[int]], Sequence[Floats]]
 # The weights after every round, from w₀ and the noised sums.
 Follow = Callable[[RunLine, Floats, Sequence[Floats]], list[Floats]]
 
@@ -144,12 +146,14 @@ def make_record(
     key: Ed25519PrivateKey | None = None,
     providers: int = 20,
     sums: Sums = noise_only,
+    all_sums: AllSums | None = None,
     follow: Follow = by_the_sum,
     finish: Callable[[Floats], Floats] = as_it_is,
     change_round: Callable[[RoundLine], RoundLine] = lambda line: line,
     change_annex: Callable[[Annex], Annex] = lambda annex: annex,
     end: dict[str, Any] | None = None,
     challenge: str = "",
+    adapters_token: str | None = None,
     **run: Any,
 ) -> MadeRun:
     """A consistent run in `folder`, made where it is missing.
@@ -159,24 +163,31 @@ def make_record(
         checkpoint: Likewise; one to which the sums don't lead. Else it is what the sums lead to.
         providers: Of each client.
         sums: Makes the noised sum of each round.
+        all_sums: Makes those of all rounds at once, in place of `sums`.
         follow: Makes the weights of all rounds from the sums.
         finish: Applied to the weights after the last round, before they are committed to and written.
         change_round: Applied to every round line before it is hashed and signed.
         change_annex: Applied to the annex before the record names its hash.
         end: Changes to the end line.
         challenge: What the annex answers; the record's own if it is empty, as in a dry run.
+        adapters_token: What adapters start from; the run's own token if it is None.
         run: Changes to the run line.
     """
     folder.mkdir(parents=True, exist_ok=True)
     base = base or write_weights(folder / "base.safetensors", seed=1)
     plan = run_line(**{"base_sha256": sha256_of(base)} | run)
-    start = _start(plan, base)
+    start = _start(plan, base, plan.run_token if adapters_token is None else adapters_token)
     plan = plan.model_copy(update={"weights_root": vector_root(start)})
     random = np.random.default_rng(plan.rounds)
     participants = [_participants(plan, random) for _ in range(plan.rounds)]
     sampled = [{client: _sampled(plan, providers, random) for client in clients} for clients in participants]
     lines = [change_round(_round(plan, number, len(counts))) for number, counts in enumerate(sampled, 1)]
-    totals = [sums(plan, line, sum(counts.values())) for line, counts in zip(lines, sampled, strict=True)]
+    counted = [sum(counts.values()) for counts in sampled]
+    totals = (
+        all_sums(plan, lines, counted)
+        if all_sums
+        else [sums(plan, line, count) for line, count in zip(lines, counted, strict=True)]
+    )
     weights = follow(plan, start, totals)
     if checkpoint is not None:
         there = weight_vector(checkpoint, plan.shapes)
@@ -198,15 +209,15 @@ def make_record(
             roots = {"update_root": vector_root(total), "weights_root": vector_root(vector)}
             writer.round(line.model_copy(update=roots))
         challenge = challenge or writer.own_challenge
-        drawn = drawn_openings(challenge, plan.rounds, plan.numel)
+        drawn = drawn_blocks(challenge, plan.rounds, plan.numels)
         annex = Annex(
             plan.run_token,
             challenge,
             dict.fromkeys(range(plan.clients), providers),
             DATA_SHA256,
             sampled,
-            openings=_openings(totals, drawn),
-            weights=_openings(weights, drawn),
+            openings=_openings(totals, drawn.updates),
+            weights=_openings(weights, drawn.weights),
             adapters=AdapterValues(adapters_of(plan, start), adapters_of(plan, last)),
         )
         annex = change_annex(annex)
@@ -262,14 +273,13 @@ def _tensors(run: RunLine, weights: Floats) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def _start(run: RunLine, base: Path) -> Floats:
-    """The base weights' trainable tensors; random ones down and zeros up in adapters, zeros in what is nowhere."""
-    random = np.random.default_rng(5)
+def _start(run: RunLine, base: Path, token: str | None) -> Floats:
+    """The base weights' trainable tensors; in adapters what follows from the token, and zeros in what is nowhere."""
     beside: dict[str, Floats] = {
         tensor.name: np.zeros(tensor.numel, np.float32) for tensor in run.trainable if tensor.numel
     }
     for pair in run.adapters:
-        beside[pair.down.name] = random.standard_normal(pair.down.numel).astype(np.float32)
+        beside[pair.down.name] = first_values(token, pair.down)
     for name in load_file(base):
         beside.pop(name, None)
     vector = weight_vector(base, run.shapes, beside)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.records.annex import AdapterValues, Annex, read_annex, write_annex
 from evaluator.records.canonical_lines import canonical
-from evaluator.records.certificate import BLOCK, open_blocks
+from evaluator.records.certificate import BLOCK, MAX_OPENINGS, open_blocks
 
 U = np.random.default_rng(0).standard_normal(3 * BLOCK).astype(np.float32)
 ANNEX = Annex(
@@ -163,8 +163,8 @@ def test_a_file_that_is_too_large_is_rejected_unread(path: Path, content: bytes)
 def test_too_many_openings_are_rejected(path: Path, content: bytes) -> None:
     lines = content.splitlines(keepends=True)
     opening = json.loads(lines[9]) | {"values": "", "path": []}
-    more = [canonical(opening | {"block": block}) + b"\n" for block in range(4097)]
-    assert rejection(path, b"".join(lines[:5] + more)).where == "line 4102"
+    more = [canonical(opening | {"block": block}) + b"\n" for block in range(MAX_OPENINGS + 1)]
+    assert rejection(path, b"".join(lines[:5] + more)).where == f"line {MAX_OPENINGS + 6}"
 
 
 def test_too_many_coordinates_of_adapters_are_rejected(path: Path, content: bytes) -> None:

@@ -17,7 +17,7 @@ from tests.evaluator.records.checked import adapter, checks
 from tests.evaluator.records.factories import MadeRun, make_record
 
 ADAPTERS: dict[str, Any] = {
-    "trainable": [*adapter(2), TrainableTensor(name="bias", shape=[9])],
+    "trainable": [TrainableTensor(name="bias", shape=[9]), *adapter(2)],
     "lora_scale": 2.0,
     "rounds": 3,
 }
@@ -98,6 +98,11 @@ def test_adapters_trained_on_afterwards_are_rejected(tmp_path: Path) -> None:
     assert linkage(made) == (CheckStatus.FAILED, "round 3, block 0")
 
 
+def test_adapters_that_start_from_anything_but_the_token_are_rejected(tmp_path: Path) -> None:
+    made = make_record(tmp_path, adapters_token="chosen-by-looking-at-data", **ADAPTERS)
+    assert linkage(made) == (CheckStatus.FAILED, "adapter encoder.lora_A.weight")
+
+
 def test_adapters_merged_with_another_scale_are_rejected(tmp_path: Path) -> None:
     honest = make_record(tmp_path / "honest", **ADAPTERS)
     made = make_record(
@@ -107,10 +112,13 @@ def test_adapters_merged_with_another_scale_are_rejected(tmp_path: Path) -> None
 
 
 def test_tensors_that_nobody_can_follow_are_flagged(tmp_path: Path) -> None:
-    prompts = [TrainableTensor(name="prompts", shape=[5, 8]), TrainableTensor(name="bias", shape=[9])]
+    prompts = [TrainableTensor(name="bias", shape=[9]), TrainableTensor(name="prompts", shape=[5, 8])]
     assert linkage(make_record(tmp_path, trainable=prompts)) == (CheckStatus.FLAGGED, "line 1, trainable")
 
 
 def test_what_is_found_says_nothing_of_the_annex(tmp_path: Path) -> None:
     found = checks(make_record(tmp_path / "run", rounds=5))["record.linkage"]
-    assert (found.status, found.found) == (CheckStatus.PASSED, "5 rounds by the rule sum, on 3 of 3 blocks")
+    assert (found.status, found.found) == (
+        CheckStatus.PASSED,
+        "5 rounds by the rule sum; every block is opened",
+    )

@@ -338,7 +338,7 @@ CASES = [
         ),
     ),
     Bad("annex gone", CHECK, "E_ARTIFACT_MISSING", "annex", removed("private/training_annex.jsonl")),
-    Bad("annex cut", CHECK, "E_RECORD_ANNEX", "line 131", cut("private/training_annex.jsonl", -20)),
+    Bad("annex cut", CHECK, "E_RECORD_ANNEX", "line 1", cut("private/training_annex.jsonl", -20)),
     Bad("annex empty", CHECK, "E_RECORD_ANNEX", "line 1", written("private/training_annex.jsonl", "")),
     Bad("annex line", CHECK, "E_RECORD_ANNEX", "line 1", annex(0, lambda line: "{}")),
     Bad(

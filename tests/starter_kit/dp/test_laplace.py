@@ -71,7 +71,7 @@ def test_no_stretch_of_noise_repeats_from_chunk_to_chunk_or_draw_to_draw() -> No
 def test_any_size_can_be_drawn(size: int) -> None:
     noise = laplace_noise(size, 2.0, Keystream())
     assert noise.shape == (size,)
-    assert noise.dtype == torch.float32
+    assert noise.dtype == torch.float64
 
 
 def test_no_scale_is_no_noise() -> None:

@@ -175,6 +175,8 @@ def test_as_many_train_at_once_as_memory_is_set_aside_for(
 def test_no_more_train_at_once_than_have_their_batches_in_a_micro_batch(
     setup: Setup, monkeypatch: pytest.MonkeyPatch, micro_batch_size: int | None, together: int, most: int
 ) -> None:
+    # In float32, two steps of momentum let the order of a sum grow to 4e-4.
+    setup.in_float64()
     expected, sizes = changes(setup.loop(), setup, SGD), list[int]()
     setup.documents.micro_batch_size = micro_batch_size
     local = SGD.model_copy(update={"providers_at_once": 5})
@@ -182,8 +184,7 @@ def test_no_more_train_at_once_than_have_their_batches_in_a_micro_batch(
     assert learner.providers_at_once(local) == together
     monkeypatch.setattr(setup.model, "losses", lambda batch, of: sizes.append(sum(of)) or losses(batch, of))
     for found, before in zip(changes(learner, setup, local), expected, strict=True):
-        # With AVX-512 up to 7e-6 lie between them.
-        assert torch.allclose(found, before, rtol=0, atol=1e-4)
+        assert torch.allclose(found, before, rtol=0, atol=1e-10)
     assert max(sizes) == most
 
 

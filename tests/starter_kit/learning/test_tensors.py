@@ -28,7 +28,7 @@ def test_a_read_vector_does_not_change_with_the_model() -> None:
 def test_patterns_choose_the_tensors_and_freeze_the_others() -> None:
     network = model()
     tensors = TrainableTensors(dict(network.named_parameters()), ["1.*", "2.weight"])
-    assert list(tensors.parameters) == ["1.weight", "1.bias", "2.weight"]
+    assert list(tensors.parameters) == ["1.bias", "1.weight", "2.weight"]
     assert tensors.size == 4 + 4 + 8
     assert not dict(network.named_parameters())["0.weight"].requires_grad
 

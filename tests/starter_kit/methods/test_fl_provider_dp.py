@@ -12,6 +12,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.noise import Noise, Placement
 from evaluator.mechanisms.sampling import FixedSize, Poisson
 from starter_kit.dp.gaussian_sum import GaussianSum
+from starter_kit.dp.grid import grid_step
 from starter_kit.federation.rounds import Client, ClientTask, ClientUpdate
 from starter_kit.learning.local_training import Learner, LocalTraining, Trained
 from starter_kit.learning.tensors import TrainableTensors
@@ -167,7 +168,7 @@ def test_one_provider_moves_the_sum_by_at_most_the_clip_norm_whatever_it_sends()
     updates = torch.zeros(20, 50)
     updates[7] = 1e6 * torch.randn(50)
     with_it = released(exact, one_provider_each(4, 5), FixedUpdates(updates), 50)
-    assert float(with_it.norm()) == pytest.approx(0.25, rel=1e-4)
+    assert 0.25 * (1 - 2.0**-9) < float(with_it.norm()) <= 0.25
 
 
 def test_an_update_that_is_not_finite_is_left_out_and_counted_for_its_client_only() -> None:
@@ -176,7 +177,7 @@ def test_an_update_that_is_not_finite_is_left_out_and_counted_for_its_client_onl
     updates[7] = float("nan")
     updates[8] = 0.01
     total = released(exact, one_provider_each(4, 5), FixedUpdates(updates), 50)
-    assert torch.allclose(total, updates[8], atol=1e-6)
+    assert torch.allclose(total, updates[8], atol=grid_step(0.25, 50))
     assert exact.discarded == {1: 1}
 
 

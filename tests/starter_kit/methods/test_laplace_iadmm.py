@@ -87,11 +87,11 @@ def test_two_rounds_come_out_as_computed_by_hand() -> None:
     """
     run = federation(method(3), clients_with(1, 2), numbers(2, -1, 0))
     first, second = run_rounds(run, torch.zeros(1), [1, 2])
-    assert float(first.weights) == pytest.approx(2 / 3, abs=1e-5)
-    assert float(second.weights) == pytest.approx(1, abs=1e-5)
+    assert float(first.weights) == pytest.approx(2 / 3, abs=1e-4)
+    assert float(second.weights) == pytest.approx(1, abs=1e-4)
     states = client_states(run)
-    assert [float(states[client]["own"]) for client in (0, 1)] == pytest.approx([-2 / 9, 14 / 9], abs=1e-5)
-    assert [float(states[client]["dual"]) for client in (0, 1)] == pytest.approx([-2 / 9, -1 / 9], abs=1e-5)
+    assert [float(states[client]["own"]) for client in (0, 1)] == pytest.approx([-2 / 9, 14 / 9], abs=1e-4)
+    assert [float(states[client]["dual"]) for client in (0, 1)] == pytest.approx([-2 / 9, -1 / 9], abs=1e-4)
 
 
 def test_each_records_gradient_is_clipped_in_l1_before_the_sum() -> None:

@@ -18,7 +18,7 @@ from evaluator.records.round_opening import read_opening, write_opening
 from starter_kit.dp import gaussian_sum, sampling
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.keystream import Keystream
-from starter_kit.dp.noise import gaussian_noise
+from starter_kit.dp.noise import with_gaussian_noise
 from starter_kit.replay.examination import examine
 from starter_kit.replay.training import UPDATE, WEIGHTS, RoundRequest, TrainedRound, train_round
 from starter_kit.runs import round_secret
@@ -103,12 +103,12 @@ def test_a_round_that_began_again_after_an_interruption_has_other_noise_and_is_r
 ) -> None:
     noise: list[tuple[float, ...]] = []
 
-    def noted(size: int, std: float, keystream: Keystream, device: torch.device) -> torch.Tensor:
-        drawn = gaussian_noise(size, std, keystream, device)
-        noise.append(tuple(drawn.tolist()))
-        return drawn
+    def noted(vector: torch.Tensor, std: float, step: float, keystream: Keystream) -> torch.Tensor:
+        noised = with_gaussian_noise(vector, std, step, keystream)
+        noise.append(tuple((noised - vector).tolist()))
+        return noised
 
-    monkeypatch.setattr(gaussian_sum, "gaussian_noise", noted)
+    monkeypatch.setattr(gaussian_sum, "with_gaussian_noise", noted)
     changes = [*SAMPLED, "placement=client_full"]
     with pytest.raises(CutError):
         trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=CutOff(6))
@@ -314,14 +314,14 @@ def test_clipping_to_thrice_the_norm_is_found(
 def test_half_the_noise_and_noise_from_elsewhere_are_found(
     base: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def half(size: int, std: float, keystream: Keystream, _device: torch.device) -> torch.Tensor:
-        return gaussian_noise(size, std / 2, keystream)
+    def half(vector: torch.Tensor, std: float, step: float, keystream: Keystream) -> torch.Tensor:
+        return with_gaussian_noise(vector, std / 2, step, keystream)
 
-    def own(size: int, std: float, _keystream: object, _device: torch.device) -> torch.Tensor:
-        return std * torch.randn(size, generator=torch.Generator().manual_seed(5))
+    def own(vector: torch.Tensor, std: float, _step: float, _keystream: object) -> torch.Tensor:
+        return vector + std * torch.randn(len(vector), generator=torch.Generator().manual_seed(5))
 
     for name, noise in (("half", half), ("own", own)):
-        run = lying(base, data, tmp_path / name, monkeypatch, gaussian_noise=noise)
+        run = lying(base, data, tmp_path / name, monkeypatch, with_gaussian_noise=noise)
         assert rejected(run, base, data) == {ErrorCode.REPLAY_NOISE}
 
 

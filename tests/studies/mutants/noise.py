@@ -9,7 +9,7 @@ from torch import Tensor
 
 from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.dp.laplace import laplace_noise
-from starter_kit.dp.noise import gaussian_noise
+from starter_kit.dp.noise import standard_normals
 from starter_kit.federation.rounds import Aggregate, Sum
 from starter_kit.learning.local_training import State
 from starter_kit.methods.fl_provider_dp import ProviderDP
@@ -29,7 +29,7 @@ class OtherNoise(GaussianSum):
 
     def draw(self, size: int, std: float) -> Tensor:
         """Return the wrong noise (size,) in place of N(0, std²)."""
-        return gaussian_noise(size, std, self.keystream)
+        return std * standard_normals(size, self.keystream).float()
 
     def _noised(self, vector: Tensor, std: float) -> Tensor:
         return vector + self.draw(len(vector), std) if std else vector
@@ -91,7 +91,7 @@ class LaplaceShape(OtherNoise):
     """Laplace noise of the right variance."""
 
     def draw(self, size: int, std: float) -> Tensor:
-        return laplace_noise(size, std / 2**0.5, self.keystream)
+        return laplace_noise(size, std / 2**0.5, self.keystream).float()
 
 
 @dataclass(frozen=True)

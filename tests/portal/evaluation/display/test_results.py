@@ -290,6 +290,7 @@ class TestChecks:
             "noise_shape",
             "annex",
             "linkage",
+            "whole_change",
         )
         for name in reading_the_annex:
             assert not CHECKS[f"record.{name}"].findings.are_public(CheckStatus.FLAGGED)

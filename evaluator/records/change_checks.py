@@ -1,0 +1,189 @@
+"""Checks of the whole change of the weights: no rounds of the declared kind can have moved them further, or otherwise.
+
+They see every coordinate, where other checks see the blocks that a challenge draws.
+"""
+
+import math
+from dataclasses import dataclass
+
+from evaluator.checkpoints.weight_vector import WeightVector, weight_vector
+from evaluator.errors import ErrorCode
+from evaluator.messages.checks import Difference, Findings, NamedCheck
+from evaluator.messages.jobs import Check
+from evaluator.records.case import Case, RunFile, record_check
+from evaluator.records.certificate import COMMON, block_count
+from evaluator.records.linkage_checks import adapter_tensors
+from evaluator.records.noise_checks import EXACT_BITS, expected_providers
+from evaluator.records.noise_tests import LEFT_BY_ROUNDING
+from evaluator.records.whole_change import (
+    Bounds,
+    Change,
+    Contribution,
+    detects_alignment,
+    lower_findings,
+    measure,
+    missed,
+    round_weights,
+    signal_share,
+    upper_ratio,
+)
+
+# A larger part of the longest signal than genuine runs show: docs/genuine-runs.md.
+MOST_ALIGNED = 0.8
+
+
+@dataclass(frozen=True)
+class MeasuredChange:
+    """The change of a run by a linear rule, or why it can't be bounded; `is_replayed` where it needn't be."""
+
+    unbounded: str = ""
+    is_replayed: bool = False
+    ends: tuple[WeightVector, WeightVector] | None = None
+    change: Change | None = None
+    bounds: Bounds | None = None
+
+
+def _measured(case: Case) -> MeasuredChange:
+    record, run = case.record, case.record.run
+    weights = round_weights(run.server, run.normalizer, len(record.rounds))
+    blocks = block_count(run.numel)
+    if weights is None:
+        opened = min(blocks, COMMON)
+        is_replayed = run.server.rule != "other" and opened == blocks
+        return MeasuredChange(
+            f"the rule {run.server.rule} isn't linear in the noised sums, and {opened} of {blocks} blocks are opened",
+            is_replayed=is_replayed,
+        )
+    bounds = bounds_of(case, weights.tolist())
+    if not bounds.std:
+        return MeasuredChange("no round has noise", is_replayed=True)
+    ends = _ends(case)
+    if ends is None:
+        return MeasuredChange("the trained tensors are neither in the base weights nor adapters in the annex")
+    return MeasuredChange(ends=ends, change=measure(*ends, bounds.std), bounds=bounds)
+
+
+def bounds_of(case: Case, weights: list[float]) -> Bounds:
+    """Return what the rounds may have done, with the `weights` cₜ of their sums."""
+    run, rounds = case.record.run, case.record.rounds
+    known = case.rules.providers_per_client
+    contributions = [
+        Contribution(
+            weight,
+            run.noise_in(line).multiplier_of_sum(line.clients) * line.clip_norm,
+            sum(sampled.values()) * line.clip_norm,
+            expected_providers(run, line, known) * line.clip_norm,
+        )
+        for weight, line, sampled in zip(weights, rounds, case.annex.sampled, strict=True)
+    ]
+    planned = round_weights(run.server, run.normalizer, max(run.rounds, len(rounds)))
+    planned_std = run.noise.multiplier_of_sum(run.clients) * run.clip_norm
+    return Bounds(
+        std=sum((one.weight * one.std) ** 2 for one in contributions) ** 0.5,
+        planned_std=0.0 if planned is None else float((planned**2).sum() ** 0.5) * planned_std,
+        signal=sum(one.weight * one.longest for one in contributions),
+        expected_signal=sum(one.weight * one.expected for one in contributions),
+        planned_rounds=run.rounds,
+        rounds=len(rounds),
+        expected_providers=sum(expected_providers(run, line, known) for line in rounds),
+    )
+
+
+def _ends(case: Case) -> tuple[WeightVector, WeightVector] | None:
+    run, adapters = case.record.run, case.annex.adapters
+    start, end = adapter_tensors(run, adapters.start), adapter_tensors(run, adapters.end)
+    if start is None or end is None:
+        return None
+    first = weight_vector(case.files[RunFile.BASE], run.shapes, start)
+    last = weight_vector(case.files[RunFile.CHECKPOINT], run.shapes, end)
+    return None if first is None or last is None else (first, last)
+
+
+@record_check(
+    NamedCheck(
+        "record.whole_change",
+        name="whole change",
+        meaning="In every coordinate, the change from the first to the last weights is one that the declared rounds "
+        "can have made: no set of blocks or coordinates is longer than all rounds' noise and the sampled providers' "
+        "clipped updates together (an honest run is rejected with a probability below 10⁻⁹; docs/proofs has the "
+        "proof), and the change contains at least nine tenths of that noise in its length, in every block and in how "
+        "the values of blocks spread (otherwise it is flagged). It has no power under a rule that isn't linear, unless "
+        "all blocks are opened.",
+        limit="Invented sums that are as long as clipped updates may be, all in one direction (see "
+        "`record.alignment`); up to a tenth of the noise, taken back in small parts over the whole run; and a bare "
+        "change that is spread like the noise, within the limits that the check reports.",
+        code=ErrorCode.RECORD_MODELS,
+        findings=Findings.PUBLIC_POWER,
+    ),
+    RunFile.BASE,
+    RunFile.CHECKPOINT,
+    RunFile.ANNEX,
+)
+def whole_change(this: NamedCheck, case: Case) -> Check:
+    measured = case.once(_measured)
+    if measured.change is None or measured.bounds is None or measured.ends is None:
+        outcome = this.not_applicable if measured.is_replayed else this.no_power
+        return outcome(measured.unbounded)
+    rounded = case.record.run.codec.bits_per_parameter < EXACT_BITS
+    ratio = upper_ratio(measured.change, measured.bounds)
+    if rounded:
+        ratio *= LEFT_BY_ROUNDING
+    differences = []
+    if ratio > 1:
+        differences.append(
+            Difference(
+                "a change no longer than the declared noise and clipped updates",
+                f"blocks or coordinates that are {ratio:.3g} times as long as they can be",
+                "checkpoint",
+                rejects=not rounded,
+            )
+        )
+    else:
+        found = lower_findings(measured.change, *measured.ends, measured.bounds.std, rounded=rounded)
+        differences = [Difference(one.expected, one.found, "checkpoint", rejects=False) for one in found]
+    return this.judge(
+        differences, otherwise=f"all {case.record.run.numel} coordinates; {_missed(case, measured.bounds)}"
+    )
+
+
+def _missed(case: Case, bounds: Bounds) -> str:
+    if not bounds.expected_signal:
+        return "no updates are expected, and none would have passed"
+    block, everywhere = missed(case.record.run.numel, bounds)
+    return (
+        f"a change without noise would have passed in one block up to {block:.2g} times, and in all together up to "
+        f"{everywhere:.2g} times, the length that the expected providers' clipped updates can have"
+    )
+
+
+@record_check(
+    NamedCheck(
+        "record.alignment",
+        name="alignment of updates",
+        meaning="The change of the weights contains a signal of at most 80 % of the longest that the expected "
+        "providers' clipped updates can have (more where few are expected, since more may have been sampled by "
+        "chance). That length takes updates that all point the same way in all rounds. Genuine "
+        "runs use a fraction; invented sums use nearly all. The check reports the share. It has no power if the noise "
+        "could hide a signal of 80 %, or under a rule that isn't linear.",
+        limit="Invented sums that use a smaller share.",
+        findings=Findings.PUBLIC,
+    ),
+    RunFile.BASE,
+    RunFile.CHECKPOINT,
+    RunFile.ANNEX,
+)
+def alignment(this: NamedCheck, case: Case) -> Check:
+    measured = case.once(_measured)
+    if measured.change is None or measured.bounds is None:
+        outcome = this.not_applicable if measured.is_replayed else this.no_power
+        return outcome(measured.unbounded)
+    if not measured.bounds.expected_signal:
+        return this.not_applicable("no updates are expected")
+    share, low, high = signal_share(measured.change, measured.bounds)
+    found = f"{share:.0%} of the longest possible signal (between {low:.0%} and {high:.0%})"
+    # By chance, more providers than expected may have been sampled.
+    most = MOST_ALIGNED * (1 + 3 / math.sqrt(measured.bounds.expected_providers))
+    if low > most:
+        return this.flagged(found, f"at most {most:.0%}", "checkpoint")
+    has_power = detects_alignment(case.record.run.numel, measured.bounds, most)
+    return this.passed(found) if has_power else this.no_power(found)

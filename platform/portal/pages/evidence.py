@@ -1,0 +1,27 @@
+"""The files by which everybody can recompute a run's figures: its training record and its communication log."""
+
+from uuid import UUID
+
+from django.contrib.auth.models import AnonymousUser
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
+
+from evaluator.messages.jobs import ArtifactKind
+from portal.reviews.proof_views import saved_file
+from portal.submissions.models import Artifact, SubmissionState
+from portal.submissions.selectors import visible_submissions
+
+PUBLIC = (ArtifactKind.TRAINING_RECORD, ArtifactKind.COMMUNICATION_LOG)
+
+
+@require_safe
+def evidence(_: HttpRequest, submission_id: UUID, run_id: UUID, kind: str) -> HttpResponse:
+    """Send the file of a run that a board lists; a record has its team's key, so not of an anonymous one."""
+    if kind not in PUBLIC:
+        raise Http404
+    named = visible_submissions(AnonymousUser()).filter(
+        pk=submission_id, state=SubmissionState.SUBMITTED, anonymous=False
+    )
+    files = Artifact.objects.filter(run__submission__in=named, run__scored_at__isnull=False)
+    return saved_file(get_object_or_404(files.select_related("upload"), run=run_id, kind=kind))

@@ -1,0 +1,77 @@
+"""The files that everybody may check a run by."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from evaluator.messages.jobs import ArtifactKind
+from portal.boards.published import publish_all
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
+from portal.submissions.models import Run, RunState, SubmissionState
+from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track, owner_of
+
+pytestmark = pytest.mark.django_db
+RECORD, LOG, ANNEX = (
+    ArtifactKind.TRAINING_RECORD,
+    ArtifactKind.COMMUNICATION_LOG,
+    ArtifactKind.TRAINING_ANNEX,
+)
+
+
+@pytest.fixture
+def run() -> Run:
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="track", budgets=[4, 8], allows_private=True)
+    submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
+    run = make_run(submission, state=RunState.SCORED, budget=4, epsilon=3.0, accountant="pld")
+    for kind in (RECORD, LOG, ANNEX):
+        make_artifact(run, kind, f"the {kind}".encode(), f"{kind}.txt")
+    return run
+
+
+def file_of(client: Client, run: Run, kind: str) -> bytes | None:
+    """The file as everybody gets it; None where there is no such page."""
+    response = client.get(
+        reverse("submissions:evidence", args=[run.submission_id, run.pk, kind]), follow=True
+    )
+    return None if response.status_code == 404 else b"".join(response)
+
+
+def test_everybody_may_read_the_record_and_the_log_of_a_published_run(client: Client, run: Run) -> None:
+    assert file_of(client, run, RECORD) == b"the training_record"
+    assert file_of(client, run, LOG) == b"the communication_log"
+
+
+def test_the_annex_and_whatever_else_is_no_such_page_even_for_its_team(client: Client, run: Run) -> None:
+    client.force_login(owner_of(run.submission.team))
+    for kind in (ANNEX, ArtifactKind.CHECKPOINT, "settings", "x"):
+        assert file_of(client, run, kind) is None
+
+
+@pytest.mark.parametrize("fields", [{"anonymous": True, "alias": "Owl"}, {"published_at": None}])
+def test_nobody_gets_files_of_an_anonymous_team_or_an_unpublished_submission(
+    client: Client, run: Run, fields: dict[str, object]
+) -> None:
+    type(run.submission).objects.filter(pk=run.submission_id).update(**fields)
+    assert file_of(client, run, RECORD) is None
+
+
+def test_a_run_that_was_not_scored_or_is_of_another_submission_has_no_public_files(
+    client: Client, run: Run
+) -> None:
+    failed = make_run(run.submission, state=RunState.FAILED, budget=8)
+    make_artifact(failed, LOG, b"the log", "log.csv")
+    assert file_of(client, failed, LOG) is None
+    other = make_submission(team=make_team(), track=run.submission.track, state=SubmissionState.SUBMITTED)
+    address = reverse("submissions:evidence", args=[other.pk, run.pk, RECORD])
+    assert client.get(address).status_code == 404
+
+
+def test_a_board_has_the_addresses_of_named_teams_only(client: Client, run: Run) -> None:
+    row: Any = publish_all(run.submission.track).boards[0].rows[0]
+    assert row.record_url.endswith(reverse("submissions:evidence", args=[run.submission_id, run.pk, RECORD]))
+    assert row.log_url.endswith(f"/{LOG}/")
+    type(run.submission).objects.filter(pk=run.submission_id).update(anonymous=True, alias="Owl")
+    row = publish_all(run.submission.track).boards[0].rows[0]
+    assert (row.record_url, row.log_url) == (None, None)
