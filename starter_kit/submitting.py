@@ -45,11 +45,13 @@ class PlannedRun:
         budget: The ε of its board; None for the only board of a track where ε plays no part.
         files: The opening of a round may still have to be made, from the challenge.
         public_key: The key that signed its record, where it has one.
+        run_token: The token in its record.
     """
 
     budget: float | None
     files: dict[ArtifactKind, Path]
     public_key: str | None = None
+    run_token: str | None = None
 
     def answer(self, challenge: str) -> None:
         """Make what the site's challenge asks for: the annex, and the opening of a round if one is sent."""
@@ -176,6 +178,17 @@ def challenge_in(stored: StoredArtifact) -> str:
     return stored.challenge
 
 
+def unexplained_tries(client: SiteClient, plan: SubmissionPlan) -> list[str]:
+    """Return the run tokens of the team's lost tries that it hasn't explained; none for a track without such tokens."""
+    own = {run.run_token for run in plan.runs if run.run_token}
+    tokens = client.run_tokens() if own else []
+    return [
+        one.token
+        for one in tokens
+        if one.track == plan.track and one.is_lost and not one.explanation and one.token not in own
+    ]
+
+
 def discard_private_files(plan: SubmissionPlan) -> int:
     """Delete what only an answer to the challenge is made from, of runs that were submitted: vectors and secrets.
 
@@ -259,4 +272,4 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
         )
     require_answerable(path)
     budgets = [budget for budget in rules.budgets if budget is not None]
-    return PlannedRun(budget_of(record, budgets), files, record.end.public_key)
+    return PlannedRun(budget_of(record, budgets), files, record.end.public_key, record.run.run_token)

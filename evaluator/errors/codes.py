@@ -119,6 +119,7 @@ class ErrorCode(StrEnum):
     TEAM_OWNER = "E_TEAM_OWNER"
     TEAM_INVITATION = "E_TEAM_INVITATION"
     RUN_TOKEN = "E_RUN_TOKEN"  # noqa: S105  (a code)
+    CHALLENGE_LIMIT = "E_CHALLENGE_LIMIT"
 
     REQUEST_INVALID = "E_REQUEST_INVALID"
     REQUEST_SIGN_IN = "E_REQUEST_SIGN_IN"
@@ -552,6 +553,11 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.RUN_TOKEN: Explanation(
         "The site can't issue a run token.",
         "Only tracks with a privacy budget use run tokens. Use your team's unused tokens before requesting more.",
+    ),
+    ErrorCode.CHALLENGE_LIMIT: Explanation(
+        "Your team and its members have used all challenges in this track for now.",
+        "Wait until the given time, then upload the record again. Records that have a challenge can be uploaded at any "
+        "time.",
     ),
     ErrorCode.REQUEST_INVALID: Explanation(
         "A field of the request is missing, unknown or invalid.",

@@ -108,6 +108,7 @@ class TrackInfo(Response):
             where the list is empty.
         providers_per_client: How many providers of the training data each client has, which a training record must not
             exceed; empty where the organizers don't say.
+        challenges_per_day: How many new training records a team may upload in any 24 hours; each gets a challenge.
         phases: In the order of time; they don't overlap.
         closed_because: Why the track accepts no submissions now; empty while it does.
     """
@@ -132,23 +133,51 @@ class TrackInfo(Response):
     sampling_rule: SamplingRule
     accountant: Accountant
     adjacency: Adjacency
+    challenges_per_day: int
     phases: list[PhaseInfo]
     closed_because: str
 
 
 class NewRunToken(Request):
-    """Request a token for one training run in a track."""
+    """Request a token for one training run in a track.
+
+    Attributes:
+        training: A name of the training that the trainer draws at random. The site then gives it an unused token if
+            there is one: the token that this training took before, or else the newest one that the account has
+            requested and no training has taken. Empty: always a new token, which a training may take later.
+    """
 
     track: str
+    training: str = Field(default="", pattern=r"^([0-9a-f]{32})?$")
 
 
 class IssuedRunToken(Response):
-    """A token for one training run. `run` is the run whose training record was accepted with it, else null."""
+    """A token for one training run.
+
+    Attributes:
+        run: The run whose training record was accepted with it, else null.
+        challenged_at: When the challenge of its record was drawn, which spends it; null for an unused token. With a
+            challenge and without a run, it is a lost try.
+        explanation: What the team says about a lost try, for the reviewers.
+    """
 
     token: str
     track: str
     issued_at: datetime
     run: UUID | None
+    challenged_at: datetime | None
+    explanation: str
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is a lost try."""
+        return self.challenged_at is not None and self.run is None
+
+
+class ExplainedTry(Request):
+    """Explain a lost try to the reviewers of the team's later runs, in plain text; empty removes the explanation."""
+
+    explanation: str
 
 
 class RunTokenPage(Response):

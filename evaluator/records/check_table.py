@@ -50,9 +50,11 @@ BUDGET = NamedCheck(
 DECLARED_RUNS = NamedCheck(
     "team.declared_runs",
     name="declared runs",
-    meaning="All run tokens that the site issued to the team in this track are accounted for: each belongs to a "
-    "submitted run or is covered by the number of tuning runs that the team declares.",
-    limit="Training runs on the same data without a token.",
+    meaning="Every challenge that the site drew for the team in this track before this run's has an accounted run. One "
+    "without is a lost try, whatever else is in the queue: the team may have dropped the record because of the "
+    "challenge. The check is made again when a run of the team leaves the queue. It has no power while the team has "
+    "unused run tokens, unless the record declares as many tuning runs.",
+    limit="Training runs without a token, those whose record was never uploaded, and the tries of another team.",
     findings=Findings.PUBLIC,
 )
 JOINT_EPSILON = NamedCheck(

@@ -56,7 +56,14 @@ def submit(
     """
     from evaluator.messages.api import ChangedText
     from evaluator.messages.states import RunState
-    from starter_kit.submitting import discard_private_files, prepare, register_keys, send, watch
+    from starter_kit.submitting import (
+        discard_private_files,
+        prepare,
+        register_keys,
+        send,
+        unexplained_tries,
+        watch,
+    )
 
     if publish_proof and proof is None:
         raise wrong_option(
@@ -90,8 +97,17 @@ def submit(
         print_lines(
             "The submission is unpublished. Its page says when it becomes public, or lets you publish it."
         )
+    if not submission.anonymous:
+        print_lines(
+            "Once the results are public, so are the communication log and any training record; the annex never is."
+        )
     if submission.publishes_proof:
         print_lines("As your team agreed, the proof is public while the result is verified.")
+    if unexplained := unexplained_tries(client, plan):
+        print_lines(
+            f"Lost tries that flag this submission: {len(unexplained)}. Tell the reviewers what happened: "
+            f"`pfl tries explain {unexplained[0]} ...`"
+        )
     if removed_bytes := discard_private_files(plan):
         print_lines(f"Deleted {removed_bytes / 1e6:,.1f} MB of challenge data (no longer needed)")
     if wait:

@@ -1,5 +1,6 @@
 """`pfl token`."""
 
+import secrets
 from typing import Annotated
 
 import typer
@@ -10,9 +11,17 @@ from starter_kit.console import print_lines
 
 def token(
     track: Annotated[str, typer.Option(help="Name of the track, such as track-2.")] = "track-2",
+    reserve: Annotated[
+        bool,
+        typer.Option(
+            "--reserve",
+            help="For a machine that can't reach the site: no `pfl train` elsewhere takes this token by itself.",
+        ),
+    ] = False,
     site: Site = "",
     token: ApiToken = "",
 ) -> None:
     """Request a token for one training run. `pfl train` does so automatically if the site is set."""
-    run_token = connect(site, token).issue_run_token(track).token
+    training = secrets.token_hex(16) if reserve else ""
+    run_token = connect(site, token).issue_run_token(track, training).token
     print_lines(run_token)

@@ -60,7 +60,7 @@ def run_training(settings: "RunSettings", options: RunOptions, open_engine: "Ope
     out, track, resume = options.out, options.track, options.resume
     loggers = loggers_of(options.log_to)
     site = connect_if_known(options.site, options.token)
-    credentials = credentials_of(settings, options.key, options.run_token, track, site, resumed=resume)
+    credentials = credentials_of(settings, options.key, options.run_token, track, site, out, resumed=resume)
     if settings.secure_aggregation is not None:
         log(NOT_AUDITED)
     with (
@@ -114,10 +114,11 @@ def credentials_of(
     run_token: str | None,
     track: str,
     site: "SiteClient | None",
+    out: Path,
     *,
     resumed: bool,
 ) -> "Callable[[], Credentials]":
-    """Return a function that obtains a run's credentials and reports what is new or missing.
+    """Return a function that obtains the credentials of the run in `out` and reports what is new or missing.
 
     What is there already, and that the site would issue a token, is checked now, if the run needs it.
     Training calls it once everything else is known to be right, so that no token is used up in vain.
@@ -130,9 +131,10 @@ def credentials_of(
         check_credentials(key_path(key), run_token, track, site, resumed=resumed)
 
     def obtain() -> "Credentials":
+        from starter_kit.runs.opening import RunPaths
 
-        path = key_path(key)
-        credentials = obtain_credentials(path, run_token, track, site, resumed=resumed)
+        path, training = key_path(key), RunPaths(out).training
+        credentials = obtain_credentials(path, run_token, track, site, training=training, resumed=resumed)
         if credentials.new_key:
             print_lines(f"{path}: new key that signs your records (keep it private, and don't lose it)")
         if credentials.run_token is None and not resumed:

@@ -13,7 +13,8 @@
 
 The folder is written under another name, `<folder>.unfinished`, and renamed at the end: a folder by its proper name is
 complete. An unfinished one holds what a later process needs to resume the run (`starter_kit.runs.resuming`). It is
-written by one process at a time, which holds `<folder>.lock`.
+written by one process at a time, which holds `<folder>.lock`. `<folder>.training` is kept beside it until then, where a
+site has issued the run's token.
 """
 
 import shutil
@@ -43,6 +44,7 @@ class RunPaths:
         folder: The folder of the run once it is complete.
         unfinished: The folder that is written until then.
         lock: The file that the process that writes the run has locked.
+        training: The file by which a training that starts over gets the same run token from the site.
         settings: The settings; a folder without them contains no run.
     """
 
@@ -50,6 +52,7 @@ class RunPaths:
         self.folder = folder
         self.unfinished = folder.with_name(f"{folder.name}.unfinished")
         self.lock = folder.with_name(f"{folder.name}.lock")
+        self.training = folder.with_name(f"{folder.name}.training")
         self.settings = self.unfinished / "settings.yaml"
         self.metrics = self.unfinished / METRICS
         self.summary = self.unfinished / SUMMARY
@@ -186,6 +189,8 @@ def give_proper_name(paths: RunPaths) -> None:
     with writing_run(paths):
         remove_private_files(paths.unfinished)
         ResumeFolder(paths.unfinished).remove()
+        # Before the folder is renamed: a token is never used again for another run once its own is complete.
+        paths.training.unlink(missing_ok=True)
     try:
         paths.unfinished.rename(paths.folder)
     except OSError as error:

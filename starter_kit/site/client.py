@@ -19,7 +19,32 @@ import requests
 from pydantic import TypeAdapter, ValidationError
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.messages import api
+from evaluator.messages.api import (
+    ChangedText,
+    ExplainedTry,
+    IssuedRunToken,
+    NewRun,
+    NewRunToken,
+    NewSigningKey,
+    NewSubmission,
+    NewUpload,
+    PartUrl,
+    PartUrls,
+    Problems,
+    Request,
+    RunSummary,
+    RunTokenPage,
+    SigningKey,
+    StoredArtifact,
+    StoredParts,
+    SubmissionPage,
+    SubmissionStatus,
+    SubmissionSummary,
+    TrackInfo,
+    UploadPart,
+    UploadStatus,
+    WantedParts,
+)
 from evaluator.messages.states import SubmissionState
 
 TIMEOUT_S = (10, 120)
@@ -44,6 +69,7 @@ STORE_STATUS = {
 }
 
 T = TypeVar("T")
+P = TypeVar("P", RunTokenPage, SubmissionPage)
 
 
 class SiteClient:
@@ -64,68 +90,76 @@ class SiteClient:
         self._session = requests.Session()
         self._session.headers["Authorization"] = f"Bearer {token}"
 
-    def tracks(self) -> list[api.TrackInfo]:
+    def tracks(self) -> list[TrackInfo]:
         """Return the tracks with their rules."""
-        return self._call(list[api.TrackInfo], "GET", "/tracks")
+        return self._call(list[TrackInfo], "GET", "/tracks")
 
-    def track(self, slug: str) -> api.TrackInfo:
+    def track(self, slug: str) -> TrackInfo:
         """Return the track of this name in its address, or raise `E_CONFIGURATION` with those that there are."""
         tracks = self.tracks()
         for track in tracks:
             if track.slug == slug:
                 return track
         raise ProblemError.of(
-            ErrorCode.CONFIGURATION, "--track", f"one of {', '.join(track.slug for track in tracks)}", slug
+            ErrorCode.CONFIGURATION,
+            where="--track",
+            expected=f"one of {', '.join(track.slug for track in tracks)}",
+            found=slug,
         )
 
-    def issue_run_token(self, track: str) -> api.IssuedRunToken:
-        """Request a new token for one training run in this track; the run's record carries it."""
-        return self._call(api.IssuedRunToken, "POST", "/run-tokens", api.NewRunToken(track=track))
+    def issue_run_token(self, track: str, training: str = "") -> IssuedRunToken:
+        """Request a token for one training run in this track; the run's record carries it.
 
-    def signing_keys(self) -> list[api.SigningKey]:
+        Args:
+            training: A name of the training, 32 hexadecimal digits, under which it gets the same token again as long as
+                that is unused; at first the user's newest unused one that no training has, or a new one. Empty: always
+                a new one.
+        """
+        return self._call(IssuedRunToken, "POST", "/run-tokens", NewRunToken(track=track, training=training))
+
+    def run_tokens(self) -> list[IssuedRunToken]:
+        """Return the team's run tokens in all tracks, newest first."""
+        return self._all("/run-tokens", RunTokenPage, lambda page: page.items)
+
+    def explain_try(self, token: str, explanation: str) -> IssuedRunToken:
+        """Explain the lost try with this token to the reviewers."""
+        return self._call(
+            IssuedRunToken, "PATCH", f"/run-tokens/{token}", ExplainedTry(explanation=explanation)
+        )
+
+    def signing_keys(self) -> list[SigningKey]:
         """Return the team's signing keys."""
-        return self._call(list[api.SigningKey], "GET", "/keys")
+        return self._call(list[SigningKey], "GET", "/keys")
 
-    def register_key(self, public_key: str, name: str) -> api.SigningKey:
+    def register_key(self, public_key: str, name: str) -> SigningKey:
         """Make `public_key`, in hexadecimal, one of the team's signing keys; a registered one stays as it is."""
-        return self._call(
-            api.SigningKey, "POST", "/keys", api.NewSigningKey(public_key=public_key, name=name)
-        )
+        return self._call(SigningKey, "POST", "/keys", NewSigningKey(public_key=public_key, name=name))
 
-    def submissions(self) -> list[api.SubmissionSummary]:
+    def submissions(self) -> list[SubmissionSummary]:
         """Return the team's submissions, newest first."""
-        found: list[api.SubmissionSummary] = []
-        while True:
-            page = self._call(
-                api.SubmissionPage, "GET", f"/submissions?limit={PAGE_LENGTH}&offset={len(found)}"
-            )
-            found += page.items
-            if not page.items or len(found) >= page.count:
-                return found
+        return self._all("/submissions", SubmissionPage, lambda page: page.items)
 
-    def create_submission(self, track: str, title: str, description: str = "") -> api.SubmissionStatus:
+    def create_submission(self, track: str, title: str, description: str = "") -> SubmissionStatus:
         """Open a draft."""
-        draft = api.NewSubmission(track=track, title=title, description=description)
-        return self._call(api.SubmissionStatus, "POST", "/submissions", draft)
+        draft = NewSubmission(track=track, title=title, description=description)
+        return self._call(SubmissionStatus, "POST", "/submissions", draft)
 
-    def change_draft(self, submission: UUID, changes: api.ChangedText) -> api.SubmissionStatus:
+    def change_draft(self, submission: UUID, changes: ChangedText) -> SubmissionStatus:
         """Change the text of a draft, or whether it is private or anonymous; what is None stays."""
-        return self._call(api.SubmissionStatus, "PATCH", f"/submissions/{submission}", changes)
+        return self._call(SubmissionStatus, "PATCH", f"/submissions/{submission}", changes)
 
-    def submission(self, submission: UUID) -> api.SubmissionStatus:
+    def submission(self, submission: UUID) -> SubmissionStatus:
         """Return a submission and the status of its runs."""
-        return self._call(api.SubmissionStatus, "GET", f"/submissions/{submission}")
+        return self._call(SubmissionStatus, "GET", f"/submissions/{submission}")
 
-    def add_run(self, submission: UUID, budget: float | None) -> api.RunSummary:
+    def add_run(self, submission: UUID, budget: float | None) -> RunSummary:
         """Return the draft's run at `budget`, which the site creates unless it exists."""
-        return self._call(
-            api.RunSummary, "POST", f"/submissions/{submission}/runs", api.NewRun(budget=budget)
-        )
+        return self._call(RunSummary, "POST", f"/submissions/{submission}/runs", NewRun(budget=budget))
 
-    def submit(self, submission: UUID) -> api.SubmissionStatus:
+    def submit(self, submission: UUID) -> SubmissionStatus:
         """Submit a draft."""
         try:
-            return self._call(api.SubmissionStatus, "POST", f"/submissions/{submission}/submit")
+            return self._call(SubmissionStatus, "POST", f"/submissions/{submission}/submit")
         except ProblemError:
             # If the response to an earlier try was lost, that try may have submitted the draft.
             submitted = self.submission(submission)
@@ -133,21 +167,19 @@ class SiteClient:
                 raise
             return submitted
 
-    def start_upload(self, upload: api.NewUpload) -> api.UploadStatus:
+    def start_upload(self, upload: NewUpload) -> UploadStatus:
         """Announce a file; if it is being uploaded to the same place already, return that unfinished upload."""
-        return self._call(api.UploadStatus, "POST", "/uploads", upload)
+        return self._call(UploadStatus, "POST", "/uploads", upload)
 
-    def stored_parts(self, upload: UUID) -> list[api.UploadPart]:
+    def stored_parts(self, upload: UUID) -> list[UploadPart]:
         """Return the parts of an upload that the site has stored."""
-        return self._call(api.StoredParts, "GET", f"/uploads/{upload}/parts").parts
+        return self._call(StoredParts, "GET", f"/uploads/{upload}/parts").parts
 
-    def part_urls(self, upload: UUID, parts: list[api.UploadPart]) -> list[api.PartUrl]:
+    def part_urls(self, upload: UUID, parts: list[UploadPart]) -> list[PartUrl]:
         """Request the addresses to send these parts to."""
-        return self._call(
-            api.PartUrls, "POST", f"/uploads/{upload}/part-urls", api.WantedParts(parts=parts)
-        ).urls
+        return self._call(PartUrls, "POST", f"/uploads/{upload}/part-urls", WantedParts(parts=parts)).urls
 
-    def send_part(self, url: api.PartUrl, content: bytes) -> None:
+    def send_part(self, url: PartUrl, content: bytes) -> None:
         """Send a part to its address, which may belong to another host.
 
         Raises `ProblemError`, of that host as well: `E_UPLOAD_URL` when the address has expired, `E_UPLOAD_PART` when
@@ -159,11 +191,20 @@ class SiteClient:
             STORE_STATUS,
         )
 
-    def complete_upload(self, upload: UUID) -> api.StoredArtifact:
+    def complete_upload(self, upload: UUID) -> StoredArtifact:
         """Assemble the file from its parts and put it into its place in the draft."""
-        return self._call(api.StoredArtifact, "POST", f"/uploads/{upload}/complete")
+        return self._call(StoredArtifact, "POST", f"/uploads/{upload}/complete")
 
-    def _call(self, message: type[T], method: str, path: str, body: api.Request | None = None) -> T:
+    def _all(self, path: str, message: type[P], items: Callable[[P], list[T]]) -> list[T]:
+        """Return the items of a list that the site sends in parts."""
+        found: list[T] = []
+        while True:
+            page = self._call(message, "GET", f"{path}?limit={PAGE_LENGTH}&offset={len(found)}")
+            found += items(page)
+            if not items(page) or len(found) >= page.count:
+                return found
+
+    def _call(self, message: type[T], method: str, path: str, body: Request | None = None) -> T:
         """Call one operation of the API and return its response as a `message`."""
         url = f"{self.site}/api/v1{path}"
         content = None if body is None else body.model_dump(mode="json")
@@ -210,7 +251,7 @@ class SiteClient:
         raise ProblemError(problem)
 
     def _unreachable(self, found: str) -> Problem:
-        return Problem.of(ErrorCode.SITE_UNREACHABLE, self.site, "a response", found)
+        return Problem.of(ErrorCode.SITE_UNREACHABLE, where=self.site, expected="a response", found=found)
 
 
 def _retry_after_s(response: requests.Response) -> float:
@@ -222,7 +263,7 @@ def _retry_after_s(response: requests.Response) -> float:
 def _problems_in(response: requests.Response) -> list[Problem]:
     """Return the coded problems in a response with an error status; none if it isn't one of the site's."""
     try:
-        return api.Problems.model_validate_json(response.content).problems
+        return Problems.model_validate_json(response.content).problems
     except ValidationError:
         return []
 

@@ -1,6 +1,7 @@
 """What a private run needs for its record: the team's signing key, and the run token that the site issued."""
 
 import re
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from evaluator.records.lines import RunToken
 from starter_kit.site.client import SiteClient
 
 TRACK = re.compile(r"[A-Za-z0-9_-]{1,50}")
+TRAINING = re.compile(r"[0-9a-f]{32}")
 _RUN_TOKEN: TypeAdapter[str] = TypeAdapter(RunToken)
 
 
@@ -31,13 +33,21 @@ class Credentials:
 
 
 def obtain_credentials(
-    key_file: Path, run_token: str | None, track: str, site: SiteClient | None, *, resumed: bool = False
+    key_file: Path,
+    run_token: str | None,
+    track: str,
+    site: SiteClient | None,
+    *,
+    training: Path | None = None,
+    resumed: bool = False,
 ) -> Credentials:
     """Return the key in `key_file`, created at first use, and the given run token or one that the site issues.
 
     Args:
         track: The track for which the site issues a token.
         site: None where no site is known; the run then has the given token or none.
+        training: A file that names the training to the site, created at first use. As long as it exists, the training
+            gets the same token again, however often it is started over.
         resumed: Whether an interrupted run is resumed. Its record has its token already, so none is requested.
 
     Raises:
@@ -48,8 +58,24 @@ def obtain_credentials(
     new_key = not key_file.exists()
     key = signing.create_key(key_file) if new_key else signing.load_key(key_file)
     if run_token is None and site and not resumed:
-        run_token = site.issue_run_token(track).token
+        run_token = site.issue_run_token(track, _name_of(training)).token
     return Credentials(key, run_token, new_key)
+
+
+def _name_of(training: Path | None) -> str:
+    """Return the name of a training that the file has; a new one, which is written there, unless it has one."""
+    if training is None:
+        return ""
+    try:
+        name = training.read_text(encoding="ascii").strip() if training.exists() else ""
+        if not TRAINING.fullmatch(name):
+            name = secrets.token_hex(16)
+            training.write_text(name, encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER, where=str(training), expected="a file to write", found=error
+        ) from error
+    return name
 
 
 def check_credentials(

@@ -180,7 +180,11 @@ def make_token(team: Team, track: Track, **fields: Any) -> RunToken:
     """A token; that of a run or record has come with a record, and has its challenge."""
     defaults = {"token": f"token-{next(numbers):016}", "issued_to": owner_of(team)}
     if fields.keys() & {"run", "record_sha256"}:
-        defaults |= {"record_sha256": make_challenge(), "challenge": make_challenge()}
+        defaults |= {
+            "record_sha256": make_challenge(),
+            "challenge": make_challenge(),
+            "challenged_at": timezone.now(),
+        }
     return RunToken.objects.create(team=team, track=track, **{**defaults, **fields})
 
 

@@ -1,6 +1,6 @@
 """Training runs on pocket data, for the tests of what comes after training."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -30,6 +30,7 @@ def trained(
     changes: Sequence[str] = (),
     run_token: str | None = RUN_TOKEN,
     *,
+    credentials: Callable[[], Credentials] | None = None,
     watcher: Watcher | None = None,
     resume: bool = False,
     open_engine: OpenEngine = in_process,
@@ -43,7 +44,7 @@ def trained(
         base=base,
         out=out,
         track="track-2",
-        credentials=lambda: Credentials(KEY, run_token),
+        credentials=credentials or (lambda: Credentials(KEY, run_token)),
         watcher=watcher or Watcher(),
         resume=resume,
         open_engine=open_engine,

@@ -3,16 +3,25 @@
 from django.shortcuts import get_object_or_404
 from ninja import Router
 
-from evaluator.messages.api import IssuedRunToken, NewRunToken, NewSigningKey, RunTokenPage, SigningKey
+from evaluator.messages.api import (
+    ExplainedTry,
+    IssuedRunToken,
+    NewRunToken,
+    NewSigningKey,
+    RunTokenPage,
+    SigningKey,
+)
 from portal.api.authentication import MANAGING, ApiRequest, require_token, team_in
 from portal.api.errors import cleaned
 from portal.api.responses import part_of, response_of
 from portal.api.throttling import CREATION_LIMITS
 from portal.challenge.models import Track
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
+from portal.submissions.forms import ExplanationForm
 from portal.submissions.models import RunToken
 from portal.submissions.selectors import tokens_of
-from portal.submissions.tokens import issue_token
+from portal.submissions.tokens import issue_token, take_token
+from portal.submissions.tries import explain
 from portal.teams.forms import KeyForm
 from portal.teams.keys import register_key, revoke_key
 from portal.teams.selectors import current_keys
@@ -35,9 +44,22 @@ def list_tokens(
     throttle=CREATION_LIMITS,
 )
 def new_token(request: ApiRequest, body: NewRunToken) -> IssuedRunToken:
-    """Get the token before training: the training record contains it. Only tracks with privacy budgets issue tokens."""
-    team = team_in(request)
-    return _token(issue_token(team, Track.objects.get(slug=body.track), request.auth))
+    """Get the token before training: the training record contains it. Only tracks with privacy budgets issue tokens.
+
+    With `training`, the response may be an unused token that was issued before.
+    """
+    team, track = team_in(request), Track.objects.get(slug=body.track)
+    if body.training:
+        return _token(take_token(team, track, request.auth, body.training))
+    return _token(issue_token(team, track, request.auth))
+
+
+@router.patch("/run-tokens/{token}", response=IssuedRunToken, summary="Explain a lost try to the reviewers")
+def explain_try(request: ApiRequest, token: str, body: ExplainedTry) -> IssuedRunToken:
+    """A lost try is a token whose challenge was drawn (`challenged_at`) and that has no `run`."""
+    found = get_object_or_404(tokens_of(team_in(request)), token=token)
+    text = cleaned(ExplanationForm(body.model_dump()))["explanation"]
+    return _token(explain(found, text, request.auth))
 
 
 @router.get("/keys", response=list[SigningKey], summary="List the keys that can sign your team's records")

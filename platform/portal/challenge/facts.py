@@ -15,6 +15,10 @@ FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
     "sampling_rule": ("Sampling rule", lambda track: track.get_sampling_rule_display()),
     "accountant": ("Accountant", lambda track: track.get_accountant_display()),
     "adjacency": ("Adjacency", lambda track: track.get_adjacency_display()),
+    "challenges_per_day": (
+        "New training records",
+        lambda track: f"{track.challenges_per_day} per team in any 24 hours",
+    ),
     "required_reviews": ("Required reviewers", lambda track: str(track.required_reviews)),
 }
 FILES = {

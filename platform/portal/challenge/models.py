@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 MAX_PATTERNS = 100
 # The submissions of a team in 24 hours, unless a phase says otherwise.
 DEFAULT_SLOTS = 5
+# The challenges of a team in 24 hours, unless a track says otherwise: as many submissions with a run for three boards.
+DEFAULT_CHALLENGES = 15
 # As long as a tensor's name may be.
 MAX_PATTERN_CHARACTERS = 256
 # No space and no quote, so that a pattern can be quoted on a command line; `?` matches any character.
@@ -192,6 +194,12 @@ class Track(models.Model):
         help_text="ANLS ranking: the output of `pfl data manifest FOLDER` for the training data. Runs whose annex "
         "states a different hash are rejected. Never shown on the site: distribute it with the data. Empty: not "
         "checked.",
+    )
+    challenges_per_day = models.PositiveSmallIntegerField(
+        default=DEFAULT_CHALLENGES,
+        validators=[MinValueValidator(1)],
+        help_text="ANLS ranking: how many new training records a team may upload in any 24 hours. The site draws a "
+        "challenge for each.",
     )
     required_reviews = models.PositiveSmallIntegerField(
         default=2, help_text="ANLS ranking: number of accepting reviewers required for a verified result."

@@ -240,6 +240,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "adjacency",
         "providers_per_client",
         "data_sha256",
+        "challenges_per_day",
         "required_reviews",
     ),
     note="ε is computed at δ = {delta}. Results stay under review until {reviews} reviewers have accepted the proof.",

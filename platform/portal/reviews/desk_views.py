@@ -28,6 +28,7 @@ from portal.reviews.selectors import open_appeals, verdict_on
 from portal.reviews.services import decide, review_barred_because, save_draft
 from portal.reviews.threads import post_message, threads_for_reviewer
 from portal.submissions.models import Submission
+from portal.submissions.tries import tries_against
 
 DRAFTS = Limit("review-draft", 60)
 
@@ -199,6 +200,7 @@ def _desk(
         "submission": submission,
         "form": form,
         "runs": runs,
+        "lost_tries": tries_against(submission),
         "groups": form.groups(evidence_on(submission, runs), threads),
         "general": next((thread.lines for thread in threads if not thread.item), []),
         "epsilon_columns": EPSILON_COLUMNS,

@@ -60,9 +60,12 @@ def evidence_on(submission: Submission, runs: Iterable[RunStatus]) -> dict[str, 
         for key, facts in budgets.items()
     }
     own = RunToken.objects.filter(team=submission.team_id, track=submission.track_id)
-    tokens = own.aggregate(issued=Count("pk"), used=Count("run"))
+    tokens = own.aggregate(issued=Count("pk"), used=Count("run"), drawn=Count("challenged_at"))
     if tokens["issued"]:
-        text = f"Run tokens of the team in this track: {tokens['issued']} issued, {tokens['used']} used by a run."
+        text = (
+            f"Run tokens of the team in this track: {tokens['issued']} issued, {tokens['used']} used by a run, "
+            f"{tokens['drawn'] - tokens['used']} lost."
+        )
         for key in ("tuning", "multiple_releases"):
             found.setdefault(key, []).append(Evidence(text))
     return found

@@ -75,7 +75,7 @@ class SubmissionAdmin(PrivateAdmin[Submission]):
 class RunTokenAdmin(ReadOnlyAdmin[RunToken]):
     """Which trainings the teams began, and which of them became runs."""
 
-    list_display = ("token", "team", "track", "issued_to", "issued_at", "record_sha256", "run")
+    list_display = ("token", "team", "track", "issued_to", "issued_at", "challenged_at", "run", "explanation")
     list_filter = ("track", "issued_at")
     list_select_related = ("team", "track", "issued_to", "run__submission")
     search_fields = ("token", "team__name")

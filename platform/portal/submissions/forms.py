@@ -4,7 +4,7 @@ from django import forms
 from django.utils import timezone
 
 from portal.challenge.models import Phase, Track
-from portal.submissions.models import Submission
+from portal.submissions.models import RunToken, Submission
 
 
 class LinkField(forms.URLField):
@@ -36,6 +36,14 @@ class WithdrawalForm(forms.Form):
         required=False,
         help_text="Shown permanently on the page of the withdrawn submission.",
     )
+
+
+class ExplanationForm(forms.ModelForm[RunToken]):
+    """What a team says about a lost try. The API validates with it."""
+
+    class Meta:
+        model = RunToken
+        fields = ["explanation"]
 
 
 class SubmissionForm(TextForm):

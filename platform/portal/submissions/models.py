@@ -292,9 +292,11 @@ class RunToken(models.Model):
     """A token that the site issued for one training, and the releases of that training.
 
     A token belongs to the first training record that is uploaded with it, for which the site draws `challenge`; see
-    `portal.submissions.challenges`. The run whose record is accepted has the token; see `portal.submissions.tokens` for
-    when another run may claim it. `events` are the releases of that training, as evaluator.mechanisms.events; they stay
-    whatever happens to the run, for no release can be undone.
+    `portal.submissions.challenges`. That spends it: without an accounted run it is a lost try
+    (`portal.submissions.tries`), which the team may explain. The run whose record is accepted has the token; see
+    `portal.submissions.tokens` for when another run may claim it. `events` are the releases of that training, as
+    evaluator.mechanisms.events; they stay whatever happens to the run, for no release can be undone. `training` is the
+    name by which the trainer that took the token gets it again; empty as long as none did.
     """
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="run_tokens")
@@ -303,8 +305,15 @@ class RunToken(models.Model):
     issued_to = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     issued_at = models.DateTimeField(default=timezone.now)
     run = models.OneToOneField(Run, on_delete=models.PROTECT, related_name="token", null=True, blank=True)
+    training = models.CharField(max_length=32, blank=True)
     record_sha256 = models.CharField(max_length=64, blank=True)
     challenge = models.CharField(max_length=64, blank=True)
+    challenged_at = models.DateTimeField(null=True, blank=True, help_text="When its challenge was drawn.")
+    explanation = models.TextField(
+        blank=True,
+        max_length=1000,
+        help_text="Why no run was accounted. Read by the reviewers of later runs and the organizers.",
+    )
     events = models.JSONField(default=list)
 
     class Meta:
@@ -312,8 +321,12 @@ class RunToken(models.Model):
         indexes = [models.Index(fields=["team", "track"])]
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(record_sha256="", challenge="", run__isnull=True)
-                | ~(models.Q(record_sha256="") | models.Q(challenge="")),
+                condition=models.Q(
+                    record_sha256="", challenge="", challenged_at__isnull=True, run__isnull=True
+                )
+                | ~(
+                    models.Q(record_sha256="") | models.Q(challenge="") | models.Q(challenged_at__isnull=True)
+                ),
                 name="a_record_has_a_challenge",
             )
         ]

@@ -12,7 +12,7 @@ from portal.accounts.models import User
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Track
 from portal.submissions.models import Refund, Run, RunToken, Submission, SubmissionState
-from portal.submissions.quota import WINDOW, Quota, quota
+from portal.submissions.quota import WINDOW, Quota, next_slot, quota
 from portal.teams.models import Membership, PastMembership, Team
 from portal.teams.selectors import teams_ever_of
 from portal.uploads.models import Upload, UploadState
@@ -62,10 +62,13 @@ def has_unused_token(team: Team, track: Track) -> bool:
 
 
 def token_counts(team: Team) -> QuerySet[Track]:
-    """Return the tracks that issued tokens to the team, each with the numbers `issued` and `used` by a run."""
+    """Return the tracks that issued tokens to the team, with the numbers `issued`, `used` by a run, and `lost`."""
     own = Q(run_tokens__team=team)
+    lost = own & Q(run_tokens__challenged_at__isnull=False, run_tokens__run__isnull=True)
     return Track.objects.filter(own).annotate(
-        issued=Count("run_tokens", filter=own), used=Count("run_tokens__run", filter=own)
+        issued=Count("run_tokens", filter=own),
+        used=Count("run_tokens__run", filter=own),
+        lost=Count("run_tokens", filter=lost),
     )
 
 
@@ -171,18 +174,22 @@ def canceled_times(team: Team, track: Track, now: datetime) -> list[datetime]:
 
 
 def _counted_together(team: Team, track: Track, now: datetime) -> QuerySet[Submission]:
-    """Return the submissions of the quota's window that count together with the team's.
+    """Return the submissions of the quota's window that count together with the team's."""
+    counted = _counts_for(team, "submitted_at")
+    return Submission.objects.filter(counted, track=track, submitted_at__gt=now - WINDOW)
+
+
+def _counts_for(team: Team, moment: str) -> Q:
+    """Return the condition of what counts for a team, of rows with a team and, in this field, a moment.
 
     Those of the team, and those that other teams made while somebody was in them who is in this team now: a person
     brings along what was used, whichever teams they go through.
     """
     people = Membership.objects.filter(team=team).values("user")
-    there = {"team": OuterRef("team"), "user__in": people, "joined_at__lte": OuterRef("submitted_at")}
+    there = {"team": OuterRef("team"), "user__in": people, "joined_at__lte": OuterRef(moment)}
     with_member = Exists(Membership.objects.filter(**there))
-    with_past_member = Exists(PastMembership.objects.filter(**there, left_at__gt=OuterRef("submitted_at")))
-    return Submission.objects.filter(
-        Q(team=team) | Q(with_member) | Q(with_past_member), track=track, submitted_at__gt=now - WINDOW
-    )
+    with_past_member = Exists(PastMembership.objects.filter(**there, left_at__gt=OuterRef(moment)))
+    return Q(team=team) | Q(with_member) | Q(with_past_member)
 
 
 def _times(submissions: QuerySet[Submission]) -> list[datetime]:
@@ -192,3 +199,12 @@ def _times(submissions: QuerySet[Submission]) -> list[datetime]:
 def quota_of(team: Team, track: Track, now: datetime) -> Quota:
     """Return the quota of the team, with its members' other teams, in the track."""
     return quota(counted_times(team, track, now), now, track.slots_per_day(now))
+
+
+def next_challenge(team: Team, track: Track, now: datetime) -> datetime | None:
+    """Return when the site draws another challenge for the team in the track; None when it does now."""
+    drawn = RunToken.objects.filter(
+        _counts_for(team, "challenged_at"), track=track, challenged_at__gt=now - WINDOW
+    )
+    times = [time for time in drawn.values_list("challenged_at", flat=True) if time]
+    return next_slot(times, now, track.challenges_per_day)

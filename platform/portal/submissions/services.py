@@ -176,6 +176,7 @@ def attach(upload: Upload, user: User, line: bytes = b"") -> Artifact:
 
     `line` is the first one of a training record or annex.
     """
+    lock_team(upload.team_id)
     pending = Artifact.pending.filter(upload=upload).select_related("submission", "run", "upload")
     # At most one, and none by the time the lock is held if another request was faster.
     for one in pending:

@@ -6,6 +6,10 @@ from django.dispatch import Signal
 # received by `portal.evaluation.queue.dispatch.start_all`.
 runs_queued = Signal()
 
+# Sent by `submissions.states.move_run` when a run leaves the queue and by `submissions.tokens.claim_token` when one is
+# accounted, with the keys `team` and `track`; received by `portal.evaluation.intake.tries.check_again_on_commit`.
+tries_changed = Signal()
+
 # Sent by `submissions.proof_versions.add_version` with `artifact`, the newest version of a submitted proof, and the
 # `actor`; received by `portal.reviews.services.reopen`.
 proof_revised = Signal()

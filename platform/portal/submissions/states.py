@@ -12,6 +12,7 @@ from portal.audit.models import record
 from portal.audit.transitions import Transitions, move
 from portal.audit.versions import boards_changed
 from portal.submissions.models import Artifact, ArtifactState, Run, RunState, Submission, SubmissionState
+from portal.submissions.signals import tries_changed
 
 SUBMISSION_TRANSITIONS: Transitions = {
     SubmissionState.DRAFT: frozenset({SubmissionState.SUBMITTED, SubmissionState.WITHDRAWN}),
@@ -29,6 +30,9 @@ RUN_TRANSITIONS: Transitions = {
     RunState.REJECTED: frozenset({RunState.QUEUED}),
     RunState.FAILED: frozenset({RunState.QUEUED}),
 }
+
+# Of runs that are in the queue, or on a worker.
+IN_EVALUATION = frozenset({RunState.QUEUED, RunState.RUNNING})
 
 ARTIFACT_TRANSITIONS: Transitions = {
     ArtifactState.PENDING: frozenset({ArtifactState.ATTACHED}),
@@ -65,10 +69,12 @@ def change_listed(
 
 
 def move_run(run: Run, state: RunState, *, actor: User | None = None, **fields: Any) -> None:
-    was_listed = run.scored_at is not None
+    was_listed, before = run.scored_at is not None, run.state
     move(run, state, RUN_TRANSITIONS, actor, fields)
     if was_listed or run.scored_at is not None:
         boards_changed(run.submission.track_id)
+    if before in IN_EVALUATION and state not in IN_EVALUATION:
+        tries_changed.send(sender=Run, team=run.submission.team_id, track=run.submission.track_id)
 
 
 def update_results(run: Run, **fields: Any) -> None:

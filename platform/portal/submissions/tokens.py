@@ -18,6 +18,7 @@ from portal.accounts.models import User
 from portal.audit.models import record
 from portal.challenge.models import Track
 from portal.submissions.models import Run, RunState, RunToken, SubmissionState
+from portal.submissions.signals import tries_changed
 from portal.teams.models import Team
 
 # Of one team in one track.
@@ -49,6 +50,27 @@ def issue_token(team: Team, track: Track, user: User) -> RunToken:
         )
     token = RunToken.objects.create(team=team, track=track, token=secrets.token_urlsafe(24), issued_to=user)
     record(user, "run_token.issued", token, team=team.pk, track=track.slug)
+    return token
+
+
+@transaction.atomic
+def take_token(team: Team, track: Track, user: User, training: str) -> RunToken:
+    """Return an unused token of the team for the training of this name, which has it alone; a new one if need be.
+
+    The same training gets the same token again, for instance after it was interrupted and started over. Else it gets
+    the newest one that the user has requested and no training has taken. Those that other members requested stay: the
+    site can't know whether they train with them on a machine without access to it.
+
+    Raises `ProblemError` as `issue_token`.
+    """
+    Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+    unused = RunToken.objects.filter(team=team, track=track, challenged_at__isnull=True)
+    if own := unused.filter(training=training).first():
+        return own
+    token = unused.filter(training="", issued_to=user).first() or issue_token(team, track, user)
+    token.training = training
+    token.save(update_fields=["training"])
+    record(user, "run_token.taken", token, training=training)
     return token
 
 
@@ -85,6 +107,7 @@ def claim_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
     token.save(update_fields=["run", "events"])
     if before != run:
         record(None, "run_token.claimed", token, run=str(run.pk), before=str(before.pk) if before else None)
+        tries_changed.send(sender=RunToken, team=token.team_id, track=token.track_id)
 
 
 def _is_over(run: Run) -> bool:

@@ -1,6 +1,7 @@
 """The pages on which a team prepares its submissions. Other teams' submissions answer 404."""
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import wraps
 from typing import TypeVar
 from uuid import UUID
@@ -21,10 +22,23 @@ from portal.submissions import publication, services
 from portal.submissions.draft_files import files_of
 from portal.submissions.draft_problems import problems_of
 from portal.submissions.draft_progress import draft_steps
-from portal.submissions.forms import DraftForm, NewSubmissionForm, TextForm, WithdrawalForm
+from portal.submissions.forms import (
+    DraftForm,
+    ExplanationForm,
+    NewSubmissionForm,
+    TextForm,
+    WithdrawalForm,
+)
 from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.proof_consent import publish_or_not
-from portal.submissions.selectors import has_unused_token, quota_of, submissions_of, visible_submissions
+from portal.submissions.selectors import (
+    has_unused_token,
+    next_challenge,
+    quota_of,
+    submissions_of,
+    visible_submissions,
+)
+from portal.submissions.tries import explain, lost_tries, tries_against
 from portal.teams.models import Membership, Role
 from portal.teams.selectors import current_keys, membership_of, team_of
 from portal.uploads.storage import storage_of
@@ -114,7 +128,7 @@ def team_action(view: Callable[..., HttpResponse | None]) -> Callable[..., HttpR
     @login_required
     @require_POST
     @wraps(view)
-    def act(request: UserRequest, submission_id: UUID, **others: UUID) -> HttpResponse:
+    def act(request: UserRequest, submission_id: UUID, **others: UUID | int) -> HttpResponse:
         submission = own_or_404(request, submission_id)
         return view(request, submission, **others) or redirect(submission)
 
@@ -189,6 +203,19 @@ def give_name(request: UserRequest, submission: Submission) -> None:
     attempt(request, lambda: publication.give_name(submission, request.user), done)
 
 
+@team_action
+def explain_try(request: UserRequest, submission: Submission, token_id: int) -> None:
+    """Store what the team says about a lost try in the submission's track."""
+    token = get_object_or_404(lost_tries(submission.team, submission.track), pk=token_id)
+    form = ExplanationForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, f"Not saved. {' '.join(map(str, form.errors['explanation']))}")
+        return
+    text = form.cleaned_data["explanation"]
+    done = "Your explanation is saved. Reviewers can read it."
+    attempt(request, lambda: explain(token, text, request.user), done)
+
+
 def shown_submission(request: HttpRequest, submission_id: UUID) -> Submission:
     """Return the submission if the visitor may see it. Raises `Http404` otherwise."""
     return get_object_or_404(visible_submissions(request.user).distinct(), pk=submission_id)
@@ -230,15 +257,18 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "quota": quota_of(team, track, now),
         "storage": storage_of(team),
         "draft_days": settings.RETENTION_DRAFT_DAYS,
-        **(_record_needs(submission) if track.kind.is_accounted else {}),
+        **(_record_needs(submission, now) if track.kind.is_accounted else {}),
     }
     return render(request, "submissions/draft.html", context)
 
 
-def _record_needs(submission: Submission) -> dict[str, bool]:
-    """Return what the team lacks for the training records of its runs."""
+def _record_needs(submission: Submission, now: datetime) -> dict[str, object]:
+    """Return what the team lacks for the training records of its runs, and which tries count on them."""
+    team, track = submission.team, submission.track
     has_record = submission.artifacts.filter(kind=ArtifactKind.TRAINING_RECORD).exists()
     return {
-        "needs_key": not current_keys(submission.team).exists(),
-        "needs_token": not has_record and not has_unused_token(submission.team, submission.track),
+        "needs_key": not current_keys(team).exists(),
+        "needs_token": not has_record and not has_unused_token(team, track),
+        "next_challenge": next_challenge(team, track, now),
+        "lost_tries": tries_against(submission),
     }

@@ -27,6 +27,7 @@ STATUS = {
     ErrorCode.TEAM_INVITATION: 409,
     ErrorCode.TEAM_FOUNDING: 409,
     ErrorCode.RUN_TOKEN: 409,
+    ErrorCode.CHALLENGE_LIMIT: 409,
     ErrorCode.UPLOAD_STATE: 409,
     ErrorCode.UPLOAD_INCOMPLETE: 409,
     ErrorCode.UPLOAD_LIMIT: 409,

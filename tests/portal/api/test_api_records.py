@@ -1,11 +1,13 @@
 """Run tokens and signing keys over the API, as `pfl token` and `pfl key register` request them."""
 
 import pytest
+from django.utils import timezone
 
 from evaluator.messages.results import RunResults
 from portal.submissions import tokens
 from portal.submissions.models import RunToken
 from portal.teams.keys import revoke_key
+from portal.teams.models import Membership
 from tests.portal.api.caller import Caller, codes
 from tests.portal.factories import (
     make_epsilons,
@@ -25,6 +27,7 @@ pytestmark = pytest.mark.django_db
 CALLS = [
     ("GET", "run-tokens", None),
     ("POST", "run-tokens", {"track": "track-2"}),
+    ("PATCH", "run-tokens/a-token", {"explanation": "The disk was full."}),
     ("GET", "keys", None),
     ("POST", "keys", {"public_key": "0" * 64, "name": ""}),
 ]
@@ -44,7 +47,7 @@ class TestTokens:
     def test_a_token_is_issued_and_listed(self, api, team):
         make_private_track(slug="track-2")
         issued = api.post("run-tokens", {"track": "track-2"})
-        assert set(issued) == {"token", "track", "issued_at", "run"}
+        assert set(issued) == {"token", "track", "issued_at", "run", "challenged_at", "explanation"}
         assert (issued["track"], issued["run"]) == ("track-2", None)
         assert RunToken.objects.get().team == team
         assert api.get("run-tokens") == {"items": [issued], "count": 1}
@@ -74,6 +77,73 @@ class TestTokens:
         response = api("POST", "run-tokens", {"track": "track-2"})
         assert (response.status_code, codes(response)) == (409, ["E_RUN_TOKEN"])
         assert not RunToken.objects.exists()
+
+
+class TestTraining:
+    """The token of a training that names itself, as `pfl train` does."""
+
+    NAMES = [digit * 32 for digit in "abc"]
+
+    def taken(self, api, name):
+        return api.post("run-tokens", {"track": "track-2", "training": name})["token"]
+
+    def test_an_unused_token_is_taken_before_a_new_one_is_issued(self, api):
+        make_private_track(slug="track-2")
+        older, newest = (api.post("run-tokens", {"track": "track-2"})["token"] for _ in range(2))
+        assert [self.taken(api, name) for name in self.NAMES[:2]] == [newest, older]
+        assert RunToken.objects.count() == 2
+        assert self.taken(api, self.NAMES[2]) not in (older, newest)
+
+    def test_the_same_training_gets_the_same_token_as_long_as_it_is_unused(self, api):
+        make_private_track(slug="track-2")
+        first = self.taken(api, self.NAMES[0])
+        assert self.taken(api, self.NAMES[0]) == first
+        assert self.taken(api, self.NAMES[1]) != first
+        token = RunToken.objects.get(token=first)
+        token.record_sha256, token.challenge, token.challenged_at = "5" * 64, "6" * 64, timezone.now()
+        token.save()
+        assert self.taken(api, self.NAMES[0]) != first
+
+    def test_tokens_of_other_tracks_teams_and_members_are_left_alone(self, api, team):
+        track = make_private_track(slug="track-2")
+        other = make_user()
+        Membership.objects.create(team=team, user=other)
+        left = [
+            make_token(team, make_private_track()),
+            make_token(make_team(), track),
+            make_token(team, track, issued_to=other),
+            make_token(team, track, record_sha256="5" * 64),
+        ]
+        assert self.taken(api, self.NAMES[0]) not in [token.token for token in left]
+
+    @pytest.mark.parametrize("name", ["x" * 32, "0" * 31, "0" * 33])
+    def test_a_name_of_another_form_is_rejected(self, api, name):
+        make_private_track(slug="track-2")
+        response = api("POST", "run-tokens", {"track": "track-2", "training": name})
+        assert (response.status_code, codes(response)) == (422, ["E_REQUEST_INVALID"])
+
+
+class TestExplaining:
+    def test_a_team_explains_a_lost_try_and_reads_it_in_the_list(self, api, team):
+        lost = make_token(team, make_private_track(), record_sha256="5" * 64)
+        answer = api("PATCH", f"run-tokens/{lost.token}", {"explanation": "The disk was full."}).json()
+        assert answer["explanation"] == "The disk was full."
+        assert api.get("run-tokens")["items"] == [answer]
+
+    def test_nothing_else_is_explained(self, api, team):
+        track = make_private_track()
+        run = make_run(make_submission(team, track), budget=1.0)
+        for token in (make_token(team, track), make_token(team, track, run=run)):
+            response = api("PATCH", f"run-tokens/{token.token}", {"explanation": "Why not?"})
+            assert (response.status_code, codes(response)) == (409, ["E_RUN_TOKEN"])
+        foreign = make_token(make_team(), track, record_sha256="5" * 64)
+        response = api("PATCH", f"run-tokens/{foreign.token}", {"explanation": "Mine."})
+        assert (response.status_code, codes(response)) == (404, ["E_REQUEST_NOT_FOUND"])
+
+    def test_an_explanation_has_an_end(self, api, team):
+        lost = make_token(team, make_private_track(), record_sha256="5" * 64)
+        response = api("PATCH", f"run-tokens/{lost.token}", {"explanation": "x" * 1001})
+        assert (response.status_code, codes(response)) == (422, ["E_REQUEST_INVALID"])
 
 
 class TestKeys:

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+from django.utils import timezone
+
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.events import Gaussian
 from evaluator.mechanisms.mechanism import SamplingRule
@@ -134,6 +136,7 @@ def take_up(run, text):
     sha256 = run.artifacts.get(kind=ArtifactKind.TRAINING_RECORD).upload.sha256
     if token and not token.record_sha256:
         token.record_sha256, token.challenge = sha256, run.challenge
+        token.challenged_at = timezone.now()
         token.save()
     elif token and token.record_sha256 == sha256:
         run.challenge = token.challenge

@@ -93,6 +93,7 @@ def addresses(submission: Submission) -> list[str]:
         "kind": "csv",
         "number": "1",
         "examination_id": "1",
+        "token_id": "1",
     }
     found = []
     for path in _paths(get_resolver().url_patterns, ""):

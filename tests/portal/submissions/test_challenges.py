@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.utils import timezone
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind, Step
@@ -11,6 +12,8 @@ from portal.evaluation.models import Evaluation
 from portal.evaluation.queue import dispatch
 from portal.submissions import services
 from portal.submissions.models import Artifact, Run, RunState, RunToken
+from portal.submissions.quota import WINDOW
+from portal.teams.models import Membership, PastMembership
 from tests.portal.factories import (
     make_artifact,
     make_run,
@@ -18,9 +21,11 @@ from tests.portal.factories import (
     make_team,
     make_token,
     make_upload,
+    make_user,
 )
 from tests.portal.submissions.drafts import make_private_track
 from tests.portal.submissions.records import annex_for, key_of, record_of
+from tests.portal.submissions.test_submission_races import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -66,6 +71,13 @@ def with_annex(run, content):
     return uploaded(run, ArtifactKind.TRAINING_ANNEX, content)
 
 
+def next_after(token):
+    """When the challenge of this token counts no more."""
+    (drawn,) = RunToken.objects.filter(pk=token.pk).values_list("challenged_at", flat=True)
+    assert drawn is not None
+    return drawn + WINDOW
+
+
 def rejection(upload, run, content):
     with pytest.raises(ProblemError) as error:
         upload(run, content)
@@ -80,6 +92,7 @@ class TestRecord:
         assert token.challenge == run.challenge
         assert token.record_sha256 == run.artifacts.get().upload.sha256
         assert token.run is None
+        assert token.issued_at < token.challenged_at < timezone.now()
         entry = AuditEntry.objects.get(action="run_token.challenged")
         assert entry.details == {"run": str(run.pk), "record_sha256": token.record_sha256}
 
@@ -135,6 +148,75 @@ class TestRecord:
     def test_a_changed_first_line_is_rejected(self, run, token):
         forged = record_of(token.token).replace(b'"claimed_epsilon":8', b'"claimed_epsilon":1')
         assert rejection(with_record, run, forged).code is ErrorCode.RECORD_CHAIN
+
+
+class TestLimit:
+    """How many challenges a team gets in a day."""
+
+    @pytest.fixture
+    def track(self):
+        return make_private_track(challenges_per_day=2)
+
+    def test_a_team_gets_so_many_in_24_hours_and_reads_when_the_next_one_is_possible(self, team, track):
+        tokens = [make_token(team, track) for _ in range(3)]
+        for token in tokens[:2]:
+            with_record(drafted(team, track), record_of(token.token))
+        when = next_after(tokens[0])
+        run = drafted(team, track)
+        problem = rejection(with_record, run, record_of(tokens[2].token))
+        assert (problem.code, problem.where) == (ErrorCode.CHALLENGE_LIMIT, track.slug)
+        assert problem.expected == "at most 2 challenges in 24 hours"
+        assert f"possible on {when:%d %B at %H:%M} UTC" in problem.next_step
+        assert RunToken.objects.get(pk=tokens[2].pk).challenge == ""
+        assert not run.artifacts.exists()
+        # A day later, the same record is taken.
+        RunToken.objects.filter(challenged_at__isnull=False).update(challenged_at=timezone.now() - WINDOW)
+        assert with_record(run, record_of(tokens[2].token)).challenge
+
+    def test_a_record_that_has_a_challenge_is_always_taken(self, team, track):
+        records = [record_of(make_token(team, track).token) for _ in range(2)]
+        runs = [with_record(drafted(team, track), record) for record in records]
+        assert with_record(drafted(team, track), records[0]).challenge == runs[0].challenge
+
+    def test_other_teams_and_other_tracks_have_challenges_of_their_own(self, team, track):
+        for _ in range(2):
+            make_token(team, track, record_sha256="5" * 64)
+        for other, elsewhere in ((make_team(), track), (team, make_private_track(challenges_per_day=2))):
+            run = drafted(other, elsewhere)
+            assert with_record(run, record_of(make_token(other, elsewhere).token)).challenge
+
+    def test_people_bring_along_what_they_used_in_another_team(self, track):
+        person = make_user()
+        before = make_team(person)
+        for _ in range(2):
+            make_token(before, track, record_sha256="5" * 64)
+        Membership.objects.filter(user=person).delete()
+        PastMembership.objects.create(
+            team=before, user=person, joined_at=timezone.now() - WINDOW, left_at=timezone.now()
+        )
+        after = make_team(person)
+        run = drafted(after, track)
+        problem = rejection(with_record, run, record_of(make_token(after, track).token))
+        assert problem.code is ErrorCode.CHALLENGE_LIMIT
+
+    @pytest.mark.django_db(transaction=True)
+    def test_records_that_come_at_once_draw_no_more(self, team, track):
+        def upload(token):
+            run, record = drafted(team, track), record_of(token.token)
+            return lambda: with_record(run, record)
+
+        tokens = [make_token(team, track) for _ in range(5)]
+        assert at_once(*[upload(token) for token in tokens]) == ["E_CHALLENGE_LIMIT"] * 3
+        assert RunToken.objects.exclude(challenge="").count() == 2
+
+    def test_a_draft_says_when_the_next_one_is_possible(self, client, team, track):
+        run = drafted(team, track)
+        client.force_login(run.submission.created_by)
+        page = run.submission.get_absolute_url()
+        assert "new training records in the past 24 hours" not in client.get(page).text
+        tokens = [make_token(team, track, record_sha256="5" * 64) for _ in range(2)]
+        when = next_after(tokens[0])
+        assert f"{when:%H:%M} UTC on {when:%-d %B}" in client.get(page).text
 
 
 class TestAnnex:

@@ -149,7 +149,7 @@ NO_PAGE = {
     "healthz", "readyz", "metrics", "favicon", "sitemap", "robots_txt", "security_txt",
     "leaderboard:feed", "leaderboard:csv", "leaderboard:json", "leaderboard:json_schema", "news:feed",
     "challenge:deadline", "docs:file", "downloads:file", "uploads:part", "uploads:file",
-    "submissions:bibtex", "submissions:citation", "submissions:eval_results",
+    "submissions:bibtex", "submissions:citation", "submissions:eval_results", "submissions:evidence",
     "submissions:proof_file", "submissions:proof_page", "reviews:proof_file", "reviews:proof_page", "organizers:export",
     "mfa_download_recovery_codes", "mfa_login_webauthn",
     # Parts of the pages of a submission and of a run.
@@ -162,7 +162,7 @@ FORMS = {
     "teams:add_key", "teams:revoke_key",
     "submissions:add_run", "submissions:remove_run", "submissions:submit", "submissions:copy",
     "submissions:withdraw", "submissions:cancel", "submissions:publish", "submissions:give_name",
-    "submissions:publish_proof",
+    "submissions:publish_proof", "submissions:explain_try",
     "reviews:draft", "reviews:message", "reviews:take", "reviews:team_message", "reviews:team_appeal",
     "notifications:read", "notifications:choose", "notifications:open",
     "organizers:queue_failed", "organizers:evaluate", "organizers:disqualify", "organizers:requalify",

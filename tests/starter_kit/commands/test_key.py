@@ -1,4 +1,4 @@
-"""`pfl key`, `pfl token` and the token and key of a training run, as a shell sees them."""
+"""`pfl key`, `pfl token`, `pfl tries` and the token and key of a training run, as a shell sees them."""
 
 import os
 import shutil
@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from evaluator.records.reading import read_record
+from portal.challenge.models import Track
 from portal.submissions.models import RunToken
-from portal.teams.models import TeamKey
+from portal.teams.models import Team, TeamKey
+from tests.portal.factories import make_token
 from tests.services.live_site import LiveSite
 from tests.starter_kit.commands.pfl import QUICK, run_pfl
 
@@ -83,6 +85,40 @@ def test_a_token_is_printed_alone(home: Path, access: dict[str, str]) -> None:
     assert RunToken.objects.get(track__slug="track-2").token == printed.strip()
 
 
+def test_training_takes_a_token_that_was_requested_by_hand_unless_it_is_reserved(
+    home: Path, access: dict[str, str], base: Path, data: Path, tmp_path: Path
+) -> None:
+    pfl(home, "token", "--reserve", environment=access)
+    by_hand = pfl(home, "token", environment=access)[0].strip()
+    command = ["train", "fl-provider-dp", "--data", data, "--base", base, *QUICK]
+    pfl(home, *command, "--out", tmp_path / "run", environment=access)
+    assert token_in(tmp_path / "run") == by_hand
+    assert RunToken.objects.count() == 2
+    # Another training needs another one: two records with one token can't both be submitted.
+    pfl(home, *command, "--out", tmp_path / "other", environment=access)
+    assert RunToken.objects.count() == 3
+    assert not list(tmp_path.glob("*.training"))
+
+
+def token_in(run: Path) -> str | None:
+    return read_record(run / "training_record.jsonl", max_rounds=1).run.run_token
+
+
+def test_lost_tries_are_listed_and_explained(home: Path, access: dict[str, str], team: Team) -> None:
+    track = Track.objects.get(slug="track-2")
+    assert pfl(home, "tries", "list", environment=access)[0] == "No lost tries in track-2\n"
+    lost = make_token(team, track, record_sha256="5" * 64)
+    make_token(team, track)
+    listed = pfl(home, "tries", "list", environment=access)[0]
+    assert listed.startswith(f"{lost.token}  {lost.challenged_at:%Y-%m-%d %H:%M} UTC  (not explained)\n")
+    assert len(listed.splitlines()) == 1
+    pfl(home, "tries", "explain", lost.token, "The disk was full.", environment=access)
+    assert "UTC  The disk was full." in pfl(home, "tries", "list", environment=access)[0]
+    assert RunToken.objects.get(pk=lost.pk).explanation == "The disk was full."
+    _, errors = pfl(home, "tries", "explain", "no-token-of-mine", "Why?", status=2, environment=access)
+    assert "E_REQUEST_NOT_FOUND" in errors
+
+
 def test_a_token_needs_a_site(home: Path) -> None:
     assert "E_CONFIGURATION" in pfl(home, "token", status=2)[1]
 
@@ -100,10 +136,7 @@ def test_training_near_a_site_takes_a_token_by_itself_and_one_by_hand_goes_first
         tmp_path / "given",
         environment={**access, "PFL_RUN_TOKEN": "a-token-of-my-own"},
     )
-    tokens = [
-        read_record(tmp_path / name / "training_record.jsonl", max_rounds=1).run.run_token
-        for name in ("asked", "given")
-    ]
+    tokens = [token_in(tmp_path / name) for name in ("asked", "given")]
     assert tokens == [RunToken.objects.get().token, "a-token-of-my-own"]
 
 

@@ -17,6 +17,7 @@ def test_a_key_is_reported_when_it_is_made_and_not_again(
         "a-token-of-the-site",
         "track-2",
         None,
+        tmp_path / "run",
         resumed=False,
     )
     obtain()
@@ -29,10 +30,22 @@ def test_a_run_without_a_token_is_reported_unless_it_is_resumed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     credentials_of(
-        load_settings("fl-provider-dp"), tmp_path / "key.pem", None, "track-2", None, resumed=False
+        load_settings("fl-provider-dp"),
+        tmp_path / "key.pem",
+        None,
+        "track-2",
+        None,
+        tmp_path / "run",
+        resumed=False,
     )()
     assert "you can check this run but not submit it" in capsys.readouterr().out
     credentials_of(
-        load_settings("fl-provider-dp"), tmp_path / "key.pem", None, "track-2", None, resumed=True
+        load_settings("fl-provider-dp"),
+        tmp_path / "key.pem",
+        None,
+        "track-2",
+        None,
+        tmp_path / "run",
+        resumed=True,
     )()
     assert capsys.readouterr().out == ""

@@ -47,6 +47,27 @@ def test_the_site_issues_a_token_for_each_run_that_brings_none(
     assert RunToken.objects.count() == 2
 
 
+def test_a_training_that_starts_over_gets_its_token_again(site_client: SiteClient, tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+
+    def token_of(name: str) -> str | None:
+        return obtain_credentials(key, None, "track-2", site_client, training=tmp_path / name).run_token
+
+    by_hand = site_client.issue_run_token("track-2").token
+    assert [token_of("first"), token_of("first")] == [by_hand, by_hand]
+    assert token_of("second") != by_hand
+    (tmp_path / "first").write_text("not a name")
+    assert token_of("first") != by_hand
+    assert RunToken.objects.count() == 3
+
+
+def test_a_name_that_cannot_be_kept_is_reported(site_client: SiteClient, tmp_path: Path) -> None:
+    with pytest.raises(ProblemError) as caught:
+        obtain_credentials(tmp_path / "key.pem", None, "track-2", site_client, training=tmp_path)
+    assert caught.value.problem.code is ErrorCode.RUN_FOLDER
+    assert not RunToken.objects.exists()
+
+
 def test_a_resumed_run_requests_no_token(site_client: SiteClient, tmp_path: Path) -> None:
     resumed = obtain_credentials(tmp_path / "key.pem", None, "track-2", site_client, resumed=True)
     assert resumed.run_token is None

@@ -1,6 +1,6 @@
 """The site's part of the accounting of a run: whose record it is, and all trainings of its team in the track together.
 
-No single record can answer the checks `team.declared_runs` and `team.joint_epsilon`.
+No single record can answer the checks `team.declared_runs` (`portal.evaluation.intake.tries`) and `team.joint_epsilon`.
 """
 
 import math
@@ -12,9 +12,10 @@ from pydantic import TypeAdapter
 from evaluator.errors import Problem, ProblemError
 from evaluator.mechanisms.events import Event, merged
 from evaluator.messages.jobs import AccountingResult, Check
-from evaluator.records.check_table import DECLARED_RUNS, JOINT_EPSILON
+from evaluator.records.check_table import JOINT_EPSILON
+from portal.evaluation.intake.tries import check_tries
 from portal.submissions.arrival import reject_foreign_key
-from portal.submissions.models import Run, RunState, RunToken
+from portal.submissions.models import Run, RunToken
 from portal.submissions.tokens import find_token
 from portal.teams.models import Team
 from portal.ui.rounding import rounded_up
@@ -47,7 +48,7 @@ class TeamAccounting:
     """What the site knows of the team of an accounted run, as of the moment in which the run takes its `token`."""
 
     token: RunToken
-    issued_tokens: Check
+    tries: Check
     joint: JointPrivacyLoss
 
 
@@ -69,36 +70,7 @@ def look_up_team(run: Run, result: AccountingResult) -> TeamAccounting | list[Pr
         return problems + error.problems
     if problems:
         return problems
-    issued_tokens = _check_tokens(run, token, result)
-    return TeamAccounting(token, issued_tokens, _joint_privacy_loss(token, result))
-
-
-def _check_tokens(run: Run, own: RunToken, result: AccountingResult) -> Check:
-    """Return the check of whether each training that the team began, by the tokens issued to it, is accounted for.
-
-    Either it is a run that was submitted, or one of the tuning runs that the run's record declares.
-    """
-    tokens = _tokens(own)
-    issued = tokens.count()
-    used = tokens.filter(Q(run__isnull=False) | Q(pk=own.pk)).count()
-    # A run from which this one takes the token over has none any more.
-    without_token = Q(token__isnull=True) | Q(token=own)
-    waiting = (
-        Run.objects.filter(
-            without_token,
-            submission__team=own.team_id,
-            submission__track=own.track_id,
-            state__in=[RunState.QUEUED, RunState.RUNNING],
-        )
-        .exclude(pk=run.pk)
-        .count()
-    )
-    is_accounted = issued <= used + waiting + result.tuning_runs
-    outcome = DECLARED_RUNS.passed if is_accounted else DECLARED_RUNS.flagged
-    return outcome(
-        f"{used} accounted, {waiting} in evaluation, {result.tuning_runs} declared as tuning",
-        expected=f"{issued} run{'s' if issued > 1 else ''}, one per token issued to the team",
-    )
+    return TeamAccounting(token, check_tries(token, result.tuning_runs), _joint_privacy_loss(token, result))
 
 
 def _joint_privacy_loss(own: RunToken, result: AccountingResult) -> JointPrivacyLoss:

@@ -137,7 +137,7 @@ def _results(report: WorkerReport, facts: Facts, *, is_last: bool) -> RunResults
                 update={
                     "joint_epsilon": team.joint.epsilon,
                     "joint_runs": team.joint.trainings,
-                    "checks": [*results.checks, team.issued_tokens, team.joint.check(result.delta)],
+                    "checks": [*results.checks, team.tries, team.joint.check(result.delta)],
                 }
             )
         case ScoringResult(), _:

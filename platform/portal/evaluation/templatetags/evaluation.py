@@ -9,6 +9,7 @@ from portal.challenge.models import Track
 from portal.evaluation.display.team_actions import team_actions_on
 from portal.evaluation.test_sets.parts import earliest_reveal, scored_test_set, tracks_on
 from portal.submissions.models import Submission
+from portal.submissions.tries import tries_against
 
 register = template.Library()
 
@@ -16,7 +17,8 @@ register = template.Library()
 @register.inclusion_tag("evaluation/team_actions.html")
 def team_actions(submission: Submission) -> dict[str, Any]:
     """Show what happens now with a submission of the visitor's team, and what the team can do with it."""
-    return {"submission": submission, "actions": team_actions_on(submission)}
+    lost_tries = tries_against(submission) if submission.track.kind.is_accounted else ()
+    return {"submission": submission, "actions": team_actions_on(submission), "lost_tries": lost_tries}
 
 
 @register.inclusion_tag("evaluation/test_set_parts.html")

@@ -209,37 +209,6 @@ class TestEpsilon:
         assert [row.epsilon for row in column_epsilons(run.results)] == [3.9, 3.1, None]
 
 
-class TestTokenCheck:
-    def test_it_passes_when_every_token_became_a_run(self, team, track):
-        queued_run(team, track)  # not accounted yet, and its token is already issued
-        make_token(team, track)
-        make_token(make_team(), track)
-        run = account(queued_run(team, track))
-        assert check(run, "team.declared_runs").status is CheckStatus.PASSED
-
-    def test_trainings_that_never_became_a_run_are_flagged(self, team, track):
-        make_token(team, track)
-        run = account(queued_run(team, track))
-        found = check(run, "team.declared_runs")
-        assert found.status is CheckStatus.FLAGGED
-        assert found.expected.startswith("2 runs")
-        assert found.found == "1 accounted, 0 in evaluation, 0 declared as tuning"
-
-    def test_trainings_that_the_record_declares_as_tuning_are_not(self, team, track):
-        for _ in range(2):
-            make_token(team, track)
-        assert (
-            check(account(queued_run(team, track), tuning_runs=1), "team.declared_runs").status
-            is CheckStatus.FLAGGED
-        )
-        assert (
-            check(
-                account(queued_run(team, track), b"another record", tuning_runs=2), "team.declared_runs"
-            ).status
-            is CheckStatus.PASSED
-        )
-
-
 class TestJointEpsilon:
     def test_one_training_costs_what_it_costs(self, team, track):
         run = account(queued_run(team, track), events=[Gaussian(effective_noise_multiplier=1)])
