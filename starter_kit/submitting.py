@@ -21,7 +21,7 @@ from evaluator.messages.api import (
     SubmissionStatus,
     TrackInfo,
 )
-from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.jobs import DRAWN_ROUNDS, ArtifactKind
 from evaluator.messages.states import RunState, SubmissionState
 from evaluator.progress import OnProgress
 from evaluator.scoring.metrics import cut
@@ -29,7 +29,7 @@ from evaluator.worker.time_left import in_words
 from starter_kit.reporting.rounding import rounded_up
 from starter_kit.runs.answering import answer_challenge, remove_vectors, require_answerable
 from starter_kit.runs.folder import OPENING, RunFolder, budget_of
-from starter_kit.runs.opened_round import open_round
+from starter_kit.runs.opened_round import open_rounds
 from starter_kit.runs.round_secret import remove_secret
 from starter_kit.site.client import SiteClient
 from starter_kit.site.uploading import upload_file
@@ -43,22 +43,24 @@ class PlannedRun:
 
     Attributes:
         budget: The ε of its board; None for the only board of a track where ε plays no part.
-        files: The opening of a round may still have to be made, from the challenge.
+        files: The opening of rounds may still have to be made, from the challenge.
         public_key: The key that signed its record, where it has one.
+        drawn_rounds: How many rounds the challenge draws for a replay.
         run_token: The token in its record.
     """
 
     budget: float | None
     files: dict[ArtifactKind, Path]
     public_key: str | None = None
+    drawn_rounds: int = DRAWN_ROUNDS
     run_token: str | None = None
 
     def answer(self, challenge: str) -> None:
-        """Make what the site's challenge asks for: the annex, and the opening of a round if one is sent."""
+        """Make what the site's challenge asks for: the annex, and the opening of rounds if one is sent."""
         folder = self.files[ArtifactKind.TRAINING_RECORD].parent
         answer_challenge(folder, challenge)
         if ArtifactKind.ROUND_OPENING in self.files:
-            open_round(folder, challenge)
+            open_rounds(folder, challenge, self.drawn_rounds)
 
 
 @dataclass(frozen=True)
@@ -272,4 +274,6 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
         )
     require_answerable(path)
     budgets = [budget for budget in rules.budgets if budget is not None]
-    return PlannedRun(budget_of(record, budgets), files, record.end.public_key, record.run.run_token)
+    return PlannedRun(
+        budget_of(record, budgets), files, record.end.public_key, rules.drawn_rounds, record.run.run_token
+    )

@@ -401,16 +401,17 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Create it with `pfl replay open` from the submitted run.",
     ),
     ErrorCode.REPLAY_ROUND: Explanation(
-        "The opening is for a different round than the one drawn after the upload.",
-        "Open the round selected by the site's challenge: run `pfl replay open` with that challenge.",
+        "The opening is for other rounds than the last one and those drawn after the upload.",
+        "Open the rounds selected by the site's challenge: run `pfl replay open` with that challenge and the track's "
+        "number of drawn rounds.",
     ),
     ErrorCode.REPLAY_KEY: Explanation(
         "The opened key doesn't match the training record's commitment for this round.",
-        "Open the round with the run's own secret; a different secret means a different run.",
+        "Open the rounds with the run's own secret; a different secret means a different run.",
     ),
     ErrorCode.REPLAY_WEIGHTS: Explanation(
         "The opened vectors don't match the training record.",
-        "Open the round from the run folder that contains the original record.",
+        "Open the rounds from the run folder that contains the original record.",
     ),
     ErrorCode.REPLAY_CODE: Explanation(
         "The starter kit, the method file or the settings don't match the training record.",

@@ -17,7 +17,7 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 from evaluator.messages.base import Message
 from evaluator.messages.examinations import Report
-from evaluator.messages.jobs import ArtifactKind, Step, TrustLevel
+from evaluator.messages.jobs import DRAWN_ROUNDS, ArtifactKind, Step, TrustLevel
 from evaluator.messages.rankings import RankingRule
 from evaluator.messages.results import RunResults
 from evaluator.messages.states import FINAL_STATES, RunState, SubmissionState
@@ -108,6 +108,7 @@ class TrackInfo(Response):
             where the list is empty.
         providers_per_client: How many providers of the training data each client has, which a training record must not
             exceed; empty where the organizers don't say.
+        drawn_rounds: How many rounds a challenge draws for a replay, which covers the last one as well.
         challenges_per_day: How many new training records a team may upload in any 24 hours; each gets a challenge.
         phases: In the order of time; they don't overlap.
         closed_because: Why the track accepts no submissions now; empty while it does.
@@ -127,6 +128,7 @@ class TrackInfo(Response):
     clients: int
     max_rounds: int
     providers_per_client: list[int]
+    drawn_rounds: int = DRAWN_ROUNDS
     max_checkpoint_bytes: int
     anls_threshold: float
     delta: float

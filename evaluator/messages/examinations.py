@@ -7,7 +7,7 @@ names the level). The site stores a report as it is. Whether an examination pass
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -67,7 +67,16 @@ class ConformanceTest(Finding):
     note: str = ""
 
 
-class ConformanceFindings(Finding):
+class LevelFindings(Finding):
+    """What an examination of one level found."""
+
+    @property
+    def coverage(self) -> str:
+        """Which part of the run it is about, such as `4 of 100 rounds`; empty where it is about all of it."""
+        return ""
+
+
+class ConformanceFindings(LevelFindings):
     """What the harness found in the method file, on synthetic data.
 
     Attributes:
@@ -101,35 +110,55 @@ class ConformanceFindings(Finding):
         return f"The method behaved as claimed for one {self.unit} in {len(self.tests)} tests.{without}"
 
 
-class ReplayFindings(Finding):
-    """What training one round again showed; docs/replay.md.
+class ReplayFindings(LevelFindings):
+    """What training some rounds again showed; docs/replay.md.
 
     Attributes:
-        challenge: What drew the round, in hexadecimal.
-        round: The number of the round, if it agrees.
-        exact: Whether it agrees bit for bit, and not only within the tolerance for different hardware. How far it was
-            from the run isn't here, since that depends on the data.
+        challenge: What drew the rounds, in hexadecimal.
+        rounds: The numbers of the rounds, if all of them agree; the last is the run's last one.
+        of: How many rounds the run has; 0 where that wasn't reported.
+        exact: Whether they agree bit for bit, and not only within the tolerance for different hardware. How far they
+            were from the run isn't here, since that depends on the data.
     """
 
-    INCOMPLETE: ClassVar[str] = "The drawn round doesn't match the record, the code and the data"
+    INCOMPLETE: ClassVar[str] = "A replayed round doesn't match the record, the code and the data"
 
     kind: Literal["replay"] = "replay"
     challenge: str
-    round: int | None = None
+    rounds: list[int] = []
+    of: int = 0
     exact: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_round(cls, values: Any) -> Any:
+        """Read a report from before a replay covered several rounds."""
+        if not isinstance(values, dict) or "round" not in values:
+            return values
+        number = values["round"]
+        others = {name: value for name, value in values.items() if name != "round"}
+        return others | {"rounds": [] if number is None else [number]}
 
     @property
     def passed(self) -> bool:
-        """Whether the round agrees."""
-        return self.round is not None
+        """Whether the rounds agree."""
+        return bool(self.rounds)
+
+    @property
+    def coverage(self) -> str:
+        if not self.passed:
+            return ""
+        return f"{len(self.rounds)} of {self.of} rounds" if self.of else "1 round"
 
     @property
     def in_words(self) -> str:
         """What was found, in a sentence or two."""
         how = "bit for bit" if self.exact else "within the tolerance for different hardware"
+        drawn = ", ".join(map(str, self.rounds))
         return (
-            f"Round {self.round}, drawn after the record, was trained again and agrees, {how}. This round has no "
-            "differential privacy toward the organizers."
+            f"{self.coverage} trained again, the last one and others drawn after the record: {drawn}. All agree, "
+            f"{how}. "
+            "These rounds have no differential privacy toward the organizers."
         )
 
 
@@ -172,7 +201,7 @@ class Comparison(Finding):
         return abs(self.difference) <= self.allowed
 
 
-class RerunFindings(Finding):
+class RerunFindings(LevelFindings):
     """What whole trainings of the attached files scored, beside what was submitted.
 
     Attributes:

@@ -139,6 +139,10 @@ class LeakageSet(Message):
     split: FolderName
 
 
+# How many rounds a replay covers beside the last one: by default, and at most.
+DRAWN_ROUNDS, MAX_DRAWN = 3, 60
+
+
 class TrackRules(Message):
     """The rules that the evaluator applies, as they were when the run was submitted.
 
@@ -152,6 +156,7 @@ class TrackRules(Message):
             organizers don't say.
         data_sha256: The hash of the data manifest that annexes must state; empty where the organizers don't say. It is
             not for the public: whoever can guess the data could compare.
+        drawn_rounds: How many rounds a challenge draws for a replay, which covers the last one as well.
         leakage_set: The track's, where the step measures leakage; no rank depends on it.
     """
 
@@ -162,6 +167,7 @@ class TrackRules(Message):
     max_rounds: int = Field(default=10_000, gt=0)
     providers_per_client: list[Annotated[int, Field(ge=0)]] = []
     data_sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    drawn_rounds: int = Field(default=DRAWN_ROUNDS, ge=0, le=MAX_DRAWN)
     privacy: PrivacyRules | None = None
     leakage_set: LeakageSet | None = None
 
@@ -236,7 +242,7 @@ class TrustLevel(IntEnum):
     RECOMPUTED = 0
     # The method's code kept what it claims, on synthetic data.
     CONFORMING = 1
-    # One round, drawn after the record, was trained again and was what the record says.
+    # The last round and others, drawn after the record, were trained again and were what the record says.
     REPLAYED = 2
     # A whole training of the attached files had the same score.
     RERUN = 3

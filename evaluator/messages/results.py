@@ -51,6 +51,7 @@ class RunResults(BaseModel):
         accountant: Name, version and precision of the deciding accountant.
         membership: How well anybody can find out from the run whether a privacy unit took part.
         trust_level: The highest level that the run has earned; `trust_by` says by whom, and `trust_at` when.
+        trust_rounds: Which part of the run that level is about, such as `4 of 100 rounds`; empty where it is about all.
         leakage: How well an attack finds out which providers took part; None before it was measured. It ranks nothing.
         joint_epsilon: ε of `joint_runs` trainings of the team in the track together, at the time of the accounting.
         checks: In the order in which they were made.
@@ -75,9 +76,19 @@ class RunResults(BaseModel):
     joint_epsilon: float | None = None
     joint_runs: int | None = None
     trust_level: TrustLevel | None = None
+    trust_rounds: str = ""
     trust_by: str = ""
     trust_at: datetime | None = None
     checks: list[Check] = []
+
+    @property
+    def trust_label(self) -> str:
+        """The trust level in words, such as `L1 conforming` or `L2, 4 of 100 rounds`; empty before there is one."""
+        if self.trust_level is None:
+            return ""
+        return (
+            f"L{self.trust_level.value}, {self.trust_rounds}" if self.trust_rounds else self.trust_level.label
+        )
 
     @property
     def flagged_checks(self) -> int:

@@ -11,10 +11,11 @@ interruptions, which the record shows, are the rounds that began and were never 
 begins again never draws the same noise. Integers are 8 bytes, big-endian and signed.
 
 The first line of the record has the root of a Merkle tree over SHA-256(0x00 ‖ "pfl round key" ‖ kₜ) of all planned
-rounds. So one round can be opened by its kₜ and the path to that root. Under the assumption that HKDF-SHA256 is a
+rounds. So a round can be opened by its kₜ and the path to that root. Under the assumption that HKDF-SHA256 is a
 pseudorandom function (Krawczyk 2010; RFC 5869), neither the root nor opened rounds say anything of another round's key.
 
-Which round is opened follows from the site's challenge, which is drawn after the record's roots are known.
+Which rounds are opened follows from the site's challenge, which is drawn after the record's roots are known: the last
+one always, since a lie there changes the model and no later round, and some others.
 """
 
 import hashlib
@@ -104,8 +105,10 @@ def is_committed(key: bytes, round_number: int, path: Sequence[str], *, root: st
     return leads_to_root(_leaf(key), round_number - 1, path, root=root, count=rounds)
 
 
-def drawn_round(challenge: str, rounds: int) -> int:
-    """Return the round that `challenge` draws of `rounds` rounds, at least one.
+def replayed_rounds(challenge: str, rounds: int, drawn: int) -> list[int]:
+    """Return the rounds to train again of `rounds` rounds, at least one: the last, and `drawn` others, in order.
+
+    Every choice of the others is as likely, with SHA-256 as a random function; all are chosen where there are fewer.
 
     Args:
         challenge: What the site drew after the record was uploaded, in hexadecimal.
@@ -113,8 +116,9 @@ def drawn_round(challenge: str, rounds: int) -> int:
     Raises:
         ValueError: The challenge isn't hexadecimal.
     """
-    digest = hashlib.sha256(_DRAWN + bytes.fromhex(challenge)).digest()
-    return int.from_bytes(digest) % rounds + 1
+    seed = _DRAWN + bytes.fromhex(challenge)
+    others = sorted(range(1, rounds), key=lambda number: hashlib.sha256(seed + _integer(number)).digest())
+    return [*sorted(others[:drawn]), rounds]
 
 
 def interruptions_before(record: TrainingRecord, round_number: int) -> int:

@@ -4,38 +4,52 @@ from typing import Annotated
 
 import typer
 
+from evaluator.messages.jobs import DRAWN_ROUNDS, MAX_DRAWN
 from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, DataFolder, RunDirectory
-from starter_kit.console import print_lines
+from starter_kit.console import log, print_lines
 
-app = new_app("Open a round of a replayable run for the organizers, and replay it as they do.")
+app = new_app("Open rounds of a replayable run for the organizers, and replay them as they do.")
 
 Challenge = Annotated[
     str,
     typer.Option(
         "--challenge",
-        help="The challenge that the site drew after the upload of the record; it determines the round.",
+        help="The challenge that the site drew after the upload of the record; it determines the rounds.",
+    ),
+]
+
+Drawn = Annotated[
+    int,
+    typer.Option(
+        "--drawn", min=0, max=MAX_DRAWN, help="How many rounds it draws, beside the last one; the track says."
     ),
 ]
 
 
 @app.command("open")
-def open_(run: RunDirectory, challenge: Challenge) -> None:
-    """Write RUN/round_opening.bin: the drawn round's key and vectors. It is secret and only for the organizers."""
+def open_(run: RunDirectory, challenge: Challenge, drawn: Drawn = DRAWN_ROUNDS) -> None:
+    """Write RUN/round_opening.bin: keys and vectors of the last and the drawn rounds, only for the organizers."""
     from starter_kit.runs.folder import OPENING
-    from starter_kit.runs.opened_round import open_round
+    from starter_kit.runs.opened_round import open_rounds, rounds_in_words
 
-    number = open_round(run, challenge)
+    numbers = open_rounds(run, challenge, drawn)
     print_lines(
-        f"{run / OPENING}: round {number}. Whoever has it can subtract the noise of this round: give it to the "
-        "organizers only, and never open another round.",
+        f"{run / OPENING}: {rounds_in_words(numbers)}. Whoever has it can subtract the noise of these rounds: give it "
+        "to the organizers only, and never open another round.",
         f"When the organizers have it, delete {run / 'replay'} and {run / 'vectors'}.",
     )
 
 
 @app.command("run")
-def run_(run: RunDirectory, data: DataFolder, base: BaseFolder, challenge: Challenge) -> None:
-    """Repeat the opened round and compare it with the run, as the organizers do."""
+def run_(
+    run: RunDirectory,
+    data: DataFolder,
+    base: BaseFolder,
+    challenge: Challenge,
+    drawn: Drawn = DRAWN_ROUNDS,
+) -> None:
+    """Repeat the opened rounds and compare them with the run, as the organizers do."""
     from evaluator.messages.jobs import ArtifactKind
     from starter_kit.replay.examination import ReplayInputs, examine
     from starter_kit.replay.training import train_round
@@ -49,11 +63,14 @@ def run_(run: RunDirectory, data: DataFolder, base: BaseFolder, challenge: Chall
             opening=run / OPENING,
             settings=run / SETTINGS,
             challenge=challenge,
+            drawn=drawn,
             data=data,
             base=base,
         ),
         train_round,
+        log,
     )
-    found = replayed.comparison
-    how = "bit for bit" if found.exact else f"within {found.distance:.2g} of {found.bound:.2g} clip norms"
-    print_lines(f"Round {replayed.round} agrees, {how}.")
+    for number, found in replayed.comparisons.items():
+        how = "bit for bit" if found.exact else f"within {found.distance:.2g} of {found.bound:.2g} clip norms"
+        print_lines(f"Round {number} agrees, {how}.")
+    print_lines(f"L2, {len(replayed.comparisons)} of {replayed.of} rounds.")

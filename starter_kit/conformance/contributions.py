@@ -68,10 +68,11 @@ class Reading:
 
 def readings_of(session: ObservedRun, observations: Sequence[Observation]) -> list[Reading]:
     """Return who contributed what, of each sender's releases."""
-    return [_read(session, sent) for sent in releases_of(session, observations) if sent.units]
+    return [read(session, sent) for sent in releases_of(session, observations) if sent.units]
 
 
-def _read(session: ObservedRun, sent: Releases) -> Reading:
+def read(session: ObservedRun, sent: Releases) -> Reading:
+    """Return who contributed what to the releases of one sender; contributions are as long as the bound."""
     claims, places = session.claims, session.federation.coordinates[sent.units]
     blocks = sent.rows[:, places]
     if claims.participation is Participation.ALL and claims.client_rate == 1:
@@ -79,15 +80,16 @@ def _read(session: ObservedRun, sent: Releases) -> Reading:
         return Reading(sent, places, included, blocks.mean(axis=0))
     lengths = np.linalg.norm(blocks, ord=claims.norm, axis=2)
     included = lengths > 0.7 * claims.bound
-    means = _means(blocks, included)
+    means = means_of(blocks, included)
     # Along the contribution itself, noise counts less than in all of its coordinates.
     squares = (means**2).sum(axis=1)
     along = (blocks * means).sum(axis=2) / np.where(squares > 0, squares, np.inf)
     included = along > RECOGNIZED
-    return Reading(sent, places, included, _means(blocks, included))
+    return Reading(sent, places, included, means_of(blocks, included))
 
 
-def _means(blocks: Array, included: Bools) -> Array:
+def means_of(blocks: Array, included: Bools) -> Array:
+    """Return the mean (units, m) of blocks (n, units, m) over those that are included; zero where there are none."""
     counts = np.maximum(included.sum(axis=0), 1)
     means: Array = (blocks * included[:, :, None]).sum(axis=0) / counts[:, None]
     return means
@@ -95,10 +97,11 @@ def _means(blocks: Array, included: Bools) -> Array:
 
 def bound_tests(readings: Sequence[Reading], claims: Claims) -> list[ConformanceTest]:
     """Return the tests that no unit contributes more than the claimed bound."""
-    return [_worst_bound_test(readings, claims), _average_bound_test(readings, claims)]
+    return [worst_bound_test("clip-bound", readings, claims), _average_bound_test(readings, claims)]
 
 
-def _worst_bound_test(readings: Sequence[Reading], claims: Claims) -> ConformanceTest:
+def worst_bound_test(name: str, readings: Sequence[Reading], claims: Claims) -> ConformanceTest:
+    """Return the test that no unit's mean contribution is longer than the bound."""
     worst, p_value, units = 0.0, 1.0, sum(len(reading.places) for reading in readings)
     for reading in readings:
         lengths = np.linalg.norm(reading.means, ord=claims.norm, axis=1)
@@ -108,7 +111,7 @@ def _worst_bound_test(readings: Sequence[Reading], claims: Claims) -> Conformanc
                 excess = length - claims.bound * (1 + ROUNDING)
                 p_value = min(p_value, units * _tail(excess, count, reading.places.shape[1], claims))
     return judged(
-        "clip-bound", "largest mean contribution of one unit over the bound", worst, p_value,
+        name, "largest mean contribution of one unit over the bound", worst, p_value,
         "the global norm over all tensors, in the order that the claim has",
     )  # fmt: skip
 
@@ -147,16 +150,25 @@ def isolation_tests(
         neighbors: Of neighboring data, in which the data of the units `changed` were removed or replaced.
     """
     return [
-        _residual_test("isolation-in-a-round", readings, claims),
-        _residual_test("isolation-in-a-round-of-the-neighbor", neighbors, claims),
-        _neighbor_test(readings, neighbors, changed, claims),
+        residual_test("isolation-in-a-round", readings, claims),
+        residual_test("isolation-in-a-round-of-the-neighbor", neighbors, claims),
+        neighbor_test("isolation-from-the-neighbor", readings, neighbors, changed, claims),
     ]
 
 
-def _residual_test(name: str, readings: Sequence[Reading], claims: Claims) -> ConformanceTest:
-    """Test that releases without each unit's mean contribution are the claimed noise, and no more."""
-    squares = sum(float((reading.residual() ** 2).sum()) for reading in readings)
-    count = sum(reading.sent.rows.size for reading in readings)
+def residual_test(
+    name: str, readings: Sequence[Reading], claims: Claims, unread: Sequence[NDArray[np.int64]] = ()
+) -> ConformanceTest:
+    """Return the test that releases without each unit's mean contribution are the claimed noise, and no more.
+
+    Args:
+        unread: Coordinates to leave out of each reading.
+    """
+    rests = [reading.residual() for reading in readings]
+    if unread:
+        rests = [np.delete(rest, places, axis=1) for rest, places in zip(rests, unread, strict=True)]
+    squares = sum(float((rest**2).sum()) for rest in rests)
+    count = sum(rest.size for rest in rests)
     measures = "standard deviation without the mean contributions, over the claimed noise"
     if not count:
         return not_made(name, measures, Verdict.NO_POWER, "nothing was released")
@@ -166,10 +178,10 @@ def _residual_test(name: str, readings: Sequence[Reading], claims: Claims) -> Co
     )
 
 
-def _neighbor_test(
-    readings: Sequence[Reading], neighbors: Sequence[Reading], changed: set[int], claims: Claims
+def neighbor_test(
+    name: str, readings: Sequence[Reading], neighbors: Sequence[Reading], changed: set[int], claims: Claims
 ) -> ConformanceTest:
-    """Test that units contribute the same when the data of others are removed."""
+    """Return the test that units contribute the same in two runs, as when the data of others are removed."""
     alone = {
         unit: (mean, count)
         for reading in neighbors
@@ -184,11 +196,10 @@ def _neighbor_test(
                 squares += float((difference**2).sum()) / (1 / times + 1 / other_times)
                 count += len(mean)
                 worst = max(worst, float(np.linalg.norm(difference, ord=claims.norm)))
-    measures = "largest change of a contribution when others' data are removed, over the bound"
+    measures = "largest change of a unit's mean contribution, over the bound"
     if not count:
-        return not_made("isolation-from-the-neighbor", measures, Verdict.NO_POWER, "nobody took part twice")
-    p_value = _upper_energy(squares, count, claims)
-    return judged("isolation-from-the-neighbor", measures, worst / claims.bound, p_value)
+        return not_made(name, measures, Verdict.NO_POWER, "nobody took part twice")
+    return judged(name, measures, worst / claims.bound, _upper_energy(squares, count, claims))
 
 
 def _upper_energy(squares: float, count: int, claims: Claims) -> float:

@@ -28,11 +28,13 @@ from starter_kit.conformance.contributions import (
     isolation_tests,
     readings_of,
 )
+from starter_kit.conformance.lengths import ladder_readings, ladder_tests, rungs
+from starter_kit.conformance.long_runs import ROUNDS, SILENT, long_run_tests
 from starter_kit.conformance.noise import empty_round_test, least_noise_test, noise_tests, standardized
 from starter_kit.conformance.outputs import divisor_tests, output_tests
 from starter_kit.conformance.results import Group, Inputs, Result
 from starter_kit.conformance.sampling import draws_of, sampling_tests
-from starter_kit.conformance.session import Observation, releases_of
+from starter_kit.conformance.session import Asked, Observation, Start, releases_of
 from starter_kit.conformance.statistics import Array, not_made
 from starter_kit.conformance.subject import LocalSubject, Rounds, Subject
 from starter_kit.conformance.synthetic import Federation, make_federation
@@ -43,14 +45,19 @@ from starter_kit.settings.run_settings import RunSettings
 
 # Draws of pure noise: noise that is 3 % too small is then 16 standard deviations away.
 NOISE_DRAWS = 140_000
-# Coins of sampling: so many that a rate 20 % too high is 14 standard deviations away, within these limits.
-MIN_COINS, MAX_COINS = 4000, 16_000
+# Coins of sampling: so many that a rate 10 % too high for one half of the providers, and too low for the other, is 12
+# standard deviations away, within these limits.
+MIN_COINS, MAX_COINS = 4000, 32_000
 # The clip norm over the length of an update: an update is huge.
 CLIPPED_TO = 1e-4
 SAMPLE_SIZE = 512
 MAX_UNITS = 20_000
+# Of a run of many rounds: units in all, or clients where those are the unit.
+MAX_MEMBERS, MAX_CLIENTS = 400, 96
 # Of a second run with the same data.
 COMPARED_ROUNDS = 12
+# Code that takes another path for large models does so above some number of parameters.
+LARGE_MODEL, LARGE_ROUNDS = 100_001, 3
 HUGE = 1e36
 
 
@@ -171,6 +178,12 @@ class Examination:
                 return [self._as_configured()]
             case Group.CONTRIBUTIONS:
                 return self._contribution_tests()
+            case Group.LENGTHS:
+                return self._of_each_length()
+            case Group.LONG_RUN:
+                return self._long_run()
+            case Group.LARGE_MODEL:
+                return self._large_model()
             case Group.NOT_FINITE:
                 return self._not_finite()
             case Group.EMPTY:
@@ -200,6 +213,11 @@ class Examination:
     @property
     def _rate(self) -> float:
         return self.claims.client_rate * self.claims.unit_rate
+
+    def _members(self, participants: int) -> float:
+        """Return how many units have so many participants in a round, within what can be run."""
+        most = MAX_CLIENTS if self.claims.unit is PrivacyUnit.CLIENT else MAX_MEMBERS
+        return min(most, participants / self._rate)
 
     def _least(self) -> int:
         """Return so many units that each client has what a fixed sample size needs."""
@@ -250,7 +268,7 @@ class Examination:
         federation = self._federation(14, 20_000)
         session = self._subject.session(federation.scaled(torch.zeros(federation.units)))
         for _ in range(5):
-            seen = session.rounds(1, restart=True)[0]
+            seen = session.rounds(1, Asked(start=Start.ZERO_WEIGHTS))[0]
             if seen.releases:
                 return least_noise_test(next(iter(seen.releases.values()))[None, :], session.claims)
         measures = "noise over the claimed one, at least"
@@ -259,12 +277,7 @@ class Examination:
     def _contributions(self) -> _Runs:
         federation = self._federation(min(96, max(12, 12 / self._rate)), self._draw.randint(600, 900))
         subject = self._signal_subject(LEAST_NOISE, federation)
-        changed = {unit for unit in range(federation.units) if self._draw.random() < 1 / 3}
-        if self.claims.unit is PrivacyUnit.RECORD:
-            signs = [-1.0 if unit in changed else 1.0 for unit in range(federation.units)]
-            neighbor = federation.scaled(torch.tensor(signs))
-        else:
-            neighbor = federation.without(changed)
+        changed, neighbor = self._neighbor(federation)
         least = 12 if self.claims.law == "gaussian" else 120
         count = min(120, max(least, math.ceil(200 / (federation.units * self._rate))))
         sessions = [subject.session(data) for data in (federation, federation, neighbor)]
@@ -276,13 +289,56 @@ class Examination:
         readings = [readings_of(*run) for run in zip(sessions, observations, strict=True)]
         return _Runs(sessions, observations, readings, changed)
 
+    def _neighbor(self, federation: Federation) -> tuple[set[int], Federation]:
+        """Return a third of the units, and the data in which theirs are removed or replaced."""
+        changed = {unit for unit in range(federation.units) if self._draw.random() < 1 / 3}
+        if self.claims.unit is PrivacyUnit.RECORD:
+            signs = [-1.0 if unit in changed else 1.0 for unit in range(federation.units)]
+            return changed, federation.scaled(torch.tensor(signs))
+        return changed, federation.without(changed)
+
+    def _of_each_length(self) -> list[ConformanceTest]:
+        clip_norm = self._draw.uniform(0.5, 2.0)
+        federation = self._federation(self._members(96), 400)
+        lengths = torch.from_numpy(rungs(federation.units) * clip_norm)
+        federation = federation.of_lengths(lengths, self.claims.norm)
+        subject = self._subject.with_noise(LEAST_NOISE, clip_norm)
+        changed, neighbor = self._neighbor(federation)
+        readings = []
+        for data, count in ((federation, ROUNDS), (neighbor, COMPARED_ROUNDS)):
+            session = subject.session(data, quick=True, plain=True)
+            observations = session.rounds(count, Asked(start=Start.STATELESS))
+            readings.append(ladder_readings(session, observations))
+        return ladder_tests(readings[0], readings[1], changed, session)
+
+    def _long_run(self) -> list[ConformanceTest]:
+        federation = self._federation(self._members(24), 400)
+        subject = self._signal_subject(LEAST_NOISE, federation)
+        sessions = [
+            subject.session(data, quick=True, plain=True) for data in (federation, federation.aligned())
+        ]
+        run, aligned = (session.rounds(ROUNDS, SILENT) for session in sessions)
+        return long_run_tests(sessions[0], run, aligned)
+
+    def _large_model(self) -> list[ConformanceTest]:
+        background = self._draw.randint(LARGE_MODEL, LARGE_MODEL * 6 // 5)
+        federation = self._federation(min(96, max(12, 12 / self._rate)), background)
+        subject = self._signal_subject(LEAST_NOISE, federation)
+        session = subject.session(federation, quick=True)
+        readings = readings_of(session, session.rounds(LARGE_ROUNDS))
+        tests = [
+            *bound_tests(readings, session.claims),
+            background_test(readings, federation.background, session.claims),
+        ]
+        return [test.model_copy(update={"id": f"{test.id}-of-a-large-model"}) for test in tests]
+
     def _not_finite(self) -> list[ConformanceTest]:
         federation = self._federation(min(96, max(18, 18 / self._rate)), 300)
         subject = self._signal_subject(LEAST_NOISE, federation)
         kinds = [(math.nan, math.inf, HUGE)[unit % 3] for unit in range(federation.units)]
         session = subject.session(federation.scaled(torch.tensor(kinds)))
         count = min(20, max(4, math.ceil(40 / (federation.units * self._rate))))
-        observations = session.rounds(count, restart=True, finite=False)
+        observations = session.rounds(count, Asked(start=Start.ZERO_WEIGHTS, finite=False))
         tests = [finite_test(observations)]
         if tests[0].verdict is Verdict.PASSED:
             bound = bound_tests(readings_of(session, observations), session.claims)[0]
@@ -297,7 +353,7 @@ class Examination:
         if empty is None:
             return not_made(name, measures, Verdict.NOT_APPLICABLE, "every round has participants")
         session = empty.session(federation)
-        observations = session.rounds(8, restart=True)
+        observations = session.rounds(8, Asked(start=Start.ZERO_WEIGHTS))
         expected = sum(
             len(seen.clients) if session.claims.per_message and not subject.is_masked else 1
             for seen in observations
@@ -314,7 +370,7 @@ class Examination:
         rows: list[Array] = []
         for _ in range(8 if self.claims.per_message else 4):
             session = subject.session(federation)
-            observations = session.rounds(2, silent_after=1)
+            observations = session.rounds(2, Asked(silent=(1, 2)))
             rows += [e.rows[-1] for e in releases_of(session, observations) if e.rounds[-1] == 1]
         # A client's state may contain its noised message, and pull all its providers that way.
         slack = 2 * federation.units**2 / relative**2 / federation.size**0.5 / max(1, len(rows)) ** 0.5
@@ -324,7 +380,7 @@ class Examination:
         if self.claims.participation is Participation.ALL and self.claims.client_rate == 1:
             return sampling_tests([[], []], self.claims.participation)
         rate = self.claims.unit_rate if self.claims.unit_rate < 1 else self.claims.client_rate
-        coins = min(MAX_COINS, max(MIN_COINS, 4900 * (1 - rate) / rate))
+        coins = min(MAX_COINS, max(MIN_COINS, 14_700 * (1 - rate) / rate))
         federation = self._federation(64, 200)
         subject = self._signal_subject(LEAST_NOISE, federation)
         count = math.ceil(coins / federation.units / self.claims.client_rate / 2)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from evaluator.errors import Problem
 from starter_kit.conformance.claims import Claims
-from starter_kit.conformance.session import Observation
+from starter_kit.conformance.session import Asked, Observation
 from starter_kit.conformance.synthetic import Federation
 from starter_kit.federation.rounds import Client
 from starter_kit.learning.local_training import LocalTraining
@@ -121,9 +121,7 @@ class Question(Exchanged):
     quick: bool = False
     plain: bool = False
     count: int = 0
-    restart: bool = False
-    finite: bool = True
-    silent_after: int | None = None
+    asked: Asked = Asked()
 
 
 class Description(Exchanged):

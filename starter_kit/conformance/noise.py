@@ -14,6 +14,7 @@ from starter_kit.conformance.claims import Claims
 from starter_kit.conformance.session import Releases
 from starter_kit.conformance.statistics import (
     Array,
+    binomial,
     chi_squared,
     judged,
     largest_autocorrelation,
@@ -24,6 +25,8 @@ from starter_kit.conformance.statistics import (
 
 # Float32 has about 2²³ numbers in each power of two: of 10⁵ draws hardly any two are equal.
 FEWEST_DIFFERENT = 0.9
+# In standard deviations. Of 140,000 draws, 65 are beyond the last one.
+TAILS = (2.5, 3.0, 3.5)
 
 
 def standardized(rows: Array, claims: Claims) -> Array:
@@ -42,6 +45,7 @@ def noise_tests(sent: Sequence[Releases], claims: Claims) -> list[ConformanceTes
     return [
         *_scale_tests(values),
         _shape_test(values),
+        _tails_test(values),
         _mean_test(values),
         _resolution_test(np.concatenate([each.rows for each in sent])),
         *_independence_tests(values),
@@ -111,6 +115,23 @@ def _shape_test(values: Array) -> ConformanceTest:
         "Kolmogorov–Smirnov distance from the claimed distribution",
         distance,
         float(stats.kstwobign.sf(distance * flat.size**0.5)),
+    )
+
+
+def _tails_test(values: Array) -> ConformanceTest:
+    """Test that large draws are as frequent as claimed: noise that is cut off has none."""
+    found = []
+    for beyond in TAILS:
+        rate = 2 * float(stats.norm.sf(beyond))
+        count = int((np.abs(values) > beyond).sum())
+        found.append((binomial(count, values.size, rate), count / values.size / rate, beyond))
+    p_value, ratio, beyond = min(found)
+    return judged(
+        "noise-tails",
+        "draws beyond several standard deviations over the claimed number, the least likely of them",
+        ratio,
+        len(TAILS) * p_value,
+        f"beyond {beyond:g}",
     )
 
 

@@ -40,10 +40,13 @@ def _fit(run: Sequence[Observation]) -> tuple[Array, float]:
     sums = np.stack([seen.total for seen in run], axis=1)
     factors, worst = np.zeros((len(run), len(run))), 0.0
     scale = max(float(np.linalg.norm(seen.step)) for seen in run) or 1.0
+    # Factored once: a long run would take least squares of all coordinates for each of its rounds.
+    orthogonal, triangle = np.linalg.qr(sums)
     for number, seen in enumerate(run):
-        solved = np.linalg.lstsq(sums[:, : number + 1], seen.step, rcond=None)[0]
-        factors[number, : number + 1] = solved
-        worst = max(worst, float(np.linalg.norm(seen.step - sums[:, : number + 1] @ solved)) / scale)
+        known = slice(number + 1)
+        solved = np.linalg.lstsq(triangle[known, known], orthogonal[:, known].T @ seen.step, rcond=None)[0]
+        factors[number, known] = solved
+        worst = max(worst, float(np.linalg.norm(seen.step - sums[:, known] @ solved)) / scale)
     return factors, worst
 
 

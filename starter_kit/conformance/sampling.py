@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from evaluator.messages.examinations import ConformanceTest, Verdict
 from starter_kit.conformance.claims import Participation
@@ -17,6 +18,7 @@ from starter_kit.conformance.statistics import (
     APPROXIMATION,
     binomial,
     gamma,
+    independent_coins,
     judged,
     measured,
     normal,
@@ -35,6 +37,7 @@ class Draws:
         heads: Which member (rounds, members) took part.
         could: Which could have, because its client did.
         group: The client (members,) of each.
+        sizes: How many examples each member (members,) has.
         rate: The claimed probability.
     """
 
@@ -42,24 +45,32 @@ class Draws:
     heads: Bools
     could: Bools
     group: NDArray[np.int64]
+    sizes: NDArray[np.int64]
     rate: float
 
 
 def draws_of(session: ObservedRun, observations: Sequence[Observation]) -> list[Draws]:
     """Return the coins that a session's rounds show."""
-    claims, ids = session.claims, [client.id for client in session.clients]
-    active = np.array([[client in seen.clients for client in ids] for seen in observations])
+    claims, active = session.claims, _active(session, observations)
     found = []
     if claims.client_rate < 1:
-        every = np.ones_like(active)
-        found.append(Draws("clients", active, every, np.zeros(len(ids), dtype=int), claims.client_rate))
+        every, group = np.ones_like(active), np.zeros(active.shape[1], dtype=int)
+        sizes = np.array([len(client.examples) for client in session.clients])
+        found.append(Draws("clients", active, every, group, sizes, claims.client_rate))
     if claims.participation is not Participation.ALL:
-        found.append(_unit_draws(session, observations, active))
+        found.append(unit_draws(session, observations))
     return found
 
 
-def _unit_draws(session: ObservedRun, observations: Sequence[Observation], active: Bools) -> Draws:
-    units = units_of(session)
+def _active(session: ObservedRun, observations: Sequence[Observation]) -> Bools:
+    """Return which clients (rounds, clients) took part."""
+    ids = [client.id for client in session.clients]
+    return np.array([[client in seen.clients for client in ids] for seen in observations])
+
+
+def unit_draws(session: ObservedRun, observations: Sequence[Observation]) -> Draws:
+    """Return the coins of units that a session's rounds show."""
+    active, units = _active(session, observations), units_of(session)
     column = {unit: index for index, unit in enumerate(units)}
     heads = np.zeros((len(observations), len(units)), dtype=bool)
     for reading in readings_of(session, observations):
@@ -69,7 +80,8 @@ def _unit_draws(session: ObservedRun, observations: Sequence[Observation], activ
     for index, client in enumerate(session.clients):
         for unit in units_of(session, client.id):
             group[column[unit]] = index
-    return Draws("units", heads, active[:, group], group, session.claims.unit_rate)
+    sizes = np.bincount(session.federation.unit_of)[units]
+    return Draws("units", heads, active[:, group], group, sizes, session.claims.unit_rate)
 
 
 def sampling_tests(runs: Sequence[list[Draws]], participation: Participation) -> list[ConformanceTest]:
@@ -104,9 +116,41 @@ def _coin_tests(*runs: Draws) -> list[ConformanceTest]:
         ),
         _spread_test(f"sample-sizes-of-{kind}", heads, tries, np.zeros_like(runs[0].group), rate),
     ]  # fmt: skip
-    if kind == "units" and len(set(runs[0].group.tolist())) > 1:
-        tests.append(_spread_test("sample-sizes-of-each-client", heads, tries, runs[0].group, rate))
+    tests.append(_size_test(heads & tries, tries, runs[0]))
+    if kind == "units":
+        tests.append(_excess_test(heads, tries, runs[0].group, rate))
+        if len(set(runs[0].group.tolist())) > 1:
+            tests.append(_spread_test("sample-sizes-of-each-client", heads, tries, runs[0].group, rate))
     return tests
+
+
+def _size_test(heads: Bools, tries: Bools, draws: Draws) -> ConformanceTest:
+    """Test that members with many examples take part as often as those with few."""
+    name = f"sampling-rate-by-the-size-of-{draws.kind}"
+    measures = "members with more examples than the median less those with fewer, in standard deviations"
+    sides = np.sign(draws.sizes - np.median(draws.sizes))
+    if not sides.any():
+        return not_made(name, measures, Verdict.NOT_APPLICABLE, "all have as many examples")
+    surplus = float(((heads - draws.rate * tries) * sides).sum())
+    variance = draws.rate * (1 - draws.rate) * float((tries * sides**2).sum())
+    z = surplus / (APPROXIMATION * variance + 1) ** 0.5
+    return judged(name, measures, z, normal(z))
+
+
+def _excess_test(heads: Bools, tries: Bools, group: NDArray[np.int64], rate: float) -> ConformanceTest:
+    """Test that samples far above the expected size are as frequent as independent coins make them."""
+    found, expected, count = 0, 0.0, 0
+    for member in set(group.tolist()):
+        counts = tries[:, group == member].sum(axis=1)
+        sizes, counts = (heads & tries)[counts > 0][:, group == member].sum(axis=1), counts[counts > 0]
+        limits = np.floor(counts * rate + np.sqrt(counts * rate * (1 - rate)))
+        found += int((sizes > limits).sum())
+        expected += float(stats.binom.sf(limits, counts, rate).sum())
+        count += len(counts)
+    name, measures = "large-samples-of-each-client", "samples above one deviation over their expected number"
+    if not expected:
+        return not_made(name, measures, Verdict.NO_POWER, "no client took part")
+    return judged(name, measures, found / expected, independent_coins(found, expected, count))
 
 
 def _extreme_rate(heads: Bools, tries: Bools, p_values: Sequence[float]) -> float:

@@ -5,6 +5,7 @@ import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
@@ -81,6 +82,34 @@ class Observation:
     has_loss: bool
 
 
+class Start(StrEnum):
+    """Where each of several rounds begins: after the one before, from weights of zero, or as the first round."""
+
+    CONTINUED = "continued"
+    ZERO_WEIGHTS = "zero_weights"
+    STATELESS = "stateless"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How rounds are run.
+
+    Attributes:
+        start: Where each of them begins.
+        finite: Whether values that are not finite end the examination.
+        silent: The first round (from 0) in which all gradients are zero, and the first one in which they no longer are.
+    """
+
+    start: Start = Start.CONTINUED
+    finite: bool = True
+    silent: tuple[int, int] = (0, 0)
+
+    @property
+    def silent_rounds(self) -> range:
+        """The rounds without any signal."""
+        return range(*self.silent)
+
+
 class Session:
     """A run of a method on synthetic data, from weights of zero.
 
@@ -113,10 +142,8 @@ class Session:
         self._observed = _Observed(_aggregation(settings, self.plan, self._weights, plain=plain))
         stream = Stream(settings.seed)
         self._learner = learner or federation.learner()
-        participant = Participant(self.plan.method, self.plan.clients, self._learner, self._observed, stream)
-        self._server = Server(
-            self.plan.method, LocalEngine(participant), self._observed, stream, needs_all=True
-        )
+        self._stream = stream
+        self._server = self._new_server()
         self._number = 0
 
     @property
@@ -129,35 +156,38 @@ class Session:
         """What was printed during the rounds."""
         return self.printed.getvalue()
 
-    def rounds(
-        self, count: int, *, restart: bool = False, finite: bool = True, silent_after: int | None = None
-    ) -> list[Observation]:
-        """Run the next rounds.
+    def _new_server(self) -> Server:
+        """Return a server and participants that keep nothing of earlier rounds."""
+        participant = Participant(
+            self.plan.method, self.plan.clients, self._learner, self._observed, self._stream
+        )
+        return Server(
+            self.plan.method, LocalEngine(participant), self._observed, self._stream, needs_all=True
+        )
 
-        Args:
-            restart: Begin each from weights of zero.
-            finite: Whether values that are not finite end the examination.
-            silent_after: After so many of these rounds, all gradients are zero.
+    def rounds(self, count: int, asked: Asked = Asked()) -> list[Observation]:
+        """Run the next rounds.
 
         Raises:
             ProblemError: (`E_CONFORMANCE_VALUES`) A release is not finite, or far too large.
         """
         observations = []
         for index in range(count):
-            if index == silent_after:
-                self._learner.silence()
-            observations.append(self._round(restart=restart, finite=finite))
+            self._learner.losses.signal = 0.0 if index in asked.silent_rounds else 1.0
+            observations.append(self._round(asked))
         return observations
 
-    def _round(self, *, restart: bool, finite: bool) -> Observation:
+    def _round(self, asked: Asked) -> Observation:
+        if asked.start is Start.STATELESS:
+            self._server, self._number = self._new_server(), 0
         self._number += 1
         self._observed.messages.clear()
-        start = torch.zeros_like(self._weights) if restart else self._weights
+        start = self._weights if asked.start is Start.CONTINUED else torch.zeros_like(self._weights)
         with contextlib.redirect_stdout(self.printed), contextlib.redirect_stderr(self.printed):
             finished = self._server.round(self._number, start.clone())
         self._weights = finished.weights
         observation = _observation(finished, start, self._observed.messages, self.claims)
-        if finite:
+        if asked.finite:
             check_finite(observation, self._number)
         return observation
 
@@ -193,14 +223,20 @@ class ObservedRun(Protocol):
         """The clients, as the method's plan has them."""
 
 
-def releases_of(session: ObservedRun, observations: Sequence[Observation]) -> list[Releases]:
-    """Return the releases of each sender, with the noise of each row its own."""
+def releases_of(
+    session: ObservedRun, observations: Sequence[Observation], *, stateless: bool = False
+) -> list[Releases]:
+    """Return the releases of each sender, with the noise of each row its own.
+
+    Args:
+        stateless: Whether each round was run as the first one, so that no message continues an earlier one.
+    """
     result = []
     senders = sorted({sender for seen in observations for sender in seen.releases}, key=str)
     for sender in senders:
         rounds = [index for index, seen in enumerate(observations) if sender in seen.releases]
         rows = np.stack([observations[index].releases[sender] for index in rounds])
-        if session.claims.cumulative:
+        if session.claims.cumulative and not stateless:
             rows = np.cumsum(rows, axis=0)
         result.append(Releases(sender, rounds, rows, units_of(session, sender)))
     return result

@@ -9,14 +9,14 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 from evaluator.messages.examinations import ConformanceTest, Verdict
 
 Array = NDArray[np.float64]
 
-# p-values below this fail. An examination has fewer than 50 tests, so that all of them together raise a false alarm
-# with a probability below 5·10⁻¹⁰.
+# p-values below this fail. An examination has fewer than 60 tests, so that all of them together raise a false alarm
+# with a probability below 6·10⁻¹⁰.
 LIMIT = 1e-11
 APPROXIMATION = 1.2
 
@@ -80,6 +80,18 @@ def binomial(count: int, trials: int, rate: float) -> float:
     """Return the two-sided p-value of `count` heads."""
     law = stats.binom(trials, rate)
     return two_sided(float(law.cdf(count)), float(law.sf(count - 1)))
+
+
+def independent_coins(count: int, expected: float, trials: int) -> float:
+    """Return a bound on the two-sided p-value of `count` heads of independent coins with any probabilities.
+
+    Source: Hoeffding 1963, theorem 1, which needs their mean only.
+    """
+    found, rate = count / trials, expected / trials
+    if not 0 < rate < 1:
+        return 1.0
+    divergence = float(special.rel_entr(found, rate) + special.rel_entr(1 - found, 1 - rate))
+    return min(1.0, 2 * math.exp(-trials * divergence))
 
 
 def laplace_mean_tail(excess: float, scale: float, count: int) -> float:

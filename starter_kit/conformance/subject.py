@@ -7,7 +7,7 @@ the harness; `starter_kit.examining.conformance.ConfinedSubject` in processes th
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from starter_kit.conformance.session import Observation, ObservedRun, Session
+from starter_kit.conformance.session import Asked, Observation, ObservedRun, Session
 from starter_kit.conformance.synthetic import Federation
 from starter_kit.conformance.variants import as_examined, with_noise, without_participants
 from starter_kit.learning.local_training import LocalTraining
@@ -22,10 +22,8 @@ class Rounds(ObservedRun, Protocol):
     def text(self) -> str:
         """What was printed during the rounds."""
 
-    def rounds(
-        self, count: int, *, restart: bool = False, finite: bool = True, silent_after: int | None = None
-    ) -> list[Observation]:
-        """Run rounds; see `Session.rounds`. Called once for each run, or with `restart`."""
+    def rounds(self, count: int, asked: Asked = Asked()) -> list[Observation]:  # noqa: B008  (frozen)
+        """Run rounds; see `Session.rounds`. Called once for each run, or with another start than `CONTINUED`."""
 
 
 class Subject(Protocol):

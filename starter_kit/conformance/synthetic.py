@@ -24,6 +24,8 @@ from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.randomness import Stream
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+# How many examples a synthetic provider has at most.
+LARGEST_PROVIDER = 200
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,11 @@ class Federation:
             }
             clients.append(Client(client.id, {name: examples for name, examples in kept.items() if examples}))
         return replace(self, clients=clients)
+
+    def of_lengths(self, lengths: Tensor, order: int) -> "Federation":
+        """Return the data in which each unit's gradient has the norm of this order that `lengths` (units,) has."""
+        norms = torch.linalg.vector_norm(self.gradients, ord=order, dim=1)
+        return self.scaled((lengths / norms).to(self.gradients.dtype))
 
     def aligned(self) -> "Federation":
         """Return the data in which all units have the gradient of the first one."""
@@ -134,7 +141,7 @@ def make_federation(
 
 
 class _LinearLoss:
-    """The mean over examples of ⟨gradient, weights⟩."""
+    """The mean over examples of ⟨gradient, weights⟩, times `signal`."""
 
     def __init__(self, federation: Federation, tensors: TrainableTensors) -> None:
         self.signal = 1.0
@@ -167,10 +174,6 @@ class SyntheticLearner(Learner):
         self.losses = _LinearLoss(federation, tensors)
         super().__init__(tensors, self.losses)
 
-    def silence(self) -> None:
-        """Make all further gradients zero."""
-        self.losses.signal = 0.0
-
 
 class _QuickLearner(SyntheticLearner):
     """Training by one step of gradient descent with rate 1, without an optimizer: for many rounds of sampling."""
@@ -201,7 +204,12 @@ def _sizes(draw: random.Random, unit: PrivacyUnit, clients: int, units: int) -> 
             return [[[next(numbers)] for _ in range(each)] for _ in range(units // each)]
     numbers = iter(range(units))
     shares = _shares(draw, units, clients)
-    return [[[next(numbers)] * draw.randint(1, 3) for _ in range(share)] for share in shares]
+    return [[[next(numbers)] * _provider_size(draw) for _ in range(share)] for share in shares]
+
+
+def _provider_size(draw: random.Random) -> int:
+    """Return a number of examples, log-uniform from 1 to `LARGEST_PROVIDER`: as unequal as real providers are."""
+    return min(LARGEST_PROVIDER, int((LARGEST_PROVIDER + 1) ** draw.random()))
 
 
 def _shares(draw: random.Random, total: int, parts: int) -> list[int]:

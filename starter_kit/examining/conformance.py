@@ -28,7 +28,7 @@ from starter_kit.conformance.examination import examine_subject
 from starter_kit.conformance.exchange import Answer, Data, Description, Question, Seen, Variant
 from starter_kit.conformance.processes import fresh_process_test
 from starter_kit.conformance.results import Inputs, Result
-from starter_kit.conformance.session import Observation, check_finite
+from starter_kit.conformance.session import Asked, Observation, check_finite
 from starter_kit.conformance.synthetic import Federation
 from starter_kit.examining.confined import Confined, in_brief
 from starter_kit.examining.judging import Judgment
@@ -170,11 +170,8 @@ class ConfinedRounds:
     def text(self) -> str:
         return self._known().text + self._printed
 
-    def rounds(
-        self, count: int, *, restart: bool = False, finite: bool = True, silent_after: int | None = None
-    ) -> list[Observation]:
-        changes = {"count": count, "restart": restart, "finite": finite, "silent_after": silent_after}
-        return self._ask(self._question.model_copy(update=changes))
+    def rounds(self, count: int, asked: Asked = Asked()) -> list[Observation]:  # noqa: B008  (frozen)
+        return self._ask(self._question.model_copy(update={"count": count, "asked": asked}))
 
     def _known(self) -> Answer:
         if self._answer is None:
@@ -208,7 +205,7 @@ class _Collected:
             raise ValueError("a round that is too large")
         observation = Seen.model_validate(message).observation(size)
         self.observations.append(observation)
-        if self._question.finite:
+        if self._question.asked.finite:
             check_finite(observation, len(self.observations))
 
 

@@ -74,13 +74,7 @@ def _run(question: Question, settings: RunSettings, send: Callable[[object], Non
     federation = question.data.federation()
     learner = federation.learner(quick=question.quick)
     session = Session(settings, federation, learner, plain=question.plain)
-    observations = session.rounds(
-        question.count,
-        restart=question.restart,
-        finite=question.finite,
-        silent_after=question.silent_after,
-    )
-    for seen in observations:
+    for seen in session.rounds(question.count, question.asked):
         send(Seen.of(seen).model_dump(mode="json"))
     return Answer(
         claims=CLAIMS.dump_python(session.claims, mode="json"),

@@ -1,8 +1,8 @@
-"""The examination of a replayable run: is the opened round what its record, its code and the data make of it?
+"""The examination of a replayable run: are the opened rounds what its record, its code and the data make of them?
 
-Everything that needs no training is compared first, and no code is run that the record doesn't name. Then the round is
-trained again, in a sandbox if it isn't one's own code (`starter_kit.examining.replay`), and compared here, in a process
-that never loads the method's file.
+Everything that needs no training is compared first, and no code is run that the record doesn't name. Then each round
+is trained again, the last one first, in a sandbox if it isn't one's own code (`starter_kit.examining.replay`), and
+compared here, in a process that never loads the method's file.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.vt5 import WEIGHTS as BASE_WEIGHTS
 from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
+from evaluator.messages.jobs import DRAWN_ROUNDS
 from evaluator.records.annex import Annex, read_annex
 from evaluator.records.certificate import MAX_ROUNDS, Floats
 from evaluator.records.lines import RoundLine, RunLine, TrainingRecord
@@ -55,6 +56,7 @@ class ReplayInputs(BaseModel):
     Attributes:
         settings: The run's settings, with the method's file beside them if it isn't the kit's.
         challenge: What the site drew after the record was uploaded, in hexadecimal.
+        drawn: How many rounds it draws, beside the last one.
         data, base: The organizers' own data folder and base weights.
     """
 
@@ -65,64 +67,82 @@ class ReplayInputs(BaseModel):
     opening: Path
     settings: Path
     challenge: str
+    drawn: int = DRAWN_ROUNDS
     data: Path
     base: Path
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """A round that agrees: its number, and how well."""
+    """Rounds that agree: how well each of them does, by its number, and how many rounds the run has."""
 
-    round: int
-    comparison: Comparison
+    comparisons: dict[int, Comparison]
+    of: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether all of them are the same, bit for bit."""
+        return all(found.exact for found in self.comparisons.values())
 
 
-def examine(inputs: ReplayInputs, train: Train) -> Replayed:
-    """Replay the drawn round, and compare it with the run.
+def examine(
+    inputs: ReplayInputs, train: Train, on_progress: Callable[[str], None] = lambda _: None
+) -> Replayed:
+    """Replay the last round and the drawn ones, and compare them with the run.
 
     Args:
         train: Trains a round.
 
     Raises:
-        ProblemError: (`E_REPLAY_…`) The round isn't what the record says: see `evaluator.errors.codes`; or a file can't
+        ProblemError: (`E_REPLAY_…`) A round isn't what the record says: see `evaluator.errors.codes`; or a file can't
             be read.
     """
     record = read_record(inputs.record, max_rounds=MAX_ROUNDS)
     annex = read_annex(inputs.annex, clients=record.run.clients, max_rounds=MAX_ROUNDS)
     opening = read_opening(inputs.opening, record.run.numel)
-    keys = check_opening(record, opening, inputs.challenge)
+    keys = check_opening(record, opening, inputs.challenge, inputs.drawn)
     _check_code(record.run, inputs.settings)
     _check_base(record.run, inputs.base)
     _check_data(annex, inputs.data)
-    with tempfile.TemporaryDirectory(prefix="replay-") as folder:
-        replay = _Replay(inputs, record, opening, keys, train, Path(folder))
-        trained, update, weights = replay.trained()
-        _check_terms(record, annex, trained, keys.round)
-        _check_counts(record, annex, trained, keys.round)
-        providers = max(1, sum(trained.sampled.values()))
-        comparison = compare(record.run, opening, update, weights, providers=providers)
-        if not comparison.sums_agree:
-            raise replay.difference(update, comparison, providers)
-    if not comparison.step_follows:
-        raise ProblemError.of(
-            ErrorCode.REPLAY_STEP,
-            where=f"round {keys.round}",
-            expected=f"weights that follow from the noised sum by the rule {record.run.server.rule}",
-            found="others",
-        )
-    return Replayed(keys.round, comparison)
+    comparisons = {}
+    # Most lies are in the last round.
+    for place, (opened, key) in enumerate(reversed(list(zip(opening.rounds, keys, strict=True))), 1):
+        on_progress(f"Round {key.round}, {place} of {len(keys)} …")
+        with tempfile.TemporaryDirectory(prefix="replay-") as folder:
+            replay = _Replay(inputs, record, annex, opened, key, train, Path(folder))
+            comparisons[key.round] = replay.comparison()
+    return Replayed(dict(sorted(comparisons.items())), len(record.rounds))
 
 
 @dataclass(frozen=True)
 class _Replay:
-    """The trainings of one examination."""
+    """The trainings of one round."""
 
     inputs: ReplayInputs
     record: TrainingRecord
+    annex: Annex
     opening: RoundOpening
     keys: OpenedKeys
     train: Train
     folder: Path
+
+    def comparison(self) -> Comparison:
+        """Train the round, and return how well it agrees. Raises `ProblemError` if it doesn't."""
+        trained, update, weights = self.trained()
+        _check_terms(self.record, self.annex, trained, self.keys.round)
+        _check_counts(self.record, self.annex, trained, self.keys.round)
+        providers = max(1, sum(trained.sampled.values()))
+        comparison = compare(self.record.run, self.opening, update, weights, providers=providers)
+        if not comparison.sums_agree:
+            raise self.difference(update, comparison, providers)
+        if not comparison.step_follows:
+            raise ProblemError.of(
+                ErrorCode.REPLAY_STEP,
+                where=f"round {self.keys.round}",
+                expected=f"weights that follow from the noised sum by the rule {self.record.run.server.rule}",
+                found="others",
+            )
+        return comparison
 
     def trained(self, noise: float = 1.0) -> tuple[TrainedRound, Floats, Floats]:
         """Return the outcome of a training, its sum (d,) and its weights (d,)."""

@@ -1,44 +1,54 @@
-"""Opening a round of a finished run for the organizers."""
+"""Opening rounds of a finished run for the organizers."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.jobs import DRAWN_ROUNDS
 from evaluator.records.certificate import MAX_ROUNDS
 from evaluator.records.lines import TrainingRecord
-from evaluator.records.round_keys import drawn_round, key_path, round_key
-from evaluator.records.round_opening import OpeningLine, check_opening, read_opening, write_opening
+from evaluator.records.round_keys import key_path, replayed_rounds, round_key
+from evaluator.records.round_opening import (
+    OpenedKey,
+    OpeningLine,
+    check_opening,
+    numbers_of,
+    read_opening,
+    write_opening,
+)
 from starter_kit.reporting.files import replacing
 from starter_kit.runs.folder import OPENING, RunFolder
 from starter_kit.runs.round_secret import read_secret
 from starter_kit.runs.vectors import UPDATE, WEIGHTS, VectorFolder
 
 
-def open_round(run: Path, challenge: str) -> int:
-    """Write the opening of the round that `challenge` draws into the folder `run`, and return the round's number.
+def open_rounds(run: Path, challenge: str, drawn: int = DRAWN_ROUNDS) -> list[int]:
+    """Write the opening of the rounds to replay into the folder `run`, and return their numbers.
 
-    An opening of this round that is there stays, so that a run can be submitted again when its secret is gone.
+    An opening of these rounds that is there stays, so that a run can be submitted again when its secret is gone.
 
     Args:
         challenge: What the site drew after the record was uploaded, 64 hexadecimal digits.
+        drawn: How many rounds it draws, beside the last one.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) The challenge has another form; (`E_REPLAY_UNSUPPORTED`) the run isn't
-            replayable; (`E_RUN_FOLDER`) its secret or vectors are gone, or another round was opened before.
+            replayable; (`E_RUN_FOLDER`) its secret or vectors are gone, or other rounds were opened before.
     """
     record = RunFolder(run).record(max_rounds=MAX_ROUNDS)
-    number = _drawn(record, challenge)
+    numbers = _drawn(record, challenge, drawn)
     path = run / OPENING
     if path.exists():
-        _check_same_round(path, record, number)
-        return number
+        _check_same_rounds(path, record, numbers)
+        return numbers
     try:
-        line = _line(run, record, number)
+        line = _line(run, record, numbers)
         stored = VectorFolder.of(run, record.run.numel)
         vectors = [
-            stored.read(WEIGHTS, number - 1),
-            stored.read(UPDATE, number),
-            stored.read(WEIGHTS, number),
+            stored.read(kind, number - before)
+            for number in numbers
+            for kind, before in ((WEIGHTS, 1), (UPDATE, 0), (WEIGHTS, 0))
         ]
     except (OSError, ValueError) as error:
         raise ProblemError.of(
@@ -49,11 +59,11 @@ def open_round(run: Path, challenge: str) -> int:
         ) from error
     with replacing(path, mode=0o600) as new:
         write_opening(new, line, vectors)
-        check_opening(record, read_opening(new, record.run.numel), challenge)
-    return number
+        check_opening(record, read_opening(new, record.run.numel), challenge, drawn)
+    return numbers
 
 
-def _drawn(record: TrainingRecord, challenge: str) -> int:
+def _drawn(record: TrainingRecord, challenge: str, drawn: int) -> list[int]:
     if not re.fullmatch(r"[0-9a-f]{64}", challenge):
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
@@ -68,26 +78,34 @@ def _drawn(record: TrainingRecord, challenge: str) -> int:
             expected="a run that was trained with replayable: true",
             found="one whose coins and noise nobody can draw again",
         )
-    return drawn_round(challenge, len(record.rounds))
+    return replayed_rounds(challenge, len(record.rounds), drawn)
 
 
-def _check_same_round(path: Path, record: TrainingRecord, number: int) -> None:
-    """Reject opening a second round: each costs the guarantee of that round towards whoever sees it."""
-    if (opened := read_opening(path, record.run.numel).line.round) != number:
+def _check_same_rounds(path: Path, record: TrainingRecord, numbers: list[int]) -> None:
+    """Reject opening further rounds: each costs the guarantee of that round towards whoever sees it."""
+    if (opened := numbers_of(read_opening(path, record.run.numel).line)) != numbers:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
             where=str(path),
-            expected=f"the opening of round {number}",
-            found=f"the opening of round {opened}",
-            next_step="A site draws one round of a run, once. Remove the file only if nobody has seen it.",
+            expected=f"the opening of {rounds_in_words(numbers)}",
+            found=f"the opening of {rounds_in_words(opened)}",
+            next_step="A site draws rounds of a run once. Remove the file only if nobody has seen it.",
         )
 
 
-def _line(run: Path, record: TrainingRecord, number: int) -> OpeningLine:
+def rounds_in_words(numbers: Sequence[int]) -> str:
+    """Return numbers of rounds in words, such as `rounds 2, 7`."""
+    return f"round{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def _line(run: Path, record: TrainingRecord, numbers: Sequence[int]) -> OpeningLine:
     secret = read_secret(run)
-    return OpeningLine(
-        run_token=record.run.run_token,
-        round=number,
-        key=round_key(secret, number).hex(),
-        path=key_path(secret, record.run.rounds, number),
-    )
+    keys = [
+        OpenedKey(
+            round=number,
+            key=round_key(secret, number).hex(),
+            path=key_path(secret, record.run.rounds, number),
+        )
+        for number in numbers
+    ]
+    return OpeningLine(run_token=record.run.run_token, rounds=keys)

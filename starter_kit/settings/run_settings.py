@@ -156,7 +156,7 @@ class PrivateSettings(RunSettings):
         rounds: Number of federated rounds.
         target_epsilon: ε that no round may exceed.
         clip_norm: The bound on the update of one privacy unit.
-        replayable: Whether coins and noise follow from a secret of the run, so that one round can be opened to the
+        replayable: Whether coins and noise follow from a secret of the run, so that some rounds can be opened to the
             organizers and replayed by them; docs/replay.md says what that costs.
     """
 

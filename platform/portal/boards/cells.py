@@ -143,7 +143,7 @@ def verification(results: RunResults) -> SafeString:
     if results.trust_level.value and results.trust_at:
         day = f"{results.trust_at.day} {results.trust_at:%b %Y}"
         by = markup('<div class="muted small">by {}, {}</div>', results.trust_by, day)
-    return markup('<span class="badge">{}</span>{}', results.trust_level.label, by)
+    return markup('<span class="badge">{}</span>{}', results.trust_label, by)
 
 
 def status(row: Row) -> SafeString:

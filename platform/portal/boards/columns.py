@@ -15,6 +15,7 @@ from django.conf import settings
 from django.utils.safestring import SafeString
 
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
+from evaluator.messages.results import RunResults
 from evaluator.scoring.metrics import cut
 from portal.boards import cells
 from portal.boards.comparing import bytes_in_words, score_difference
@@ -131,6 +132,12 @@ def _result(key: str, title: str, meaning: str, **more: Any) -> Column:
         return found.value if isinstance(found, TrustLevel) else found
 
     return Column(key, title, meaning, value, is_result=True, **more)
+
+
+def _verified(results: RunResults) -> str:
+    if results.trust_level is None:
+        return ""
+    return ", ".join(filter(None, [f"L{results.trust_level.value}", results.trust_rounds]))
 
 
 def _score(key: str, title: str, meaning: str, **more: Any) -> Column:
@@ -316,8 +323,11 @@ COLUMNS: tuple[Column, ...] = (
         "Verification",
         "Level of verification, 0 to 3.",
         shown=EVERYWHERE,
-        text=lambda row: "" if (level := row.entry.results.trust_level) is None else f"L{level.value}",
+        text=lambda row: _verified(row.entry.results),
         cell=lambda row: cells.verification(row.entry.results),
+    ),
+    _result(
+        "trust_rounds", "Verified part", "What that level covers, if not the whole run.", shown=Shown.DATA
     ),
     _result("trust_by", "Verified by", "Organizer who confirmed that level.", shown=Shown.DATA),
     _result("trust_at", "Verified at", "When.", shown=Shown.DATA),

@@ -62,6 +62,7 @@ class TrackAdmin(AuditedAdmin[Track]):
                     "adjacency",
                     "providers_per_client",
                     "data_sha256",
+                    "drawn_rounds",
                 ],
             },
         ),

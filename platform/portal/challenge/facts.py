@@ -15,6 +15,7 @@ FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
     "sampling_rule": ("Sampling rule", lambda track: track.get_sampling_rule_display()),
     "accountant": ("Accountant", lambda track: track.get_accountant_display()),
     "adjacency": ("Adjacency", lambda track: track.get_adjacency_display()),
+    "drawn_rounds": ("Replay", lambda track: f"the last round and {track.drawn_rounds} others"),
     "challenges_per_day": (
         "New training records",
         lambda track: f"{track.challenges_per_day} per team in any 24 hours",

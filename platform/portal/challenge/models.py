@@ -14,7 +14,7 @@ from django.utils import timezone
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
-from evaluator.messages.jobs import LeakageSet, PrivacyRules, TrackRules
+from evaluator.messages.jobs import DRAWN_ROUNDS, MAX_DRAWN, LeakageSet, PrivacyRules, TrackRules
 from evaluator.messages.rankings import BUDGET, Limits
 from portal.challenge import phases, rankings
 from portal.ui.budgets import at_budget, plain
@@ -195,6 +195,12 @@ class Track(models.Model):
         "states a different hash are rejected. Never shown on the site: distribute it with the data. Empty: not "
         "checked.",
     )
+    drawn_rounds = models.PositiveSmallIntegerField(
+        default=DRAWN_ROUNDS,
+        validators=[MaxValueValidator(MAX_DRAWN)],
+        help_text="ANLS ranking: how many rounds of a replayable run are drawn for a replay, which covers the last "
+        "round as well. A draft whose rounds were opened before a change needs a new training.",
+    )
     challenges_per_day = models.PositiveSmallIntegerField(
         default=DEFAULT_CHALLENGES,
         validators=[MinValueValidator(1)],
@@ -308,6 +314,7 @@ class Track(models.Model):
             max_rounds=self.max_rounds,
             providers_per_client=self.providers_per_client,
             data_sha256=self.data_sha256,
+            drawn_rounds=self.drawn_rounds,
             privacy=privacy,
         )
 

@@ -240,6 +240,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "adjacency",
         "providers_per_client",
         "data_sha256",
+        "drawn_rounds",
         "challenges_per_day",
         "required_reviews",
     ),

@@ -53,6 +53,7 @@ GROUPS = {
         "checks": "What each check covers, and what it doesn't.",
         "reviews": "Who reviews privacy proofs, the checklist, and how to appeal.",
         "trust-levels": "Each level's meaning and requirements.",
+        "forging": "Every lie of the tests, what it gains, and what detects it.",
         "replay": "Repeating one randomly chosen round of a training run.",
         "conformance": "Testing a method's code against the assumptions behind its ε.",
         "leakage": "Membership attacks on submitted models.",
@@ -69,6 +70,7 @@ GROUPS = {
         "proofs/laplace-fedavg": "",
         "proofs/laplace-iadmm": "",
         "proofs/adaptive-clipping": "",
+        "proofs/whole-change": "",
     },
     "Run and extend a site": {
         "operations": "Set up and monitor a public site, and respond to alerts.",

@@ -27,7 +27,7 @@ EXPLANATIONS = {
     "organizers run it in a sandbox; no one else can see it.",
     ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: the output of `pfl replay open` for a "
     "replayable run and the annex's challenge. For organizers only: it allows "
-    "the noise of this round to be subtracted.",
+    "the noise of these rounds to be subtracted.",
     ArtifactKind.PRIVACY_PROOF: "Explains why the method is differentially private. Read by the reviewers.",
 }
 

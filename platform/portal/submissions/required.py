@@ -12,8 +12,8 @@ MAX_BYTES = {
     ArtifactKind.TRAINING_ANNEX: annex.MAX_BYTES,
     ArtifactKind.SETTINGS: MEGABYTE,
     ArtifactKind.METHOD_FILE: MEGABYTE,
-    # Three vectors of a model of 250 million parameters, and a line.
-    ArtifactKind.ROUND_OPENING: 3001 * MEGABYTE,
+    # Four rounds of a model of 250 million parameters, three vectors of each, and a line.
+    ArtifactKind.ROUND_OPENING: 12_001 * MEGABYTE,
     ArtifactKind.PRIVACY_PROOF: 20 * MEGABYTE,
 }
 SUFFIXES = {

@@ -9,11 +9,11 @@ from evaluator.messages.jobs import SERVER
 from evaluator.records.round_keys import (
     OpenedKeys,
     RunKeys,
-    drawn_round,
     draws_key,
     is_committed,
     key_path,
     keys_root,
+    replayed_rounds,
     round_key,
 )
 
@@ -74,10 +74,18 @@ def test_each_round_opens_to_the_root_and_nothing_else_does(rounds: int) -> None
     assert not is_committed(key, rounds + 1, path, root=root, rounds=rounds)
 
 
-def test_the_drawn_round_follows_from_the_challenge_and_every_round_can_be_drawn() -> None:
-    assert drawn_round(CHALLENGE, 10) == drawn_round(CHALLENGE, 10)
-    assert {drawn_round(f"{number:064x}", 5) for number in range(200)} == {1, 2, 3, 4, 5}
-    assert drawn_round(CHALLENGE, 1) == 1
+def test_the_last_round_is_always_replayed_and_every_other_one_can_be_drawn() -> None:
+    challenges = [f"{number:064x}" for number in range(200)]
+    drawn = [replayed_rounds(challenge, 7, 3) for challenge in challenges]
+    assert all(len(numbers) == 4 and numbers[-1] == 7 and numbers == sorted(numbers) for numbers in drawn)
+    assert {number for numbers in drawn for number in numbers} == set(range(1, 8))
+    assert drawn == [replayed_rounds(challenge, 7, 3) for challenge in challenges]
+
+
+def test_a_run_with_few_rounds_is_replayed_as_a_whole() -> None:
+    assert replayed_rounds(CHALLENGE, 1, 3) == [1]
+    assert replayed_rounds(CHALLENGE, 3, 3) == [1, 2, 3]
+    assert replayed_rounds(CHALLENGE, 3, 0) == [3]
 
 
 def test_secrets_and_keys_are_not_shown() -> None:

@@ -47,6 +47,7 @@ EVERYTHING: dict[str, Any] = {
     "joint_epsilon": 1.4,
     "joint_runs": 2,
     "trust_level": TrustLevel.REPLAYED,
+    "trust_rounds": "4 of 100 rounds",
     "trust_by": "=cmd()",
     "trust_at": timezone.now(),
     "checks": [Check(id="record.budget", status=CheckStatus.FLAGGED, found="something")],

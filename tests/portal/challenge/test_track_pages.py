@@ -166,6 +166,7 @@ def admin_form(track: Track) -> dict[str, str]:
         "delta",
         "budgets",
         "providers_per_client",
+        "drawn_rounds",
         "required_reviews",
         "sampling_rule",
         "accountant",

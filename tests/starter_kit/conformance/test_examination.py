@@ -43,6 +43,14 @@ def test_contributions_of_other_units_conform(config: str) -> None:
     assert result.failed == []
 
 
+@pytest.mark.parametrize("config", ["dp-clgecl", "client-dp", "laplace-iadmm", "centralized-dp"])
+def test_updates_of_every_length_long_runs_and_large_models_of_other_methods_conform(config: str) -> None:
+    only = [Group.LENGTHS, Group.LONG_RUN, Group.LARGE_MODEL]
+    result = examine(Inputs(method=config, seed=5, only=only))
+    assert result.problems == []
+    assert result.failed == []
+
+
 def test_the_baseline_conforms() -> None:
     result = examine(Inputs(method="fl-provider-dp", seed=5))
     assert result.problems == []

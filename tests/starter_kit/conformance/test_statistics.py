@@ -17,6 +17,15 @@ def test_binomial_tails_are_two_sided() -> None:
     assert statistics.binomial(100, 100, 0.5) == pytest.approx(2**-99)
 
 
+def test_the_bound_for_independent_coins_is_never_below_their_p_value() -> None:
+    for count in range(0, 101, 5):
+        assert (
+            statistics.independent_coins(count, 30.0, 100) >= 0.999 * statistics.binomial(count, 100, 0.3) / 2
+        )
+    assert statistics.independent_coins(30, 30.0, 100) == 1.0
+    assert statistics.independent_coins(0, 16.0, 100) == pytest.approx(2 * 0.84**100)
+
+
 def test_the_laplace_bound_covers_the_tail_of_one_draw() -> None:
     for excess in (0.5, 2.0, 10.0):
         assert statistics.laplace_mean_tail(excess, 1.0, 1) >= math.exp(-excess)

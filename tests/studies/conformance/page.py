@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tests.studies.conformance.counting import Counts, Found, honest_codes, mutant_code
 from tests.studies.markdown import fill, table_row
+from tests.studies.mutants.catalog import CATALOG, LIMITS
 from tests.studies.tallies import alarms_of, current, table
 
 
@@ -15,6 +16,12 @@ def page(counts: Counts) -> str:
         Path(__file__).with_name("page.md"),
         mutants=len(counts.mutants),
         caught=sum(bool(found.caught_by) for found in counts.mutants),
+        known=sum(bool(mutant.limit) for mutant in CATALOG),
+        limits=[
+            f"- `{mutant.name}`: {mutant.fault}. Not found, or not always: {mutant.limit}."
+            for mutant in CATALOG
+            if mutant.limit
+        ],
         old=f", {old} of them by earlier code" if old else "",
         table=map(_mutant, counts.mutants),
         alarms=alarms_of(current(counts.honest, codes)),
@@ -23,6 +30,5 @@ def page(counts: Counts) -> str:
 
 
 def _mutant(found: Found) -> str:
-    return table_row(
-        found.mutant, found.fault, ", ".join(f"`{test}`" for test in found.caught_by) or "**not found**"
-    )
+    missed = "a [limit](#limits)" if found.mutant in LIMITS else "**not found**"
+    return table_row(found.mutant, found.fault, ", ".join(f"`{test}`" for test in found.caught_by) or missed)

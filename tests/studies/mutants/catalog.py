@@ -24,6 +24,7 @@ class Mutant:
         build: Returns the faulty method.
         changes: Settings that the fault needs.
         group: The group of tests that finds it; None where only a second process shows it.
+        limit: Why no examination finds it; empty where one must.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Mutant:
     build: Callable[[ProviderDP], ProviderDP]
     group: Group | None
     changes: tuple[str, ...] = ()
+    limit: str = ""
 
 
 def _with_noise(kind: type[GaussianSum], **more: Any) -> Callable[[ProviderDP], ProviderDP]:
@@ -41,8 +43,8 @@ def _with_noise(kind: type[GaussianSum], **more: Any) -> Callable[[ProviderDP], 
     return build
 
 
-def _as(kind: type[ProviderDP]) -> Callable[[ProviderDP], ProviderDP]:
-    return lambda method: kind(**_values(method))
+def _as(kind: type[ProviderDP], **more: Any) -> Callable[[ProviderDP], ProviderDP]:
+    return lambda method: kind(**_values(method), **more)
 
 
 def _values(method: ProviderDP) -> dict[str, Any]:
@@ -310,6 +312,94 @@ CATALOG = (
         "reported-loss", "the training loss is reported", _as(isolation.ReportedLoss), Group.CONTRIBUTIONS
     ),
     Mutant("printed-names", "participants are printed", _as(isolation.PrintedNames), Group.CONTRIBUTIONS),
+    Mutant(
+        "clip-above-twice",
+        "updates up to twice the clip norm aren't clipped",
+        _with_noise(clipping.ClippedAbove),
+        Group.LENGTHS,
+    ),
+    Mutant(
+        "clip-1.01",
+        "the clip norm is 1 % too large",
+        _with_noise(clipping.ClippedToMore, factor=1.01),
+        Group.LENGTHS,
+        limit="contributions are averaged over some 5,000 draws of noise; 2 % too much is found",
+    ),
+    Mutant(
+        "clip-1.02",
+        "the clip norm is 2 % too large",
+        _with_noise(clipping.ClippedToMore),
+        Group.LENGTHS,
+    ),
+    Mutant(
+        "clip-of-small-models",
+        "updates of more than 100,000 parameters aren't clipped",
+        _with_noise(clipping.UnclippedInLargeModels),
+        Group.LARGE_MODEL,
+    ),
+    Mutant(
+        "noise-of-small-models",
+        "models of more than 100,000 parameters have no noise",
+        _with_noise(noise.NoneInLargeModels),
+        Group.LARGE_MODEL,
+    ),
+    Mutant(
+        "large-providers-twice",
+        "a provider with at least four examples is clipped as two",
+        _as(clipping.LargeProvidersTwice),
+        Group.CONTRIBUTIONS,
+    ),
+    Mutant(
+        "noise-cut-at-3",
+        "no noise is beyond 3 standard deviations",
+        _with_noise(noise.CutOff),
+        Group.NOISE,
+    ),
+    Mutant(
+        "noise-cut-at-2.5",
+        "no noise is beyond 2.5 standard deviations",
+        _with_noise(noise.CutOff, largest=2.5),
+        Group.NOISE,
+    ),
+    Mutant(
+        "truncated-poisson",
+        "samples are coins, but never more than one deviation above their mean",
+        _as(sampling.Truncated),
+        Group.SAMPLING,
+    ),
+    Mutant(
+        "rate-by-size",
+        "large providers take part 10 % more often, small ones 10 % less",
+        _as(sampling.RateBySize),
+        Group.SAMPLING,
+    ),
+    Mutant(
+        "stopped-early",
+        "a client sends no updates any more once their sum has shrunk",
+        _as(isolation.StoppedEarly),
+        Group.LONG_RUN,
+    ),
+    Mutant(
+        "longer-steps",
+        "every ninth step is doubled if a coordinate of the sum without noise is large",
+        _as(isolation.LongerSteps),
+        Group.LONG_RUN,
+    ),
+    Mutant(
+        "shared-second-moments",
+        "the second moments of all providers of a round are shared",
+        _as(isolation.SharedSecondMoments),
+        Group.CONTRIBUTIONS,
+        limit="each synthetic provider has coordinates of its own, in which nobody else moves the moments",
+    ),
+    Mutant(
+        "kept-second-moments",
+        "second moments are kept from round to round",
+        _as(isolation.SharedSecondMoments, kept=True),
+        Group.CARRIED,
+        limit="each synthetic provider has coordinates of its own, in which nobody else moves the moments",
+    ),
 )
 
 MUTANTS = {mutant.name: mutant for mutant in CATALOG}
+LIMITS = {mutant.name for mutant in CATALOG if mutant.limit}

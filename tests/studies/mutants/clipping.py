@@ -12,6 +12,7 @@ from starter_kit.methods.fl_provider_dp import ProviderDP
 
 # The number of pieces of a vector that a mutant clips by themselves, as if they were tensors.
 PIECES = 4
+LARGE = 100_000
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,39 @@ class ClippedInSinglePrecision(GaussianSum):
 
 
 @dataclass(frozen=True)
+class ClippedAbove(GaussianSum):
+    """Clipped only where the norm is above some multiple of the bound: a threshold that is off."""
+
+    threshold: float = 2.0
+
+    def clip(self, update: Tensor) -> Tensor | None:
+        clipped = super().clip(update)
+        is_short = float(update.double().norm()) <= self.threshold * self.clip_norm
+        return clipped if clipped is None or not is_short else update
+
+
+@dataclass(frozen=True)
+class ClippedToMore(GaussianSum):
+    """Clipped to a slightly larger norm."""
+
+    factor: float = 1.02
+
+    def clip(self, update: Tensor) -> Tensor | None:
+        return replace(self, clip_norm=self.clip_norm * self.factor)._super_clip(update)
+
+    def _super_clip(self, update: Tensor) -> Tensor | None:
+        return super().clip(update)
+
+
+@dataclass(frozen=True)
+class UnclippedInLargeModels(GaussianSum):
+    """Not clipped where the model has more than 100,000 parameters, as a fast path may forget it."""
+
+    def clip(self, update: Tensor) -> Tensor | None:
+        return update if len(update) > LARGE else super().clip(update)
+
+
+@dataclass(frozen=True)
 class ClippedByRoot(GaussianSum):
     """Scaled by √(S/norm): a missing square."""
 
@@ -130,6 +164,18 @@ class ClippedByExample(ProviderDP):
         for name, examples in providers.items():
             for number, example in enumerate([*examples, *examples]):
                 yield from super().provider_updates(task, {f"{name}/{number}": [example]})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargeProvidersTwice(ProviderDP):
+    """A provider with at least four examples is clipped as two, one for each half of them."""
+
+    def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
+        for name, examples in providers.items():
+            half = len(examples) // 2 if len(examples) >= 4 else 0
+            for part in (examples[:half], examples[half:]):
+                if part:
+                    yield from super().provider_updates(task, {name: part})
 
 
 @dataclass(frozen=True, kw_only=True)

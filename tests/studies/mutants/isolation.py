@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from starter_kit.federation.rounds import ClientTask, ClientUpdate
+from starter_kit.federation.rounds import Aggregate, ClientTask, ClientUpdate, Sum
+from starter_kit.learning.local_training import State
 from starter_kit.methods.fl_provider_dp import ProviderDP
 
-BUFFER, DUAL = "momentum", "dual"
+BUFFER, DUAL, MOMENTS = "momentum", "dual", "second moments"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +22,52 @@ class SharedMomentum(ProviderDP):
         for change in super().provider_updates(task, providers):
             buffer = 0.9 * buffer + change
             yield buffer
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedSecondMoments(ProviderDP):
+    """One optimizer's second moments for all providers, of a round or of the whole run (RMSProp, Adam)."""
+
+    kept: bool = False
+
+    def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
+        moments = task.state.get(MOMENTS, torch.zeros_like(task.weights))
+        for change in super().provider_updates(task, providers):
+            moments = 0.9 * moments + 0.1 * change.square()
+            yield change / (moments.sqrt() + 1e-8)
+        if self.kept:
+            task.state[MOMENTS] = moments
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoppedEarly(ProviderDP):
+    """A client sends zeros, and noise, once the sum of its updates has shrunk to a tenth: it takes it for converged."""
+
+    largest: dict[int, float] = field(default_factory=dict, repr=False)
+    stopped: set[int] = field(default_factory=set, repr=False)
+
+    def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
+        client, changes = task.client.id, list(super().provider_updates(task, providers))
+        if changes:
+            length = float(torch.stack(changes).sum(dim=0).norm())
+            self.largest[client] = max(length, self.largest.get(client, 0.0))
+            if length < self.largest[client] / 10:
+                self.stopped.add(client)
+        yield from [] if client in self.stopped else changes
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongerSteps(ProviderDP):
+    """Every ninth step is twice as long if a coordinate of the sum without noise is large."""
+
+    rounds: list[bool] = field(default_factory=list, repr=False)
+
+    def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
+        self.rounds.append(float(received.total.abs().max()) > 3 * self.noise.clip_norm)
+        usual = super().aggregate(weights, received, state)
+        if len(self.rounds) % 9 or not self.rounds[-1]:
+            return usual
+        return Aggregate(usual.total, 2 * usual.weights - weights)
 
 
 @dataclass(frozen=True, kw_only=True)

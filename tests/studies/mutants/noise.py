@@ -15,6 +15,7 @@ from starter_kit.learning.local_training import State
 from starter_kit.methods.fl_provider_dp import ProviderDP
 
 SEED = 42
+LARGE = 100_000
 
 
 @cache
@@ -92,6 +93,24 @@ class LaplaceShape(OtherNoise):
 
     def draw(self, size: int, std: float) -> Tensor:
         return laplace_noise(size, std / 2**0.5, self.keystream).float()
+
+
+@dataclass(frozen=True)
+class CutOff(OtherNoise):
+    """No draw is beyond some standard deviations."""
+
+    largest: float = 3.0
+
+    def draw(self, size: int, std: float) -> Tensor:
+        return super().draw(size, std).clamp(-self.largest * std, self.largest * std)
+
+
+@dataclass(frozen=True)
+class NoneInLargeModels(OtherNoise):
+    """Hardly any where the model has more than 100,000 parameters."""
+
+    def draw(self, size: int, std: float) -> Tensor:
+        return super().draw(size, std) * (1e-6 if size > LARGE else 1.0)
 
 
 @dataclass(frozen=True)

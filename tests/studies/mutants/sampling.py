@@ -1,5 +1,6 @@
 """Mutants whose participants aren't drawn as claimed, or whose rounds show how many there were."""
 
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,27 @@ class FixedSize(OtherSampling):
 
     def sample(self, task: ClientTask, names: Sequence[str], rate: float) -> list[str]:
         return fixed_size_sample(names, round(rate * len(names)), self.noise.keystream)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truncated(OtherSampling):
+    """Coins, of which so many at most are taken that a sample is one deviation above its mean (a full buffer)."""
+
+    def sample(self, task: ClientTask, names: Sequence[str], rate: float) -> list[str]:
+        drawn = poisson_sample(names, rate, self.noise.keystream)
+        most = math.floor(len(names) * rate + (len(names) * rate * (1 - rate)) ** 0.5)
+        return drawn if len(drawn) <= most else fixed_size_sample(drawn, most, self.noise.keystream)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateBySize(OtherSampling):
+    """The larger half of a client's providers has a rate 10 % above the claimed one, the smaller half 10 % below."""
+
+    def sample(self, task: ClientTask, names: Sequence[str], rate: float) -> list[str]:
+        ranked = sorted(names, key=lambda name: len(task.client.providers[name]))
+        half = len(ranked) // 2
+        small = poisson_sample(ranked[:half], 0.9 * rate, self.noise.keystream) if half else []
+        return [*small, *poisson_sample(ranked[half:], min(1.0, 1.1 * rate), self.noise.keystream)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,15 @@ OTHERS = [
     "noiseless-dual",
     "fixed-size",
     "higher-rate",
+    "clip-above-twice",
+    "clip-1.02",
+    "clip-of-small-models",
+    "noise-of-small-models",
+    "large-providers-twice",
+    "truncated-poisson",
+    "rate-by-size",
+    "stopped-early",
+    "longer-steps",
 ]
 NOISE = [mutant.name for mutant in CATALOG if mutant.group is Group.NOISE]
 

@@ -8,7 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from evaluator.messages.examinations import ConformanceFindings, Findings, ReplayFindings, RerunFindings
+from evaluator.messages.examinations import (
+    ConformanceFindings,
+    ExaminationJob,
+    Findings,
+    ReplayFindings,
+    RerunFindings,
+)
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
 
 HOUR_S = 3600
@@ -70,7 +76,7 @@ class Level:
     required: tuple[ArtifactKind, ...]
     optional: tuple[ArtifactKind, ...]
     folders: tuple[Folder, ...]
-    longest_s: Callable[[Effort], float]
+    longest_s: Callable[[ExaminationJob], float]
     meaning: str
 
     @property
@@ -92,13 +98,13 @@ LEVELS = {
             required=(ArtifactKind.SETTINGS,),
             optional=(ArtifactKind.METHOD_FILE, ArtifactKind.TRAINING_RECORD),
             folders=(),
-            longest_s=lambda effort: QUESTIONS * WAITING * effort.timeout_s,
+            longest_s=lambda job: QUESTIONS * WAITING * job.timeout_s,
             meaning="The attached method, run on synthetic data in a sandbox, behaved as its ε assumes. It has not "
             "been verified that this code produced the checkpoint.",
         ),
         Level(
             TrustLevel.REPLAYED,
-            title="train the drawn round again",
+            title="train the last round and the drawn ones again",
             judge="starter_kit.examining.replay",
             findings=ReplayFindings,
             required=(
@@ -109,10 +115,11 @@ LEVELS = {
             ),
             optional=(ArtifactKind.METHOD_FILE,),
             folders=(Folder.DATA, Folder.BASE),
-            # A round that doesn't agree is trained twice.
-            longest_s=lambda effort: HOUR_S * (2 * effort.hours + 1),
-            meaning="After the record was uploaded, the organizers picked one round at random, trained it again on "
-            "their data, and got the recorded result. The other rounds have not been verified.",
+            # A round that doesn't agree is trained twice, and is the last one that is trained.
+            longest_s=lambda job: HOUR_S * ((2 + job.rules.drawn_rounds) * job.hours + 1),
+            meaning="The organizers trained the last round and others again, which were drawn after the record was "
+            "uploaded, on their data, and got the recorded results. The level says how many; the other rounds have not "
+            "been verified.",
         ),
         Level(
             TrustLevel.RERUN,
@@ -122,7 +129,7 @@ LEVELS = {
             required=(ArtifactKind.SETTINGS,),
             optional=(ArtifactKind.METHOD_FILE, ArtifactKind.TRAINING_RECORD),
             folders=(Folder.DATA, Folder.BASE, Folder.TEST_SET),
-            longest_s=lambda effort: HOUR_S * effort.hours * effort.repeats * (1 + STEPS),
+            longest_s=lambda job: HOUR_S * job.hours * job.repeats * (1 + STEPS),
             meaning="The organizers trained again with the attached files, and the scores agree within random "
             "variation. This says nothing about the privacy claim.",
         ),

@@ -64,7 +64,7 @@ def _examine(examination: Examination, effort: Effort, given: Mapping[Folder, Pa
     heart = requests.Heart(examination)
     with fetched(found, required=level.required, optional=level.optional, on_piece=heart) as files:
         job = _job(examination, files, folders, effort)
-        report = judge(job, longest_s=level.longest_s(effort), on_progress=heart)
+        report = judge(job, longest_s=level.longest_s(job), on_progress=heart)
     if not isinstance(report.findings, level.findings):
         raise CannotExamineError(f"The judge reported a {report.findings.kind}.")
     return report

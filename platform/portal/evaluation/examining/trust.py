@@ -17,11 +17,12 @@ EVALUATOR = "the evaluator"
 
 @dataclass(frozen=True)
 class Trust:
-    """A level that a run has earned, by whose examination and when."""
+    """A level that a run has earned, by whose examination and when; `rounds` says of which part of the run."""
 
     level: TrustLevel
     by: str
     at: datetime
+    rounds: str = ""
 
 
 def earned(scored_at: datetime, examinations: Iterable[Examination]) -> Trust:
@@ -33,7 +34,9 @@ def earned(scored_at: datetime, examinations: Iterable[Examination]) -> Trust:
     if not passed:
         return Trust(TrustLevel.RECOMPUTED, EVALUATOR, scored_at)
     highest = max(passed, key=lambda one: one.level)
-    return Trust(TrustLevel(highest.level), highest.examiner, highest.ended_at)
+    return Trust(
+        TrustLevel(highest.level), highest.examiner, highest.ended_at, highest.found.findings.coverage
+    )
 
 
 def in_order(examinations: Iterable[Examination]) -> list[Examination]:
@@ -44,4 +47,10 @@ def in_order(examinations: Iterable[Examination]) -> list[Examination]:
 
 def with_trust(results: RunResults, trust: Trust) -> RunResults:
     """Return the results with this trust level."""
-    return results.model_copy(update={"trust_level": trust.level, "trust_by": trust.by, "trust_at": trust.at})
+    earned_now = {
+        "trust_level": trust.level,
+        "trust_rounds": trust.rounds,
+        "trust_by": trust.by,
+        "trust_at": trust.at,
+    }
+    return results.model_copy(update=earned_now)

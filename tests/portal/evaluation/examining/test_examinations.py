@@ -14,6 +14,7 @@ from evaluator.messages.examinations import (
     CodeIdentity,
     Comparison,
     ConformanceFindings,
+    ReplayFindings,
     Report,
     RerunFindings,
     Scores,
@@ -134,7 +135,7 @@ class TestEarned:
             run=run,
             level=level,
             state="passed" if passed else "failed",
-            report={},
+            report=PASSED.model_dump(mode="json"),
             finished_at=SCORED_AT + timedelta(days=days),
             pk=days,
             by=by,
@@ -230,6 +231,18 @@ class TestShowing:
         published = Client().get(f"/api/v1/leaderboards/{run.submission.track.slug}").json()
         results = published["boards"][1]["rows"][0]["results"]
         assert (results["trust_level"], results["trust_by"]) == (1, "Ada Lovelace")
+
+    def test_a_replay_is_shown_with_how_many_rounds_it_covered(self, run):
+        findings = ReplayFindings(challenge="5" * 64, rounds=[3, 40, 71, 100], of=100, exact=True)
+        examine(run, reported(findings), TrustLevel.REPLAYED)
+        track = run.submission.track
+        assert "L2, 4 of 100 rounds" in page(run)
+        board = Client().get(f"/leaderboard/{track.slug}/?epsilon={run.budget:g}").content.decode()
+        assert "L2, 4 of 100 rounds" in board
+        (row,) = csv.DictReader(io.StringIO(as_csv(track)))
+        assert (row["trust_level"], row["trust_rounds"]) == ("2", "4 of 100 rounds")
+        published = Client().get(f"/api/v1/leaderboards/{track.slug}").json()
+        assert published["boards"][1]["rows"][0]["results"]["trust_rounds"] == "4 of 100 rounds"
 
     def test_a_failed_one_is_shown_to_insiders_only(self, run):
         problem = Problem.of(ErrorCode.CONFORMANCE_FAILED, found="<b>their text</b>")

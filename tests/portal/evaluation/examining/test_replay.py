@@ -1,4 +1,4 @@
-"""`manage.py examine --level 2` trains the drawn round of a genuine run again; if it agrees, the run has level 2."""
+"""`manage.py examine --level 2` trains rounds of a genuine run again; if they agree, the run has level 2."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,40 +10,40 @@ from evaluator.messages.examinations import ReplayFindings
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
 from portal.submissions.models import Run, RunState
 from starter_kit.runs.folder import OPENING, SETTINGS, RunFolder
-from starter_kit.runs.opened_round import open_round
+from starter_kit.runs.opened_round import open_rounds
 from tests.portal.factories import make_artifact, make_organizer, make_run, make_submission
 from tests.portal.submissions.drafts import make_private_track
 from tests.starter_kit.pocket_data import make_base, make_data
-from tests.starter_kit.replay.opened_runs import CHALLENGE, DRAWS_FIRST, replayable_run
+from tests.starter_kit.replay.opened_runs import CHALLENGE, replayable_run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("kit")]
 
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    """A run of two rounds, of which the second was opened, with `data` and `base` beside it."""
+    """A run of two rounds that were opened, with `data` and `base` beside it."""
     folder = tmp_path_factory.mktemp("replay")
     base, data = make_base(folder / "base"), make_data(folder / "data")
     run = replayable_run(base, data, folder / "run")
-    open_round(run.path, CHALLENGE)
+    open_rounds(run.path, CHALLENGE)
     return run
 
 
 @pytest.fixture
-def submitted(opened: RunFolder) -> Callable[[str], Run]:
-    """Makes the site's run of these files, with the challenge that is given."""
+def submitted(opened: RunFolder) -> Callable[[int], Run]:
+    """Makes the site's run of these files, in a track that draws so many rounds."""
     files = {
         **opened.files(),
         ArtifactKind.SETTINGS: opened.path / SETTINGS,
         ArtifactKind.ROUND_OPENING: opened.path / OPENING,
     }
 
-    def submit(challenge: str) -> Run:
+    def submit(drawn: int) -> Run:
         run = make_run(
-            make_submission(track=make_private_track(), state="submitted"),
+            make_submission(track=make_private_track(drawn_rounds=drawn), state="submitted"),
             state=RunState.SCORED,
             budget=8.0,
-            challenge=challenge,
+            challenge=CHALLENGE,
             epsilon=3.0,
             scored_at=datetime(2026, 3, 1, 12, tzinfo=UTC),
         )
@@ -66,22 +66,21 @@ def replay(run: Run, opened: RunFolder, *options: str) -> None:
     )
 
 
-def test_a_round_that_agrees_gives_level_2_and_says_by_whom(
-    submitted: Callable[[str], Run], opened: RunFolder
+def test_rounds_that_agree_give_level_2_and_say_how_many_and_by_whom(
+    submitted: Callable[[int], Run], opened: RunFolder
 ) -> None:
-    run, organizer = submitted(CHALLENGE), make_organizer()
+    run, organizer = submitted(3), make_organizer()
     replay(run, opened, f"--by={organizer.email}")
     run.refresh_from_db()
     assert (run.results.trust_level, run.results.trust_by) == (TrustLevel.REPLAYED, organizer.name)
-    assert "Round 2, drawn after the record, was trained again and agrees, bit for bit." in (
-        run.examinations.get().found.in_words
-    )
+    assert run.results.trust_label == "L2, 2 of 2 rounds"
+    assert "drawn after the record: 1, 2. All agree, bit for bit." in run.examinations.get().found.in_words
 
 
-def test_a_round_that_was_not_drawn_is_stored_and_gives_nothing(
-    submitted: Callable[[str], Run], opened: RunFolder
+def test_rounds_that_were_not_drawn_are_stored_and_give_nothing(
+    submitted: Callable[[int], Run], opened: RunFolder
 ) -> None:
-    run = submitted(DRAWS_FIRST)
+    run = submitted(0)
     with pytest.raises(CommandError, match="did not pass"):
         replay(run, opened)
     run.refresh_from_db()
@@ -91,8 +90,8 @@ def test_a_round_that_was_not_drawn_is_stored_and_gives_nothing(
     assert run.results.trust_level in (None, TrustLevel.RECOMPUTED)
 
 
-def test_a_run_without_an_opening_isnt_examined(submitted: Callable[[str], Run], opened: RunFolder) -> None:
-    run = submitted(CHALLENGE)
+def test_a_run_without_an_opening_isnt_examined(submitted: Callable[[int], Run], opened: RunFolder) -> None:
+    run = submitted(3)
     run.artifacts.filter(kind=ArtifactKind.ROUND_OPENING).delete()
     with pytest.raises(CommandError, match="round opening"):
         replay(run, opened)
@@ -100,7 +99,14 @@ def test_a_run_without_an_opening_isnt_examined(submitted: Callable[[str], Run],
 
 
 def test_the_public_words_of_a_replay_show_no_distance() -> None:
-    found = ReplayFindings(challenge=CHALLENGE, round=3)
+    found = ReplayFindings(challenge=CHALLENGE, rounds=[3, 8, 20, 100], of=100)
     assert found.passed
+    assert found.coverage == "4 of 100 rounds"
     assert "within the tolerance for different hardware" in found.in_words
     assert not {"distance", "bound"} & ReplayFindings.model_fields.keys()
+
+
+def test_a_report_from_before_a_replay_covered_several_rounds_is_still_read() -> None:
+    stored = {"kind": "replay", "challenge": CHALLENGE, "round": 3, "exact": True}
+    assert ReplayFindings.model_validate(stored).coverage == "1 round"
+    assert not ReplayFindings.model_validate(stored | {"round": None}).passed

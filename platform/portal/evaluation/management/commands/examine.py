@@ -73,9 +73,8 @@ class Command(BaseCommand):
         if examination.report is None:
             raise CommandError(f"The examination was {examination.state}.")
         run = Run.objects.select_related("submission").get(pk=examination.run_id)
-        level = run.results.trust_level
         self.stdout.write(examination.found.in_words)
-        self.stdout.write(f"Stored. {run}: {level.label if level is not None else 'no level'}.")
+        self.stdout.write(f"Stored. {run}: {run.results.trust_label or 'no level'}.")
         if not examination.passed:
             raise CommandError("The run did not pass the examination.")
 
