@@ -8,6 +8,7 @@ and the same record gets the same challenge.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -97,15 +98,10 @@ def prepare(
     """
     for path in folders:
         if not path.is_dir():
-            raise ProblemError.of(
-                ErrorCode.ARTIFACT_MISSING, where=str(path), expected="a run folder", found="no such folder"
-            )
+            raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, str(path), "a run folder", "no such folder")
     if proof and not proof.is_file():
         raise ProblemError.of(
-            ErrorCode.ARTIFACT_MISSING,
-            where=f"--proof {proof}",
-            expected="the privacy proof",
-            found="no such file",
+            ErrorCode.ARTIFACT_MISSING, f"--proof {proof}", "the privacy proof", "no such file"
         )
     rules = client.track(track)
     runs: dict[float | None, PlannedRun] = {}
@@ -119,10 +115,8 @@ def prepare(
                 found="a second run",
             )
         runs[run.budget] = run
-    if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not (proof and proof.is_file()):
-        raise ProblemError.of(
-            ErrorCode.ARTIFACT_MISSING, where=f"--proof {proof or ''}", expected="the privacy proof"
-        )
+    if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not proof:
+        raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, "--proof ", "the privacy proof")
     return SubmissionPlan(track, list(runs.values()), proof)
 
 
@@ -153,40 +147,24 @@ def send(
     )
     if choices:
         client.change_draft(draft.id, choices)
-    upload = _Uploads(client, draft.id, plan, on_progress)
+    done_bytes = 0
+
+    def count(stored_bytes: int) -> None:
+        nonlocal done_bytes
+        done_bytes += stored_bytes
+        # Counted again each time, since an annex may change its size when its challenge is known.
+        on_progress(done_bytes, plan.size_bytes)
+
+    upload = partial(upload_file, client, submission=draft.id, on_stored=count)
     for planned in plan.runs:
         run = client.add_run(draft.id, planned.budget).id
         for kind, path in planned.files.items():
-            stored = upload(path, run, kind)
+            stored = upload(path, run=run, kind=kind)
             if kind is ArtifactKind.TRAINING_RECORD:
                 planned.answer(challenge_in(stored))
     if plan.proof:
-        upload(plan.proof, None, ArtifactKind.PRIVACY_PROOF)
+        upload(plan.proof, run=None, kind=ArtifactKind.PRIVACY_PROOF)
     return client.submit(draft.id)
-
-
-class _Uploads:
-    """Uploads files of a draft one after the other, and reports how much of the whole plan is stored."""
-
-    def __init__(
-        self, client: SiteClient, draft: UUID, plan: SubmissionPlan, on_progress: OnProgress
-    ) -> None:
-        self._client = client
-        self._draft = draft
-        self._plan = plan
-        self._on_progress = on_progress
-        self._done_bytes = 0
-
-    def __call__(self, path: Path, run: UUID | None, kind: ArtifactKind) -> StoredArtifact:
-        """Upload one file into its place."""
-        return upload_file(
-            self._client, path, submission=self._draft, run=run, kind=kind, on_stored=self._count
-        )
-
-    def _count(self, stored_bytes: int) -> None:
-        self._done_bytes += stored_bytes
-        # Counted again each time, since an annex may change its size when its challenge is known.
-        self._on_progress(self._done_bytes, self._plan.size_bytes)
 
 
 def challenge_in(stored: StoredArtifact) -> str:
@@ -292,10 +270,7 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
         files[ArtifactKind.ROUND_OPENING] = path / OPENING
     if record.run.run_token is None:
         raise ProblemError.of(
-            ErrorCode.RECORD_TOKEN,
-            where=str(path),
-            expected="a run token, requested before the training",
-            found="no run token",
+            ErrorCode.RECORD_TOKEN, str(path), "a run token, requested before the training", "no run token"
         )
     require_answerable(path)
     budgets = [budget for budget in rules.budgets if budget is not None]

@@ -173,4 +173,4 @@ def _written(value: object) -> str:
 
 
 def _wrong(where: str, expected: str, found: object) -> ProblemError:
-    return ProblemError.of(ErrorCode.CONFIGURATION, where=where, expected=expected, found=found)
+    return ProblemError.of(ErrorCode.CONFIGURATION, where, expected, found)

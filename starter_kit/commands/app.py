@@ -1,8 +1,11 @@
 """How the verbs make their apps."""
 
+from collections.abc import Callable
+
 import click
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
 
 class VerbGroup(TyperGroup):
@@ -16,10 +19,13 @@ class VerbGroup(TyperGroup):
             )
 
 
-def new_app(about: str | None = None) -> typer.Typer:
-    """Return the app of one verb.
+def new_app(about: str | None = None, cls: type[VerbGroup] = VerbGroup) -> typer.Typer:
+    """Return the app of a verb; `about` is the help of one that is a group of others."""
+    return typer.Typer(help=about, cls=cls, no_args_is_help=True, add_completion=False)
 
-    Args:
-        about: The help of a verb that is a group of others; a verb of one function has that function's docstring.
-    """
-    return typer.Typer(help=about, cls=VerbGroup, no_args_is_help=True, add_completion=False)
+
+def command_of(verb: Callable[..., None]) -> click.Command:
+    """Return the command of a verb of one function, whose docstring is its help."""
+    app = new_app()
+    app.command()(verb)
+    return get_command(app)

@@ -4,11 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.mechanism import SamplingRule
-from starter_kit.commands.app import new_app
-from starter_kit.commands.options import BaseFolder, RunDirectory, require_number
-from starter_kit.console import EXIT_REJECTED, exit_on_problem, print_lines, print_problems, progress
+from starter_kit.commands.options import BaseFolder, RunDirectory, require_number, wrong_option
+from starter_kit.console import EXIT_REJECTED, print_lines, print_problems, progress
 from starter_kit.reporting.rounding import rounded_up
 from starter_kit.settings.track_rules import BUDGETS, DELTA, KNOWN, MAX_ROUNDS, RULE
 
@@ -17,10 +15,7 @@ if TYPE_CHECKING:
     from evaluator.messages.rankings import RankingRule
     from starter_kit.evaluation.steps import StepOutcome
 
-app = new_app()
 
-
-@app.command()
 def check(
     run: RunDirectory,
     base: BaseFolder,
@@ -52,28 +47,27 @@ def check(
     from starter_kit.runs.folder import RunFolder, budget_of
 
     folder = RunFolder(run)
-    with exit_on_problem():
-        rule = _rule_of(track)
-        require_number("--budget", budget)
-        require_number("--delta", delta, below=1)
-        require_run(folder)
-        privacy = None
-        if rule.is_accounted:
-            require_record(folder)
-            epsilon = budget_of(folder.record(max_rounds=max_rounds), BUDGETS) if budget is None else budget
-            privacy = PrivacyRules(epsilon=epsilon, delta=delta, sampling_rule=sampling_rule)
-        rules = TrackRules(
-            reference="local",
-            test_set="local",
-            trainable=trainable or [],
-            clients=clients,
-            max_rounds=max_rounds,
-            privacy=privacy,
-        )
-        accepted = True
-        for outcome in check_run(folder, rules, base, progress):
-            _print_outcome(outcome, rules)
-            accepted = accepted and outcome.accepted
+    rule = _rule_of(track)
+    require_number("--budget", budget)
+    require_number("--delta", delta, below=1)
+    require_run(folder)
+    privacy = None
+    if rule.is_accounted:
+        require_record(folder)
+        epsilon = budget_of(folder.record(max_rounds=max_rounds), BUDGETS) if budget is None else budget
+        privacy = PrivacyRules(epsilon=epsilon, delta=delta, sampling_rule=sampling_rule)
+    rules = TrackRules(
+        reference="local",
+        test_set="local",
+        trainable=trainable or [],
+        clients=clients,
+        max_rounds=max_rounds,
+        privacy=privacy,
+    )
+    accepted = True
+    for outcome in check_run(folder, rules, base, progress):
+        _print_outcome(outcome, rules)
+        accepted = accepted and outcome.accepted
     if privacy:
         print_lines(
             "The site also checks whether the run token and the key belong to your team. After it receives the record, "
@@ -86,11 +80,10 @@ def check(
 
 def _rule_of(track: str) -> "RankingRule":
     if track not in KNOWN:
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where="--track",
-            expected=" or ".join(KNOWN),
-            found=track,
+        raise wrong_option(
+            "--track",
+            " or ".join(KNOWN),
+            track,
             next_step="Choose the closest track, or its kind, and override its rules with options.",
         )
     return KNOWN[track]

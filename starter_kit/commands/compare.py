@@ -8,13 +8,10 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from starter_kit.commands.app import new_app
-from starter_kit.console import console, exit_on_problem
+from starter_kit.console import console
 
 if TYPE_CHECKING:
     from starter_kit.reporting.comparison import RunComparison
-
-app = new_app()
 
 
 class Format(StrEnum):
@@ -26,9 +23,8 @@ class Format(StrEnum):
     JSON = "json"
 
 
-@app.command()
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)],
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
     form: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
     group: Annotated[
         bool, typer.Option("--group", help="One row for all runs that differ only in their seed.")
@@ -38,17 +34,16 @@ def compare(
     """Print runs side by side: method, ANLS, accuracy, gigabytes and ε."""
     from starter_kit.reporting.comparison import RunComparison
 
-    with exit_on_problem():
-        comparison = RunComparison.of(runs, by_anls=by_anls, group=group)
-    match form:
-        case Format.TABLE:
-            console.print(_table(comparison))
-        case Format.MARKDOWN:
-            typer.echo(comparison.as_markdown(), nl=False)
-        case Format.CSV:
-            typer.echo(comparison.as_csv(), nl=False)
-        case Format.JSON:
-            typer.echo(comparison.as_json(), nl=False)
+    comparison = RunComparison.of(runs, by_anls=by_anls, group=group)
+    as_text = {
+        Format.MARKDOWN: comparison.as_markdown,
+        Format.CSV: comparison.as_csv,
+        Format.JSON: comparison.as_json,
+    }
+    if form in as_text:
+        typer.echo(as_text[form](), nl=False)
+    else:
+        console.print(_table(comparison))
 
 
 def _table(comparison: "RunComparison") -> Table:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from starter_kit.commands.app import new_app
-from starter_kit.console import EXIT_REJECTED, console, exit_on_problem, log, print_lines, print_problems
+from starter_kit.console import EXIT_REJECTED, console, log, print_lines, print_problems
 
 if TYPE_CHECKING:
     from evaluator.messages.examinations import ConformanceTest
@@ -14,25 +13,17 @@ if TYPE_CHECKING:
 
 EXIT_FAILED = 1
 
-app = new_app()
 
-
-@app.command()
 def conformance(
     method: Annotated[
         str,
-        typer.Argument(
-            help="A settings file, or the name of one of the kit's configs; see `pfl methods`.",
-            show_default=False,
-        ),
+        typer.Argument(help="A settings file, or the name of one of the kit's configs; see `pfl methods`."),
     ],
     changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Change a setting.", show_default=False),
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting.")
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(min=0, help="The seed of the synthetic data; random by default.", show_default=False),
+        int | None, typer.Option(min=0, help="The seed of the synthetic data; random by default.")
     ] = None,
     timeout_s: Annotated[float, typer.Option(min=1, help="Time limit in seconds of computing.")] = 60,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
@@ -42,8 +33,7 @@ def conformance(
     from starter_kit.conformance.results import Inputs
     from starter_kit.settings.config_files import find_config
 
-    with exit_on_problem():
-        find_config(method)
+    find_config(method)
     inputs = Inputs(method=method, changes=changes or [], seed=secrets.randbits(32) if seed is None else seed)
     result = examine_apart(inputs, timeout_s=timeout_s)
     if as_json:

@@ -5,23 +5,13 @@ from typing import Annotated
 
 import typer
 
-from starter_kit.commands.app import new_app
-from starter_kit.console import exit_on_problem, print_lines
-
-app = new_app()
+from starter_kit.console import print_lines
 
 
-@app.command()
 def convert(
-    source: Annotated[
-        Path,
-        typer.Argument(help="A .bin, .ckpt or .pt file, or a folder with a checkpoint.", show_default=False),
-    ],
+    source: Annotated[Path, typer.Argument(help="A .bin, .ckpt or .pt file, or a folder with a checkpoint.")],
     out: Annotated[
-        Path,
-        typer.Argument(
-            help="Folder to write model.safetensors into, or a .safetensors file.", show_default=False
-        ),
+        Path, typer.Argument(help="Folder to write model.safetensors into, or a .safetensors file.")
     ],
     base: Annotated[
         Path | None, typer.Option(help="Folder of the track's base weights, to compare the result with.")
@@ -38,5 +28,4 @@ def convert(
     """Convert a pickled or sharded checkpoint into a single safetensors file."""
     from starter_kit.weights.converting import convert as convert_checkpoint
 
-    with exit_on_problem():
-        convert_checkpoint(source, out, base=base, allow_network=allow_network, report=print_lines)
+    convert_checkpoint(source, out, base=base, allow_network=allow_network, report=print_lines)

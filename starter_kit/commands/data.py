@@ -413,7 +413,7 @@ def _settings_that_fit() -> Iterator[None]:
 
 def _print_summary(summary: "ImportSummary") -> None:
     counts = (Column(name, justify="right") for name in COUNTS)
-    table = Table(Column("split", no_wrap=True), *counts, title=Text(summary.name))
+    table = Table(Column("split", no_wrap=True), *counts, title=Text(summary.info.name))
     for split, tally in summary.splits.items():
         table.add_row(
             Text(split),

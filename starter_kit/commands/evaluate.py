@@ -9,17 +9,14 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, DataFolder
-from starter_kit.console import console, exit_on_problem, print_lines, progress
+from starter_kit.console import console, print_lines, progress
 
 if TYPE_CHECKING:
     from evaluator.messages.jobs import GroupScore, ScoringResult
     from evaluator.pipeline import StepOutput
 
 SCORES = ("questions", "ANLS", "95 % interval", "accuracy")
-
-app = new_app()
 
 
 class Split(StrEnum):
@@ -31,7 +28,6 @@ class Split(StrEnum):
     RED = "red"
 
 
-@app.command()
 def evaluate(
     checkpoint: Annotated[Path, typer.Argument(help="A safetensors file, or a run folder.")],
     base: BaseFolder,
@@ -45,14 +41,12 @@ def evaluate(
     from starter_kit.runs.folder import RunFolder
     from starter_kit.runs.results import keep_scores
 
-    with exit_on_problem(), progress("questions") as show:
+    with progress("questions") as show:
         path = RunFolder(checkpoint).file(ArtifactKind.CHECKPOINT) if checkpoint.is_dir() else checkpoint
         output = score_checkpoint(path, base=base, data=data, split=split, on_progress=show)
     print_scores(output, split)
-    if checkpoint.is_dir():
-        with exit_on_problem():
-            if keep_scores(checkpoint, output.result, split.value):
-                write_report(checkpoint)
+    if checkpoint.is_dir() and keep_scores(checkpoint, output.result, split.value):
+        write_report(checkpoint)
 
 
 def print_scores(output: "StepOutput[ScoringResult]", split: str) -> None:

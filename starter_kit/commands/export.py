@@ -7,18 +7,14 @@ import typer
 
 from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, RunDirectory
-from starter_kit.console import exit_on_problem, print_lines
+from starter_kit.console import print_lines
 
 app = new_app("Export a run for Hugging Face (with a model card) or PEFT.")
 
-Out = Annotated[Path, typer.Argument(help="New folder to write.", show_default=False)]
-License = Annotated[
-    str, typer.Option("--license", help="License of the model, such as gpl-3.0.", show_default=False)
-]
-BaseModel = Annotated[
-    str, typer.Option(help="Name of the base model at the Hub, for the card.", show_default=False)
-]
-Data = Annotated[str, typer.Option(help="Name of the data set at the Hub, for the card.", show_default=False)]
+Out = Annotated[Path, typer.Argument(help="New folder to write.")]
+License = Annotated[str, typer.Option("--license", help="License of the model, such as gpl-3.0.")]
+BaseModel = Annotated[str, typer.Option(help="Name of the base model at the Hub, for the card.")]
+Data = Annotated[str, typer.Option(help="Name of the data set at the Hub, for the card.")]
 
 
 @app.command()
@@ -34,8 +30,7 @@ def hf(
     from starter_kit.exporting.folders import export_hub_folder
     from starter_kit.exporting.model_card import Origin
 
-    with exit_on_problem():
-        card = export_hub_folder(run, out, base, Origin(license_, base_model, dataset))
+    card = export_hub_folder(run, out, base, Origin(license_, base_model, dataset))
     print_lines(f"{card}: read it before you publish", f"Publish it: hf upload YOU/NAME {out}")
 
 
@@ -47,6 +42,5 @@ def peft(
     from starter_kit.exporting.folders import export_adapter
     from starter_kit.exporting.model_card import Origin
 
-    with exit_on_problem():
-        card = export_adapter(run, out, Origin(license_, base_model, dataset))
+    card = export_adapter(run, out, Origin(license_, base_model, dataset))
     print_lines(f"{card}: read it before you publish", f"Publish it: hf upload YOU/NAME {out}")

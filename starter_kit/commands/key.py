@@ -10,7 +10,7 @@ import typer
 
 from starter_kit.commands.app import new_app
 from starter_kit.commands.options import ApiToken, KeyFile, Site, connect, key_path
-from starter_kit.console import exit_on_problem, print_lines
+from starter_kit.console import print_lines
 
 app = new_app("Create, show and register the key that signs your training records.")
 
@@ -30,8 +30,7 @@ def create(
     from evaluator.records import signing
 
     path = key_path(out)
-    with exit_on_problem():
-        key = signing.create_key(path)
+    key = signing.create_key(path)
     print_lines(f"{path}: new key (keep it private). Public key:", signing.public_key_of(key))
 
 
@@ -47,13 +46,11 @@ def register(
 ) -> None:
     """Register the public key with the site, so that it accepts records signed by this key for your team."""
     public_key = _public_key(key)
-    with exit_on_problem():
-        connect(site, token).register_key(public_key, name)
+    connect(site, token).register_key(public_key, name)
     print_lines(f"{public_key}: registered")
 
 
 def _public_key(key: Path | None) -> str:
     from evaluator.records import signing
 
-    with exit_on_problem():
-        return signing.public_key_of(signing.load_key(key_path(key)))
+    return signing.public_key_of(signing.load_key(key_path(key)))

@@ -7,10 +7,8 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.commands.app import new_app
-from starter_kit.commands.options import BaseFolder, DataFolder, require_number
-from starter_kit.console import console, exit_on_problem, print_lines, progress
+from starter_kit.commands.options import BaseFolder, DataFolder, require_number, wrong_option
+from starter_kit.console import console, print_lines, progress
 
 if TYPE_CHECKING:
     from evaluator.auditing.audit import AuditResult
@@ -20,46 +18,32 @@ if TYPE_CHECKING:
 SHOWN = 5
 SHOWN_MEASURES = ("balanced_accuracy", "auc", "tpr_at_1_percent_fpr", "tpr_at_10_percent_fpr")
 
-app = new_app()
 
-
-@app.command()
 def leakage(
     run: Annotated[
-        Path,
-        typer.Argument(
-            help="The folder that `pfl train` wrote, or a safetensors file.",
-            metavar="RUN",
-            show_default=False,
-        ),
+        Path, typer.Argument(help="The folder that `pfl train` wrote, or a safetensors file.", metavar="RUN")
     ],
     base: BaseFolder,
     data: DataFolder,
     split: Annotated[str, typer.Option(help="Which questions of the data folder.")] = "valid",
     reference: Annotated[
-        list[Path] | None,
-        typer.Option(help="A run to calibrate by, trained like RUN on other providers.", show_default=False),
+        list[Path] | None, typer.Option(help="A run to calibrate by, trained like RUN on other providers.")
     ] = None,
     reference_data: Annotated[
-        list[Path] | None,
-        typer.Option(help="The data folder of each reference, in their order.", show_default=False),
+        list[Path] | None, typer.Option(help="The data folder of each reference, in their order.")
     ] = None,
     escrow: Annotated[
-        Path | None,
-        typer.Option(help="Folder that `pfl data canaries` wrote: audit RUN with it.", show_default=False),
+        Path | None, typer.Option(help="Folder that `pfl data canaries` wrote: audit RUN with it.")
     ] = None,
     claimed_epsilon: Annotated[
-        float | None,
-        typer.Option(min=0, help="The claim to audit; by default that of RUN's record.", show_default=False),
+        float | None, typer.Option(min=0, help="The claim to audit; by default that of RUN's record.")
     ] = None,
     delta: Annotated[float, typer.Option(help="δ of --claimed-epsilon.")] = 1e-5,
     memorization: Annotated[
         bool, typer.Option(help="Ask for hidden answers as well; that takes as long again.")
     ] = True,
     search: Annotated[bool, typer.Option("--search", help="Search the forests' settings: slow.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the results; RUN by default.", show_default=False)
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results; RUN by default.")] = None,
 ) -> None:
     """Attack a checkpoint: which providers was it trained on, and which hidden answers does it reveal?
 
@@ -73,24 +57,23 @@ def leakage(
     from starter_kit.reporting.leakage import write_leakage
     from starter_kit.runs.folder import RunFolder
 
-    with exit_on_problem():
-        if claimed_epsilon != 0:
-            require_number("--claimed-epsilon", claimed_epsilon)
-        require_number("--delta", delta, below=1)
-        checkpoint = RunFolder(run).file(ArtifactKind.CHECKPOINT) if run.is_dir() else run
-        audited = _audit(run, checkpoint, base, escrow, claimed_epsilon, delta) if escrow else None
-        references = _references(reference or [], reference_data or [], base, split)
-        with progress("questions") as show:
-            result = assess_checkpoint(
-                checkpoint,
-                base,
-                Dataset(data, split),
-                options=Options(memorization=memorization, search=search),
-                references=references,
-                on_progress=show,
-            )
-        target = out or (run if run.is_dir() else None)
-        written = write_leakage(target, result) if target else None
+    if claimed_epsilon != 0:
+        require_number("--claimed-epsilon", claimed_epsilon)
+    require_number("--delta", delta, below=1)
+    checkpoint = RunFolder(run).file(ArtifactKind.CHECKPOINT) if run.is_dir() else run
+    audited = _audit(run, checkpoint, base, escrow, claimed_epsilon, delta) if escrow else None
+    references = _references(reference or [], reference_data or [], base, split)
+    with progress("questions") as show:
+        result = assess_checkpoint(
+            checkpoint,
+            base,
+            Dataset(data, split),
+            options=Options(memorization=memorization, search=search),
+            references=references,
+            on_progress=show,
+        )
+    target = out or (run if run.is_dir() else None)
+    written = write_leakage(target, result) if target else None
     _print(result)
     if audited:
         _print_audit(audited)
@@ -105,11 +88,8 @@ def _references(runs: list[Path], folders: list[Path], base: Path, split: str) -
     from starter_kit.runs.folder import RunFolder
 
     if len(runs) != len(folders):
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where="--reference-data",
-            expected=f"a data folder for each of the {len(runs)} references",
-            found=len(folders),
+        raise wrong_option(
+            "--reference-data", f"a data folder for each of the {len(runs)} references", len(folders)
         )
     return [
         reference_features(RunFolder(path).file(ArtifactKind.CHECKPOINT), base, Dataset(folder, split))
@@ -125,11 +105,8 @@ def _audit(
 
     claim = Claim(claimed_epsilon, delta) if claimed_epsilon is not None else claim_of(run)
     if claim is None:
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where="--claimed-epsilon",
-            expected="the claim to audit, or a run with a training record",
-            found="neither",
+        raise wrong_option(
+            "--claimed-epsilon", "the claim to audit, or a run with a training record", "neither"
         )
     with progress("canaries' questions") as show:
         return audit_run(checkpoint, base, escrow, claim, show)

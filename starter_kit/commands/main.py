@@ -1,6 +1,7 @@
 """The entry point of `pfl`, and the table of its verbs.
 
-A verb's module is imported when the verb is called. The list of all verbs comes from the table, so that `pfl --help`
+A verb is the function of its name in the module of its name, or that module's `app` if it is a group of others. The
+module is imported when the verb is called. The list of all verbs comes from the table, so that `pfl --help`
 loads neither the libraries that the verbs need nor pydantic or rich.
 """
 
@@ -11,6 +12,8 @@ from importlib import import_module
 import click
 from typer.core import TyperGroup
 from typer.main import get_command
+
+from starter_kit.commands.app import command_of
 
 ABOUT = "The starter kit of the PFL-DocVQA benchmark."
 
@@ -59,9 +62,18 @@ class PflGroup(TyperGroup):
         """Import a verb's module and return its command; None if there is no such verb."""
         if cmd_name not in VERBS:
             return None
-        command = get_command(import_module(f"starter_kit.commands.{cmd_name}").app)
+        module = import_module(f"starter_kit.commands.{cmd_name}")
+        app = getattr(module, "app", None)
+        command = get_command(app) if app else command_of(getattr(module, cmd_name))
         command.name = cmd_name
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a verb. What it rejects ends the command with status 2 and without a traceback."""
+        from starter_kit.console import exit_on_problem
+
+        with exit_on_problem():
+            return super().invoke(ctx)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -8,11 +8,8 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from starter_kit.commands.app import new_app
 from starter_kit.console import console, print_lines
 from starter_kit.settings.method_list import Config, ListedPlugin, kit_configs, listed_plugins
-
-app = new_app()
 
 
 class ConfigKind(StrEnum):
@@ -32,14 +29,12 @@ OF_PLUGINS = "Plug-ins, by the setting that names them"
 BRACKETS = "In brackets: the method, and whose data its privacy is about, where something is private."
 
 
-@app.command()
 def methods(
     kind: Annotated[
         ConfigKind | None,
         typer.Argument(
             help="What to describe in full: configs for the tiny model (by default), plug-ins with their examples, or "
-            "configs for the real model.",
-            show_default=False,
+            "configs for the real model."
         ),
     ] = None,
 ) -> None:

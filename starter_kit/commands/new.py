@@ -5,22 +5,17 @@ from typing import Annotated
 
 import typer
 
-from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.commands.app import new_app
-from starter_kit.console import exit_on_problem, print_lines
-
-app = new_app()
+from starter_kit.commands.options import wrong_option
+from starter_kit.console import print_lines
 
 METHOD = "--method"
 
 
-@app.command()
 def new(
     name: Annotated[
         str,
         typer.Argument(
-            help="Name of the method or plug-in, such as my_method; a hyphen becomes an underscore.",
-            show_default=False,
+            help="Name of the method or plug-in, such as my_method; a hyphen becomes an underscore."
         ),
     ],
     private: Annotated[
@@ -44,11 +39,8 @@ def new(
         "--hook": hook,
         "--server-optimizer": server_optimizer,
     }
-    with exit_on_problem():
-        asked = _one_of([option for option, is_given in given.items() if is_given])
-        files = (
-            write_method(name, out, private=private) if asked == METHOD else plugin_files(asked, name, out)
-        )
+    asked = _one_of([option for option, is_given in given.items() if is_given])
+    files = write_method(name, out, private=private) if asked == METHOD else plugin_files(asked, name, out)
     test, config, proof = out / f"test_{name}.py", out / f"{name}.yaml", out / f"{name}_proof.md"
     print_lines(
         *files,
@@ -62,12 +54,11 @@ def new(
 def _one_of(asked: list[str]) -> str:
     """Return the option that was given, if any. Raises `ProblemError` for several."""
     if len(asked) > 1:
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
+        raise wrong_option(
+            "pfl new",
+            "one kind of file; --private is for methods",
+            ", ".join(asked),
             message="These options can't be combined.",
-            where="pfl new",
-            expected="one kind of file; --private is for methods",
-            found=", ".join(asked),
             next_step="Create them one after another.",
         )
     return asked[0] if asked else METHOD

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from typer.core import TyperCommand
 
-from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.commands.options import wrong_option
 from starter_kit.settings.config_files import find_config
 from starter_kit.settings.official_keys import FLAGS, find_model_config
 
@@ -44,11 +44,10 @@ def config_of(context: click.Context, config: str | None) -> str:
     """
     model = _given(context).get(MODEL)
     if (config is None) == (model is None):
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where="CONFIG",
-            expected="a YAML file, or the name of one of the kit's configs",
-            found="nothing" if config is None else f"{config}, and --model {model}",
+        raise wrong_option(
+            "CONFIG",
+            "a YAML file, or the name of one of the kit's configs",
+            "nothing" if config is None else f"{config}, and --model {model}",
             next_step="Name one: `pfl methods` lists them.",
         )
     if config is None:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import typer
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.console import exit_on_problem, log
+from starter_kit.console import log
 
 if TYPE_CHECKING:
     from starter_kit.site.client import SiteClient
@@ -19,13 +19,7 @@ DATASET = "dataset.json"
 def _data_folder(data: Path) -> Path:
     """Return the folder as it was named. Reject what is no data folder before anything is loaded that takes seconds."""
     if not data.is_dir():
-        with exit_on_problem():
-            raise ProblemError.of(
-                ErrorCode.DATASET_FORMAT,
-                where=f"--data {data}",
-                expected="a data folder",
-                found="no such folder",
-            )
+        raise ProblemError.of(ErrorCode.DATASET_FORMAT, f"--data {data}", "a data folder", "no such folder")
     return one_data_folder(data, "--data ")
 
 
@@ -36,14 +30,13 @@ def one_data_folder(data: Path, option: str = "") -> Path:
         option: How it was named, before its path.
     """
     if not (data / DATASET).exists() and (data / "public" / DATASET).is_file():
-        with exit_on_problem():
-            raise ProblemError.of(
-                ErrorCode.DATASET_FORMAT,
-                where=f"{option}{data}",
-                expected=f"a data folder, with {DATASET}",
-                found=f"a folder of two: {data / 'public'} and the secret test set",
-                next_step=f"Use {option}{data / 'public'}",
-            )
+        raise ProblemError.of(
+            ErrorCode.DATASET_FORMAT,
+            where=f"{option}{data}",
+            expected=f"a data folder, with {DATASET}",
+            found=f"a folder of two: {data / 'public'} and the secret test set",
+            next_step=f"Use {option}{data / 'public'}",
+        )
     return data
 
 
@@ -51,43 +44,27 @@ def _base_folder(base: Path) -> Path:
     """Return the folder as it was named, with its weights as safetensors: a pickle is converted once. Reject one that
     isn't there."""
     if not base.is_dir():
-        with exit_on_problem():
-            raise ProblemError.of(
-                ErrorCode.REFERENCE_FORMAT,
-                where=f"--base {base}",
-                expected="a folder of base weights",
-                found="no such folder",
-            )
+        raise ProblemError.of(
+            ErrorCode.REFERENCE_FORMAT, f"--base {base}", "a folder of base weights", "no such folder"
+        )
     if not (base / "model.safetensors").exists() and (base / "pytorch_model.bin").is_file():
         from starter_kit.weights.converting import convert
 
-        with exit_on_problem():
-            log(
-                f"{base} contains pickled weights; converting them once to model.safetensors in the same folder"
-            )
-            convert(base / "pytorch_model.bin", base, base=None, allow_network=False, report=log)
+        log(f"{base} contains pickled weights; converting them once to model.safetensors in the same folder")
+        convert(base / "pytorch_model.bin", base, base=None, allow_network=False, report=log)
     return base
 
 
 DataFolder = Annotated[
-    Path,
-    typer.Option(
-        "--data", help="Data folder, such as data/public.", show_default=False, callback=_data_folder
-    ),
+    Path, typer.Option("--data", help="Data folder, such as data/public.", callback=_data_folder)
 ]
 BaseFolder = Annotated[
-    Path,
-    typer.Option(
-        "--base", help="Folder of the track's base weights.", show_default=False, callback=_base_folder
-    ),
+    Path, typer.Option("--base", help="Folder of the track's base weights.", callback=_base_folder)
 ]
-RunDirectory = Annotated[
-    Path, typer.Argument(help="A run folder written by `pfl train`.", show_default=False)
-]
-NewRun = Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)]
+RunDirectory = Annotated[Path, typer.Argument(help="A run folder written by `pfl train`.")]
+NewRun = Annotated[Path, typer.Option("--out", help="Folder to write.")]
 Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Change a setting, such as rounds=5; can be repeated."),
+    list[str] | None, typer.Option("--set", help="Change a setting, such as rounds=5; can be repeated.")
 ]
 Loggers = Annotated[
     list[str] | None,
@@ -140,39 +117,44 @@ def connect(site: str, token: str) -> "SiteClient":
     from starter_kit.site.client import SiteClient
 
     if not site:
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where="--site or PFL_SITE",
-            expected="the site's address",
-            found="nothing",
+        raise wrong_option(
+            "--site or PFL_SITE",
+            "the site's address",
+            "nothing",
             next_step="Copy it from your browser: https://… without a path.",
         )
     if not token:
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where="--token or PFL_TOKEN",
-            expected="an API token",
-            found="nothing",
+        raise wrong_option(
+            "--token or PFL_TOKEN",
+            "an API token",
+            "nothing",
             next_step="Create one on your account page on the site.",
         )
     if not _is_address(site):
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where="--site or PFL_SITE",
-            expected="an address such as https://benchmark.example",
-            found=site,
+        raise wrong_option(
+            "--site or PFL_SITE",
+            "an address such as https://benchmark.example",
+            site,
             next_step="Copy it from your browser: https://… without a path.",
         )
     # It travels in a header, and is never shown.
     if not (token.isascii() and token.isprintable()):
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where="--token or PFL_TOKEN",
-            expected="an API token: letters and digits, after pfl_",
-            found="other characters",
+        raise wrong_option(
+            "--token or PFL_TOKEN",
+            "an API token: letters and digits, after pfl_",
+            "other characters",
             next_step="Copy it again from your account page, or create a new one there.",
         )
     return SiteClient(site, token)
+
+
+def wrong_option(
+    option: str, expected: object, found: object, next_step: str = "", message: str = ""
+) -> ProblemError:
+    """Return the error (`E_CONFIGURATION`) of an option of the command line."""
+    return ProblemError.of(
+        ErrorCode.CONFIGURATION, option, expected, found, message=message, next_step=next_step
+    )
 
 
 def require_number(option: str, value: float | None, *, below: float = math.inf) -> None:
@@ -182,11 +164,10 @@ def require_number(option: str, value: float | None, *, below: float = math.inf)
         ProblemError: (`E_CONFIGURATION`) It isn't above 0 and below `below`.
     """
     if value is not None and not 0 < value < below:
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where=option,
-            expected="a number above 0" + (f" and below {below:g}" if below < math.inf else ""),
-            found=value,
+        raise wrong_option(
+            option,
+            "a number above 0" + (f" and below {below:g}" if below < math.inf else ""),
+            value,
             next_step="Correct the option, or leave it out.",
         )
 

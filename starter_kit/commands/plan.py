@@ -11,7 +11,7 @@ from rich.text import Text
 from starter_kit.commands.app import new_app
 from starter_kit.commands.official_flags import CommandWithOfficialFlags, config_of, given_flags
 from starter_kit.commands.options import BaseFolder, Changes, DataFolder
-from starter_kit.console import console, exit_on_problem, log, print_lines
+from starter_kit.console import console, log, print_lines
 
 if TYPE_CHECKING:
     from starter_kit.runs.forecast import Forecast, Memory, Privacy
@@ -34,27 +34,26 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
     """Estimate a run's bytes, ε, memory and time before it starts, and suggest changes if it won't fit or rank."""
-    with exit_on_problem():
-        config = config_of(context, config)
+    config = config_of(context, config)
 
-        # What trains takes seconds to load: mistakes are reported before.
-        from starter_kit.settings.configuration import load_settings
+    # What trains takes seconds to load: mistakes are reported before.
+    from starter_kit.settings.configuration import load_settings
 
-        settings = load_settings(config, changes or [], flags=given_flags(context), on_note=log)
+    settings = load_settings(config, changes or [], flags=given_flags(context), on_note=log)
 
-        from starter_kit.runs.forecast import advice
-        from starter_kit.runs.planning import as_values, forecast, micro_batch_size
-        from starter_kit.runs.setup import RunSetup
-        from starter_kit.settings.track_rules import BUDGETS
+    from starter_kit.runs.forecast import advice
+    from starter_kit.runs.planning import as_values, forecast, micro_batch_size
+    from starter_kit.runs.setup import RunSetup
+    from starter_kit.settings.track_rules import BUDGETS
 
-        setup = RunSetup(settings, data=data, base=base)
-        found = forecast(setup, out, BUDGETS, measure=measure)
-        changed = advice(
-            found,
-            micro_batch_size=micro_batch_size(setup),
-            features=settings.compute.features,
-            budgets=BUDGETS,
-        )
+    setup = RunSetup(settings, data=data, base=base)
+    found = forecast(setup, out, BUDGETS, measure=measure)
+    changed = advice(
+        found,
+        micro_batch_size=micro_batch_size(setup),
+        features=settings.compute.features,
+        budgets=BUDGETS,
+    )
     if as_json:
         typer.echo(json.dumps(as_values(found, changed), indent=1))
         return
@@ -77,7 +76,7 @@ def _table(found: "Forecast", budgets: tuple[int, ...]) -> Table:
 def _sizes(found: "Forecast") -> list[tuple[str, str]]:
     from starter_kit.reporting.rounding import size_text
 
-    traffic, memory, room = found.traffic, found.memory, found.room
+    traffic, memory, room, disk = found.traffic, found.memory, found.room, found.disk
     most = "" if traffic.clients == traffic.most_clients else f", {size_text(traffic.most_bytes)} at most"
     rows = [
         ("weights", f"{found.parameters:,}, of which {found.trained:,} are trained and sent"),
@@ -88,20 +87,10 @@ def _sizes(found: "Forecast") -> list[tuple[str, str]]:
         ("largest parts of memory", ", ".join(f"{name} {size_text(size)}" for name, size in _parts(memory))),
     ]
     if room.device is not None:
-        rows.append(
-            (
-                "memory of the GPU",
-                f"{size_text(memory.device_bytes)} of {size_text(room.device)} free",
-            )
-        )
-    disk = found.disk
-    return [
-        *rows,
-        (
-            "disk",
-            f"{size_text(disk.run_bytes)} for the run, {size_text(disk.features_bytes)} for the pages' image features",
-        ),
-    ]
+        free = f"{size_text(memory.device_bytes)} of {size_text(room.device)} free"
+        rows.append(("memory of the GPU", free))
+    features = f"{size_text(disk.features_bytes)} for the pages' image features"
+    return [*rows, ("disk", f"{size_text(disk.run_bytes)} for the run, {features}")]
 
 
 def _parts(memory: "Memory") -> list[tuple[str, int]]:
@@ -136,14 +125,12 @@ def _ranks(privacy: "Privacy | None", budgets: tuple[int, ...]) -> list[tuple[st
         rows.append(("ε that the record claims", claim))
     if privacy.noise_multiplier is not None:
         rows.append(("noise multiplier", f"{privacy.noise_multiplier:.4g}"))
-    budget = privacy.budget(budgets) if privacy.recorded else None
     if not privacy.recorded:
         return [*rows, ("rank", "none in track 2")]
+    budget = privacy.budget(budgets)
     rejected = budget is None or privacy.rejections()
-    return [
-        *rows,
-        ("rank", "none in track 2, which rejects the record" if rejected else f"track 2, ε = {budget:g}"),
-    ]
+    rank = "none in track 2, which rejects the record" if rejected else f"track 2, ε = {budget:g}"
+    return [*rows, ("rank", rank)]
 
 
 def _rank_without_privacy() -> str:

@@ -9,7 +9,6 @@ from typing import Annotated, TypeVar
 import typer
 from rich.table import Table
 
-from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.events import Event, Release
 from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
 from evaluator.mechanisms.noise import Noise
@@ -17,8 +16,8 @@ from evaluator.mechanisms.sampling import Poisson
 from evaluator.mechanisms.values import MAX_ROUNDS
 from evaluator.messages.jobs import ArtifactKind
 from starter_kit.commands.app import new_app
-from starter_kit.commands.options import RunDirectory, require_number
-from starter_kit.console import console, exit_on_problem, print_lines
+from starter_kit.commands.options import RunDirectory, require_number, wrong_option
+from starter_kit.console import console, print_lines
 from starter_kit.reporting.rounding import rounded_up
 
 app = new_app("Compute ε and noise with the benchmark's own accountants, and explain the checks on a record.")
@@ -29,25 +28,17 @@ Releases = Mapping[SamplingRule, Sequence[Event]]
 RULES = {SamplingRule.TWO_STAGE: "two-stage", SamplingRule.PRODUCT: "product"}
 
 OptionalRecord = Annotated[
-    Path | None, typer.Argument(help="A training record, instead of the options below.", show_default=False)
+    Path | None, typer.Argument(help="A training record, instead of the options below.")
 ]
 SamplingRate = Annotated[
-    float | None,
-    typer.Option(
-        help="Sampling probability of each provider; all clients take part.",
-        show_default=False,
-    ),
+    float | None, typer.Option(help="Sampling probability of each provider; all clients take part.")
 ]
-ClientRate = Annotated[
-    float | None, typer.Option(help="Sampling probability of each client.", show_default=False)
-]
+ClientRate = Annotated[float | None, typer.Option(help="Sampling probability of each client.")]
 ProviderRate = Annotated[
-    float | None,
-    typer.Option(help="Sampling probability of each provider of a sampled client.", show_default=False),
+    float | None, typer.Option(help="Sampling probability of each provider of a sampled client.")
 ]
 NoiseMultiplier = Annotated[
-    float | None,
-    typer.Option(help="σ: standard deviation of the noise over the clip norm.", show_default=False),
+    float | None, typer.Option(help="σ: standard deviation of the noise over the clip norm.")
 ]
 Rounds = Annotated[int, typer.Option(help="Number of rounds.")]
 Delta = Annotated[float, typer.Option(help="δ.")]
@@ -72,10 +63,9 @@ def epsilon(
     """Print ε of a training record, or of identical rounds, by the official accountant."""
     from evaluator.accounting import official
 
-    with exit_on_problem():
-        require_number("--delta", delta, below=1)
-        releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
-        bound = _within_range(lambda: official.epsilon(releases[sampling_rule], delta))
+    require_number("--delta", delta, below=1)
+    releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
+    bound = _within_range(lambda: official.epsilon(releases[sampling_rule], delta))
     print_lines(rounded_up(bound, 6))
 
 
@@ -92,14 +82,13 @@ def noise(
     """Print the smallest noise multiplier σ whose ε doesn't exceed the target."""
     from evaluator.accounting.calibration import noise_multiplier_for
 
-    with exit_on_problem():
-        require_number("--delta", delta, below=1)
-        mechanism = _mechanism(sampling_rate, client_rate, provider_rate)
-        sigma = _within_range(
-            lambda: noise_multiplier_for(
-                mechanism, epsilon=target_epsilon, delta=delta, rounds=rounds, rule=sampling_rule
-            )
+    require_number("--delta", delta, below=1)
+    mechanism = _mechanism(sampling_rate, client_rate, provider_rate)
+    sigma = _within_range(
+        lambda: noise_multiplier_for(
+            mechanism, epsilon=target_epsilon, delta=delta, rounds=rounds, rule=sampling_rule
         )
+    )
     print_lines(rounded_up(sigma, 6))
 
 
@@ -123,11 +112,10 @@ def compare(
     """List ε under both sampling rules by every accountant, and by the classical theorems where they apply."""
     from evaluator.accounting import comparison
 
-    with exit_on_problem():
-        require_number("--delta", delta, below=1)
-        require_number("--tuning-runs", tuning_runs)
-        releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
-        bounds = _within_range(lambda: comparison.compare(releases, delta, tuning_runs=tuning_runs))
+    require_number("--delta", delta, below=1)
+    require_number("--tuning-runs", tuning_runs)
+    releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
+    bounds = _within_range(lambda: comparison.compare(releases, delta, tuning_runs=tuning_runs))
     table = Table("sampling rule", "accountant", "ε", title=f"δ = {delta:g}")
     for bound in bounds:
         rules = " and ".join(RULES[rule] for rule in bound.rules)
@@ -150,10 +138,9 @@ def membership(
     """Print how well any attack can tell whether a provider's documents were in the training data."""
     from evaluator.accounting.membership import membership_bounds, privacy_profiles
 
-    with exit_on_problem():
-        require_number("--delta", delta, below=1)
-        releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
-        bounds = _within_range(lambda: membership_bounds(privacy_profiles(releases[sampling_rule]), delta))
+    require_number("--delta", delta, below=1)
+    releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
+    bounds = _within_range(lambda: membership_bounds(privacy_profiles(releases[sampling_rule]), delta))
     table = Table("what an attack can reach", "at most", title="Whether a provider took part")
     table.add_row("balanced accuracy (guessing: 50 %)", _percent_up(bounds.balanced_accuracy))
     for rate in bounds.true_positive_rates:
@@ -166,16 +153,13 @@ def membership(
 
 @app.command()
 def explain(
-    record: Annotated[Path, typer.Argument(help="A training record.", show_default=False)],
-    annex: Annotated[Path | None, typer.Option(help="The record's annex.", show_default=False)] = None,
-    base: Annotated[
-        Path | None, typer.Option(help="Folder of the track's base weights.", show_default=False)
-    ] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="The trained model.", show_default=False)] = None,
-    log: Annotated[Path | None, typer.Option(help="The communication log.", show_default=False)] = None,
+    record: Annotated[Path, typer.Argument(help="A training record.")],
+    annex: Annotated[Path | None, typer.Option(help="The record's annex.")] = None,
+    base: Annotated[Path | None, typer.Option(help="Folder of the track's base weights.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="The trained model.")] = None,
+    log: Annotated[Path | None, typer.Option(help="The communication log.")] = None,
     budget: Annotated[
-        float | None,
-        typer.Option(help="ε of the board; by default the record's own claim.", show_default=False),
+        float | None, typer.Option(help="ε of the board; by default the record's own claim.")
     ] = None,
     clients: Annotated[int, typer.Option(min=1, help="Clients of the track.")] = 10,
     delta: Delta = DELTA,
@@ -203,53 +187,46 @@ def explain(
         RunFile.CHECKPOINT: checkpoint,
         RunFile.LOG: log,
     }
-    with exit_on_problem():
-        require_number("--budget", budget)
-        require_number("--delta", delta, below=1)
-        read = read_record(record, max_rounds=MAX_ROUNDS)
-        if base is not None:
-            read_base(base)
-        beside = {
-            found_beside[kind]: path
-            for kind, path in RunFolder(record.parent).files().items()
-            if kind in found_beside
-        }
-        given = {name: path for name, path in named.items() if path is not None}
-        target = read.claimed_epsilon if budget is None else budget
-        privacy = _within_range(lambda: PrivacyRules(epsilon=target, delta=delta))
-        rules = TrackRules(
-            reference="local", test_set="local", clients=clients, max_rounds=MAX_ROUNDS, privacy=privacy
-        )
-        case = AccountedCase(read, rules, beside | given)
-        explained = list(explain_checks(case))
-        shown = [check for check in explained if check.needs_reading or not flagged]
-        print_lines(verdict(case, explained), *shown)
+    require_number("--budget", budget)
+    require_number("--delta", delta, below=1)
+    read = read_record(record, max_rounds=MAX_ROUNDS)
+    if base is not None:
+        read_base(base)
+    beside = {
+        found_beside[kind]: path
+        for kind, path in RunFolder(record.parent).files().items()
+        if kind in found_beside
+    }
+    given = {name: path for name, path in named.items() if path is not None}
+    target = read.claimed_epsilon if budget is None else budget
+    privacy = _within_range(lambda: PrivacyRules(epsilon=target, delta=delta))
+    rules = TrackRules(
+        reference="local", test_set="local", clients=clients, max_rounds=MAX_ROUNDS, privacy=privacy
+    )
+    case = AccountedCase(read, rules, beside | given)
+    explained = list(explain_checks(case))
+    shown = [check for check in explained if check.needs_reading or not flagged]
+    print_lines(verdict(case, explained), *shown)
 
 
 @app.command()
 def annex(
     run: RunDirectory,
     challenge: Annotated[
-        str,
-        typer.Option(
-            help="The challenge on the draft's page, shown after the upload of the record.",
-            show_default=False,
-        ),
+        str, typer.Option(help="The challenge on the draft's page, shown after the upload of the record.")
     ],
 ) -> None:
     """Create a run's annex for the site's challenge. `pfl submit` does so automatically."""
     from starter_kit.runs.answering import answer_challenge
     from starter_kit.runs.folder import FILES
 
-    with exit_on_problem():
-        if not re.fullmatch("[0-9a-f]{64}", challenge):
-            raise ProblemError.of(
-                ErrorCode.CONFIGURATION,
-                where="--challenge",
-                expected="64 hexadecimal digits in lower case, as the draft's page shows them",
-                found=challenge,
-            )
-        made = answer_challenge(run, challenge)
+    if not re.fullmatch("[0-9a-f]{64}", challenge):
+        raise wrong_option(
+            "--challenge",
+            "64 hexadecimal digits in lower case, as the draft's page shows them",
+            challenge,
+        )
+    made = answer_challenge(run, challenge)
     path = run / FILES[ArtifactKind.TRAINING_ANNEX]
     print_lines(
         f"{path}: {'made for this challenge' if made else 'answers this challenge already'}. Upload it now."
@@ -277,12 +254,7 @@ def _releases(
         read = read_record(record, max_rounds=MAX_ROUNDS)
         return {rule: rules.releases(read, rule) for rule in RULES}
     if noise_multiplier is None:
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where="--noise-multiplier",
-            expected="σ, or a training record",
-            found="neither",
-        )
+        raise wrong_option("--noise-multiplier", "σ, or a training record", "neither")
     mechanism = _mechanism(sampling_rate, client_rate, provider_rate, noise_multiplier)
     return _within_range(lambda: mechanism.releases(rounds))
 
@@ -295,11 +267,8 @@ def _mechanism(
 ) -> Mechanism:
     """Return the mechanism of the options: without any rate, everyone takes part."""
     if sampling_rate is not None and (client_rate is not None or provider_rate is not None):
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where="--sampling-rate",
-            expected="one stage of sampling, or --client-rate and --provider-rate",
-            found="both",
+        raise wrong_option(
+            "--sampling-rate", "one stage of sampling, or --client-rate and --provider-rate", "both"
         )
     options = {"multiplier": "--noise-multiplier"}
     if sampling_rate is not None:
@@ -331,13 +300,10 @@ def _within_range(compute: Callable[[], Result], options: Mapping[str, str] = {}
     except ValidationError as error:
         detail = error.errors()[0]
         field = ".".join(map(str, detail["loc"]))
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where=options.get(field, f"--{field.replace('_', '-')}" if field else "options"),
-            expected=kind(FIELDS[field]) if field in FIELDS else detail["msg"],
-            found=detail["input"],
+        raise wrong_option(
+            options.get(field, f"--{field.replace('_', '-')}" if field else "options"),
+            kind(FIELDS[field]) if field in FIELDS else detail["msg"],
+            detail["input"],
         ) from error
     except ValueError as error:
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION, where="options", expected="a run that can be accounted", found=error
-        ) from error
+        raise wrong_option("options", "a run that can be accounted", error) from error

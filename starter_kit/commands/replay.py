@@ -7,7 +7,7 @@ import typer
 from evaluator.messages.jobs import DRAWN_ROUNDS, MAX_DRAWN
 from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, DataFolder, RunDirectory
-from starter_kit.console import exit_on_problem, log, print_lines
+from starter_kit.console import log, print_lines
 
 app = new_app("Open rounds of a replayable run for the organizers, and replay them as they do.")
 
@@ -16,7 +16,6 @@ Challenge = Annotated[
     typer.Option(
         "--challenge",
         help="The challenge that the site drew after the upload of the record; it determines the rounds.",
-        show_default=False,
     ),
 ]
 
@@ -34,8 +33,7 @@ def open_(run: RunDirectory, challenge: Challenge, drawn: Drawn = DRAWN_ROUNDS) 
     from starter_kit.runs.folder import OPENING
     from starter_kit.runs.opened_round import open_rounds, rounds_in_words
 
-    with exit_on_problem():
-        numbers = open_rounds(run, challenge, drawn)
+    numbers = open_rounds(run, challenge, drawn)
     print_lines(
         f"{run / OPENING}: {rounds_in_words(numbers)}. Whoever has it can subtract the noise of these rounds: give it "
         "to the organizers only, and never open another round.",
@@ -57,22 +55,21 @@ def run_(
     from starter_kit.replay.training import train_round
     from starter_kit.runs.folder import OPENING, SETTINGS, RunFolder
 
-    with exit_on_problem():
-        folder = RunFolder(run)
-        replayed = examine(
-            ReplayInputs(
-                record=folder.file(ArtifactKind.TRAINING_RECORD),
-                annex=folder.file(ArtifactKind.TRAINING_ANNEX),
-                opening=run / OPENING,
-                settings=run / SETTINGS,
-                challenge=challenge,
-                drawn=drawn,
-                data=data,
-                base=base,
-            ),
-            train_round,
-            log,
-        )
+    folder = RunFolder(run)
+    replayed = examine(
+        ReplayInputs(
+            record=folder.file(ArtifactKind.TRAINING_RECORD),
+            annex=folder.file(ArtifactKind.TRAINING_ANNEX),
+            opening=run / OPENING,
+            settings=run / SETTINGS,
+            challenge=challenge,
+            drawn=drawn,
+            data=data,
+            base=base,
+        ),
+        train_round,
+        log,
+    )
     for number, found in replayed.comparisons.items():
         how = "bit for bit" if found.exact else f"within {found.distance:.2g} of {found.bound:.2g} clip norms"
         print_lines(f"Round {number} agrees, {how}.")

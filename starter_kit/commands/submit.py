@@ -5,20 +5,16 @@ from typing import Annotated
 
 import typer
 
-from starter_kit.commands.app import new_app
-from starter_kit.commands.options import ApiToken, Site, connect
-from starter_kit.console import exit_on_problem, print_lines, print_problems, progress
-
-app = new_app()
+from starter_kit.commands.options import ApiToken, Site, connect, wrong_option
+from starter_kit.console import print_lines, print_problems, progress
 
 
-@app.command()
 def submit(
     runs: Annotated[
         list[Path], typer.Argument(help="Run folders: one in track 1, up to one per budget in track 2.")
     ],
-    track: Annotated[str, typer.Option(help="Name of the track, such as track-1.", show_default=False)],
-    title: Annotated[str, typer.Option(help="The method's name on the leaderboard.", show_default=False)],
+    track: Annotated[str, typer.Option(help="Name of the track, such as track-1.")],
+    title: Annotated[str, typer.Option(help="The method's name on the leaderboard.")],
     description: Annotated[str, typer.Option(help="Markdown.")] = "",
     proof: Annotated[Path | None, typer.Option(help="Privacy proof: PDF, Markdown or notebook.")] = None,
     code: Annotated[
@@ -58,7 +54,6 @@ def submit(
     In a track with privacy budgets, the site draws a challenge after it receives a run's record. The run's annex is
     made from the challenge, and the run's folder `vectors` is deleted once everything is submitted.
     """
-    from evaluator.errors import ErrorCode, ProblemError
     from evaluator.messages.api import ChangedText
     from evaluator.messages.states import RunState
     from starter_kit.submitting import (
@@ -70,55 +65,53 @@ def submit(
         watch,
     )
 
-    with exit_on_problem():
-        if publish_proof and proof is None:
-            raise ProblemError.of(
-                ErrorCode.CONFIGURATION,
-                message="There is no proof to publish.",
-                where="--publish-proof",
-                expected="a privacy proof, named by --proof",
-                found="no --proof",
-                next_step="Name the proof with --proof, or leave out --publish-proof.",
-            )
-        client = connect(site, token)
-        plan = prepare(client, track, runs, proof, with_code=code)
-        if plan.examined_files:
-            print_lines(f"Attached {', '.join(plan.examined_files)} (for verification by the organizers)")
-        for public_key in register_keys(client, plan):
-            print_lines(f"{public_key}: registered as your team's key")
-        # None leaves a draft that is resumed as it is: nothing becomes public because an option was forgotten.
-        choices = ChangedText(
-            keep_private=private or None, anonymous=anonymous or None, publishes_proof=publish_proof or None
+    if publish_proof and proof is None:
+        raise wrong_option(
+            "--publish-proof",
+            "a privacy proof, named by --proof",
+            "no --proof",
+            message="There is no proof to publish.",
+            next_step="Name the proof with --proof, or leave out --publish-proof.",
         )
-        with progress("uploading, MB") as show:
-            submission = send(
-                client,
-                plan,
-                title,
-                description,
-                lambda done, total: show(done // 10**6, total // 10**6),
-                choices if choices.model_dump(exclude_none=True) else None,
-            )
-        print_lines(f"Submitted: {submission.url}")
-        if submission.published_at is None:
-            print_lines(
-                "The submission is unpublished. Its page says when it becomes public, or lets you publish it."
-            )
-        if not submission.anonymous:
-            print_lines(
-                "Once the results are public, so are the communication log and any training record; the annex never is."
-            )
-        if submission.publishes_proof:
-            print_lines("As your team agreed, the proof is public while the result is verified.")
-        if unexplained := unexplained_tries(client, plan):
-            print_lines(
-                f"Lost tries that flag this submission: {len(unexplained)}. Tell the reviewers what happened: "
-                f"`pfl tries explain {unexplained[0]} ...`"
-            )
-        if removed_bytes := discard_private_files(plan):
-            print_lines(f"Deleted {removed_bytes / 1e6:,.1f} MB of challenge data (no longer needed)")
-        if wait:
-            final = watch(client, submission.id, print_lines)
-            print_problems([problem for run in final.runs for problem in run.problems])
-            if any(run.state is not RunState.SCORED for run in final.runs):
-                raise typer.Exit(1)
+    client = connect(site, token)
+    plan = prepare(client, track, runs, proof, with_code=code)
+    if plan.examined_files:
+        print_lines(f"Attached {', '.join(plan.examined_files)} (for verification by the organizers)")
+    for public_key in register_keys(client, plan):
+        print_lines(f"{public_key}: registered as your team's key")
+    # None leaves a draft that is resumed as it is: nothing becomes public because an option was forgotten.
+    choices = ChangedText(
+        keep_private=private or None, anonymous=anonymous or None, publishes_proof=publish_proof or None
+    )
+    with progress("uploading, MB") as show:
+        submission = send(
+            client,
+            plan,
+            title,
+            description,
+            lambda done, total: show(done // 10**6, total // 10**6),
+            choices if choices.model_dump(exclude_none=True) else None,
+        )
+    print_lines(f"Submitted: {submission.url}")
+    if submission.published_at is None:
+        print_lines(
+            "The submission is unpublished. Its page says when it becomes public, or lets you publish it."
+        )
+    if not submission.anonymous:
+        print_lines(
+            "Once the results are public, so are the communication log and any training record; the annex never is."
+        )
+    if submission.publishes_proof:
+        print_lines("As your team agreed, the proof is public while the result is verified.")
+    if unexplained := unexplained_tries(client, plan):
+        print_lines(
+            f"Lost tries that flag this submission: {len(unexplained)}. Tell the reviewers what happened: "
+            f"`pfl tries explain {unexplained[0]} ...`"
+        )
+    if removed_bytes := discard_private_files(plan):
+        print_lines(f"Deleted {removed_bytes / 1e6:,.1f} MB of challenge data (no longer needed)")
+    if wait:
+        final = watch(client, submission.id, print_lines)
+        print_problems([problem for run in final.runs for problem in run.problems])
+        if any(run.state is not RunState.SCORED for run in final.runs):
+            raise typer.Exit(1)

@@ -5,23 +5,16 @@ from typing import Annotated
 
 import typer
 
-from starter_kit.commands.app import new_app
 from starter_kit.commands.options import RunDirectory
-from starter_kit.console import exit_on_problem, print_lines
-
-app = new_app()
+from starter_kit.console import print_lines
 
 
-@app.command()
 def tensorboard(
     run: RunDirectory,
-    log_dir: Annotated[
-        Path, typer.Option("--log-dir", help="Folder for TensorBoard's files.", show_default=False)
-    ],
+    log_dir: Annotated[Path, typer.Option("--log-dir", help="Folder for TensorBoard's files.")],
 ) -> None:
     """Write a run's rounds for TensorBoard; view them with `tensorboard --logdir DIR`."""
     from starter_kit.reporting.tensorboard import write_events
 
-    with exit_on_problem():
-        write_events(run, log_dir)
+    write_events(run, log_dir)
     print_lines(log_dir)

@@ -5,14 +5,10 @@ from typing import Annotated
 
 import typer
 
-from starter_kit.commands.app import new_app
 from starter_kit.commands.options import ApiToken, Site, connect
-from starter_kit.console import exit_on_problem, print_lines
-
-app = new_app()
+from starter_kit.console import print_lines
 
 
-@app.command()
 def token(
     track: Annotated[str, typer.Option(help="Name of the track, such as track-2.")] = "track-2",
     reserve: Annotated[
@@ -26,7 +22,6 @@ def token(
     token: ApiToken = "",
 ) -> None:
     """Request a token for one training run. `pfl train` does so automatically if the site is set."""
-    with exit_on_problem():
-        training = secrets.token_hex(16) if reserve else ""
-        run_token = connect(site, token).issue_run_token(track, training).token
+    training = secrets.token_hex(16) if reserve else ""
+    run_token = connect(site, token).issue_run_token(track, training).token
     print_lines(run_token)

@@ -19,13 +19,16 @@ from evaluator.auditing.escrow import GUESS_SHARE, LEAST_CANARIES, SPLIT, Escrow
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, write_info, write_split
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress, ignore_progress
-from starter_kit.data.folders import SplitWriter
-from starter_kit.data.summary import Findings, ImportSummary, SplitTally
-from starter_kit.data.synthetic.generation import SyntheticSettings, write_page
+from starter_kit.data.folders import SplitWriter, malformed
+from starter_kit.data.summary import ImportSummary, SplitTally, questions_by_page
+from starter_kit.data.synthetic.generation import write_page
 from starter_kit.data.synthetic.providers import Provider, all_names, providers
 
 ESCROW = "escrow"
 ESCROW_FILE = "escrow.json"
+QUESTIONS_A_PAGE = (3,)
+
+Documents = dict[str, list[tuple[Page, list[Question]]]]  # by provider
 
 
 class CanarySettings(BaseModel):
@@ -33,14 +36,13 @@ class CanarySettings(BaseModel):
 
     Attributes:
         canaries: All of them, of whom about half are released.
-        pages: Of each; with three questions a page.
+        pages: Of each.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     canaries: int = Field(default=400, ge=LEAST_CANARIES, le=1000)
     pages: int = Field(default=4, ge=1, le=20)
-    questions_a_page: int = Field(default=3, ge=1, le=8)
 
 
 def add_canaries(
@@ -70,30 +72,23 @@ def add_canaries(
     training = Dataset(source, "train")
     drawn = _canaries(training, settings)
     if not training.info.clients:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT, where=str(source / "dataset.json"), expected="clients", found="none"
-        )
+        raise malformed(source / "dataset.json", "clients", "none")
     shutil.copytree(source, folder_public, dirs_exist_ok=True)
     (folder_escrow / "images").mkdir(parents=True)
-    look = SyntheticSettings(
-        seed=secrets.randbits(128),
-        min_questions=settings.questions_a_page,
-        max_questions=settings.questions_a_page,
-    )
-    documents: dict[str, list[tuple[Page, list[Question]]]] = {}
+    look = secrets.randbits(128)
+    documents: Documents = {}
     # Numbered as further training pages, and as few gaps tell, in an order that no coin has entered.
     first = len(training.pages)
     for number, provider in enumerate(drawn):
         for page in range(settings.pages):
             place = first + number * settings.pages + page
-            documents.setdefault(provider.name, []).append(
-                write_page(folder_escrow, look, "train", place, provider)
-            )
+            written = write_page(look, folder_escrow, "train", place, provider, QUESTIONS_A_PAGE)
+            documents.setdefault(provider.name, []).append(written)
         on_progress(number + 1, len(drawn))
     is_released = {provider.name: secrets.randbits(1) == 1 for provider in drawn}
     _release(training, folder_public, folder_escrow, documents, is_released)
     tally = _write_escrow(training, folder_escrow, documents, is_released)
-    return ImportSummary("canaries", {SPLIT: tally}, {}, Findings())
+    return ImportSummary(DatasetInfo(name="canaries"), {SPLIT: tally})
 
 
 def _canaries(training: Dataset, settings: CanarySettings) -> list[Provider]:
@@ -114,14 +109,12 @@ def _release(
     training: Dataset,
     folder_public: Path,
     folder_escrow: Path,
-    documents: dict[str, list[tuple[Page, list[Question]]]],
+    documents: Documents,
     is_released: dict[str, bool],
 ) -> None:
     """Write the training split again with the winners, pages in a new order, and every winner with a client."""
-    by_page: dict[str, list[Question]] = {}
-    for question in training.questions:
-        by_page.setdefault(question.page, []).append(question)
-    all_pages = [(page, by_page.get(name, [])) for name, page in training.pages.items()]
+    asked = questions_by_page(training)
+    all_pages = [(page, asked[name]) for name, page in training.pages.items()]
     clients = {client: list(names) for client, names in training.info.clients.items()}
     draw = secrets.SystemRandom()
     for name in (name for name, coin in is_released.items() if coin):
@@ -145,7 +138,7 @@ def _release(
 def _write_escrow(
     training: Dataset,
     folder: Path,
-    documents: dict[str, list[tuple[Page, list[Question]]]],
+    documents: Documents,
     is_released: dict[str, bool],
 ) -> SplitTally:
     released = [name for name, coin in is_released.items() if coin]

@@ -3,21 +3,28 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
-from evaluator.docvqa.dataset import Page, Question, to_line
+from evaluator.docvqa.dataset import DatasetInfo, Page, Question, to_line, write_info
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.progress import OnProgress
 from starter_kit.data.summary import SplitTally
 
 PUBLIC = "public"  # train and valid: for everybody
 SECRET = "secret"  # noqa: S105 - a folder's name: test, for the organizers alone
 SPLITS = ("train", "valid", "test", "red")
+Drawn = TypeVar("Drawn")  # a made-up provider
 # What the names of further splits for attacks begin with, which are for the organizers alone.
 FOR_ATTACKS = "red-"
+
+
+def malformed(where: object, expected: object, found: object, next_step: str = "") -> ProblemError:
+    """Return the error (`E_DATASET_FORMAT`) of data that isn't laid out as expected."""
+    return ProblemError.of(ErrorCode.DATASET_FORMAT, str(where), expected, found, next_step=next_step)
 
 
 def splits_of(folder: Path) -> list[str]:
@@ -29,12 +36,7 @@ def splits_of(folder: Path) -> list[str]:
     for_attacks = sorted(path.name for path in folder.glob(f"{FOR_ATTACKS}*"))
     found = [split for split in (*SPLITS, *for_attacks) if (folder / split).is_dir()]
     if not found:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where=str(folder),
-            expected="a folder train, valid, test or red",
-            found="none",
-        )
+        raise malformed(folder, "a folder train, valid, test or red", "none")
     return found
 
 
@@ -64,6 +66,37 @@ class SplitWriter:
         self._questions.close()
 
 
+def write_drawn(
+    folders: Mapping[str, Path],
+    plan: Mapping[str, Sequence[Drawn]],
+    info: DatasetInfo,
+    draw: Callable[[Path, str, int, Drawn], tuple[Page, list[Question]]],
+    on_progress: OnProgress,
+) -> dict[str, SplitTally]:
+    """Write the drawn splits of a data set, and return their counts.
+
+    Args:
+        folders: The data folder of each split. Each gets the clients, too: scores are grouped by seen and unseen
+            providers.
+        plan: The provider of each page of each split.
+        draw: Writes a page's image into a data folder, given the page's split, number and provider.
+        on_progress: Called with the pages done and all pages.
+    """
+    for folder in set(folders.values()):
+        write_info(folder, info)
+        (folder / "images").mkdir(exist_ok=True)
+    total, done = sum(map(len, plan.values())), 0
+    tallies = {}
+    for split, providers in plan.items():
+        with SplitWriter(folders[split], split) as writer:
+            for number, provider in enumerate(providers):
+                writer.add(*draw(folders[split], split, number, provider))
+                done += 1
+                on_progress(done, total)
+        tallies[split] = writer.tally
+    return tallies
+
+
 @contextmanager
 def atomic_folder(out: Path, *, force: bool, entries: frozenset[str]) -> Iterator[Path]:
     """Yield a temporary folder that replaces `out` if the block succeeds, and that is removed if it fails.
@@ -80,7 +113,7 @@ def atomic_folder(out: Path, *, force: bool, entries: frozenset[str]) -> Iterato
         out.parent.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     except OSError as error:
-        raise ProblemError.of(ErrorCode.DATASET_FOLDER, where=str(out), found=error.strerror) from error
+        raise ProblemError.of(ErrorCode.DATASET_FOLDER, str(out), found=error.strerror) from error
     try:
         fresh = staging / "new"
         fresh.mkdir()
@@ -107,12 +140,10 @@ def _reject_occupied(out: Path, *, force: bool, entries: frozenset[str]) -> None
     if not out.exists():
         return
     if not out.is_dir():
-        raise ProblemError.of(ErrorCode.DATASET_FOLDER, where=str(out), expected="a folder", found="a file")
+        raise ProblemError.of(ErrorCode.DATASET_FOLDER, str(out), "a folder", "a file")
     found = {path.name for path in out.iterdir()}
     if found and not force:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FOLDER, where=str(out), expected="an empty or new folder", found=_some(found)
-        )
+        raise ProblemError.of(ErrorCode.DATASET_FOLDER, str(out), "an empty or new folder", _some(found))
     if found - entries:
         raise ProblemError.of(
             ErrorCode.DATASET_FOLDER,

@@ -4,10 +4,11 @@ import os
 import struct
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 
-from PIL import Image
+from PIL import Image, ImageFont
 from PIL.JpegImagePlugin import JpegImageFile
 
 from evaluator.progress import OnProgress, ignore_progress
@@ -30,9 +31,8 @@ def import_images(
     target: Path,
     findings: Findings,
     on_progress: OnProgress = ignore_progress,
-    longest_px: int = LONGEST_PX,
 ) -> dict[str, Size]:
-    """Write every readable image to `target` as <page>.jpg, RGB, its long side at most `longest_px`.
+    """Write every readable image to `target` as <page>.jpg, RGB, its long side at most `LONGEST_PX`.
 
     Returns:
         Page -> width and height of the source, for the pages that have an image now; the others are noted.
@@ -42,7 +42,7 @@ def import_images(
 
     def shrink(item: tuple[str, Path]) -> Size | None:
         page, source = item
-        return _shrink(source, target / f"{page}.jpg", longest_px)
+        return _shrink(source, target / f"{page}.jpg")
 
     # Threads: Pillow decodes and encodes without the interpreter's lock.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -73,33 +73,42 @@ def store_image(content: bytes, target: Path) -> bool:
             page = image.convert("RGB")
     except UNREADABLE:
         return False
-    _save(page, target, LONGEST_PX)
+    _save(page, target)
     return True
 
 
-def read_image(path: Path, longest_px: int = LONGEST_PX) -> tuple[Image.Image, Size] | None:
-    """Return the image in RGB, decoded at no less than `longest_px`, and its size in the file; None if it is
+def read_image(path: Path) -> tuple[Image.Image, Size] | None:
+    """Return the image in RGB, decoded at no less than `LONGEST_PX`, and its size in the file; None if it is
     unreadable."""
     try:
         with Image.open(path, formats=FORMATS) as image:
             size = image.size
-            image.draft("RGB", (longest_px, longest_px))
+            image.draft("RGB", (LONGEST_PX, LONGEST_PX))
             return image.convert("RGB"), size
     except UNREADABLE:
         return None
 
 
-def _shrink(source: Path, target: Path, longest_px: int) -> Size | None:
-    read = read_image(source, longest_px)
+@lru_cache(maxsize=32)
+def font_of(size_px: int) -> ImageFont.FreeTypeFont:
+    """Return the font of drawn pages in a size: Pillow's own, the same on every machine."""
+    font = ImageFont.load_default(size=size_px)
+    if not isinstance(font, ImageFont.FreeTypeFont):
+        raise RuntimeError("Pillow was built without FreeType: it can't draw text of a given size.")
+    return font
+
+
+def _shrink(source: Path, target: Path) -> Size | None:
+    read = read_image(source)
     if read is None:
         return None
     page, size = read
-    _save(page, target, longest_px)
+    _save(page, target)
     return size
 
 
-def _save(page: Image.Image, target: Path, longest_px: int) -> None:
-    page.thumbnail((longest_px, longest_px))
+def _save(page: Image.Image, target: Path) -> None:
+    page.thumbnail((LONGEST_PX, LONGEST_PX))
     # Pillow would write the source's comment again.
     page.info.clear()
     page.save(target, quality=JPEG_QUALITY)

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from evaluator.docvqa.dataset import Dataset, read_info
 from evaluator.docvqa.imdb import MEMBER, NONMEMBER, ImdbQuestion, write_imdb
-from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress, ignore_progress
-from starter_kit.data.folders import FOR_ATTACKS, splits_of
+from starter_kit.data.folders import FOR_ATTACKS, malformed, splits_of
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 
 # Split -> what the competition calls it, and the file of one that isn't in training.
@@ -50,8 +49,7 @@ def export_imdb(folder: Path, out: Path, on_progress: OnProgress = ignore_progre
             done += 1
             on_progress(done, total)
     _write_json(out / "imdb" / "doc2provider.json", providers)
-    tallies = {dataset.split: SplitTally.of(dataset) for dataset in datasets}
-    return ImportSummary(info.name, tallies, {k: len(names) for k, names in info.clients.items()}, findings)
+    return ImportSummary(info, {dataset.split: SplitTally.of(dataset) for dataset in datasets}, findings)
 
 
 def _rows_by_provider(dataset: Dataset, findings: Findings) -> dict[str, list[ImdbQuestion]]:
@@ -81,11 +79,8 @@ def _write_training(rows: dict[str, list[ImdbQuestion]], clients: dict[int, list
     """One file a client, and the index that says which of its rows are which provider's."""
     homeless = rows.keys() - {provider for providers in clients.values() for provider in providers}
     if homeless:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where="dataset.json, clients",
-            expected="every training provider with a client",
-            found=f"none for {min(homeless)}",
+        raise malformed(
+            "dataset.json, clients", "every training provider with a client", f"none for {min(homeless)}"
         )
     data_points: dict[str, dict[str, list[int]]] = {}
     for client, providers in clients.items():
@@ -106,24 +101,17 @@ def _write_held_out(split: str, rows: dict[str, list[ImdbQuestion]], members: se
     name = FILES.get(split)
     if name is None:
         name = f"SaTML_PMIA_{split.removeprefix(FOR_ATTACKS)}.npy"
-        rows = {
-            provider: [question.model_copy(update=_membership(provider, members)) for question in questions]
-            for provider, questions in rows.items()
-        }
+        for provider, questions in rows.items():
+            known = {"provider": provider, "label": MEMBER if provider in members else NONMEMBER}
+            rows[provider] = [question.model_copy(update=known) for question in questions]
     write_imdb(folder / name, SET_NAMES.get(split, RED), list(chain.from_iterable(rows.values())))
-
-
-def _membership(provider: str, members: set[str]) -> dict[str, str]:
-    return {"provider": provider, "label": MEMBER if provider in members else NONMEMBER}
 
 
 def _copy_image(source: Path, folder: Path) -> None:
     try:
         shutil.copyfile(source, folder / source.name)
     except FileNotFoundError as error:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT, where=str(source), expected="an image for every page", found="none"
-        ) from error
+        raise malformed(source, "an image for every page", "none") from error
 
 
 def _write_json(path: Path, content: object) -> None:

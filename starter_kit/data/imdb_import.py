@@ -8,7 +8,7 @@ Files of the red-team challenge, `SaTML_PMIA_<name>.npy`, name the provider of e
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,9 +16,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, first_line, write_info
 from evaluator.docvqa.imdb import MEMBER, Imdb, read_data_points, read_imdb
-from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress, ignore_progress
-from starter_kit.data.folders import FOR_ATTACKS, SplitWriter
+from starter_kit.data.folders import FOR_ATTACKS, SplitWriter, malformed
 from starter_kit.data.images import import_images
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 
@@ -53,17 +52,12 @@ class DocumentProvider(BaseModel):
 DOCUMENT_PROVIDERS = TypeAdapter(dict[str, str | DocumentProvider])
 
 
-@dataclass(frozen=True)
 class ImdbSource:
-    """The place of the competition's files. `folders` are searched in order."""
+    """The place of the competition's files: a folder, or its folder `imdb`. Images are in `images` unless named."""
 
-    folders: tuple[Path, ...]
-    images: Path
-
-    @classmethod
-    def at(cls, source: Path, images: Path | None = None) -> "ImdbSource":
-        """Return the source in a folder, or in its folder `imdb`; images are in `images` unless named."""
-        return cls((source, source / "imdb"), images or source / "images")
+    def __init__(self, source: Path, images: Path | None) -> None:
+        self.folders = (source, source / "imdb")
+        self.images = images or source / "images"
 
     def find(self, *names: str) -> Path | None:
         """Return the first file that has one of these names; None if there is none."""
@@ -89,11 +83,25 @@ class ImdbSource:
         }
 
 
+@dataclass(frozen=True)
+class ImdbFile:
+    """A file of the competition, and the provider of each of its rows; a row without one is left out."""
+
+    path: Path
+    imdb: Imdb
+    owners: dict[int, str]
+
+    def row(self, number: int) -> str:
+        """Return the place of a row, for findings."""
+        return f"{self.path.name}, row {number}"
+
+
 @dataclass
 class Conversion:
     """What was found so far: ids and pages are unique over a whole data set."""
 
     source: ImdbSource
+    on_progress: OnProgress
     findings: Findings = field(default_factory=Findings)
     ids: set[str] = field(default_factory=set)
     pages: set[str] = field(default_factory=set)
@@ -119,37 +127,38 @@ def convert_imdb(
     Raises:
         ProblemError: `E_DATASET_FORMAT`, if a file can't be read or the files contradict each other.
     """
-    conversion = Conversion(ImdbSource.at(source, images))
+    conversion = Conversion(ImdbSource(source, images), on_progress)
     client_files = conversion.source.client_files()
     held_out = {split: conversion.source.find(*names) for split, names in HELD_OUT_FILES.items()}
     red_files = conversion.source.red_files()
     if not client_files and not red_files and not any(held_out.values()):
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where=str(source),
-            expected="imdb_train_client_0.npy, imdb_val.npy, imdb_test.npy or their names of the first release",
-            found="none of them",
+        raise malformed(
+            source,
+            "imdb_train_client_0.npy, imdb_val.npy, imdb_test.npy or their names of the first release",
+            "none of them",
         )
     if not conversion.source.images.is_dir():
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where=str(conversion.source.images),
-            expected="the folder of the page images",
-            found="no such folder",
+        raise malformed(
+            conversion.source.images,
+            "the folder of the page images",
+            "no such folder",
             next_step="Put the images there, or name their folder with --images.",
         )
-    clients: dict[int, list[str]] = {}
-    if client_files:
-        clients = _convert_training(conversion, client_files, folder_public, on_progress)
+    clients = _convert_training(conversion, client_files, folder_public) if client_files else {}
     providers = _document_providers(conversion.source)
     for split, path in held_out.items():
         if path is not None:
+            imdb = read_imdb(path)
+            owners = {
+                row: providers.get(question.image_name.rsplit("_", 1)[0], "")
+                for row, question in enumerate(imdb.questions, 1)
+            }
             folder = folder_secret if split == "test" else folder_public
-            _convert_held_out(conversion, split, path, providers, folder, on_progress)
+            _convert_held_out(conversion, split, ImdbFile(path, imdb, owners), folder)
 
     members: set[str] = set()
     for split, path in red_files.items():
-        members |= _convert_red(conversion, split, path, folder_secret, on_progress)
+        members |= _convert_red(conversion, split, path, folder_secret)
 
     description = "Converted from imdb files."
     info = DatasetInfo(name=NAME, description=description, clients=clients)
@@ -161,29 +170,20 @@ def convert_imdb(
         known = clients or ({0: sorted(members)} if members else {})
         write_info(folder_secret, info.model_copy(update={"clients": known}))
     if not any(tally.pages for tally in conversion.tallies.values()):
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where=str(conversion.source.images),
-            expected="the images of the pages that the imdb files name",
-            found="none that can be read",
+        raise malformed(
+            conversion.source.images,
+            "the images of the pages that the imdb files name",
+            "none that can be read",
             next_step="Put the images there, or name their folder with --images.",
         )
-    counts = {client: len(names) for client, names in clients.items()}
-    return ImportSummary(NAME, conversion.tallies, counts, conversion.findings)
+    return ImportSummary(info, conversion.tallies, conversion.findings)
 
 
-def _convert_training(
-    conversion: Conversion, files: dict[int, Path], folder: Path, on_progress: OnProgress
-) -> dict[int, list[str]]:
+def _convert_training(conversion: Conversion, files: dict[int, Path], folder: Path) -> dict[int, list[str]]:
     """Write the training split; the providers of each client."""
     index = conversion.source.find("data_points.json")
     if index is None:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where=str(conversion.source.folders[0]),
-            expected="data_points.json beside the clients' files",
-            found="none",
-        )
+        raise malformed(conversion.source.folders[0], "data_points.json beside the clients' files", "none")
     data_points = read_data_points(index)
     _reject_mismatch(data_points, files)
     clients: dict[int, list[str]] = {}
@@ -192,7 +192,7 @@ def _convert_training(
             imdb = read_imdb(path)
             owners = _owners(imdb, data_points[f"client_{client}"], path, conversion.findings)
             before = set(writer.tally.pages_by_provider)
-            for page, questions in _pages(conversion, imdb, owners, path, folder, on_progress):
+            for page, questions in _pages(conversion, ImdbFile(path, imdb, owners), folder):
                 writer.add(page, questions)
             clients[client] = [name for name in writer.tally.pages_by_provider if name not in before]
             for provider in sorted(data_points[f"client_{client}"].keys() - set(clients[client])):
@@ -208,21 +208,19 @@ def _reject_mismatch(data_points: dict[str, dict[str, list[int]]], files: dict[i
     """Every client has a file and an entry, and every provider is one client's: privacy is counted by provider."""
     expected = {f"client_{client}" for client in files}
     if data_points.keys() != expected:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where="data_points.json",
-            expected=f"entries for the clients' files: {', '.join(sorted(expected))}",
-            found=", ".join(sorted(data_points)),
+        raise malformed(
+            "data_points.json",
+            f"entries for the clients' files: {', '.join(sorted(expected))}",
+            ", ".join(sorted(data_points)),
         )
     homes: dict[str, str] = {}
     for client, providers in data_points.items():
         for provider in providers:
             if homes.setdefault(provider, client) != client:
-                raise ProblemError.of(
-                    ErrorCode.DATASET_FORMAT,
-                    where=f"data_points.json, {client}, {provider}",
-                    expected="every provider with one client",
-                    found=f"it is also with {homes[provider]}",
+                raise malformed(
+                    f"data_points.json, {client}, {provider}",
+                    "every provider with one client",
+                    f"it is also with {homes[provider]}",
                 )
 
 
@@ -232,52 +230,32 @@ def _owners(imdb: Imdb, providers: dict[str, list[int]], path: Path, findings: F
     for provider, rows in providers.items():
         for row in rows:
             if not 1 <= row <= len(imdb.questions):
-                raise ProblemError.of(
-                    ErrorCode.DATASET_FORMAT,
-                    where=f"data_points.json, {provider}",
-                    expected=f"rows of {path.name}, 1 to {len(imdb.questions)}; row 0 is the header",
-                    found=row,
+                raise malformed(
+                    f"data_points.json, {provider}",
+                    f"rows of {path.name}, 1 to {len(imdb.questions)}; row 0 is the header",
+                    row,
                 )
             if owners.setdefault(row, provider) != provider:
                 findings.note(Finding.ROW_OF_TWO_PROVIDERS, f"{path.name}, row {row}")
     return owners
 
 
-def _convert_held_out(
-    conversion: Conversion,
-    split: str,
-    path: Path,
-    providers: dict[str, str],
-    folder: Path,
-    on_progress: OnProgress,
-) -> None:
-    imdb = read_imdb(path)
-    owners = {
-        row: providers.get(question.image_name.rsplit("_", 1)[0], "")
-        for row, question in enumerate(imdb.questions, 1)
-    }
+def _convert_held_out(conversion: Conversion, split: str, file: ImdbFile, folder: Path) -> None:
     with SplitWriter(folder, split) as writer:
-        for page, questions in _pages(conversion, imdb, owners, path, folder, on_progress):
+        for page, questions in _pages(conversion, file, folder):
             if not page.provider:
                 conversion.findings.note(Finding.UNKNOWN_PROVIDER, page.page)
             writer.add(page, questions)
     conversion.tallies[split] = writer.tally
 
 
-def _convert_red(
-    conversion: Conversion, split: str, path: Path, folder: Path, on_progress: OnProgress
-) -> set[str]:
+def _convert_red(conversion: Conversion, split: str, path: Path, folder: Path) -> set[str]:
     """Write a red-team split; the members among its providers, as far as its rows or the file of labels say."""
     imdb = read_imdb(path)
     owners = {row: question.provider for row, question in enumerate(imdb.questions, 1)}
     # Files about several models ask about the same pages.
-    alone = Conversion(conversion.source, conversion.findings)
-    with SplitWriter(folder, split) as writer:
-        for page, questions in _pages(alone, imdb, owners, path, folder, on_progress):
-            if not page.provider:
-                conversion.findings.note(Finding.UNKNOWN_PROVIDER, page.page)
-            writer.add(page, questions)
-    conversion.tallies[split] = writer.tally
+    alone = replace(conversion, ids=set(), pages=set())
+    _convert_held_out(alone, split, ImdbFile(path, imdb, owners), folder)
     labels = conversion.source.find(f"SaTML_PMIA_label_{split.removeprefix(FOR_ATTACKS)}.json")
     members = {question.provider for question in imdb.questions if question.label == MEMBER}
     return members | (_members(labels) if labels else set())
@@ -306,51 +284,37 @@ def _read(path: Path, form: TypeAdapter[Form], example: str) -> Form:
     try:
         return form.validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where=str(path),
-            expected=f"JSON such as {example}",
-            found=first_line(error),
-        ) from error
+        raise malformed(path, f"JSON such as {example}", first_line(error)) from error
 
 
-def _pages(
-    conversion: Conversion,
-    imdb: Imdb,
-    owners: dict[int, str],
-    path: Path,
-    folder: Path,
-    on_progress: OnProgress,
-) -> Iterator[tuple[Page, list[Question]]]:
+def _pages(conversion: Conversion, file: ImdbFile, folder: Path) -> Iterator[tuple[Page, list[Question]]]:
     """The pages of one file with their questions, in order of first appearance, images written."""
     rows_by_page: dict[str, list[int]] = {}
-    for row, question in enumerate(imdb.questions, 1):
-        if row in owners:
+    for row, question in enumerate(file.imdb.questions, 1):
+        if row in file.owners:
             rows_by_page.setdefault(question.image_name, []).append(row)
         else:
-            conversion.findings.note(Finding.ROW_WITHOUT_PROVIDER, f"{path.name}, row {row}")
+            conversion.findings.note(Finding.ROW_WITHOUT_PROVIDER, file.row(row))
     for name in list(rows_by_page):
         if name in conversion.pages:
-            conversion.findings.note(Finding.REPEATED_PAGE, f"{path.name}, {name}")
+            conversion.findings.note(Finding.REPEATED_PAGE, f"{file.path.name}, {name}")
             del rows_by_page[name]
     conversion.pages |= rows_by_page.keys()
     readable = import_images(
         {name: conversion.source.images / f"{name}.jpg" for name in rows_by_page},
         folder / "images",
         conversion.findings,
-        on_progress,
+        conversion.on_progress,
     )
     for name in readable:
-        yield _page(conversion, imdb, owners, path, rows_by_page[name])
+        yield _page(conversion, file, rows_by_page[name])
 
 
-def _page(
-    conversion: Conversion, imdb: Imdb, owners: dict[int, str], path: Path, rows: list[int]
-) -> tuple[Page, list[Question]]:
+def _page(conversion: Conversion, file: ImdbFile, rows: list[int]) -> tuple[Page, list[Question]]:
     """One page with its questions; its words and its provider are its first row's."""
     findings = conversion.findings
-    first = imdb.questions[rows[0] - 1]
-    name, provider = first.image_name, owners[rows[0]]
+    first = file.imdb.questions[rows[0] - 1]
+    name, provider = first.image_name, file.owners[rows[0]]
     boxes = first.ocr_normalized_boxes
     if not first.ocr_tokens:
         findings.note(Finding.EMPTY_OCR, name)
@@ -363,13 +327,13 @@ def _page(
 
     questions = []
     for row in rows:
-        if owners[row] != provider:
-            findings.note(Finding.ROW_OF_TWO_PROVIDERS, f"{path.name}, row {row}")
-        question = imdb.questions[row - 1]
+        if file.owners[row] != provider:
+            findings.note(Finding.ROW_OF_TWO_PROVIDERS, file.row(row))
+        question = file.imdb.questions[row - 1]
         identity = question.question_id
         if not identity or identity in conversion.ids:
-            findings.note(Finding.NO_QUESTION_ID, f"{path.name}, row {row}")
-            identity = f"{path.stem}-{row}"
+            findings.note(Finding.NO_QUESTION_ID, file.row(row))
+            identity = f"{file.path.stem}-{row}"
         conversion.ids.add(identity)
         questions.append(
             Question(question_id=identity, page=name, question=question.question, answers=question.answers)

@@ -4,9 +4,9 @@ from collections import Counter
 from pathlib import Path
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, read_info
-from evaluator.errors import ErrorCode, Problem
+from evaluator.errors import Problem
 from evaluator.progress import OnProgress, ignore_progress
-from starter_kit.data.folders import splits_of
+from starter_kit.data.folders import malformed, splits_of
 from starter_kit.data.images import read_image
 from starter_kit.data.summary import ImportSummary, SplitTally
 
@@ -27,11 +27,12 @@ def inspect_folder(
     for dataset in datasets:
         for page in dataset.pages.values():
             if read_image(dataset.image_path(page.page)) is None:
-                problems.append(_problem(f"{dataset.split}, page {page.page}", "an image that opens", "none"))
+                problems += malformed(
+                    f"{dataset.split}, page {page.page}", "an image that opens", "none"
+                ).problems
             done += 1
             on_progress(done, total)
-    summary = ImportSummary(info.name, tallies, {k: len(names) for k, names in info.clients.items()})
-    return summary, problems
+    return ImportSummary(info, tallies), problems
 
 
 def _client_problems(info: DatasetInfo, tallies: dict[str, SplitTally]) -> list[Problem]:
@@ -39,15 +40,13 @@ def _client_problems(info: DatasetInfo, tallies: dict[str, SplitTally]) -> list[
     listed = Counter(provider for providers in info.clients.values() for provider in providers)
     training = tallies["train"].pages_by_provider if "train" in tallies else {}
     where = "dataset.json, clients"
-    problems = []
+    problems: list[Problem] = []
     if repeated := sorted(provider for provider, count in listed.items() if count > 1):
-        problems.append(_problem(where, "every provider with one client", f"two for {repeated[0]}"))
+        problems += malformed(where, "every provider with one client", f"two for {repeated[0]}").problems
     if homeless := sorted(training.keys() - listed.keys()):
-        problems.append(_problem(where, "every training provider with a client", f"none for {homeless[0]}"))
+        problems += malformed(
+            where, "every training provider with a client", f"none for {homeless[0]}"
+        ).problems
     if training and (idle := sorted(listed.keys() - training.keys())):
-        problems.append(_problem(where, "training pages of every provider", f"none of {idle[0]}"))
+        problems += malformed(where, "training pages of every provider", f"none of {idle[0]}").problems
     return problems
-
-
-def _problem(where: str, expected: str, found: str) -> Problem:
-    return Problem.of(ErrorCode.DATASET_FORMAT, where=where, expected=expected, found=found)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import override
 
 from evaluator.docvqa.dataset import Dataset, Page, Row, first_line
-from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.data.folders import malformed
 
 
 class _Name(BaseModel):
@@ -46,7 +46,7 @@ class PageFile(Mapping[str, Page]):
                 self._providers[name.page] = name.provider
                 begin += len(line)
         except OSError as error:
-            raise _unreadable(str(path), "UTF-8 JSON lines", error) from error
+            raise malformed(path, "UTF-8 JSON lines", first_line(error)) from error
 
     def provider(self, page: str) -> str:
         """Return the provider of a page, without reading the page."""
@@ -69,7 +69,9 @@ class PageFile(Mapping[str, Page]):
         try:
             return model.model_validate_json(line)
         except ValidationError as error:
-            raise _unreadable(f"{self._path.name}, line {number}", "a page as JSON", error) from error
+            raise malformed(
+                f"{self._path.name}, line {number}", "a page as JSON", first_line(error)
+            ) from error
 
 
 class PagesOnDisk(Dataset):
@@ -83,7 +85,3 @@ class PagesOnDisk(Dataset):
     @override
     def provider(self, page: str) -> str:
         return self.pages.provider(page)
-
-
-def _unreadable(where: str, expected: str, error: Exception) -> ProblemError:
-    return ProblemError.of(ErrorCode.DATASET_FORMAT, where=where, expected=expected, found=first_line(error))

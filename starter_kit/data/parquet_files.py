@@ -19,6 +19,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,10 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, first_line, read_info, write_info
-from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress, ignore_progress
-from starter_kit.data.folders import FOR_ATTACKS, SplitWriter, splits_of
+from starter_kit.data.folders import FOR_ATTACKS, SplitWriter, malformed, splits_of
 from starter_kit.data.images import store_image
-from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
+from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally, questions_by_page
 from starter_kit.extras import import_extra
 
 # What `datasets` calls a split -> split.
@@ -91,17 +91,12 @@ class PageRow(BaseModel):
 
     def parts(self) -> tuple[Page, list[Question]]:
         """Return the page and its questions. Raises ValidationError where they are none of a data folder."""
-        values = {
-            "page": self.page,
-            "provider": self.provider or "",
-            "words": self.words,
-            "boxes": self.boxes,
-        }
+        page = self.model_dump(include={"page", "words", "boxes"}) | {"provider": self.provider or ""}
         questions = [
             Question.model_validate(question.model_dump() | {"page": self.page, "key": question.key or ""})
             for question in self.questions
         ]
-        return Page.model_validate(values), questions
+        return Page.model_validate(page), questions
 
 
 def export_parquet(folder: Path, out: Path, on_progress: OnProgress = ignore_progress) -> ImportSummary:
@@ -111,16 +106,16 @@ def export_parquet(folder: Path, out: Path, on_progress: OnProgress = ignore_pro
         ProblemError: (`E_DATASET_FORMAT`) `folder` is no data folder, or an image is missing; (`E_CONFIGURATION`)
             pyarrow is not installed.
     """
-    parquet: Any = import_extra("pyarrow.parquet", "parquet", "pyarrow")
+    arrow, parquet = _arrow()
     info = read_info(folder)
     homes = {provider: client for client, providers in info.clients.items() for provider in providers}
     datasets = [Dataset(folder, split) for split in splits_of(folder)]
     total, done = sum(len(dataset.pages) for dataset in datasets), 0
-    schema = _schema(info)
+    schema = _schema(arrow, info)
     (out / "data").mkdir(parents=True)
     for dataset in datasets:
         pages = list(dataset.pages.values())
-        asked = _questions_by_page(dataset)
+        asked = questions_by_page(dataset)
         files = max(1, math.ceil(len(pages) / PAGES_IN_A_FILE))
         for number in range(files):
             part = pages[number * PAGES_IN_A_FILE : (number + 1) * PAGES_IN_A_FILE]
@@ -128,13 +123,12 @@ def export_parquet(folder: Path, out: Path, on_progress: OnProgress = ignore_pro
             with parquet.ParquetWriter(out / "data" / name, schema) as writer:
                 for start in range(0, len(part), PAGES_IN_A_GROUP):
                     group = part[start : start + PAGES_IN_A_GROUP]
-                    rows = [_row(dataset, page, asked.get(page.page, []), homes) for page in group]
-                    writer.write_table(_table(rows, schema))
+                    rows = [_row(dataset, page, asked[page.page], homes) for page in group]
+                    writer.write_table(arrow.Table.from_pylist(rows, schema=schema))
                     done += len(group)
                     on_progress(done, total)
     (out / "README.md").write_text(_card(info, [dataset.split for dataset in datasets]), encoding="utf-8")
-    tallies = {dataset.split: SplitTally.of(dataset) for dataset in datasets}
-    return ImportSummary(info.name, tallies, {client: len(names) for client, names in info.clients.items()})
+    return ImportSummary(info, {dataset.split: SplitTally.of(dataset) for dataset in datasets})
 
 
 def import_parquet(
@@ -149,7 +143,7 @@ def import_parquet(
         ProblemError: (`E_DATASET_FORMAT`) There are no such files, or a row is none of a data folder;
             (`E_CONFIGURATION`) pyarrow is not installed.
     """
-    parquet: Any = import_extra("pyarrow.parquet", "parquet", "pyarrow")
+    _arrow()
     files = _files(source)
     findings, clients, tallies = Findings(), dict[int, list[str]](), dict[str, SplitTally]()
     info: DatasetInfo | None = None
@@ -158,8 +152,8 @@ def import_parquet(
         folder = folder_secret if is_secret else folder_public
         with SplitWriter(folder, split) as writer:
             for path in paths:
-                info = info or _stored_info(parquet, path)
-                for row in _rows(parquet, path):
+                info = info or _stored_info(path)
+                for row in _rows(path):
                     if _write_row(row, path, writer, folder, findings) and split == "train":
                         _note_client(row, path, clients)
                     on_progress(writer.tally.pages, 0)
@@ -168,12 +162,16 @@ def import_parquet(
     for folder in (folder_public, folder_secret):
         if folder.is_dir():
             write_info(folder, info)
-    counts = {client: len(names) for client, names in info.clients.items()}
-    return ImportSummary(info.name, tallies, counts, findings)
+    return ImportSummary(info, tallies, findings)
 
 
-def _schema(info: DatasetInfo) -> Any:
-    arrow: Any = import_extra("pyarrow", "parquet", "pyarrow")
+def _arrow() -> tuple[Any, Any]:
+    """Return pyarrow, and its module for Parquet."""
+    parquet = import_extra("pyarrow.parquet", "parquet", "pyarrow")
+    return import_module("pyarrow"), parquet
+
+
+def _schema(arrow: Any, info: DatasetInfo) -> Any:
     text, texts = arrow.string(), arrow.list_(arrow.string())
     question = [("question_id", text), ("question", text), ("answers", texts), ("key", text)]
     features = {"info": {"features": HF_FEATURES}}
@@ -191,18 +189,6 @@ def _schema(info: DatasetInfo) -> Any:
     )
 
 
-def _table(rows: list[dict[str, object]], schema: Any) -> Any:
-    arrow: Any = import_extra("pyarrow", "parquet", "pyarrow")
-    return arrow.Table.from_pylist(rows, schema=schema)
-
-
-def _questions_by_page(dataset: Dataset) -> dict[str, list[Question]]:
-    found: dict[str, list[Question]] = {}
-    for question in dataset.questions:
-        found.setdefault(question.page, []).append(question)
-    return found
-
-
 def _row(
     dataset: Dataset, page: Page, questions: list[Question], homes: Mapping[str, int]
 ) -> dict[str, object]:
@@ -210,7 +196,7 @@ def _row(
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise _malformed(path, "the image of a page", error.strerror) from error
+        raise malformed(path, "the image of a page", error.strerror) from error
     return {
         "page": page.page,
         "provider": page.provider,
@@ -253,35 +239,35 @@ def _files(source: Path) -> dict[str, list[Path]]:
         if (match := FILE.fullmatch(path.name)) and (split := _split(match["split"]))
     ]
     if not named:
-        raise _malformed(source, "files such as data/train-00000-of-00001.parquet", "none")
+        raise malformed(source, "files such as data/train-00000-of-00001.parquet", "none")
     order = list(SPLITS.values())
     named.sort(key=lambda pair: (order.index(pair[0]) if pair[0] in order else len(order), pair[0]))
     return {split: [path for _, path in group] for split, group in groupby(named, key=lambda pair: pair[0])}
 
 
-def _opened(parquet: Any, path: Path) -> Any:
-    arrow: Any = import_extra("pyarrow", "parquet", "pyarrow")
+def _opened(path: Path) -> Any:
+    arrow, parquet = _arrow()
     try:
         return parquet.ParquetFile(path)
     except (OSError, arrow.ArrowException) as error:
-        raise _malformed(path, "a Parquet file", first_line(error)) from error
+        raise malformed(path, "a Parquet file", first_line(error)) from error
 
 
-def _stored_info(parquet: Any, path: Path) -> DatasetInfo | None:
+def _stored_info(path: Path) -> DatasetInfo | None:
     """The data set's description, which other programs that write the file again leave out."""
-    stored = (_opened(parquet, path).schema_arrow.metadata or {}).get(INFO)
+    stored = (_opened(path).schema_arrow.metadata or {}).get(INFO)
     try:
         return DatasetInfo.model_validate_json(stored) if stored else None
     except ValidationError as error:
-        raise _malformed(path, f"a data set's description in {INFO.decode()}", first_line(error)) from error
+        raise malformed(path, f"a data set's description in {INFO.decode()}", first_line(error)) from error
 
 
-def _rows(parquet: Any, path: Path) -> Iterator[PageRow]:
-    arrow: Any = import_extra("pyarrow", "parquet", "pyarrow")
+def _rows(path: Path) -> Iterator[PageRow]:
+    arrow, _ = _arrow()
     number = 0
-    with _opened(parquet, path) as file:
+    with _opened(path) as file:
         if missing := PageRow.model_fields.keys() - set(file.schema_arrow.names):
-            raise _malformed(
+            raise malformed(
                 path, f"the columns {', '.join(PageRow.model_fields)}", f"no {sorted(missing)[0]}"
             )
         try:
@@ -290,7 +276,7 @@ def _rows(parquet: Any, path: Path) -> Iterator[PageRow]:
                     number += 1
                     yield PageRow.model_validate(values)
         except (ValidationError, arrow.ArrowException) as error:
-            raise _malformed(
+            raise malformed(
                 f"{path}, row {number}", "a page with its questions", first_line(error)
             ) from error
 
@@ -300,9 +286,7 @@ def _write_row(row: PageRow, path: Path, writer: SplitWriter, folder: Path, find
     try:
         page, questions = row.parts()
     except ValidationError as error:
-        raise _malformed(
-            f"{path}, page {row.page}", "a page with its questions", first_line(error)
-        ) from error
+        raise malformed(f"{path}, page {row.page}", "a page with its questions", first_line(error)) from error
     if not store_image(row.image.bytes, folder / "images" / f"{page.page}.jpg"):
         findings.note(Finding.BROKEN_IMAGE, page.page)
         return False
@@ -312,11 +296,7 @@ def _write_row(row: PageRow, path: Path, writer: SplitWriter, folder: Path, find
 
 def _note_client(row: PageRow, path: Path, clients: dict[int, list[str]]) -> None:
     if row.client is None or not row.provider:
-        raise _malformed(f"{path}, page {row.page}", "a provider and its client", "none")
+        raise malformed(f"{path}, page {row.page}", "a provider and its client", "none")
     known = clients.setdefault(row.client, [])
     if row.provider not in known:
         known.append(row.provider)
-
-
-def _malformed(where: object, expected: str, found: object) -> ProblemError:
-    return ProblemError.of(ErrorCode.DATASET_FORMAT, where=str(where), expected=expected, found=found)

@@ -8,23 +8,10 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from evaluator.errors import ErrorCode, ProblemError
 
-
-class Shares(BaseModel):
-    """The sizes of the held-out splits, as shares of all documents.
-
-    Attributes:
-        unseen: The share of each held-out split that comes from unseen providers.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    valid: float = Field(default=0.1, gt=0, lt=0.5)
-    test: float = Field(default=0.2, gt=0, lt=0.5)
-    unseen: float = Field(default=0.5, ge=0, le=1)
+SHARES = {"test": 0.2, "valid": 0.1}  # of the held-out splits, in all documents
+UNSEEN_SHARE = 0.5  # of unseen providers' documents, in each held-out split
 
 
 @dataclass(frozen=True)
@@ -35,7 +22,7 @@ class Partition:
     clients: dict[int, list[str]]
 
 
-def partition(documents: Mapping[str, str], clients: int, shares: Shares, rng: random.Random) -> Partition:
+def partition(documents: Mapping[str, str], clients: int, rng: random.Random) -> Partition:
     """Split documents (document -> provider) and divide the training providers among clients.
 
     Unseen providers are taken whole, in random order, while they fit the share; one that alone would make up more
@@ -51,11 +38,11 @@ def partition(documents: Mapping[str, str], clients: int, shares: Shares, rng: r
     providers = sorted(by_provider)
     rng.shuffle(providers)
 
-    sizes = {"test": round(shares.test * len(documents)), "valid": round(shares.valid * len(documents))}
+    sizes = {split: round(share * len(documents)) for split, share in SHARES.items()}
     splits: dict[str, str] = {}
     training = providers
     for split, size in sizes.items():
-        room = round(shares.unseen * size)
+        room = round(UNSEEN_SHARE * size)
         largest = max(1, room // 5)
         for provider in list(training):
             if len(by_provider[provider]) <= min(room, largest):
@@ -70,7 +57,7 @@ def partition(documents: Mapping[str, str], clients: int, shares: Shares, rng: r
         spare += own[1:]
     rng.shuffle(spare)
     for split, size in sizes.items():
-        wanted = size - round(shares.unseen * size)
+        wanted = size - round(UNSEEN_SHARE * size)
         splits |= dict.fromkeys(spare[:wanted], split)
         spare = spare[wanted:]
     splits |= dict.fromkeys(spare, "train")

@@ -16,12 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, write_info
-from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress, ignore_progress
-from starter_kit.data.folders import SplitWriter
+from starter_kit.data.folders import SplitWriter, malformed
 from starter_kit.data.folding import fold_company, squeeze
 from starter_kit.data.images import Size, import_images
-from starter_kit.data.partition import Shares, partition
+from starter_kit.data.partition import partition
 from starter_kit.data.phrasings import RECEIPT_PHRASINGS, ask
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 from starter_kit.randomness import data_stream
@@ -38,7 +37,6 @@ class ReceiptSettings(BaseModel):
 
     seed: int = 7
     clients: int = Field(default=10, ge=1, le=1000)
-    shares: Shares = Shares()
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,6 @@ def import_receipts(
     division = partition(
         {receipt.page: providers[receipt.name] for receipt in receipts},
         settings.clients,
-        settings.shares,
         data_stream(settings.seed, NAME),
     )
 
@@ -111,20 +108,14 @@ def import_receipts(
                         image = f"images/{page.page}.jpg"
                         shutil.move(folder_public / image, folder_secret / image)
         tallies[split] = writer.tally
-    clients = {client: len(names) for client, names in division.clients.items()}
-    return ImportSummary(NAME, tallies, clients, findings)
+    return ImportSummary(info, tallies, findings)
 
 
 def _read_source(source: Path, findings: Findings) -> list[Receipt]:
     """The receipts that have a company, in order of name."""
     for name in ("img", "box", "key"):
         if not (source / name).is_dir():
-            raise ProblemError.of(
-                ErrorCode.DATASET_FORMAT,
-                where=str(source),
-                expected="folders img, box and key",
-                found=f"no folder {name}",
-            )
+            raise malformed(source, "folders img, box and key", f"no folder {name}")
     names = sorted(
         {path.stem for path in (source / "img").glob("*.jpg")}
         | {path.stem for path in (source / "box").glob("*.csv")}

@@ -1,11 +1,11 @@
 """The summary of an import: what it wrote and what it found. Nothing is left out without being counted."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
-from evaluator.docvqa.dataset import Dataset, Page, Question
+from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question
 
 EXAMPLES = 3
 
@@ -74,27 +74,32 @@ class SplitTally:
     @classmethod
     def of(cls, dataset: Dataset) -> Self:
         """Count a split on disk."""
-        tally = cls()
-        questions: dict[str, list[Question]] = {}
-        for question in dataset.questions:
-            questions.setdefault(question.page, []).append(question)
+        tally, asked = cls(), questions_by_page(dataset)
         for name, page in dataset.pages.items():
-            tally.add(page, questions.get(name, []))
+            tally.add(page, asked[name])
         return tally
+
+
+def questions_by_page(dataset: Dataset) -> defaultdict[str, list[Question]]:
+    """Return the questions of each page of a split."""
+    found: defaultdict[str, list[Question]] = defaultdict(list)
+    for question in dataset.questions:
+        found[question.page].append(question)
+    return found
 
 
 @dataclass
 class ImportSummary:
-    """What a data set holds, by split, and what was found when it was made.
+    """What a data set holds, by split, and what was found when it was made."""
 
-    Attributes:
-        clients: Client id -> number of its training providers.
-    """
-
-    name: str
+    info: DatasetInfo
     splits: dict[str, SplitTally]
-    clients: dict[int, int]
     findings: Findings = field(default_factory=Findings)
+
+    @property
+    def clients(self) -> dict[int, int]:
+        """Client id -> number of its training providers."""
+        return {client: len(providers) for client, providers in self.info.clients.items()}
 
     def seen_providers(self, split: str) -> int:
         """Return how many providers of the split also appear in training."""

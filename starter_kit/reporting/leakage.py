@@ -1,6 +1,6 @@
 """Plots and files of what a run leaks: the ROC curve on logarithmic axes, and the score of every provider."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from evaluator.leakage.results import LeakageResult
 from evaluator.leakage.statistics import Attack
 from starter_kit.reporting.files import replace_file
-from starter_kit.reporting.plots import DPI, LIGHT, SIZE, Theme, theme_style
+from starter_kit.reporting.plots import DPI, LIGHT, SIZE, theme_style
 
 FOLDER = "leakage"
 RESULT, EXAMPLES = "leakage.json", "memorized.jsonl"
@@ -35,7 +35,7 @@ def write_leakage(folder: Path, result: LeakageResult) -> Path:
     return target
 
 
-def roc_plot(result: LeakageResult, theme: Theme = LIGHT) -> bytes:
+def roc_plot(result: LeakageResult) -> bytes:
     """Return the ROC curve of our own attack as a PNG file, on logarithmic axes: rare false accusations count most."""
     scores = np.array([provider.score for provider in result.providers])
     is_member = np.array([provider.is_member for provider in result.providers])
@@ -45,8 +45,8 @@ def roc_plot(result: LeakageResult, theme: Theme = LIGHT) -> bytes:
     rightly = curve.true_positive_rates.clip(least, 1)
 
     def draw(axes: Axes) -> None:
-        axes.step(falsely, rightly, where="post", color=theme.first, label="likelihood ratio")
-        axes.plot([least, 1], [least, 1], linestyle="--", color=theme.second, label="guessing")
+        axes.step(falsely, rightly, where="post", color=LIGHT.first, label="likelihood ratio")
+        axes.plot([least, 1], [least, 1], linestyle="--", color=LIGHT.second, label="guessing")
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlim(least, 1)
@@ -56,12 +56,12 @@ def roc_plot(result: LeakageResult, theme: Theme = LIGHT) -> bytes:
         axes.legend(loc="lower right")
         axes.set_title("Who was in the training?", loc="left")
 
-    return _png(draw, theme)
+    return _png(draw)
 
 
-def providers_plot(result: LeakageResult, theme: Theme = LIGHT) -> bytes:
+def providers_plot(result: LeakageResult) -> bytes:
     """Return the scores of all providers, members above nonmembers, as a PNG file; lines are medians."""
-    kinds = [("nonmembers", False, theme.second, "s"), ("members", True, theme.first, "o")]
+    kinds = [("nonmembers", False, LIGHT.second, "s"), ("members", True, LIGHT.first, "o")]
 
     def draw(axes: Axes) -> None:
         for row, (_, member, color, mark) in enumerate(kinds):
@@ -69,22 +69,19 @@ def providers_plot(result: LeakageResult, theme: Theme = LIGHT) -> bytes:
             # Spread over the row in a fixed pattern, so that equal scores don't hide each other.
             heights = [row + 0.3 * ((0.618 * place) % 1 - 0.5) for place in range(len(scores))]
             axes.scatter(scores, heights, s=14, color=color, marker=mark, alpha=0.6)
-            axes.scatter([_median(scores)], [row], s=160, color=theme.text, marker="|")
+            axes.scatter([np.median(scores)], [row], s=160, color=LIGHT.text, marker="|")
         axes.set_yticks(range(len(kinds)), [name for name, *_ in kinds])
         axes.set_ylim(-0.5, 1.5)
-        label = "log-likelihood ratio" if result.references else "gain in log-likelihood, nats a token"
-        axes.set_xlabel(label)
+        axes.set_xlabel(
+            "log-likelihood ratio" if result.references else "gain in log-likelihood, nats a token"
+        )
         axes.set_title("Scores of all providers", loc="left")
 
-    return _png(draw, theme)
+    return _png(draw)
 
 
-def _median(values: Sequence[float]) -> float:
-    return float(np.median(values))
-
-
-def _png(draw: Callable[[Axes], None], theme: Theme) -> bytes:
-    with style.context(["default", theme_style(theme)]):
+def _png(draw: Callable[[Axes], None]) -> bytes:
+    with style.context(["default", theme_style(LIGHT)]):
         figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
         draw(figure.add_subplot())
         pixels = BytesIO()

@@ -25,10 +25,7 @@ def loggers_of(named: Sequence[str]) -> list[RunLogger]:
         name, _, place = text.partition("=")
         if name not in LOGGERS:
             raise ProblemError.of(
-                ErrorCode.CONFIGURATION,
-                where=f"--log {text}",
-                expected="tensorboard=FOLDER or wandb=PROJECT",
-                found=name,
+                ErrorCode.CONFIGURATION, f"--log {text}", "tensorboard=FOLDER or wandb=PROJECT", name
             )
         loggers.append(LOGGERS[name](place))
     return loggers

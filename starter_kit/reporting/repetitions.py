@@ -1,6 +1,6 @@
 """Finished runs as rows of a comparison; runs that differ in nothing but their seed may share a row."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
@@ -93,12 +93,10 @@ def _what_repeats(folder: Path, summary: RunSummary) -> Hashable:
         settings = yaml.safe_load(read_file(path))
     except yaml.YAMLError as error:
         raise ProblemError.of(
-            ErrorCode.RUN_FOLDER, where=str(path), expected="a YAML file", found=" ".join(str(error).split())
+            ErrorCode.RUN_FOLDER, str(path), "a YAML file", " ".join(str(error).split())
         ) from error
     if not isinstance(settings, dict):
-        raise ProblemError.of(
-            ErrorCode.RUN_FOLDER, where=str(path), expected="settings, one a line", found=settings
-        )
+        raise ProblemError.of(ErrorCode.RUN_FOLDER, str(path), "settings, one a line", settings)
     same = {name: value for name, value in settings.items() if name not in LIKE_A_SEED}
     one = (summary.method, summary.base_sha256, summary.split, summary.unit, summary.delta)
     return yaml.safe_dump(same, sort_keys=False), one
@@ -110,8 +108,8 @@ def _row(runs: Sequence[tuple[str, RunSummary]]) -> RunGroup:
     return RunGroup(
         runs=[name for name, _ in runs],
         method=first.method,
-        anls=_spread(summary.anls for summary in summaries),
-        accuracy=_spread(summary.accuracy for summary in summaries),
+        anls=_spread([summary.anls for summary in summaries]),
+        accuracy=_spread([summary.accuracy for summary in summaries]),
         split=first.split,
         size_bytes=Spread.of([summary.bytes_total for summary in summaries]),
         epsilon=max((summary.epsilon for summary in summaries if summary.epsilon is not None), default=None),
@@ -120,11 +118,7 @@ def _row(runs: Sequence[tuple[str, RunSummary]]) -> RunGroup:
     )
 
 
-def _spread(values: Iterable[float | None]) -> Spread | None:
+def _spread(values: Sequence[float | None]) -> Spread | None:
     """None where a value is missing: the mean of the others would not be the row's."""
-    known = []
-    for value in values:
-        if value is None:
-            return None
-        known.append(value)
-    return Spread.of(known)
+    known = [value for value in values if value is not None]
+    return Spread.of(known) if len(known) == len(values) else None

@@ -63,10 +63,7 @@ class TensorBoardLogger:
             self._writer = self._module.SummaryWriter(str(place))
         except OSError as error:
             raise ProblemError.of(
-                ErrorCode.RUN_FOLDER,
-                where=str(place),
-                expected="a folder to write into",
-                found=error.strerror,
+                ErrorCode.RUN_FOLDER, str(place), "a folder to write into", error.strerror
             ) from error
 
     def write(self, metrics: RoundMetrics) -> None:

@@ -53,7 +53,7 @@ def _write(name: str, folder: Path, templates: Sequence[Path]) -> list[Path]:
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ProblemError.of(
-            ErrorCode.RUN_FOLDER, where=str(folder), expected="a folder to write into", found=error.strerror
+            ErrorCode.RUN_FOLDER, str(folder), "a folder to write into", error.strerror
         ) from error
     return list(files)
 
@@ -63,15 +63,13 @@ def _check(name: str) -> None:
         expected = (
             "lower-case letters, digits, hyphens and underscores, beginning with a letter, such as my_method"
         )
-        raise _not_a_name(name, expected)
-    if keyword.iskeyword(name):
-        raise _not_a_name(name, "a name that isn't a word of Python itself")
-    if find_spec(name) is not None:
-        raise _not_a_name(name, "a name that no Python package has")
-
-
-def _not_a_name(name: str, expected: str) -> Exception:
-    return ProblemError.of(
+    elif keyword.iskeyword(name):
+        expected = "a name that isn't a word of Python itself"
+    elif find_spec(name) is not None:
+        expected = "a name that no Python package has"
+    else:
+        return
+    raise ProblemError.of(
         ErrorCode.CONFIGURATION,
         message="That name can't be that of a Python file.",
         where="NAME",

@@ -98,10 +98,7 @@ def check_credentials(
         _check(run_token)
     if not TRACK.fullmatch(track):
         raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where="--track",
-            expected="the name of a track, such as track-2",
-            found=track,
+            ErrorCode.CONFIGURATION, "--track", "the name of a track, such as track-2", track
         )
     if key_file.exists():
         signing.load_key(key_file)
@@ -121,5 +118,5 @@ def _check(run_token: str) -> None:
         _RUN_TOKEN.validate_python(run_token)
     except ValidationError as error:
         raise ProblemError.of(
-            ErrorCode.CONFIGURATION, where="--run-token", expected="a token from `pfl token`", found=run_token
+            ErrorCode.CONFIGURATION, "--run-token", "a token from `pfl token`", run_token
         ) from error

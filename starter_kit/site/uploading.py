@@ -74,7 +74,7 @@ def upload_file(
     if (after.st_mtime_ns, after.st_size) != (before.st_mtime_ns, before.st_size):
         # A store need not read the file again to see it: only the evaluation would, and take a quota slot.
         raise ProblemError.of(
-            ErrorCode.ARTIFACT_HASH, message="The file changed while it was uploaded.", where=str(path)
+            ErrorCode.ARTIFACT_HASH, str(path), message="The file changed while it was uploaded."
         )
     return client.complete_upload(upload.id)
 

@@ -4,11 +4,11 @@ The tiny VT5's image tower isn't trained and reads no letter at the size that it
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from evaluator.docvqa.dataset import Box
+from starter_kit.data.images import font_of
 
 Color = tuple[int, int, int]
 
@@ -40,16 +40,8 @@ def draw_form(words: Sequence[str], boxes: Sequence[Box], color: Color) -> Image
     for word, (left, top, _, bottom) in zip(words, boxes, strict=True):
         is_label = left == line_start
         place = (left * WIDTH_PX, (top + bottom) / 2 * HEIGHT_PX)
-        pen.text(place, word, fill=color if is_label else INK, font=_font(), anchor="lm")
+        pen.text(place, word, fill=color if is_label else INK, font=font_of(FONT_PX), anchor="lm")
         if is_label:
             below = bottom * HEIGHT_PX + 8
             pen.line((MARGIN_PX, below, WIDTH_PX - MARGIN_PX, below), fill=RULE)
     return sheet
-
-
-@lru_cache(maxsize=1)
-def _font() -> ImageFont.FreeTypeFont:
-    font = ImageFont.load_default(size=FONT_PX)
-    if not isinstance(font, ImageFont.FreeTypeFont):
-        raise RuntimeError("Pillow was built without FreeType: it can't draw text of a given size.")
-    return font

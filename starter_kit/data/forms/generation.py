@@ -12,14 +12,15 @@ meets, half and half.
 
 import random
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evaluator.docvqa.dataset import DatasetInfo, Page, Question, write_info
+from evaluator.docvqa.dataset import DatasetInfo, Page, Question
 from evaluator.progress import OnProgress, ignore_progress
-from starter_kit.data.folders import SplitWriter
+from starter_kit.data.folders import SplitWriter, write_drawn
 from starter_kit.data.forms.drawing import COLORS, JPEG_QUALITY, Color, draw_form
 from starter_kit.data.forms.fields import (
     PAIRS,
@@ -32,7 +33,7 @@ from starter_kit.data.forms.fields import (
     write_lines,
 )
 from starter_kit.data.partition import deal
-from starter_kit.data.summary import Findings, ImportSummary, SplitTally
+from starter_kit.data.summary import ImportSummary, SplitTally
 from starter_kit.randomness import data_stream
 
 NAME = "forms"
@@ -40,7 +41,6 @@ NAMED_SHARE = 0.25  # questions that name a label, which the tiny VT5 can answer
 PAIRS_A_FORM = 3
 FORMS_A_PROVIDER = 2
 QUESTIONS_A_FORM = 2
-
 
 # More than any data set of documents has.
 MAX_PROVIDERS = 100_000
@@ -101,23 +101,11 @@ def generate(
         [provider.name for provider in training], settings.clients, data_stream(settings.seed, "clients")
     )
     description = "Made-up forms with questions that use words by conventions of their own."
+    info = DatasetInfo(name=NAME, description=description, clients=clients)
     folders = {"train": folder_public, "valid": folder_public, "test": folder_secret}
-    for folder in {folder_public, folder_secret}:
-        write_info(folder, DatasetInfo(name=NAME, description=description, clients=clients))
-        (folder / "images").mkdir(exist_ok=True)
-    total, done = sum(map(len, plan.values())), 0
-    tallies: dict[str, SplitTally] = {}
-    for split, providers in plan.items():
-        with SplitWriter(folders[split], split) as writer:
-            for number, provider in enumerate(providers):
-                page, questions = _form(settings.seed, split, number, provider)
-                writer.add(page, questions)
-                image = draw_form(page.words, page.boxes, provider.color)
-                image.save(folders[split] / "images" / f"{page.page}.jpg", quality=JPEG_QUALITY)
-                done += 1
-                on_progress(done, total)
-        tallies[split] = writer.tally
-    return ImportSummary(NAME, tallies, {k: len(names) for k, names in clients.items()}, Findings())
+    return ImportSummary(
+        info, write_drawn(folders, plan, info, partial(_write_form, settings.seed), on_progress)
+    )
 
 
 def write_red_splits(
@@ -140,10 +128,7 @@ def write_red_splits(
             for place, name in named:
                 provider = _provider(settings.seed, name)
                 for number in range(place * count, (place + 1) * count):
-                    page, questions = _form(settings.seed, of_split, number, provider)
-                    writer.add(page, questions)
-                    image = draw_form(page.words, page.boxes, provider.color)
-                    image.save(folder / "images" / f"{page.page}.jpg", quality=JPEG_QUALITY)
+                    writer.add(*_write_form(settings.seed, folder, of_split, number, provider))
         tallies[split] = writer.tally
     return tallies
 
@@ -163,7 +148,10 @@ def _provider(seed: int, name: str) -> Provider:
     return Provider(name, tuple(rng.sample(PAIRS, PAIRS_A_FORM)), tuple(order), rng.choice(COLORS))
 
 
-def _form(seed: int, split: str, number: int, provider: Provider) -> tuple[Page, list[Question]]:
+def _write_form(
+    seed: int, folder: Path, split: str, number: int, provider: Provider
+) -> tuple[Page, list[Question]]:
+    """Write the image of a split's form of that number; return its page and questions."""
     rng = data_stream(seed, split, number)
     listed = [line for pair in provider.pairs for line in write_lines(pair, rng)]
     lines = [listed[place] for place in provider.order]
@@ -173,6 +161,8 @@ def _form(seed: int, split: str, number: int, provider: Provider) -> tuple[Page,
         _question(f"{split}-{number:05}-{pair.words[0]}", page.page, pair, lines, rng)
         for pair in rng.sample(provider.pairs, QUESTIONS_A_FORM)
     ]
+    image = draw_form(words, boxes, provider.color)
+    image.save(folder / "images" / f"{page.page}.jpg", quality=JPEG_QUALITY)
     return page, questions
 
 

@@ -7,15 +7,16 @@ is as secret as the seed is.
 import hashlib
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evaluator.docvqa.dataset import DatasetInfo, Page, Question, write_info
+from evaluator.docvqa.dataset import DatasetInfo, Page, Question
 from evaluator.progress import OnProgress, ignore_progress
-from starter_kit.data.folders import SplitWriter
+from starter_kit.data.folders import write_drawn
 from starter_kit.data.partition import deal
 from starter_kit.data.phrasings import INVOICE_PHRASINGS, ask
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
@@ -40,6 +41,9 @@ KEY_WEIGHTS = {
     "payment_terms": 1,
 }
 
+SKEW = 1.0  # the exponent of the Zipf law by which training pages fall to providers
+QUESTIONS_A_PAGE = (2, 3)  # one of these numbers
+WIDTH_PX, HEIGHT_PX, JPEG_QUALITY = 300, 400, 80
 PAGES_AN_UNSEEN_PROVIDER = 4  # pages of a held-out split, of which half are of seen providers
 
 
@@ -47,7 +51,6 @@ class SyntheticSettings(BaseModel):
     """The size and shape of a synthetic data set. The defaults are the demo's.
 
     Attributes:
-        skew: Exponent of the Zipf law by which training pages fall to providers; 0 is even.
         valid_pages: Pages of the split, half of them of unseen providers; `test_pages` likewise.
     """
 
@@ -57,19 +60,11 @@ class SyntheticSettings(BaseModel):
     clients: int = Field(default=10, ge=1, le=1000)
     train_providers: int = Field(default=400, ge=1)
     train_pages: int = Field(default=900, ge=1)
-    skew: float = Field(default=1.0, ge=0, le=3)
     valid_pages: int = Field(default=60, ge=2)
     test_pages: int = Field(default=120, ge=2)
-    min_questions: int = Field(default=2, ge=1, le=8)
-    max_questions: int = Field(default=3, ge=1, le=8)
-    width_px: int = Field(default=300, ge=300, le=2000)
-    height_px: int = Field(default=400, ge=400, le=2000)
-    jpeg_quality: int = Field(default=80, ge=1, le=95)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.min_questions > self.max_questions:
-            raise ValueError("min_questions is above max_questions")
         if not self.clients <= self.train_providers <= self.train_pages:
             raise ValueError("every client needs a training provider, and every training provider a page")
         if self.providers > len(all_names()):
@@ -119,27 +114,14 @@ def generate(
 
     description = "Drawn invoices of made-up providers."  # without the seed: it would give the test set away
     info = DatasetInfo(name=NAME, description=description, clients=clients)
-    write_info(folder_public, info)
-    write_info(folder_secret, info)  # the clients, too: scores are grouped by seen and unseen providers
-    total, done = sum(map(len, plan.values())), 0
-    tallies: dict[str, SplitTally] = {}
-    for split, split_providers in plan.items():
-        folder = folder_secret if split == "test" else folder_public
-        (folder / "images").mkdir(exist_ok=True)
-        with SplitWriter(folder, split) as writer:
-            for number, provider in enumerate(split_providers):
-                writer.add(*write_page(folder, settings, split, number, provider))
-                done += 1
-                on_progress(done, total)
-        tallies[split] = writer.tally
-    return ImportSummary(
-        NAME, tallies, {k: len(names) for k, names in clients.items()}, _lone_providers(tallies)
-    )
+    folders = {"train": folder_public, "valid": folder_public, "test": folder_secret}
+    tallies = write_drawn(folders, plan, info, partial(write_page, settings.seed), on_progress)
+    return ImportSummary(info, tallies, _lone_providers(tallies))
 
 
 def pages_by_rank(settings: SyntheticSettings) -> list[int]:
     """Return the training pages of each provider: one each, the rest by a Zipf law over their ranks."""
-    weights = list(accumulate((rank + 1) ** -settings.skew for rank in range(settings.train_providers)))
+    weights = list(accumulate((rank + 1) ** -SKEW for rank in range(settings.train_providers)))
     counts = [1] * settings.train_providers
     rest = settings.train_pages - settings.train_providers
     for rank in data_stream(settings.seed, "skew").choices(range(len(counts)), cum_weights=weights, k=rest):
@@ -164,16 +146,21 @@ def _held_out(
 
 
 def write_page(
-    folder: Path, settings: SyntheticSettings, split: str, number: int, provider: Provider
+    seed: int,
+    folder: Path,
+    split: str,
+    number: int,
+    provider: Provider,
+    questions_a_page: tuple[int, ...] = QUESTIONS_A_PAGE,
 ) -> tuple[Page, list[Question]]:
     """Write the image of a split's page of that number, an invoice of `provider`; return the page and its questions."""
-    rng = data_stream(settings.seed, split, number)
+    rng = data_stream(seed, split, number)
     invoice = write_invoice(provider, rng)
-    sheet = draw_invoice(invoice, settings.width_px, settings.height_px)
-    name = hashlib.sha256(f"{NAME}/{settings.seed}/{split}/{number}".encode()).hexdigest()[:24] + "_0"
-    sheet.image.save(folder / "images" / f"{name}.jpg", quality=settings.jpeg_quality)
+    sheet = draw_invoice(invoice, WIDTH_PX, HEIGHT_PX)
+    name = hashlib.sha256(f"{NAME}/{seed}/{split}/{number}".encode()).hexdigest()[:24] + "_0"
+    sheet.image.save(folder / "images" / f"{name}.jpg", quality=JPEG_QUALITY)
     page = Page(page=name, provider=provider.name, words=sheet.words, boxes=sheet.boxes)
-    keys = _draw_keys(invoice, rng.randint(settings.min_questions, settings.max_questions), rng.random)
+    keys = _draw_keys(invoice, rng.choice(questions_a_page), rng.random)
     questions = [
         Question(
             question_id=f"{split}-{number}-{key}",

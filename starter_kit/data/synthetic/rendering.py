@@ -6,23 +6,15 @@ Pillow's own font has no letters beyond ASCII, so accents are drawn onto their b
 
 import unicodedata
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from PIL import Image, ImageDraw, ImageFont
 
 from evaluator.docvqa.dataset import Box
+from starter_kit.data.images import font_of
 from starter_kit.data.synthetic.invoices import Invoice
 from starter_kit.data.synthetic.providers import Rgb, Style
 
 MARGIN = 14
-
-
-@lru_cache(maxsize=32)
-def _font(size_px: int) -> ImageFont.FreeTypeFont:
-    font = ImageFont.load_default(size=size_px)
-    if not isinstance(font, ImageFont.FreeTypeFont):
-        raise RuntimeError("Pillow was built without FreeType: it can't draw text of a given size.")
-    return font
 
 
 @dataclass
@@ -41,7 +33,7 @@ class Sheet:
 
     def write(self, text: str, x: float, y: float, size_px: int, ink: Rgb, align: str = "left") -> float:
         """Write `text` with its start, center or end at `x` and its top at `y`; return where it ends."""
-        font = _font(size_px)
+        font = font_of(size_px)
         gap = font.getlength(" ") + 2  # the font's own spaces are too narrow to tell words apart
         words = [unicodedata.normalize("NFC", word) for word in text.split()]
         widths = [font.getlength(_base(word)) for word in words]

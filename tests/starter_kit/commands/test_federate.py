@@ -4,9 +4,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from starter_kit.commands.federate import app
+from starter_kit.commands.main import app
 from starter_kit.engines.flower.address import free_port
 
 
@@ -19,7 +19,7 @@ def test_what_a_node_leaves_behind_is_removed_and_nothing_of_its_operators(
     nowhere = ["--server", f"127.0.0.1:{free_port()}", "--wait", "1", "--home", "."]
     options = ["--data", str(data), "--base", str(base), "--client", "0", *nowhere]
     try:
-        ended = CliRunner().invoke(app, ["node", "fedavg", *options])
+        ended = CliRunner().invoke(app, ["federate", "node", "fedavg", *options])
     finally:
         signal.signal(signal.SIGTERM, before)
     assert ended.exit_code == 0, ended.output

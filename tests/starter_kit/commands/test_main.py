@@ -9,7 +9,6 @@ from pkgutil import iter_modules
 
 import pytest
 from click import Context
-from typer import Typer
 
 from starter_kit import commands
 from starter_kit.commands.main import VERBS, app
@@ -102,8 +101,8 @@ def test_every_module_of_a_verb_is_in_the_table() -> None:
         module.name: import_module(f"{commands.__name__}.{module.name}")
         for module in iter_modules(commands.__path__)
     }
-    verbs = {name for name, module in modules.items() if isinstance(getattr(module, "app", None), Typer)}
-    assert verbs == set(VERBS)
+    verbs = {name for name, module in modules.items() if hasattr(module, "app") or hasattr(module, name)}
+    assert verbs - {"main"} == set(VERBS)
 
 
 def test_a_misspelt_verb_is_rejected_with_the_one_that_may_be_meant() -> None:

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from click.testing import Result
-from typer.testing import CliRunner
+from click.testing import CliRunner, Result
 
-from starter_kit.commands.train import app
+from starter_kit.commands.main import app
 from starter_kit.settings.official_keys import FLAGS
 
 # A folder with neither data nor weights.
@@ -16,11 +15,11 @@ FOLDERS = ["--data", NEITHER, "--base", NEITHER, "--out", "nowhere"]
 
 
 def train(*arguments: str) -> Result:
-    return CliRunner().invoke(app, [*arguments, *FOLDERS])
+    return CliRunner().invoke(app, ["train", *arguments, *FOLDERS])
 
 
 def test_they_are_mentioned_but_not_listed() -> None:
-    listed = CliRunner().invoke(app, ["--help"]).stdout
+    listed = CliRunner().invoke(app, ["train", "--help"]).stdout
     assert "competition" in listed
     options = listed.partition("\nOptions:\n")[2]
     assert "--resume" in options

@@ -5,12 +5,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from evaluator.accounting import pld
 from evaluator.mechanisms.events import PoissonGaussian, TwoStage
 from evaluator.records.check_table import CHECKS
-from starter_kit.commands.privacy import app
+from starter_kit.commands.main import app
 from starter_kit.reporting.rounding import rounded_up
 from tests.starter_kit.training_runs import trained
 
@@ -20,7 +20,7 @@ KIT = ["--client-rate", "0.2", "--provider-rate", "0.125", "--rounds", "5"]
 
 def run_privacy(*arguments: str | Path, status: int = 0) -> str:
     """What the command prints, to standard error where it is rejected."""
-    result = CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "120"})
+    result = CliRunner().invoke(app, ["privacy", *map(str, arguments)], env={"COLUMNS": "120"})
     assert result.exit_code == status, result.output
     return result.stderr if status else result.stdout
 

@@ -9,19 +9,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 from PIL import Image
-from typer.testing import CliRunner
 
 from evaluator.docvqa.dataset import Dataset, read_info
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.commands.data import app
+from starter_kit.commands.main import app
 from starter_kit.data import parquet_files
 from starter_kit.data.parquet_files import export_parquet, import_parquet
 
 
 def pfl_data(*arguments: object, status: int = 0) -> Result:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+    result = CliRunner().invoke(app, ["data", *map(str, arguments)], env={"COLUMNS": "200"})
     assert result.exit_code == status, result.output
     return result
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.errors import ProblemError
-from starter_kit.data.partition import Shares, deal, partition
+from starter_kit.data.partition import deal, partition
 from starter_kit.randomness import data_stream
 
 
@@ -18,7 +18,7 @@ def test_every_document_has_one_split_and_every_training_provider_one_client(
     sizes: list[int], seed: int
 ) -> None:
     documents = skewed_documents(sizes)
-    result = partition(documents, 3, Shares(), data_stream(seed))
+    result = partition(documents, 3, data_stream(seed))
     assert result.splits.keys() == documents.keys()
     training = {documents[document] for document, split in result.splits.items() if split == "train"}
     dealt = [provider for providers in result.clients.values() for provider in providers]
@@ -29,13 +29,13 @@ def test_every_document_has_one_split_and_every_training_provider_one_client(
 def test_the_same_seed_gives_the_same_partition_whatever_the_order(sizes: list[int], seed: int) -> None:
     documents = skewed_documents(sizes)
     backwards = dict(reversed(documents.items()))
-    first = partition(documents, 3, Shares(), data_stream(seed))
-    assert first == partition(backwards, 3, Shares(), data_stream(seed))
+    first = partition(documents, 3, data_stream(seed))
+    assert first == partition(backwards, 3, data_stream(seed))
 
 
 def test_held_out_splits_have_their_share_half_of_it_unseen() -> None:
     documents = skewed_documents([4] * 100)
-    result = partition(documents, 10, Shares(valid=0.1, test=0.2, unseen=0.5), data_stream(1))
+    result = partition(documents, 10, data_stream(1))
     training = {provider for providers in result.clients.values() for provider in providers}
     counts = Counter((split, documents[d] in training) for d, split in result.splits.items())
     assert counts["valid", True] == counts["valid", False] == 20
@@ -45,7 +45,7 @@ def test_held_out_splits_have_their_share_half_of_it_unseen() -> None:
 def test_no_large_provider_makes_up_the_unseen_part() -> None:
     documents = skewed_documents([40] + [1] * 200)
     for seed in range(20):
-        result = partition(documents, 10, Shares(), data_stream(seed))
+        result = partition(documents, 10, data_stream(seed))
         assert any("provider 0" in providers for providers in result.clients.values())
 
 
