@@ -3,13 +3,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from evaluator.docvqa.dataset import Dataset, Page, Question, read_info, write_split
 from evaluator.errors import ProblemError
 from evaluator.scoring.split import private_questions, read_split
-from starter_kit.commands.data import app
+from starter_kit.commands.main import app
 from starter_kit.data.folders import atomic_folder
 from tests.starter_kit.data.sources import ReceiptFolder, sound_receipts
 
@@ -25,7 +24,7 @@ def splits_in(printed: str) -> list[str]:
 
 
 def pfl_data(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+    return CliRunner().invoke(app, ["data", *map(str, arguments)], env={"COLUMNS": "200"})
 
 
 def test_synthetic_data_is_written_and_counted(tmp_path: Path) -> None:
