@@ -10,7 +10,6 @@ from evaluator.communication.plausibility import LOG_CHECKS
 from evaluator.errors import Problem
 from evaluator.messages.checks import Findings, NamedCheck
 from evaluator.messages.jobs import Check, CheckStatus
-from evaluator.messages.results import BINDING_CHECKS
 from evaluator.records import (
     change_checks,
     declaration_checks,
@@ -34,10 +33,6 @@ MODULES = (
     noise_checks,
 )
 RECORD_CHECKS = [one for module in MODULES for one in vars(module).values() if isinstance(one, RecordCheck)]
-
-# What ties the noised sums to the submitted model. A run in which one of these is flagged, or has no power, is unbound:
-# nothing that the files show says that its sums led to its model.
-BINDING = tuple(BINDING_CHECKS)
 
 # The accounting makes this one, by `evaluator.records.epsilon`.
 BUDGET = NamedCheck(

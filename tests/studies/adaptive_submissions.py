@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluator.messages.results import MOST_DECIMALS, supported_decimals
+from starter_kit.commands.data import DEFAULT_PRIVATE
 from starter_kit.console import log
 from tests.studies.markdown import fill, table_row
 from tests.studies.study import completed
@@ -26,7 +28,6 @@ REPETITIONS = 50
 SUBMISSIONS = (20, 100, 1000)
 ALTERNATIVES = 8
 # As the commands that write a test set suggest, and as scores are stored.
-DEFAULT_PRIVATE, MOST_DECIMALS = 0.5, 4
 QUESTIONS_OF_A_PAGE, PAGES_OF_A_PROVIDER = 3, 6
 # A climbing team changes one page in so many at a time; the page reports the best of these for the team.
 STEPS = (1, 2, 8, 32, 128)
@@ -262,7 +263,7 @@ def simulate(setting: Setting, repetitions: int = REPETITIONS, seed: int = SEED)
 
 def displayed_decimals(setting: Setting) -> int:
     """Return how many decimals a score on the public part supports: the last is worth about 1 / (4·√questions)."""
-    return round(math.log10(4 * math.sqrt(setting.questions * (1 - setting.private_fraction))))
+    return supported_decimals(round(setting.questions * (1 - setting.private_fraction)))
 
 
 def _gain(values: Floats) -> Gain:

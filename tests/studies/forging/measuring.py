@@ -18,9 +18,10 @@ from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.docvqa.dataset import read_info
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.messages.jobs import ArtifactKind, CheckStatus, PrivacyRules, TrackRules
+from evaluator.messages.results import unbound_by
 from evaluator.records.case import Case, RunFile
 from evaluator.records.certificate import MAX_ROUNDS, Floats
-from evaluator.records.check_table import BINDING, check_record
+from evaluator.records.check_table import check_record
 from evaluator.records.lines import TrainableTensor
 from evaluator.records.reading import read_record
 from evaluator.records.server_steps import SumStep
@@ -205,7 +206,7 @@ class Forger:
         found = {check.id: check.status for check in checks}
         failed = {name for name, status in found.items() if status is CheckStatus.FAILED}
         flagged = {name for name, status in found.items() if status is CheckStatus.FLAGGED}
-        unbound = {name for name in BINDING if found[name] in (CheckStatus.FLAGGED, CheckStatus.NO_POWER)}
+        unbound = {unbound_by(checks).partition(":")[0]} - {""}
         verdict: Verdict = (
             "rejected" if failed else "no rank" if unbound else "flagged" if flagged else "passed"
         )
