@@ -155,9 +155,10 @@ class ReplayFindings(LevelFindings):
         """What was found, in a sentence or two."""
         how = "bit for bit" if self.exact else "within the tolerance for different hardware"
         drawn = ", ".join(map(str, self.rounds))
+        # Of a report from before a replay covered several rounds, nobody knows whether its round was the last one.
+        which = "the last one and others drawn after the record" if self.of else "drawn after the record"
         return (
-            f"{self.coverage} trained again, the last one and others drawn after the record: {drawn}. All agree, "
-            f"{how}. "
+            f"{self.coverage} trained again, {which}: {drawn}. All agree, {how}. "
             "These rounds have no differential privacy toward the organizers."
         )
 

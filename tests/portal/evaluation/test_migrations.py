@@ -86,7 +86,7 @@ def test_reports_of_an_earlier_version_are_read_as_before(tmp_path: Path, back_e
     words = [row[2] for row in found]
     assert words[0] == "The method doesn't behave as claimed: x."
     assert str(words[1]).startswith(
-        "Round 3, drawn after the record, was trained again and agrees, bit for bit."
+        "1 round trained again, drawn after the record: 3. All agree, bit for bit."
     )
     assert str(words[2]).startswith("Trained one more time. ANLS: 0.5 submitted, 0.5 repeated")
     assert [row[:2] + row[3:] for row in found] == [
