@@ -271,7 +271,9 @@ class Sandbox:
         with _Pipe() as messages, _Pipe() as output:
             data = json.dumps(request).encode() + b"\n"
             try:
-                socket.send_fds(connection, [data], [messages.writer, output.writer])
+                # From the second request on, the socket has a time limit, and then takes what its buffer holds.
+                sent = socket.send_fds(connection, [data], [messages.writer, output.writer])
+                connection.sendall(data[sent:])
                 messages.close_writer()
                 output.close_writer()
                 connection.settimeout(START_TIMEOUT_S)

@@ -51,6 +51,11 @@ class TestRunning:
         result = run(sandbox, "echo", {"a": [1]}, on_message=messages.append, on_output=output.append)
         assert (result, messages, output) == ({"a": [1]}, [{"done": 1}], ["printed\n"])
 
+    def test_inputs_longer_than_what_a_socket_holds_arrive_whole_in_every_run(self, sandbox: Sandbox) -> None:
+        inputs = "x" * 4_000_000
+        for _ in range(2):
+            assert run(sandbox, "echo", inputs) == inputs
+
     def test_the_second_starts_at_once(self, sandbox: Sandbox) -> None:
         run(sandbox, "echo")
         began = time.perf_counter()
