@@ -7,7 +7,7 @@ no root can change any more, and nobody can ask again with another record. What 
 released anyway; `noise_tests` asks whether the noise is in it, `linkage_checks` whether it led to the weights.
 
 Two kinds of blocks are shown. The common ones, up to `COMMON`, are the same in every uₜ: they follow the sums from
-the first round to the checkpoint. The fresh ones, up to `FRESH` in a round, are drawn anew for every round, half of
+the first round to the checkpoint. The fresh ones, up to `FRESH` in a round, are drawn again for every round, half of
 them from all blocks and half from tensors that are drawn first, so that small tensors are seen as well; they are shown
 of uₜ and of the weights before and after it. A lie in a share s of all blocks is missed with a probability of
 (1 − s)ⁿ where n blocks are shown: `missed` has the numbers.

@@ -6,6 +6,8 @@ They see every coordinate, where other checks see the blocks that a challenge dr
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from evaluator.checkpoints.weight_vector import WeightVector, weight_vector
 from evaluator.errors import ErrorCode
 from evaluator.messages.checks import Difference, Findings, NamedCheck
@@ -18,11 +20,11 @@ from evaluator.records.noise_tests import LEFT_BY_ROUNDING
 from evaluator.records.whole_change import (
     Bounds,
     Change,
-    Contribution,
+    Doubles,
     detects_alignment,
+    longest_hidden,
     lower_findings,
     measure,
-    missed,
     round_weights,
     signal_share,
     upper_ratio,
@@ -33,59 +35,63 @@ MOST_ALIGNED = 0.8
 
 
 @dataclass(frozen=True)
-class MeasuredChange:
-    """The change of a run by a linear rule, or why it can't be bounded; `is_replayed` where it needn't be."""
+class Unmeasured:
+    """Why the change of a run can't be bounded; `is_needless` where nothing could be hidden in it."""
 
-    unbounded: str = ""
-    is_replayed: bool = False
-    ends: tuple[WeightVector, WeightVector] | None = None
-    change: Change | None = None
-    bounds: Bounds | None = None
+    reason: str
+    is_needless: bool = False
+
+    def outcome(self, check: NamedCheck) -> Check:
+        """Return the outcome of a check of the change."""
+        return check.not_applicable(self.reason) if self.is_needless else check.no_power(self.reason)
 
 
-def _measured(case: Case) -> MeasuredChange:
+@dataclass(frozen=True)
+class Measured:
+    """The change of a run by a linear rule, between its first and last weights."""
+
+    ends: tuple[WeightVector, WeightVector]
+    change: Change
+    bounds: Bounds
+
+
+def _measured(case: Case) -> Measured | Unmeasured:
     record, run = case.record, case.record.run
     weights = round_weights(run.server, run.normalizer, len(record.rounds))
-    blocks = block_count(run.numel)
     if weights is None:
+        blocks = block_count(run.numel)
         opened = min(blocks, COMMON)
-        is_replayed = run.server.rule != "other" and opened == blocks
-        return MeasuredChange(
+        return Unmeasured(
             f"the rule {run.server.rule} isn't linear in the noised sums, and {opened} of {blocks} blocks are opened",
-            is_replayed=is_replayed,
+            is_needless=run.server.rule != "other" and opened == blocks,
         )
-    bounds = bounds_of(case, weights.tolist())
+    bounds = bounds_of(case, weights)
     if not bounds.std:
-        return MeasuredChange("no round has noise", is_replayed=True)
+        return Unmeasured("no round has noise", is_needless=True)
     ends = _ends(case)
     if ends is None:
-        return MeasuredChange("the trained tensors are neither in the base weights nor adapters in the annex")
-    return MeasuredChange(ends=ends, change=measure(*ends, bounds.std), bounds=bounds)
+        return Unmeasured("the trained tensors are neither in the base weights nor adapters in the annex")
+    return Measured(ends, measure(*ends, bounds.std), bounds)
 
 
-def bounds_of(case: Case, weights: list[float]) -> Bounds:
-    """Return what the rounds may have done, with the `weights` cₜ of their sums."""
+def bounds_of(case: Case, weights: Doubles) -> Bounds:
+    """Return what the rounds may have done, with the `weights` cₜ of their sums (rounds,)."""
     run, rounds = case.record.run, case.record.rounds
+    clip_norms = np.array([line.clip_norm for line in rounds])
+    noise = np.array([run.noise_in(line).multiplier_of_sum(line.clients) for line in rounds])
+    sampled = np.array([sum(counts.values()) for counts in case.annex.sampled])
     known = case.rules.providers_per_client
-    contributions = [
-        Contribution(
-            weight,
-            run.noise_in(line).multiplier_of_sum(line.clients) * line.clip_norm,
-            sum(sampled.values()) * line.clip_norm,
-            expected_providers(run, line, known) * line.clip_norm,
-        )
-        for weight, line, sampled in zip(weights, rounds, case.annex.sampled, strict=True)
-    ]
+    expected = np.array([expected_providers(run, line, known) for line in rounds])
     planned = round_weights(run.server, run.normalizer, max(run.rounds, len(rounds)))
     planned_std = run.noise.multiplier_of_sum(run.clients) * run.clip_norm
     return Bounds(
-        std=sum((one.weight * one.std) ** 2 for one in contributions) ** 0.5,
-        planned_std=0.0 if planned is None else float((planned**2).sum() ** 0.5) * planned_std,
-        signal=sum(one.weight * one.longest for one in contributions),
-        expected_signal=sum(one.weight * one.expected for one in contributions),
+        std=float(np.linalg.norm(weights * noise * clip_norms)),
+        planned_std=0.0 if planned is None else float(np.linalg.norm(planned)) * planned_std,
+        signal=float(weights @ (sampled * clip_norms)),
+        expected_signal=float(weights @ (expected * clip_norms)),
         planned_rounds=run.rounds,
         rounds=len(rounds),
-        expected_providers=sum(expected_providers(run, line, known) for line in rounds),
+        expected_providers=float(expected.sum()),
     )
 
 
@@ -121,9 +127,8 @@ def _ends(case: Case) -> tuple[WeightVector, WeightVector] | None:
 )
 def whole_change(this: NamedCheck, case: Case) -> Check:
     measured = case.once(_measured)
-    if measured.change is None or measured.bounds is None or measured.ends is None:
-        outcome = this.not_applicable if measured.is_replayed else this.no_power
-        return outcome(measured.unbounded)
+    if isinstance(measured, Unmeasured):
+        return measured.outcome(this)
     rounded = case.record.run.codec.bits_per_parameter < EXACT_BITS
     ratio = upper_ratio(measured.change, measured.bounds)
     if rounded:
@@ -142,14 +147,14 @@ def whole_change(this: NamedCheck, case: Case) -> Check:
         found = lower_findings(measured.change, *measured.ends, measured.bounds.std, rounded=rounded)
         differences = [Difference(one.expected, one.found, "checkpoint", rejects=False) for one in found]
     return this.judge(
-        differences, otherwise=f"all {case.record.run.numel} coordinates; {_missed(case, measured.bounds)}"
+        differences, otherwise=f"all {case.record.run.numel} coordinates; {_hidden(case, measured.bounds)}"
     )
 
 
-def _missed(case: Case, bounds: Bounds) -> str:
+def _hidden(case: Case, bounds: Bounds) -> str:
     if not bounds.expected_signal:
         return "no updates are expected, and none would have passed"
-    block, everywhere = missed(case.record.run.numel, bounds)
+    block, everywhere = longest_hidden(case.record.run.numel, bounds)
     return (
         f"a change without noise would have passed in one block up to {block:.2g} times, and in all together up to "
         f"{everywhere:.2g} times, the length that the expected providers' clipped updates can have"
@@ -174,9 +179,8 @@ def _missed(case: Case, bounds: Bounds) -> str:
 )
 def alignment(this: NamedCheck, case: Case) -> Check:
     measured = case.once(_measured)
-    if measured.change is None or measured.bounds is None:
-        outcome = this.not_applicable if measured.is_replayed else this.no_power
-        return outcome(measured.unbounded)
+    if isinstance(measured, Unmeasured):
+        return measured.outcome(this)
     if not measured.bounds.expected_signal:
         return this.not_applicable("no updates are expected")
     share, low, high = signal_share(measured.change, measured.bounds)

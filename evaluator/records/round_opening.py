@@ -26,15 +26,15 @@ from evaluator.records.canonical_lines import (
     validate,
     values_of,
 )
-from evaluator.records.certificate import BLOCK, Floats, root_of_pieces
+from evaluator.records.certificate import BLOCK, MAX_ROUNDS, Floats, root_of_pieces
 from evaluator.records.lines import RecordLine, RunToken, Sha256, TrainingRecord
 from evaluator.records.round_keys import OpenedKeys, interruptions_before, is_committed, replayed_rounds
 
 OPENING_SCHEMA = "pfl-round-opening/2"
 # A kilobyte for each round.
 MAX_LINE_BYTES = 1 << 16
-# A path has one hash for each level of a tree over at most 4,096 rounds.
-MAX_PATH = 12
+# A path has one hash for each level of the tree over all rounds.
+MAX_PATH = (MAX_ROUNDS - 1).bit_length()
 VECTORS = ("the weights before the round", "the noised sum", "the weights after the round")
 # The coordinates that are read at a time, in whole blocks.
 PIECE = 1024 * BLOCK

@@ -46,23 +46,6 @@ Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Contribution:
-    """What a round adds to the change.
-
-    Attributes:
-        weight: cₜ.
-        std: The standard deviation σₜSₜ of the noise in uₜ.
-        longest: nₜ·Sₜ, the length of the sampled providers' clipped updates if all point the same way.
-        expected: The same for the expected number of providers, which is public.
-    """
-
-    weight: float
-    std: float
-    longest: float
-    expected: float
-
-
-@dataclass(frozen=True)
 class Bounds:
     """What the rounds may have done to the weights.
 
@@ -80,7 +63,7 @@ class Bounds:
     expected_signal: float
     planned_rounds: int
     rounds: int
-    expected_providers: float = math.inf
+    expected_providers: float
 
     def level(self, p: float) -> tuple[float, float]:
         """Return the standard deviation on the grid that isn't below `std`, and ln 1/p for the sets that it bounds."""
@@ -161,7 +144,7 @@ def upper_ratio(change: Change, bounds: Bounds) -> float:
     return max(ratios)
 
 
-def missed(numel: int, bounds: Bounds) -> tuple[float, float]:
+def longest_hidden(numel: int, bounds: Bounds) -> tuple[float, float]:
     """Return how long a change without noise may be and pass, in one block and in all, over the longest honest signal.
 
     That signal is of the expected number of providers, all of whose updates point the same way.

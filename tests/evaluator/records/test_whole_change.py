@@ -18,9 +18,9 @@ from evaluator.records.server_steps import AdamStep, MomentumStep, OtherStep, Su
 from evaluator.records.whole_change import (
     Bounds,
     detects_alignment,
+    longest_hidden,
     lower_findings,
     measure,
-    missed,
     round_weights,
     signal_share,
     upper_ratio,
@@ -33,7 +33,7 @@ SIGNAL = 200.0  # of 800 providers at ε = 1, in standard deviations of the whol
 
 
 def bounds(std: float = 1.0, signal: float = SIGNAL) -> Bounds:
-    return Bounds(std, std, signal * std, signal * std, ROUNDS, ROUNDS)
+    return Bounds(std, std, signal * std, signal * std, ROUNDS, ROUNDS, expected_providers=240 * ROUNDS)
 
 
 def ends(folder: Path, change: Floats) -> tuple[WeightVector, WeightVector]:
@@ -81,7 +81,7 @@ def test_what_is_smuggled_past_the_opened_blocks_is_beyond_the_limits(tmp_path: 
 
 def test_the_limit_is_stated_as_multiples_of_what_clipped_updates_can_do(tmp_path: Path) -> None:
     numel = 382 * BLOCK
-    block, everywhere = missed(numel, bounds())
+    block, everywhere = longest_hidden(numel, bounds())
     change = noise(numel, 3)
     change[:BLOCK] = 1.01 * block * SIGNAL / BLOCK**0.5
     assert upper_ratio(measure(*ends(tmp_path, change), 1.0), bounds()) > 1
@@ -151,7 +151,7 @@ def test_rules_that_are_not_linear_have_no_weights() -> None:
 @given(st.floats(1e-3, 1e3), st.integers(1, 500))
 def test_a_noise_that_was_not_planned_is_bounded_by_one_of_a_fixed_grid(std: float, rounds: int) -> None:
     """As with clip norms that adapt: the limit is higher, and grows slowly with the distance from the plan."""
-    level, tries = Bounds(std, 1.0, 1.0, 1.0, rounds, rounds).level(1e-9)
+    level, tries = Bounds(std, 1.0, 1.0, 1.0, rounds, rounds, expected_providers=1.0).level(1e-9)
     assert std * (1 - 1e-6) <= level <= std * 1.0101
     assert 20 < tries < 45
 

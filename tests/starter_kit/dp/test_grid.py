@@ -65,7 +65,7 @@ def low_bits(mechanism: GaussianSum, sums: list[float], numel: int, rows: int) -
 
 @pytest.mark.parametrize("value", [0.3, 0.05, 0.01])
 def test_low_bits_of_a_row_do_not_tell_whether_a_token_was_used(value: float) -> None:
-    """By floating-point noise on floating-point sums, 9 to 96 % of such rows could be told after 16 rounds."""
+    """By floating-point noise on floating-point sums, 9 to 96 % of such rows could be recognized after 16 rounds."""
     mechanism = GaussianSum(1.0, Noise(multiplier=SIGMA))
     unused, used = low_bits(mechanism, [0.0, value], 4096, rows=2000)
     for released in (unused, used):
