@@ -115,8 +115,8 @@ def _table(trials: "Sequence[Trial]", out: Path) -> Table:
     for trial, summary in found:
         values = (change.partition("=")[2] for change in trial.changes)
         numbers = (
-            cut(summary.anls or 0.0),
-            cut(summary.accuracy or 0.0),
+            cut(summary.anls or 0.0, summary.decimals),
+            cut(summary.accuracy or 0.0, summary.decimals),
             significant(summary.bytes_total / GIGABYTE),
             epsilon_text(summary.epsilon),
         )

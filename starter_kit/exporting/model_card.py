@@ -109,7 +109,11 @@ def _results(summary: RunSummary, origin: Origin) -> list[dict[str, object]]:
     """The scores, in the layout that the Hub shows beside a model; none where the run wasn't evaluated."""
     scores = {"anls": summary.anls, "accuracy": summary.accuracy}
     metrics = [
-        {"type": name, "name": name.upper() if name == "anls" else name, "value": float(cut(score))}
+        {
+            "type": name,
+            "name": name.upper() if name == "anls" else name,
+            "value": float(cut(score, summary.decimals)),
+        }
         for name, score in scores.items()
         if score is not None
     ]
@@ -140,7 +144,8 @@ def _facts(summary: RunSummary, origin: Origin) -> list[tuple[str, str]]:
         ("version of the kit", summary.kit_version),
     ]
     if summary.anls is not None and summary.accuracy is not None:
-        scores = f"{cut(summary.anls)} and {cut(summary.accuracy)}, on the split {summary.split}"
+        anls, accuracy = (cut(score, summary.decimals) for score in (summary.anls, summary.accuracy))
+        scores = f"{anls} and {accuracy}, on the split {summary.split}"
         facts.insert(0, ("ANLS and accuracy", scores))
     if summary.unit:
         spent = f"{epsilon_text(summary.epsilon)} at δ = {summary.delta:g}, for each {summary.unit}"

@@ -122,8 +122,8 @@ class RunComparison:
             ", ".join(row.runs),
             row.method,
             *([str(len(row.runs))] if self._repeated else []),
-            _score(row.anls, split),
-            _score(row.accuracy, split),
+            _score(row.anls, split, row.decimals),
+            _score(row.accuracy, split, row.decimals),
             significant(row.size_bytes.mean / GIGABYTE),
             self._epsilon(row),
         ]
@@ -136,11 +136,11 @@ class RunComparison:
         return epsilon_text(row.epsilon) + (f" ({', '.join(unusual)})" if unusual else "")
 
 
-def _score(score: Spread | None, split: str) -> str:
+def _score(score: Spread | None, split: str, decimals: int) -> str:
     if score is None:
         return MISSING
-    deviation = "" if score.deviation is None else f" ±{score.deviation:.4f}"
-    return f"{cut(score.mean)}{deviation}{split}"
+    deviation = "" if score.deviation is None else f" ±{score.deviation:.{decimals}f}"
+    return f"{cut(score.mean, decimals)}{deviation}{split}"
 
 
 def _record(row: RunGroup) -> dict[str, object]:

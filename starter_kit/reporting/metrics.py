@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.units import PrivacyUnit
+from evaluator.messages.results import MOST_DECIMALS, supported_decimals
 from evaluator.records.lines import Sha256
 from starter_kit.reporting.files import read_file, replace_file
 
@@ -57,6 +58,7 @@ class RoundMetrics(_Numbers):
         loss: Mean training loss of the round, nats a token; None where it isn't finite. Never beside an ε.
         epsilon: Spent up to and with this round; None where nothing is private.
         anls: On the whole validation split, where the model was evaluated on it after this round; likewise `accuracy`.
+        questions: How many questions the split has, where `anls` is given.
         sample_anls: On the sample of the validation split that rounds are compared by, where there is one; likewise
             `sample_accuracy`.
         sample_questions: How many questions the sample has.
@@ -72,6 +74,7 @@ class RoundMetrics(_Numbers):
     epsilon: Amount | None = None
     anls: Score | None = None
     accuracy: Score | None = None
+    questions: Count | None = None
     sample_anls: Score | None = None
     sample_accuracy: Score | None = None
     sample_questions: Count | None = None
@@ -104,7 +107,8 @@ class RunSummary(_Numbers):
             `unit` are given as well.
         unit: Whose presence ε hides.
         budget: The ε that the run was to keep within, if any.
-        anls: Of the final checkpoint on `split`; None until it was evaluated. Likewise `accuracy`.
+        anls: Of the final checkpoint on `split`, of so many `questions`; None until it was evaluated. Likewise
+            `accuracy`.
         best_round: The round with the highest ANLS on the validation split, or on the sample of it that rounds are
             compared by, if the run keeps its model.
         sample_questions: How many questions that sample has; None where rounds were scored on the whole split.
@@ -129,6 +133,7 @@ class RunSummary(_Numbers):
     budget: Amount | None = None
     anls: Score | None = None
     accuracy: Score | None = None
+    questions: Count | None = None
     split: str | None = None
     best_round: Count | None = None
     sample_questions: Count | None = None
@@ -142,6 +147,11 @@ class RunSummary(_Numbers):
     finished: Annotated[date | None, Field(strict=False)] = None
     base_sha256: Sha256
     checkpoint_sha256: Sha256
+
+    @property
+    def decimals(self) -> int:
+        """How many decimals of the scores the split supports."""
+        return MOST_DECIMALS if self.questions is None else supported_decimals(self.questions)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -38,6 +38,7 @@ class RunGroup:
         runs: The names of the folders.
         anls: None where a run of the row was not evaluated; likewise `accuracy`.
         split: The split that was scored; None without scores.
+        decimals: How many decimals of scores it supports.
         size_bytes: The bytes sent in both directions.
         epsilon: The largest ε of the runs; None where nothing is private. Likewise `delta` and `unit`.
     """
@@ -47,6 +48,7 @@ class RunGroup:
     anls: Spread | None
     accuracy: Spread | None
     split: str | None
+    decimals: int
     size_bytes: Spread
     epsilon: float | None
     delta: float | None
@@ -111,6 +113,7 @@ def _row(runs: Sequence[tuple[str, RunSummary]]) -> RunGroup:
         anls=_spread([summary.anls for summary in summaries]),
         accuracy=_spread([summary.accuracy for summary in summaries]),
         split=first.split,
+        decimals=first.decimals,
         size_bytes=Spread.of([summary.bytes_total for summary in summaries]),
         epsilon=max((summary.epsilon for summary in summaries if summary.epsilon is not None), default=None),
         delta=first.delta,

@@ -147,7 +147,7 @@ def _in_short(summary: RunSummary) -> str:
         f"{size_text(summary.bytes_total)} sent",
     ]
     if summary.anls is not None:
-        parts.append(f"ANLS {cut(summary.anls)} on {summary.split}")
+        parts.append(f"ANLS {cut(summary.anls, summary.decimals)} on {summary.split}")
     parts.append(
         f"ε = {epsilon_text(summary.epsilon)} for each {summary.unit}" if summary.unit else "not private"
     )
@@ -167,9 +167,9 @@ def _summary_rows(summary: RunSummary) -> Iterable[tuple[str, str]]:
     if summary.anls is None:
         yield "ANLS", "not evaluated yet: run pfl evaluate"
     else:
-        yield "ANLS", f"{cut(summary.anls)}, on the split {summary.split}"
+        yield "ANLS", f"{cut(summary.anls, summary.decimals)}, on the split {summary.split}"
     if summary.accuracy is not None:
-        yield "accuracy", f"{cut(summary.accuracy)}, on the split {summary.split}"
+        yield "accuracy", f"{cut(summary.accuracy, summary.decimals)}, on the split {summary.split}"
     yield "rounds", str(summary.rounds)
     yield from _comparison_rows(summary)
     yield "bytes sent, both ways", f"{size_text(summary.bytes_total)} ({summary.bytes_total:,} bytes)"

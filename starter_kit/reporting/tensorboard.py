@@ -28,6 +28,7 @@ TAGS = {
     "accuracy": "score/accuracy",
     "sample_anls": "score/ANLS on a sample",
     "sample_accuracy": "score/accuracy on a sample",
+    "questions": "score/questions",
     "sample_questions": "score/questions of the sample",
     "bytes_down": "bytes/down",
     "bytes_up": "bytes/up",

@@ -109,6 +109,7 @@ def run_summary(
         budget=guarantee.budget if guarantee else None,
         anls=last.anls if last else None,
         accuracy=last.accuracy if last else None,
+        questions=last.questions if last else None,
         split="valid" if last and last.anls is not None else None,
         best_round=best_round(rounds) if settings.checkpoints.best else None,
         sample_questions=last.sample_questions if last else None,
@@ -180,7 +181,7 @@ def keep_scores(folder: Path, result: ScoringResult, split: str) -> bool:
     path = folder / SUMMARY
     if not path.is_file():
         return False
-    scores = {"anls": result.anls, "accuracy": result.accuracy, "split": split}
+    scores = {"anls": result.anls, "accuracy": result.accuracy, "questions": result.questions, "split": split}
     write_summary(path, RunSummary.model_validate({**dict(read_summary(path)), **scores}))
     return True
 
@@ -204,7 +205,8 @@ def _validate(setup: RunSetup, finished: Round) -> dict[str, Any]:
     )
     found: dict[str, Any] = {}
     if last or not sample:
-        found |= {"anls": scores.means().anls, "accuracy": scores.means().accuracy}
+        means = scores.means()
+        found |= {"anls": means.anls, "accuracy": means.accuracy, "questions": means.questions}
     if sample:
         of_sample = np.isin(places, sample)
         of_them = QuestionScores(scores.anls[of_sample], scores.accuracy[of_sample]).means()
