@@ -78,9 +78,17 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
             normalizers.Prepend(" "),
         ]
     )
+    return trained_tokenizer(backend, texts, vocab_size, digits=1)
+
+
+def trained_tokenizer(
+    backend: tokenizers.Tokenizer, texts: Iterable[str], vocab_size: int, *, digits: int
+) -> Tokenizer:
+    """Learn byte pairs from `texts`, in words and numbers, of which up to so many digits are read at a time."""
+    number = r"\d" if digits == 1 else rf"\d{{1,{digits}}}"
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(r" ?\d| ?\p{L}+| ?[^\s\d\p{L}]"), behavior="isolated"),
+            pre_tokenizers.Split(Regex(rf" ?{number}| ?\p{{L}}+| ?[^\s\d\p{{L}}]"), behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )

@@ -16,11 +16,11 @@ from typing import Self
 import tokenizers
 import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
-from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import models, normalizers
 
 from evaluator.docvqa.architecture import VisualConfig, VT5Config
 from evaluator.docvqa.dataset import Box
-from evaluator.docvqa.tokenization import END, PAD, UNKNOWN, Tokenizer
+from evaluator.docvqa.tokenization import UNKNOWN, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch
 from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.forms.fields import (
@@ -35,7 +35,7 @@ from starter_kit.data.forms.fields import (
     write_lines,
 )
 from starter_kit.optimizers import AdamW
-from tests.tiny_reference import mean_loss, random_vt5, tiny_config
+from tests.tiny_reference import mean_loss, random_vt5, tiny_config, trained_tokenizer
 
 WARM_UP_STEPS = 100
 LEAST_RATE = 0.05  # of the learning rate, at the end
@@ -127,22 +127,8 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     So a value has few tokens, and copying it is soon learned.
     """
     backend = tokenizers.Tokenizer(models.BPE(unk_token=UNKNOWN))
-    backend.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(r" ?\d{1,2}| ?\p{L}+| ?[^\s\d\p{L}]"), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
     backend.normalizer = normalizers.Prepend(" ")
-    backend.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=[PAD, END, UNKNOWN],
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    backend.train_from_iterator(texts, trainer)
-    return Tokenizer(backend)
+    return trained_tokenizer(backend, texts, vocab_size, digits=2)
 
 
 def pretrain(folder: Path, settings: PretrainingSettings, on_progress: OnProgress = ignore_progress) -> float:

@@ -39,16 +39,6 @@ pytestmark = pytest.mark.django_db
 RECORD = b"the record of one training"
 
 
-@pytest.fixture
-def team():
-    return make_team()
-
-
-@pytest.fixture
-def track():
-    return make_track(BEST_ANLS_AT_BUDGET)
-
-
 def queued_run(team, track):
     return make_run(make_submission(team, track, state="submitted"), state=RunState.QUEUED, budget=4.0)
 

@@ -29,16 +29,6 @@ pytestmark = pytest.mark.django_db
 TRIES = "team.declared_runs"
 
 
-@pytest.fixture
-def team():
-    return make_team()
-
-
-@pytest.fixture
-def track():
-    return make_track(BEST_ANLS_AT_BUDGET)
-
-
 def lost_try(team, track):
     """A challenge of the team that didn't suit it, so that it submitted nothing."""
     return make_token(team, track, record_sha256="5" * 64)
