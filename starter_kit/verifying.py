@@ -20,7 +20,7 @@ from evaluator.communication.log import read_log
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.api import TrackInfo
 from evaluator.messages.jobs import CheckStatus, PrivacyRules, TrackRules
-from evaluator.messages.rankings import BUDGET
+from evaluator.messages.rankings import BUDGET, Limits, RankingRule
 from evaluator.messages.results import RunResults
 from evaluator.records.case import Case, RunFile
 from evaluator.records.check_table import RECORD_CHECKS
@@ -117,7 +117,7 @@ def verify(site: PublicSite, track: TrackInfo, verified: Verified) -> Iterator[D
         board = track.slug if budget is None else f"{track.slug}, ε = {budget:g}"
         for row in rows:
             yield from _of_run(site, track, budget, row, f"{board}, {row['method']}", verified)
-        yield from _of_ranks(track, budget, rows, board)
+        yield from rank_differences(track, budget, rows, board)
         verified.ranks += sum(row["rank"] is not None for row in rows)
 
 
@@ -180,33 +180,34 @@ def _of_record(
             yield Difference(f"{where}, {made.id}", made.expected, made.found)
 
 
-def _of_ranks(
+def rank_differences(
     track: TrackInfo, budget: float | None, rows: Sequence[Mapping[str, Any]], board: str
 ) -> Iterator[Difference]:
-    """Yield where the ranks don't follow from the figures; a reason that a rule doesn't know may withhold one."""
-    limits = {
-        "anls_threshold": track.anls_threshold,
-        "unbound_level": float(track.unbound_level),
-        BUDGET: budget,
-    }
+    """Yield where ranks don't follow from the figures: who has one, which numbers they are, and in which order."""
+    limits = {name: float(getattr(track, name)) for name in track.rule.fields} | {BUDGET: budget}
+    for row in rows:
+        qualifies = _qualifies(track.rule, row, limits)
+        if qualifies != (row["rank"] is not None):
+            expected, found = ("a rank", "none") if qualifies else ("no rank", f"rank {row['rank']}")
+            yield Difference(f"{board}, {row['method']}", expected, found)
     ranked = [row for row in rows if row["rank"] is not None]
     numbers = [row["rank"] for row in ranked]
     if numbers != list(range(1, len(ranked) + 1)):
         yield Difference(board, "the ranks 1, 2, 3 and so on", f"{numbers}")
-    keys = []
-    for row in ranked:
-        results = RunResults.model_validate(row["results"])
-        withheld = row["is_disqualified"] or row["status"] == "rejected" or results.failed_level is not None
-        if withheld or track.rule.unmet(results, limits) or track.rule.is_unconfirmed(results, limits):
-            yield Difference(f"{board}, {row['method']}", "no rank", f"rank {row['rank']}")
-        keys.append((track.rule.key_of(results), row["submitted_at"]))
-    if keys != sorted(keys):
-        place = next(
-            place for place, (key, due) in enumerate(zip(keys, sorted(keys), strict=True)) if key != due
-        )
-        yield Difference(
-            f"{board}, rank {place + 1}", "the ranks in the order of the rule", ranked[place]["method"]
-        )
+    keys = [
+        (track.rule.key_of(RunResults.model_validate(row["results"])), row["submitted_at"]) for row in ranked
+    ]
+    for place, (key, due) in enumerate(zip(keys, sorted(keys), strict=True)):
+        if key != due:
+            row = ranked[place]
+            yield Difference(f"{board}, rank {row['rank']}", "the order of the rule", row["method"])
+            return
+
+
+def _qualifies(rule: RankingRule, row: Mapping[str, Any], limits: Limits) -> bool:
+    results = RunResults.model_validate(row["results"])
+    is_withheld = row["is_disqualified"] or row["status"] == "rejected" or results.failed_level is not None
+    return not (is_withheld or rule.unmet(results, limits) or rule.is_unconfirmed(results, limits))
 
 
 def site_at(address: str) -> PublicSite:

@@ -67,6 +67,12 @@ class RankingRule(Message):
         return least + [(result, limit, False) for result, limit in self.at_most.items()]
 
     @property
+    def fields(self) -> list[str]:
+        """The limits that are fields of a track."""
+        named = [limit for _, limit, _ in self.limits if limit != BUDGET]
+        return [*named, *filter(None, [self.confirmed_from])]
+
+    @property
     def needs(self) -> list[str]:
         """The results without which a run has no rank."""
         return sorted({name for name, _ in self.terms} | self.at_least.keys() | self.at_most.keys())

@@ -14,6 +14,7 @@ from portal.submissions.models import Run, RunState, SubmissionState
 from portal.teams.models import Team
 from starter_kit.commands.main import app
 from starter_kit.runs.folder import RunFolder
+from starter_kit.verifying import PublicSite, rank_differences
 from tests.portal.factories import change_results, make_artifact, make_run, make_submission
 from tests.services.live_site import LiveSite
 from tests.starter_kit.training_runs import accounting, trained
@@ -82,6 +83,16 @@ def changed_record(run: Run) -> None:
 
 def another_log(run: Run) -> None:
     replace_file(run, ArtifactKind.COMMUNICATION_LOG, lambda content: b"".join(content.splitlines(True)[:-1]))
+
+
+def test_a_rank_that_is_withheld_without_a_reason_is_a_difference(site: LiveSite, run: Run) -> None:
+    (row,) = PublicSite(site.url).boards("track-2")[8]
+    track = next(one for one in PublicSite(site.url).tracks() if one.slug == "track-2")
+    assert list(rank_differences(track, 8, [row], "board")) == []
+    (found,) = rank_differences(track, 8, [row | {"rank": None}], "board")
+    assert (found.expected, found.found) == ("a rank", "none")
+    disqualified = row | {"rank": None, "is_disqualified": True}
+    assert list(rank_differences(track, 8, [disqualified], "board")) == []
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ class Track(models.Model):
 
     def limits(self, budget: float | None = None) -> Limits:
         """Return the limits of the track's kind by name, with that of the board at this budget."""
-        return {name: getattr(self, name) for name in self.kind.limits} | {BUDGET: budget}
+        return {name: getattr(self, name) for name in self.kind.rule.fields} | {BUDGET: budget}
 
     @property
     def closes_at(self) -> datetime | None:

@@ -151,11 +151,6 @@ class Ranking:
         """The fields of a track that bound results."""
         return [limit for _, limit, _ in self.rule.limits if limit != BUDGET]
 
-    @property
-    def limits(self) -> list[str]:
-        """All fields of a track that the rule names."""
-        return [*self.thresholds, *filter(None, [self.rule.confirmed_from])]
-
     def shortfall(
         self, results: Any, limits: Limits, *, disqualified: str = "", rejected: str = ""
     ) -> Shortfall | None:
