@@ -1,23 +1,25 @@
 """`pfl data`: make, import, export and inspect data sets."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
+import click
 import typer
 from rich.table import Column, Table
 from rich.text import Text
 
 from evaluator.errors import ErrorCode, ProblemError, shorten
-from starter_kit.commands.app import new_app
-from starter_kit.commands.options import one_data_folder, require_number
+from evaluator.progress import OnProgress
+from starter_kit.commands.app import VerbGroup, new_app
+from starter_kit.commands.options import one_data_folder, require_number, wrong_option
 from starter_kit.console import (
     EXIT_REJECTED,
     console,
-    exit_on_problem,
     log,
     print_lines,
     print_problems,
@@ -27,24 +29,35 @@ from starter_kit.console import (
 if TYPE_CHECKING:
     from starter_kit.data.summary import ImportSummary
 
-app = new_app("Make, import, export and inspect data sets.")
+
+class DataGroup(VerbGroup):
+    """The verbs of data, which report a full disk or a folder without permission as problems."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the verb."""
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            raise ProblemError.of(
+                ErrorCode.DATASET_FOLDER, str(error.filename or ""), found=error.strerror or error
+            ) from error
+
+
+app = new_app("Make, import, export and inspect data sets.", cls=DataGroup)
 
 
 def _data_source(folder: Path) -> Path:
     return one_data_folder(folder)
 
 
-Out = Annotated[Path, typer.Argument(help="Folder to write, completely or not at all.", show_default=False)]
-Source = Annotated[Path, typer.Argument(help="Folder to read.", show_default=False)]
-DataSource = Annotated[
-    Path, typer.Argument(help="Data folder to read.", show_default=False, callback=_data_source)
-]
+Out = Annotated[Path, typer.Argument(help="Folder to write, completely or not at all.")]
+Source = Annotated[Path, typer.Argument(help="Folder to read.")]
+DataSource = Annotated[Path, typer.Argument(help="Data folder to read.", callback=_data_source)]
 Force = Annotated[bool, typer.Option("--force", help="Replace data written earlier by this command.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same data.")]
 Clients = Annotated[
     int, typer.Option(min=1, max=1000, help="Number of clients that share the training providers.")
 ]
-
 PrivatePart = Annotated[
     float,
     typer.Option(
@@ -77,20 +90,16 @@ def synthetic(
     """Generate invoices of made-up providers in OUT/public and OUT/secret."""
     from starter_kit.data.synthetic import SyntheticSettings, generate
 
-    with _exit_on_problem(), progress("Drawing pages") as on_progress:
-        with _settings_that_fit():
-            settings = SyntheticSettings(
-                seed=seed,
-                clients=clients,
-                train_providers=train_providers,
-                train_pages=train_pages,
-                valid_pages=valid_pages,
-                test_pages=test_pages,
-            )
-        summary = _write_pair(
-            out, force, private, lambda public, secret: generate(public, secret, settings, on_progress)
+    with _settings_that_fit():
+        settings = SyntheticSettings(
+            seed=seed,
+            clients=clients,
+            train_providers=train_providers,
+            train_pages=train_pages,
+            valid_pages=valid_pages,
+            test_pages=test_pages,
         )
-    _print_summary(summary)
+    _write(out, force, "Drawing pages", partial(generate, settings=settings), private=private)
 
 
 @app.command()
@@ -115,31 +124,26 @@ def forms(
     from starter_kit.data.forms import FormSettings, generate
     from starter_kit.data.forms.generation import write_red_splits
 
-    with _exit_on_problem(), progress("Drawing forms") as on_progress:
-        with _settings_that_fit():
-            settings = FormSettings(
-                seed=seed,
-                clients=clients,
-                providers=providers,
-                valid_forms=valid_forms,
-                test_forms=test_forms,
-            )
-        if red_providers > providers:
-            raise ProblemError.of(
-                ErrorCode.CONFIGURATION,
-                where="--red-providers",
-                expected=f"at most {providers}, as many as there are training providers",
-                found=red_providers,
-            )
+    with _settings_that_fit():
+        settings = FormSettings(
+            seed=seed,
+            clients=clients,
+            providers=providers,
+            valid_forms=valid_forms,
+            test_forms=test_forms,
+        )
+    if red_providers > providers:
+        raise wrong_option(
+            "--red-providers", f"at most {providers}, as many as there are training providers", red_providers
+        )
 
-        def write(public: Path, secret: Path) -> "ImportSummary":
-            summary = generate(public, secret, settings, on_progress)
-            if red_providers:
-                summary.splits |= write_red_splits(secret, settings, providers=red_providers, forms=RED_FORMS)
-            return summary
+    def write(public: Path, secret: Path, on_progress: OnProgress) -> "ImportSummary":
+        summary = generate(public, secret, settings, on_progress)
+        if red_providers:
+            summary.splits |= write_red_splits(secret, settings, providers=red_providers, forms=RED_FORMS)
+        return summary
 
-        summary = _write_pair(out, force, private, write)
-    _print_summary(summary)
+    _write(out, force, "Drawing forms", write, private=private)
 
 
 @app.command()
@@ -155,14 +159,9 @@ def receipts(
     from starter_kit.data.receipts import ReceiptSettings, import_receipts
 
     settings = ReceiptSettings(seed=seed, clients=clients)
-    with _exit_on_problem(), progress("Importing images") as on_progress:
-        summary = _write_pair(
-            out,
-            force,
-            private,
-            lambda public, secret: import_receipts(source, public, secret, settings, on_progress),
-        )
-    _print_summary(summary)
+    _write(
+        out, force, "Importing images", partial(import_receipts, source, settings=settings), private=private
+    )
 
 
 @app.command()
@@ -179,14 +178,7 @@ def imdb(
     """
     from starter_kit.data.imdb_import import convert_imdb
 
-    with _exit_on_problem(), progress("Importing images") as on_progress:
-        summary = _write_pair(
-            out,
-            force,
-            private,
-            lambda public, secret: convert_imdb(source, public, secret, images, on_progress),
-        )
-    _print_summary(summary)
+    _write(out, force, "Importing images", partial(convert_imdb, source, images=images), private=private)
 
 
 @app.command()
@@ -194,11 +186,7 @@ def parquet(source: Source, out: Out, private: PrivatePart = DEFAULT_PRIVATE, fo
     """Convert Parquet files in the layout of `export --format parquet` into OUT/public and OUT/secret."""
     from starter_kit.data.parquet_files import import_parquet
 
-    with _exit_on_problem(), progress("Importing pages") as on_progress:
-        summary = _write_pair(
-            out, force, private, lambda public, secret: import_parquet(source, public, secret, on_progress)
-        )
-    _print_summary(summary)
+    _write(out, force, "Importing pages", partial(import_parquet, source), private=private)
 
 
 class Layout(StrEnum):
@@ -223,7 +211,6 @@ def export(
 
     entries = {Layout.IMDB: {"imdb", "images"}, Layout.PARQUET: {"data", "README.md"}}
     with (
-        _exit_on_problem(),
         progress("Exporting pages") as on_progress,
         atomic_folder(out, force=force, entries=frozenset(entries[layout])) as fresh,
     ):
@@ -254,16 +241,9 @@ def canaries(
     Whoever reads OUT/escrow can pass every audit: only the organizers keep it. `pfl leakage` audits a run with it.
     """
     from starter_kit.data.canaries import ESCROW, CanarySettings, add_canaries
-    from starter_kit.data.folders import PUBLIC, atomic_folder
 
     settings = CanarySettings(canaries=count, pages=pages)
-    with (
-        _exit_on_problem(),
-        progress("Drawing canaries") as on_progress,
-        atomic_folder(out, force=force, entries=frozenset({PUBLIC, ESCROW})) as fresh,
-    ):
-        summary = add_canaries(source, fresh / PUBLIC, fresh / ESCROW, settings, on_progress)
-    _print_summary(summary)
+    _write(out, force, "Drawing canaries", partial(add_canaries, source, settings=settings), beside=ESCROW)
 
 
 @app.command()
@@ -279,10 +259,8 @@ def split(
     Writes FOLDER/split.json with a fresh secret salt. Keep this file as secret as the test set; every worker
     needs the same file.
     """
-    with _exit_on_problem():
-        require_number("--private", private, below=1)
-        lines = _split(folder, private, on)
-    print_lines(*lines)
+    require_number("--private", private, below=1)
+    print_lines(*_split(folder, private, on))
 
 
 @app.command()
@@ -290,7 +268,7 @@ def inspect(folder: DataSource) -> None:
     """Validate the data folder FOLDER and count its contents, by split and by question type."""
     from starter_kit.data.inspection import inspect_folder
 
-    with _exit_on_problem(), progress("Opening images") as on_progress:
+    with progress("Opening images") as on_progress:
         summary, problems = inspect_folder(folder, on_progress)
     _print_summary(summary)
     _print_documents(summary)
@@ -309,22 +287,34 @@ def manifest(folder: DataSource) -> None:
     from evaluator.docvqa.dataset import Dataset
     from evaluator.docvqa.manifest import manifest_sha256
 
-    with exit_on_problem():
-        sha256 = manifest_sha256(Dataset(folder, "train"))
+    sha256 = manifest_sha256(Dataset(folder, "train"))
     print_lines(sha256)
 
 
-def _write_pair(
-    out: Path, force: bool, private: float, write: "Callable[[Path, Path], ImportSummary]"
-) -> "ImportSummary":
-    """Write both folders; the test set has a private part of about this fraction, unless that is 0."""
+class _WritePair(Protocol):
+    """Writes a public data folder and one for the organizers alone."""
+
+    def __call__(self, public: Path, other: Path, /, *, on_progress: OnProgress) -> "ImportSummary": ...
+
+
+def _write(
+    out: Path, force: bool, label: str, write: _WritePair, beside: str = "", private: float = 0.0
+) -> None:
+    """Write two data folders into `out`, the organizers' being `beside` or else `secret`; print what they hold.
+
+    The test set has a private part of about the fraction `private`, unless that is 0.
+    """
     from starter_kit.data.folders import PUBLIC, SECRET, atomic_folder
 
-    with atomic_folder(out, force=force, entries=frozenset({PUBLIC, SECRET})) as fresh:
-        summary = write(fresh / PUBLIC, fresh / SECRET)
+    beside = beside or SECRET
+    with (
+        progress(label) as on_progress,
+        atomic_folder(out, force=force, entries=frozenset({PUBLIC, beside})) as fresh,
+    ):
+        summary = write(fresh / PUBLIC, fresh / beside, on_progress=on_progress)
         if private:
-            log(_private_part(fresh / SECRET, private))
-        return summary
+            log(_private_part(fresh / beside, private))
+    _print_summary(summary)
 
 
 def _private_part(folder: Path, private: float) -> str:
@@ -376,18 +366,6 @@ def _split(folder: Path, private: float, on: str) -> list[str]:
 
 
 @contextmanager
-def _exit_on_problem() -> Iterator[None]:
-    """Like `exit_on_problem`; a full disk or a folder without permission is reported the same way."""
-    with exit_on_problem():
-        try:
-            yield
-        except OSError as error:
-            raise ProblemError.of(
-                ErrorCode.DATASET_FOLDER, where=str(error.filename or ""), found=error.strerror or error
-            ) from error
-
-
-@contextmanager
 def _settings_that_fit() -> Iterator[None]:
     """Reject options that don't go together."""
     from pydantic import ValidationError
@@ -402,11 +380,10 @@ def _settings_that_fit() -> Iterator[None]:
         else:
             names = [name for name in given if name != "seed"]
             found = ", ".join(f"{name.replace('_', '-')} {given[name]}" for name in names)
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            where=", ".join(f"--{name.replace('_', '-')}" for name in names),
-            expected=detail["msg"].removeprefix("Value error, ").removeprefix("Input should be "),
-            found=found,
+        raise wrong_option(
+            ", ".join(f"--{name.replace('_', '-')}" for name in names),
+            detail["msg"].removeprefix("Value error, ").removeprefix("Input should be "),
+            found,
             next_step="Change these options.",
         ) from error
 

@@ -27,7 +27,7 @@ from starter_kit.commands.options import (
     Site,
 )
 from starter_kit.commands.training_run import RunOptions, require_free_folder, run_training
-from starter_kit.console import exit_on_problem, log, print_lines, progress
+from starter_kit.console import log, print_lines, progress
 
 app = new_app("Train with clients on separate machines, over Flower.")
 
@@ -68,21 +68,20 @@ def server(
     token: ApiToken = "",
 ) -> None:
     """Lead a run: wait for the nodes of all clients, train with them, and write an ordinary run folder."""
-    with exit_on_problem():
-        _require_flower()
-        from starter_kit.engines.flower.address import Address, server_tls
-        from starter_kit.engines.flower.superlink import ServerOptions, over_own_superlink
-        from starter_kit.settings.configuration import load_settings
+    _require_flower()
+    from starter_kit.engines.flower.address import Address, server_tls
+    from starter_kit.engines.flower.superlink import ServerOptions, over_own_superlink
+    from starter_kit.settings.configuration import load_settings
 
-        settings = load_settings(config, changes or [])
-        require_free_folder(out, resume=resume)
-        tls = server_tls(certificate, certificate_key, authority)
-        server = ServerOptions(Address(host, port), tls, node_keys)
-        options = RunOptions(data, base, out, track, resume, log_to or (), run_token, key, site, token)
-        home = out.with_name(f"{out.name}.flower")
-        with _removed(home):
-            engine = over_own_superlink(server, home, wait_s=wait_s, timeout_s=timeout_s)
-            run_training(settings, options, engine)
+    settings = load_settings(config, changes or [])
+    require_free_folder(out, resume=resume)
+    tls = server_tls(certificate, certificate_key, authority)
+    server = ServerOptions(Address(host, port), tls, node_keys)
+    options = RunOptions(data, base, out, track, resume, log_to or (), run_token, key, site, token)
+    home = out.with_name(f"{out.name}.flower")
+    with _removed(home):
+        engine = over_own_superlink(server, home, wait_s=wait_s, timeout_s=timeout_s)
+        run_training(settings, options, engine)
 
 
 @app.command()
@@ -107,45 +106,43 @@ def node(
     ] = None,
 ) -> None:
     """Answer for some clients until the run is complete or the server is gone."""
-    with exit_on_problem():
-        _require_flower()
-        from starter_kit.engines.flower.address import Address, require_pem
-        from starter_kit.engines.flower.client_app import ClientHost
-        from starter_kit.engines.flower.supernode import NodeOptions, serve
-        from starter_kit.runs.setup import RunSetup
-        from starter_kit.settings.configuration import load_settings
+    _require_flower()
+    from starter_kit.engines.flower.address import Address, require_pem
+    from starter_kit.engines.flower.client_app import ClientHost
+    from starter_kit.engines.flower.supernode import NodeOptions, serve
+    from starter_kit.runs.setup import RunSetup
+    from starter_kit.settings.configuration import load_settings
 
-        if len(set(clients)) < len(clients):
-            raise ProblemError.of(
-                ErrorCode.CONFIGURATION,
-                where="--client",
-                expected="each client once",
-                found=", ".join(map(str, clients)),
-            )
-        for option, path in (("--authority", authority), ("--node-key", node_key)):
-            require_pem(option, path)
-        options = NodeOptions(Address.parse(server), authority, node_key, wait_s)
-        setup = RunSetup(load_settings(config, changes or []), data=data, base=base)
-        with progress("pages") as show:
-            host = ClientHost.of(setup, clients, show)
-        home = (home or Path()) / f"node-{'-'.join(map(str, clients))}.flower"
-        with _removed(home):
-            serve(host, options, home, log)
+    if len(set(clients)) < len(clients):
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="--client",
+            expected="each client once",
+            found=", ".join(map(str, clients)),
+        )
+    for option, path in (("--authority", authority), ("--node-key", node_key)):
+        require_pem(option, path)
+    options = NodeOptions(Address.parse(server), authority, node_key, wait_s)
+    setup = RunSetup(load_settings(config, changes or []), data=data, base=base)
+    with progress("pages") as show:
+        host = ClientHost.of(setup, clients, show)
+    home = (home or Path()) / f"node-{'-'.join(map(str, clients))}.flower"
+    with _removed(home):
+        serve(host, options, home, log)
 
 
 @app.command("app")
 def write_flower_app(folder: Annotated[Path, typer.Argument(help="Folder to write.")]) -> None:
     """Write a Flower app of the kit, for `flwr run` in a Flower deployment of your own."""
-    with exit_on_problem():
-        _require_flower()
-        from starter_kit.engines.flower.app_folder import write_app
+    _require_flower()
+    from starter_kit.engines.flower.app_folder import write_app
 
-        try:
-            write_app(folder)
-        except OSError as error:
-            raise ProblemError.of(
-                ErrorCode.RUN_FOLDER, where=str(folder), expected="a new folder", found=error.strerror
-            ) from error
+    try:
+        write_app(folder)
+    except OSError as error:
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER, where=str(folder), expected="a new folder", found=error.strerror
+        ) from error
     print_lines(f"{folder}: an app for `flwr run`")
 
 

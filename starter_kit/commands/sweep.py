@@ -12,7 +12,7 @@ from rich.text import Text
 from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, Changes, DataFolder, KeyFile
 from starter_kit.commands.training_run import RunOptions, run_training
-from starter_kit.console import console, exit_on_problem, log, print_lines, progress
+from starter_kit.console import console, log, print_lines, progress
 
 if TYPE_CHECKING:
     from starter_kit.sweeping import Trial
@@ -58,24 +58,23 @@ def sweep(
     """
     from starter_kit.sweeping import check_public, command_lines, require_questions, trials_of
 
-    with exit_on_problem():
-        trials = trials_of(config, changes or [], grid)
+    trials = trials_of(config, changes or [], grid)
 
-        # What trains takes seconds to load: mistakes are reported before.
-        from evaluator.docvqa.dataset import Dataset
-        from starter_kit.federation.clients import clients_of
+    # What trains takes seconds to load: mistakes are reported before.
+    from evaluator.docvqa.dataset import Dataset
+    from starter_kit.federation.clients import clients_of
 
-        check_public(trials, clients_of(Dataset(data, "train")), public=public_data)
-        require_questions(data)
-        if list_only:
-            print_lines(*command_lines(trials, config, data, base, out, changes or []))
-            return
-        for trial in trials:
-            trial.check_folder(out)
-        for trial in trials:
-            log(f"run {trial.number} of {len(trials)}: {', '.join(trial.changes)}")
-            _train(trial, RunOptions(data, base, out / trial.name, key=key))
-        console.print(_table(trials, out))
+    check_public(trials, clients_of(Dataset(data, "train")), public=public_data)
+    require_questions(data)
+    if list_only:
+        print_lines(*command_lines(trials, config, data, base, out, changes or []))
+        return
+    for trial in trials:
+        trial.check_folder(out)
+    for trial in trials:
+        log(f"run {trial.number} of {len(trials)}: {', '.join(trial.changes)}")
+        _train(trial, RunOptions(data, base, out / trial.name, key=key))
+    console.print(_table(trials, out))
 
 
 def _train(trial: "Trial", options: RunOptions) -> None:

@@ -21,7 +21,7 @@ from starter_kit.commands.options import (
     Site,
 )
 from starter_kit.commands.training_run import RunOptions, require_free_folder, run_training
-from starter_kit.console import exit_on_problem, log
+from starter_kit.console import log
 
 if TYPE_CHECKING:
     from starter_kit.settings.run_settings import RunSettings
@@ -61,27 +61,26 @@ def train(
 
     The files and flags of the competition's kit work too: -m VT5 --flower --use_dp. docs/settings.md lists them.
     """
-    with exit_on_problem():
-        flags = given_flags(context)
-        config = config_of(context, config)
-        require_free_folder(out, resume=resume)
+    flags = given_flags(context)
+    config = config_of(context, config)
+    require_free_folder(out, resume=resume)
 
-        # What trains takes seconds to load: mistakes are reported before.
-        from starter_kit.settings.configuration import load_settings
+    # What trains takes seconds to load: mistakes are reported before.
+    from starter_kit.settings.configuration import load_settings
 
-        settings = load_settings(config, changes or [], flags=flags, on_note=log)
+    settings = load_settings(config, changes or [], flags=flags, on_note=log)
 
-        from starter_kit.engines.devices import chosen_devices, use_device
-        from starter_kit.engines.processes import in_processes
-        from starter_kit.runs.training import in_process
+    from starter_kit.engines.devices import chosen_devices, use_device
+    from starter_kit.engines.processes import in_processes
+    from starter_kit.runs.training import in_process
 
-        chosen = chosen_devices(devices, settings.device, processes)
-        if chosen:
-            use_device(chosen)
-        _report_cost(settings, data, published_sampler="--use_dp" in flags)
-        options = RunOptions(data, base, out, track, resume, log_to or (), run_token, key, site, token)
-        in_several = in_processes(processes, data=data, base=base, devices=chosen)
-        run_training(settings, options, in_several if processes > 1 else in_process)
+    chosen = chosen_devices(devices, settings.device, processes)
+    if chosen:
+        use_device(chosen)
+    _report_cost(settings, data, published_sampler="--use_dp" in flags)
+    options = RunOptions(data, base, out, track, resume, log_to or (), run_token, key, site, token)
+    in_several = in_processes(processes, data=data, base=base, devices=chosen)
+    run_training(settings, options, in_several if processes > 1 else in_process)
 
 
 def _report_cost(settings: "RunSettings", data: Path, *, published_sampler: bool) -> None:
