@@ -442,6 +442,7 @@ class RuleChange(models.Model):
     track = models.ForeignKey(Track, on_delete=models.CASCADE, related_name="rule_changes")
     at = models.DateTimeField(default=timezone.now)
     text = models.TextField(help_text="The change, with the old and the new value.")
+    difference = models.TextField(blank=True, help_text="Of texts, the lines that were added and removed.")
     reason = models.CharField(max_length=300, blank=True)
 
     class Meta:

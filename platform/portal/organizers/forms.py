@@ -4,11 +4,12 @@ from typing import Any
 
 from django import forms
 
+from portal.boards.models import FinalResults
 from portal.challenge.models import Phase, Track
 from portal.challenge.phases import overlap
 from portal.challenge.rankings import OF_ONE_KIND
 from portal.evaluation.examining.levels import LEVELS
-from portal.organizers import phase_changes, track_changes
+from portal.organizers import phase_changes, rule_changes, track_changes
 from portal.organizers.announcements import Audience
 
 
@@ -20,12 +21,21 @@ class PublicReason(forms.Form):
     )
 
 
-class TrackForm(forms.ModelForm[Track], PublicReason):
-    """The rules of a track that the desk changes."""
+class OfOneKind(forms.ModelForm[Track], PublicReason):
+    """Rules of a track, of which those that its kind doesn't have are left out."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
+            del self.fields[name]
+
+
+class TrackForm(OfOneKind):
+    """By which rules a track ranks, and whether it is paused."""
 
     class Meta:
         model = Track
-        fields = tuple(track_changes.NAMES)
+        fields = tuple(track_changes.BOARD_RULES)
         labels = {
             "anls_threshold": "ANLS threshold",
             "required_reviews": "Accepting reviewers",
@@ -37,10 +47,26 @@ class TrackForm(forms.ModelForm[Track], PublicReason):
             "budgets": "One board each, such as [1, 4, 8].",
         }
 
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
-        for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
-            del self.fields[name]
+
+class RulesForm(OfOneKind):
+    """The texts of a track, and what its evaluator applies."""
+
+    class Meta:
+        model = Track
+        fields = tuple(rule_changes.NAMES)
+        labels = {
+            "description": "Rules text",
+            "reference": "Base weights",
+            "delta": "δ",
+            "max_checkpoint_bytes": "Largest checkpoint in bytes",
+        }
+        widgets = {
+            "description": forms.Textarea(attrs={"rows": 20}),
+            "trainable": forms.Textarea(attrs={"rows": 3}),
+            "providers_per_client": forms.TextInput,
+            # As people write it: 1e-05.
+            "delta": forms.TextInput(attrs={"inputmode": "decimal"}),
+        }
 
 
 class PhaseForm(forms.ModelForm[Phase], PublicReason):
@@ -89,3 +115,22 @@ class AnnouncementForm(forms.Form):
     )
     subject = forms.CharField(max_length=120)
     text = forms.CharField(max_length=10_000, widget=forms.Textarea, help_text="Plain text.")
+
+
+class ClosingForm(forms.ModelForm[FinalResults]):
+    """What the final results of a phase are published as."""
+
+    text = forms.CharField(
+        label="Announcement",
+        max_length=5_000,
+        required=False,
+        widget=forms.Textarea,
+        help_text="In Markdown; follows one sentence that the results are final. Published on News, and sent to "
+        "everybody who takes part in the track.",
+    )
+
+    class Meta:
+        model = FinalResults
+        fields = ("title", "slug")
+        labels = {"slug": "Name in the address"}
+        help_texts = {"slug": "The results appear at /results/NAME/. It can't be changed later."}

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from portal.organizers import export_views, part_views, run_views, track_views, views
+from portal.organizers import closing_views, export_views, part_views, run_views, track_views, views
 
 app_name = "organizers"
 
@@ -8,9 +8,11 @@ urlpatterns = [
     path("", views.desk, name="desk"),
     path("failures/<str:code>/queue/", views.queue_failed, name="queue_failed"),
     path("tracks/<slug:slug>/", track_views.track, name="track"),
+    path("tracks/<slug:slug>/rules/", track_views.rules, name="rules"),
     path("tracks/<slug:slug>/phases/add/", track_views.add_phase, name="add_phase"),
     path("tracks/<slug:slug>/phases/<int:phase_id>/", track_views.phase, name="phase"),
     path("tracks/<slug:slug>/phases/<int:phase_id>/remove/", track_views.remove_phase, name="remove_phase"),
+    path("tracks/<slug:slug>/phases/<int:phase_id>/close/", closing_views.close, name="close_phase"),
     path("test-sets/<str:name>/", part_views.test_set, name="test_set"),
     path("runs/", run_views.runs, name="runs"),
     path("runs/<uuid:run_id>/", run_views.run, name="run"),

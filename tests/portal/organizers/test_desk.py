@@ -2,11 +2,12 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import Permission
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, Outcome, Step
+from portal.accounts.adapters import AccountAdapter
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
 from portal.mail.models import OutgoingMail
@@ -74,6 +75,19 @@ def test_the_permission_alone_opens_nothing_to_those_who_are_not_staff(client: C
 
 def test_the_menu_leads_organizers_to_the_desk(client: Client, organizer) -> None:
     assert f'href="{DESK}"' in client.get("/tracks/").content.decode()
+
+
+def test_organizers_land_at_the_desk_when_they_log_in(client: Client) -> None:
+    organizer = make_organizer("organize")
+    assert AccountAdapter().get_login_redirect_url(request_of(organizer)) == DESK
+    member = make_organizer("organize", second_factor=False)
+    assert AccountAdapter().get_login_redirect_url(request_of(member)) != DESK
+
+
+def request_of(user):
+    request = RequestFactory().get("/")
+    request.user = user
+    return request
 
 
 def test_the_desk_takes_no_post(client: Client, organizer) -> None:
