@@ -11,8 +11,10 @@ from portal.challenge.models import Phase
 from portal.submissions.models import Run
 from portal.ui.bibtex import entry, in_latex
 
-# The author of what the organizers publish.
-ORGANIZERS = "The organizers of the PFL-DocVQA benchmark"
+
+def published_by() -> str:
+    """Return the author of what the organizers publish."""
+    return settings.ORGANIZERS or "The organizers of the PFL-DocVQA benchmark"
 
 
 class RankRecord(models.Model):
@@ -63,7 +65,7 @@ class FinalResults(models.Model):
         """How to cite it, as a BibTeX entry."""
         fields = {
             "title": f"{{{in_latex(self.title)}}}",
-            "author": f"{{{in_latex(ORGANIZERS)}}}",
+            "author": f"{{{in_latex(published_by())}}}",
             "year": str(self.made_at.year),
             "howpublished": "Final results, PFL-DocVQA benchmark",
             "url": settings.SITE_URL + self.get_absolute_url(),

@@ -14,7 +14,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from evaluator.messages.jobs import evaluator_version
 from portal.audit.versions import boards_versions
 from portal.boards import verify_snapshot
-from portal.boards.models import ORGANIZERS
+from portal.boards.models import published_by
 from portal.boards.published import as_csv, publish_all
 from portal.boards.required_examinations import require_final_ranks
 from portal.challenge.definitions import FIELDS, PHASE_FIELDS
@@ -116,7 +116,7 @@ def _citation(edition: Edition) -> str:
         "message": "If you use these results, please cite this snapshot.",
         "type": "dataset",
         "title": edition.title,
-        "authors": [{"name": ORGANIZERS}],
+        "authors": [{"name": published_by()}],
         "version": edition.name,
         "date-released": edition.made_at.date(),
         "url": edition.url,
