@@ -388,6 +388,9 @@ class Phase(models.Model):
         default=TrustLevel.RERUN.value,
         help_text="The examination that these ranks need.",
     )
+    extended_minutes = models.PositiveIntegerField(
+        default=0, editable=False, help_text="By how much its end was moved to make up for outages."
+    )
 
     class Meta:
         ordering = [models.F("starts_at").asc(nulls_first=True)]

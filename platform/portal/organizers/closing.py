@@ -140,11 +140,15 @@ def close_phase(phase: Phase, publication: Publication, *, seen: str, actor: Use
     track, now = Track.objects.select_for_update().get(pk=phase.track_id), timezone.now()
     if version_of(phase) != seen or not is_ready(conditions(phase, now)):
         raise NotReadyError
-    results = FinalResults(slug=publication.slug, title=publication.title, phase=phase, made_at=now)
+    results = FinalResults.objects.create(
+        slug=publication.slug,
+        title=publication.title,
+        phase=phase,
+        made_at=now,
+        standings=standings(phase),
+    )
     address = settings.SITE_URL + results.get_absolute_url()
     files = snapshot_files([track], Edition(results.slug, results.title, now, address), phase.name)
-    results.standings = standings(phase)
-    results.save()
     FrozenFile.objects.bulk_create(
         FrozenFile(
             results=results,

@@ -22,6 +22,7 @@ from portal.operations import figures
 from portal.organizers import needs
 from portal.organizers.days import bars, daily_submissions
 from portal.organizers.failures import failures
+from portal.organizers.outages import downtimes
 from portal.organizers.quotas import near_quota
 from portal.reviews.deadlines import REVIEW_TIME
 from portal.reviews.selectors import awaiting_decisions, judgeable_submissions
@@ -54,6 +55,11 @@ def desk_of(organizer: User) -> dict[str, object]:
         *needs.examination_needs(len(unattended(now))),
         *needs.proof_needs(overdue_proofs(judged, now).count(), reads_queue=is_reviewer(organizer)),
         *needs.mail_needs(outbox),
+        *needs.outage_needs(
+            (f"{one.phase.track}: “{one.phase}”", one.owed_words)
+            for one in downtimes(now)
+            if one.needs_organizer
+        ),
         *needs.disk_needs(figures.disk()),
     ]
     today = timezone.now().date()

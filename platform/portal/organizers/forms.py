@@ -9,6 +9,7 @@ from portal.challenge.models import Phase, Track
 from portal.challenge.phases import overlap
 from portal.challenge.rankings import OF_ONE_KIND
 from portal.evaluation.examining.levels import LEVELS
+from portal.liveness.models import Outage
 from portal.organizers import phase_changes, rule_changes, track_changes
 from portal.organizers.announcements import Audience
 
@@ -69,10 +70,22 @@ class RulesForm(OfOneKind):
         }
 
 
+class UtcInput(forms.DateTimeInput):
+    """A date and time in UTC, with the browser's calendar."""
+
+    input_type = "datetime-local"
+
+    def __init__(self) -> None:
+        # Any: seconds that a time has been given elsewhere stay as they are.
+        super().__init__(attrs={"step": "any"}, format="%Y-%m-%dT%H:%M:%S")
+
+
 class PhaseForm(forms.ModelForm[Phase], PublicReason):
     class Meta:
         model = Phase
         fields = tuple(phase_changes.NAMES)
+        widgets = {"starts_at": UtcInput, "ends_at": UtcInput}
+        help_texts = {"starts_at": "In UTC. Empty: always open before the end."}
 
     def clean(self) -> dict[str, Any]:
         """Reject a phase that overlaps with another one of the track, or has its name."""
@@ -134,3 +147,33 @@ class ClosingForm(forms.ModelForm[FinalResults]):
         fields = ("title", "slug")
         labels = {"slug": "Name in the address"}
         help_texts = {"slug": "The results appear at /results/NAME/. It can't be changed later."}
+
+
+class OutageForm(forms.ModelForm[Outage]):
+    """Maintenance that is planned, or an outage that the site couldn't notice: its times say which."""
+
+    ends_at = forms.DateTimeField(label="Ends", widget=UtcInput, help_text="In UTC.")
+    track = forms.ModelChoiceField(
+        Track.objects.all(), required=False, empty_label="all tracks", to_field_name="slug"
+    )
+
+    class Meta:
+        model = Outage
+        fields = ("starts_at", "ends_at", "track", "text")
+        widgets = {"starts_at": UtcInput}
+        labels = {"text": "What happens"}
+        help_texts = {
+            "starts_at": "In UTC.",
+            "text": "Plain text. Of planned maintenance, it is shown on every page with its times.",
+        }
+
+    def clean_track(self) -> str:
+        track = self.cleaned_data["track"]
+        return track.slug if track else ""
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        starts_at, ends_at = values.get("starts_at"), values.get("ends_at")
+        if starts_at and ends_at and ends_at <= starts_at:
+            self.add_error("ends_at", "It ends before it starts.")
+        return values

@@ -55,7 +55,7 @@ def named(name: str, value: Any) -> object:
         case "providers_per_client":
             return value or "not checked"
         case _:
-            return CHOICES.get(name, {}).get(value, value)
+            return CHOICES[name][value] if name in CHOICES else value
 
 
 def text_difference(changes: Mapping[str, tuple[Any, Any]]) -> str:

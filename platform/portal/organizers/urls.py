@@ -1,6 +1,14 @@
 from django.urls import path
 
-from portal.organizers import closing_views, export_views, part_views, run_views, track_views, views
+from portal.organizers import (
+    closing_views,
+    export_views,
+    outage_views,
+    part_views,
+    run_views,
+    track_views,
+    views,
+)
 
 app_name = "organizers"
 
@@ -13,6 +21,9 @@ urlpatterns = [
     path("tracks/<slug:slug>/phases/<int:phase_id>/", track_views.phase, name="phase"),
     path("tracks/<slug:slug>/phases/<int:phase_id>/remove/", track_views.remove_phase, name="remove_phase"),
     path("tracks/<slug:slug>/phases/<int:phase_id>/close/", closing_views.close, name="close_phase"),
+    path("tracks/<slug:slug>/phases/<int:phase_id>/extend/", outage_views.extend, name="extend"),
+    path("outages/", outage_views.overview, name="outages"),
+    path("outages/<int:outage_id>/withdraw/", outage_views.withdraw, name="withdraw_outage"),
     path("test-sets/<str:name>/", part_views.test_set, name="test_set"),
     path("runs/", run_views.runs, name="runs"),
     path("runs/<uuid:run_id>/", run_views.run, name="run"),

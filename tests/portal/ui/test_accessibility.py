@@ -132,6 +132,7 @@ PAGES = {
         "/organize/",
         "/organize/tracks/track-1/",
         "/organize/tracks/track-2/",
+        "/organize/tracks/track-2/rules/",
         "/organize/tracks/track-2/phases/add/",
         "/organize/tracks/track-2/phases/{phase}/",
         "/organize/tracks/track-2/phases/{phase}/close/",
@@ -139,6 +140,7 @@ PAGES = {
         "/organize/test-sets/{test_set}/",
         "/organize/runs/",
         "/organize/runs/{run}/",
+        "/organize/outages/",
         "/organize/exports/",
         "/organize/announcement/",
         "/account/2fa/",
@@ -172,7 +174,7 @@ FORMS = {
     "notifications:read", "notifications:choose", "notifications:open",
     "organizers:queue_failed", "organizers:evaluate", "organizers:disqualify", "organizers:requalify",
     "organizers:refund", "organizers:mark", "organizers:remove_phase", "organizers:examine",
-    "organizers:cancel_examination",
+    "organizers:cancel_examination", "organizers:extend", "organizers:withdraw_outage",
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.
 STEPS = {
