@@ -128,6 +128,7 @@ class AnnouncementForm(forms.Form):
     )
     subject = forms.CharField(max_length=120)
     text = forms.CharField(max_length=10_000, widget=forms.Textarea, help_text="Plain text.")
+    on_news = forms.BooleanField(required=False, label="Publish it on News as well")
 
 
 class ClosingForm(forms.ModelForm[FinalResults]):
