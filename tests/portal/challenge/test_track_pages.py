@@ -83,12 +83,12 @@ def test_the_pages_only_read(client: Client, path: str) -> None:
     assert client.post(path).status_code == 405
 
 
-def test_the_list_costs_two_queries(
+def test_the_list_costs_three_queries(
     client: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for _ in range(5):
         make_track()
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         client.get(reverse("challenge:list"))
 
 

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from allauth.account.models import EmailAddress
+from django.conf import settings
 from django.core import mail
 from django.test import Client
 from django.utils import timezone
@@ -86,7 +87,8 @@ def test_a_queue_that_is_paused_or_has_no_worker_is_an_outage_until_it_works(pha
     paused = Outage.objects.get(cause=Cause.PAUSED)
     assert paused.starts_at == now
     assert paused.ends_at is not None
-    Watch.objects.create(pk=1, watched_at=now - timedelta(minutes=1), since=now - 2 * HOUR)
+    look = timedelta(seconds=settings.WATCHDOG_SECONDS)
+    Watch.objects.create(pk=1, watched_at=now - look, since=now - 2 * HOUR)
     waiting = Evaluation.objects.create(
         run=make_run(state=RunState.QUEUED), attempt=1, step=Step.SCORING, step_queued_at=now - HOUR
     )
@@ -94,9 +96,9 @@ def test_a_queue_that_is_paused_or_has_no_worker_is_an_outage_until_it_works(pha
     unattended = Outage.objects.get(cause=Cause.UNATTENDED)
     assert (unattended.starts_at, unattended.ends_at) == (now - HOUR, None)
     waiting.delete()
-    watch(now + timedelta(minutes=1))
+    watch(now + look)
     unattended.refresh_from_db()
-    assert unattended.ends_at == now + timedelta(minutes=1)
+    assert unattended.ends_at == now + look
 
 
 def test_one_click_extends_a_phase_and_tells_everybody(client: Client, organizer, phase) -> None:
