@@ -175,6 +175,7 @@ def test_maintenance_has_a_banner_until_it_is_over_and_counts_then(client: Clien
     client.post(f"/organize/outages/{outage.pk}/withdraw/")
     assert banner not in Client().get("/tracks/").text
     outage.refresh_from_db()
+    assert outage.ends_at is not None
     assert outage.ends_at <= timezone.now()
     client.post(f"/organize/outages/{outage.pk}/withdraw/")
     assert not Outage.objects.exists()
