@@ -8,7 +8,6 @@ and the same record gets the same challenge.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -23,7 +22,6 @@ from evaluator.messages.api import (
 )
 from evaluator.messages.jobs import DRAWN_ROUNDS, ArtifactKind
 from evaluator.messages.states import RunState, SubmissionState
-from evaluator.progress import OnProgress
 from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words
 from starter_kit.reporting.rounding import rounded_up
@@ -32,9 +30,12 @@ from starter_kit.runs.folder import OPENING, RunFolder, budget_of
 from starter_kit.runs.opened_round import open_rounds
 from starter_kit.runs.round_secret import remove_secret
 from starter_kit.site.client import SiteClient
-from starter_kit.site.uploading import upload_file
+from starter_kit.site.uploading import FileProgress, upload_file
 
 POLLING_PAUSE_S = 1.0
+
+OnTransfer = Callable[[str, float, float], object]
+"""Called with what is transferred, how many bytes of everything are done, and the size of everything."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def send(
     plan: SubmissionPlan,
     title: str,
     description: str,
-    on_progress: OnProgress,
+    on_progress: OnTransfer,
     choices: ChangedText | None = None,
 ) -> SubmissionStatus:
     """Upload everything and submit it, resuming a draft of the same title that an earlier call left.
@@ -147,15 +148,18 @@ def send(
     )
     if choices:
         client.change_draft(draft.id, choices)
-    done_bytes = 0
+    earlier_bytes = 0
 
-    def count(stored_bytes: int) -> None:
-        nonlocal done_bytes
-        done_bytes += stored_bytes
+    def report(file: FileProgress) -> None:
         # Counted again each time, since an annex may change its size when its challenge is known.
-        on_progress(done_bytes, plan.size_bytes)
+        on_progress(str(file), earlier_bytes + file.done_bytes, plan.size_bytes)
 
-    upload = partial(upload_file, client, submission=draft.id, on_stored=count)
+    def upload(path: Path, *, run: UUID | None, kind: ArtifactKind) -> StoredArtifact:
+        nonlocal earlier_bytes
+        stored = upload_file(client, path, submission=draft.id, run=run, kind=kind, on_progress=report)
+        earlier_bytes += stored.size_bytes
+        return stored
+
     for planned in plan.runs:
         run = client.add_run(draft.id, planned.budget).id
         for kind, path in planned.files.items():

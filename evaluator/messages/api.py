@@ -6,10 +6,10 @@ Sizes are in bytes, hashes are lower-case hexadecimal, and times are ISO 8601 in
 
 import re
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.errors import Problem
@@ -24,6 +24,8 @@ from evaluator.messages.states import FINAL_STATES, RunState, SubmissionState
 
 SHA256 = r"^[0-9a-f]{64}$"
 MAX_PARTS_OF_A_REQUEST = 1000
+# The header of a checkpoint of a thousand tensors, and thousands of rows of a log.
+HEAD_BYTES = 256 * 1024
 # PostgreSQL stores no null character, and UTF-8 has no half of a surrogate pair, which JSON may escape.
 UNSTORABLE = re.compile("[\\0\ud800-\udfff]")
 
@@ -393,14 +395,32 @@ class SubmissionStatus(Submission):
         return all(run.is_final for run in self.runs)
 
 
-class NewUpload(Request):
-    """Announce a file. `run` is null for a file of the submission as a whole, such as the privacy proof."""
+class NewFile(Request):
+    """A file for a place in a draft.
+
+    Attributes:
+        run: Null for a file of the submission as a whole, such as the privacy proof.
+        head: The first 256 KiB of the file, or all of a shorter one, in base64; may be empty. A file that is wrong from
+            its beginning is rejected by it.
+    """
 
     submission: UUID
     run: UUID | None = None
     kind: str
     filename: str = Field(min_length=1, max_length=1000)
     size_bytes: int
+    head: Base64Bytes = b""
+
+    @model_validator(mode="after")
+    def _head_is_complete(self) -> Self:
+        if self.head and len(self.head) != min(self.size_bytes, HEAD_BYTES):
+            raise ValueError(f"A head of {HEAD_BYTES} bytes, or the whole of a shorter file, is expected")
+        return self
+
+
+class NewUpload(NewFile):
+    """Announce a file, with its SHA-256."""
+
     sha256: str
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from starter_kit.commands.options import ApiToken, Site, connect, wrong_option
-from starter_kit.console import print_lines, print_problems, progress
+from starter_kit.console import print_lines, print_problems, transfer
 
 
 def submit(
@@ -83,13 +83,13 @@ def submit(
     choices = ChangedText(
         keep_private=private or None, anonymous=anonymous or None, publishes_proof=publish_proof or None
     )
-    with progress("uploading, MB") as show:
+    with transfer() as show:
         submission = send(
             client,
             plan,
             title,
             description,
-            lambda done, total: show(done // 10**6, total // 10**6),
+            show,
             choices if choices.model_dump(exclude_none=True) else None,
         )
     print_lines(f"Submitted: {submission.url}")

@@ -23,6 +23,7 @@ from evaluator.messages.api import (
     ChangedText,
     ExplainedTry,
     IssuedRunToken,
+    NewFile,
     NewRun,
     NewRunToken,
     NewSigningKey,
@@ -167,6 +168,10 @@ class SiteClient:
                 raise
             return submitted
 
+    def check_head(self, file: NewFile) -> None:
+        """Have the site check a file's place and beginning, before it is read and sent."""
+        self._request("POST", "/uploads/check", file)
+
     def start_upload(self, upload: NewUpload) -> UploadStatus:
         """Announce a file; if it is being uploaded to the same place already, return that unfinished upload."""
         return self._call(UploadStatus, "POST", "/uploads", upload)
@@ -206,13 +211,16 @@ class SiteClient:
 
     def _call(self, message: type[T], method: str, path: str, body: Request | None = None) -> T:
         """Call one operation of the API and return its response as a `message`."""
-        url = f"{self.site}/api/v1{path}"
-        content = None if body is None else body.model_dump(mode="json")
-        response = self._respond(lambda: self._session.request(method, url, json=content, timeout=TIMEOUT_S))
+        response = self._request(method, path, body)
         try:
             return TypeAdapter(message).validate_json(response.content)
         except ValidationError as error:
             raise ProblemError(_foreign(response)) from error
+
+    def _request(self, method: str, path: str, body: Request | None = None) -> requests.Response:
+        url = f"{self.site}/api/v1{path}"
+        content = None if body is None else body.model_dump(mode="json")
+        return self._respond(lambda: self._session.request(method, url, json=content, timeout=TIMEOUT_S))
 
     def _respond(
         self, send: Callable[[], requests.Response], statuses: Mapping[int, ErrorCode] = MappingProxyType({})

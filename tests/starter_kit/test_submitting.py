@@ -90,7 +90,7 @@ def submitted(
 ) -> SubmissionStatus:
     plan = prepare(client, track, folders, proof)
     register_keys(client, plan)
-    return send(client, plan, "Mine", "", lambda done, total: None)
+    return send(client, plan, "Mine", "", lambda *_: None)
 
 
 def rejection(client: SiteClient, track: str, folders: list[Path], proof: Path | None = None) -> ErrorCode:
@@ -193,7 +193,7 @@ def test_a_second_record_with_the_same_token_is_rejected_before_anything_else_is
     plan = prepare(site_client, "track-2", [other.path], proof)
     register_keys(site_client, plan)
     with pytest.raises(ProblemError) as caught:
-        send(site_client, plan, "Another", "", lambda done, total: None)
+        send(site_client, plan, "Another", "", lambda *_: None)
     assert caught.value.problem.code is ErrorCode.RECORD_TOKEN
     assert not Artifact.objects.filter(submission__title="Another").exists()
 
@@ -311,8 +311,8 @@ def test_progress_ends_at_all_bytes(
 ) -> None:
     plan = prepare(site_client, "track-2", [runs[8]], proof)
     register_keys(site_client, plan)
-    reported: list[tuple[int, int]] = []
-    send(site_client, plan, "Mine", "", lambda *step: reported.append(step))
+    reported: list[tuple[float, float]] = []
+    send(site_client, plan, "Mine", "", lambda _, *step: reported.append(step))
     assert reported[-1] == (plan.size_bytes, plan.size_bytes)
     assert reported == sorted(reported)
 

@@ -14,7 +14,7 @@ from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.challenge.models import Track
-from portal.submissions.arrival import arrival_of, check_arrival
+from portal.submissions.arrival import Arrival, arrival_of, check_arrival
 from portal.submissions.challenges import draw_challenge, reject_other_answer
 from portal.submissions.draft_problems import no_such_budget, problems_of
 from portal.submissions.locks import lock_submission, lock_team, wrong_state
@@ -94,6 +94,20 @@ def remove_run(run: Run, actor: User) -> None:
     _discard_files(Artifact.objects.filter(run=run), actor)
     _discard_files(Artifact.pending.filter(run=run), actor)
     run.delete()
+
+
+def check_head(
+    submission: Submission, run: Run | None, kind: str, *, filename: str, size_bytes: int, head: bytes
+) -> None:
+    """Check a file that may be uploaded for a draft: its place, name and size, and its beginning unless that is empty.
+
+    Raises `ProblemError` as `validate_artifact` and `check_arrival`.
+    """
+    known = validate_artifact(
+        submission.track, kind, of_run=run is not None, filename=filename, size_bytes=size_bytes
+    )
+    if head:
+        check_arrival(Arrival(submission, run, known, filename, head, size_bytes))
 
 
 @transaction.atomic
