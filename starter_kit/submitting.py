@@ -258,6 +258,14 @@ def status_line(run: RunStatus) -> str:
     return f"{name}: {run.state}{step}{queue}{later}{f', {time_left}' if time_left else ''}"
 
 
+def outcome_line(run: RunStatus, url: str) -> str:
+    """Say where a run that is evaluated stands, and on which page."""
+    name = f"ε = {run.budget:g}" if run.budget else "run"
+    if run.rank:
+        return f"{name}: rank {run.rank} of {run.ranked} · {url}"
+    return f"{name}: {f'no rank, {run.unranked_because}' if run.unranked_because else run.state} · {url}"
+
+
 def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun:
     """Return the run in the folder `path` with the track's files, and perhaps those for examinations."""
     folder = RunFolder(path)

@@ -272,6 +272,22 @@ class RunSummary(Response):
     budget: float | None
 
 
+class ListedRun(RunSummary):
+    """A run as the list of submissions shows it.
+
+    Attributes:
+        anls: Its score, of which `decimals` decimals are shown; null before it is scored.
+        rank: Its rank on its board; null where it has none.
+        ranked: How many runs have a rank there; 0 where this one has none.
+    """
+
+    state: RunState
+    anls: float | None = None
+    decimals: int = 4
+    rank: int | None = None
+    ranked: int = 0
+
+
 class RunExamination(Response):
     """What an examination by the organizers found out about the run.
 
@@ -295,6 +311,9 @@ class RunStatus(RunSummary):
     """A run, its results and the progress of its evaluation.
 
     Attributes:
+        rank: Its rank on its board; null where it has none.
+        ranked: How many runs have a rank there; 0 where this one has none.
+        unranked_because: Why the scored run has no rank; empty where it has one, and before.
         step: The current step of the current attempt; `done` of `total` units of it are finished.
         remaining_s: The worker's estimate of the seconds left of the step; null where there is none.
         queue_position: The run's position in the queue of the step, from 1; null unless it waits there.
@@ -305,6 +324,9 @@ class RunStatus(RunSummary):
     """
 
     state: RunState
+    rank: int | None = None
+    ranked: int = 0
+    unranked_because: str = ""
     step: Step | None
     done: int
     total: int
@@ -358,7 +380,7 @@ class Submission(Response):
 class SubmissionSummary(Submission):
     """A submission as the team's list shows it."""
 
-    runs: list[RunSummary]
+    runs: list[ListedRun]
 
 
 class SubmissionPage(Response):
@@ -393,6 +415,45 @@ class SubmissionStatus(Submission):
     def is_final(self) -> bool:
         """Whether the evaluation of every run has ended."""
         return all(run.is_final for run in self.runs)
+
+
+class TermsInfo(Response):
+    """The terms of a download, in one version.
+
+    Attributes:
+        text: In Markdown.
+        accepted: Whether the account that asks has accepted this version.
+    """
+
+    id: int
+    title: str
+    version: str
+    text: str
+    url: str
+    accepted: bool
+
+
+class DownloadInfo(Response):
+    """A file that the organizers offer.
+
+    Attributes:
+        url: The address that leads to the file, once its terms are accepted; it takes ranges.
+        size_bytes: 0 where the organizers don't say, as `sha256` is empty.
+        tracks: The tracks that it is for; empty where it is for all.
+        terms: Null where there are none.
+    """
+
+    slug: str
+    kind: Literal["data", "weights", "kit", "notebook"]
+    title: str
+    summary: str
+    filename: str
+    size_bytes: int
+    sha256: str
+    license: str
+    url: str
+    tracks: list[str] = []
+    terms: TermsInfo | None
 
 
 class NewFile(Request):

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from starter_kit.commands.options import ApiToken, Site, connect, wrong_option
-from starter_kit.console import print_lines, print_problems, transfer
+from starter_kit.commands.submissions import follow
+from starter_kit.console import print_lines, transfer
 
 
 def submit(
@@ -55,14 +56,12 @@ def submit(
     made from the challenge, and the run's folder `vectors` is deleted once everything is submitted.
     """
     from evaluator.messages.api import ChangedText
-    from evaluator.messages.states import RunState
     from starter_kit.submitting import (
         discard_private_files,
         prepare,
         register_keys,
         send,
         unexplained_tries,
-        watch,
     )
 
     if publish_proof and proof is None:
@@ -111,7 +110,4 @@ def submit(
     if removed_bytes := discard_private_files(plan):
         print_lines(f"Deleted {removed_bytes / 1e6:,.1f} MB of challenge data (no longer needed)")
     if wait:
-        final = watch(client, submission.id, print_lines)
-        print_problems([problem for run in final.runs for problem in run.problems])
-        if any(run.state is not RunState.SCORED for run in final.runs):
-            raise typer.Exit(1)
+        follow(client, submission.id)
