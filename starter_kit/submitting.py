@@ -71,6 +71,7 @@ class SubmissionPlan:
     track: str
     runs: list[PlannedRun]
     proof: Path | None
+    requires_code: bool = False
 
     @property
     def examined_files(self) -> list[str]:
@@ -118,7 +119,7 @@ def prepare(
         runs[run.budget] = run
     if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not proof:
         raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, "--proof ", "the privacy proof")
-    return SubmissionPlan(track, list(runs.values()), proof)
+    return SubmissionPlan(track, list(runs.values()), proof, rules.requires_code)
 
 
 def register_keys(client: SiteClient, plan: SubmissionPlan) -> list[str]:
@@ -148,6 +149,8 @@ def send(
     )
     if choices:
         client.change_draft(draft.id, choices)
+    if plan.requires_code:
+        _require_described(client.submission(draft.id), plan)
     earlier_bytes = 0
 
     def report(file: FileProgress) -> None:
@@ -169,6 +172,31 @@ def send(
     if plan.proof:
         upload(plan.proof, run=None, kind=ArtifactKind.PRIVACY_PROOF)
     return client.submit(draft.id)
+
+
+def _require_described(draft: SubmissionStatus, plan: SubmissionPlan) -> None:
+    """Check what the track requires of the text before anything is uploaded; the site checks the link itself.
+
+    Raises:
+        ProblemError: (`E_SUBMISSION_INCOMPLETE`) The draft has no description, or neither a link nor files of its code.
+    """
+    if not draft.description.strip():
+        raise ProblemError.of(
+            ErrorCode.SUBMISSION_INCOMPLETE,
+            "--description",
+            "what the method does, which this track requires",
+            "nothing",
+            next_step="Add --description TEXT, or --description @FILE.",
+        )
+    code = {ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE}
+    if not draft.code_url and not all(code & run.files.keys() for run in plan.runs):
+        raise ProblemError.of(
+            ErrorCode.SUBMISSION_INCOMPLETE,
+            "--code-url",
+            "a link to a commit, or the settings of every run, which this track requires",
+            "neither",
+            next_step="Add --code-url https://…/commit/…, or leave out --no-code.",
+        )
 
 
 def challenge_in(stored: StoredArtifact) -> str:

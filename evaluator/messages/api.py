@@ -116,6 +116,7 @@ class TrackInfo(Response):
             exceed; empty where the organizers don't say.
         drawn_rounds: How many rounds a challenge draws for a replay, which covers the last one as well.
         challenges_per_day: How many new training records a team may upload in any 24 hours; each gets a challenge.
+        requires_code: Whether a submission needs a description, and code: a link to a commit, or files of each run.
         unbound_level: The trust level from which on a run ranks of which no check ties the recorded sums to the
             checkpoint (`RunResults.unbound`); 0 where it ranks like any other.
         phases: In the order of time; they don't overlap.
@@ -144,6 +145,7 @@ class TrackInfo(Response):
     accountant: Accountant
     adjacency: Adjacency
     challenges_per_day: int
+    requires_code: bool = False
     unbound_level: TrustLevel = TrustLevel.REPLAYED
     phases: list[PhaseInfo]
     closed_because: str

@@ -16,13 +16,18 @@ def submit(
     ],
     track: Annotated[str, typer.Option(help="Name of the track, such as track-1.")],
     title: Annotated[str, typer.Option(help="The method's name on the leaderboard.")],
-    description: Annotated[str, typer.Option(help="Markdown.")] = "",
+    description: Annotated[
+        str, typer.Option(help="What the method does, in Markdown, or @FILE. Some tracks require it.")
+    ] = "",
+    code_url: Annotated[
+        str, typer.Option("--code-url", help="Link to a commit of the method's code, which is public.")
+    ] = "",
     proof: Annotated[Path | None, typer.Option(help="Privacy proof: PDF, Markdown or notebook.")] = None,
     code: Annotated[
         bool,
         typer.Option(
-            help="Attach settings.yaml and your own method's file, for a higher trust level. Only your team and the "
-            "organizers can read them."
+            help="Attach settings.yaml and your own method's file, for a higher trust level. Only your team, the "
+            "organizers and reviewers can read them."
         ),
     ] = True,
     private: Annotated[
@@ -79,8 +84,13 @@ def submit(
     for public_key in register_keys(client, plan):
         print_lines(f"{public_key}: registered as your team's key")
     # None leaves a draft that is resumed as it is: nothing becomes public because an option was forgotten.
+    description = _text(description)
     choices = ChangedText(
-        keep_private=private or None, anonymous=anonymous or None, publishes_proof=publish_proof or None
+        description=description or None,
+        code_url=code_url or None,
+        keep_private=private or None,
+        anonymous=anonymous or None,
+        publishes_proof=publish_proof or None,
     )
     with transfer() as show:
         submission = send(
@@ -111,3 +121,8 @@ def submit(
         print_lines(f"Deleted {removed_bytes / 1e6:,.1f} MB of challenge data (no longer needed)")
     if wait:
         follow(client, submission.id)
+
+
+def _text(text: str) -> str:
+    """Return the text, or that of the file whose name follows an @."""
+    return Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text

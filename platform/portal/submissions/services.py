@@ -34,6 +34,7 @@ from portal.submissions.required import validate_artifact
 from portal.submissions.selectors import returned_times
 from portal.submissions.signals import runs_queued
 from portal.submissions.states import change_listed, move_artifact, move_run, move_submission
+from portal.submissions.team_news import notify_of_disqualification, notify_of_withdrawal
 from portal.teams.models import Team
 from portal.teams.selectors import owns
 from portal.uploads import services as uploads
@@ -275,6 +276,8 @@ def withdraw(submission: Submission, actor: User, reason: str = "") -> None:
         _discard_files(current.artifacts.all(), actor)
         _discard_files(Artifact.pending.filter(submission=current), actor)
     details = {"reason": reason} if reason else {}
+    if current.state == SubmissionState.SUBMITTED:
+        notify_of_withdrawal(current, actor, reason)
     move_submission(current, SubmissionState.WITHDRAWN, actor=actor, details=details)
     submission.state = current.state
 
@@ -321,6 +324,7 @@ def disqualify(run: Run, reason: str, actor: User) -> None:
     current.save(update_fields=["disqualified_because"])
     boards_changed(current.submission.track_id)
     record(actor, "run.disqualified" if reason else "run.requalified", current, reason=reason)
+    notify_of_disqualification(current)
 
 
 @transaction.atomic
