@@ -100,10 +100,21 @@ def prepare(
     """
     for path in folders:
         if not path.is_dir():
-            raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, str(path), "a run folder", "no such folder")
+            raise ProblemError.of(
+                ErrorCode.ARTIFACT_MISSING,
+                str(path),
+                "a run folder",
+                "no such folder",
+                message="There is no such run folder.",
+                next_step="Check the path: name the folder that `pfl train --out` wrote.",
+            )
     if proof and not proof.is_file():
         raise ProblemError.of(
-            ErrorCode.ARTIFACT_MISSING, f"--proof {proof}", "the privacy proof", "no such file"
+            ErrorCode.ARTIFACT_MISSING,
+            f"--proof {proof}",
+            "the privacy proof",
+            "no such file",
+            next_step="Check the path of the proof.",
         )
     rules = client.track(track)
     runs: dict[float | None, PlannedRun] = {}
@@ -118,7 +129,13 @@ def prepare(
             )
         runs[run.budget] = run
     if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not proof:
-        raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, "--proof ", "the privacy proof")
+        raise ProblemError.of(
+            ErrorCode.ARTIFACT_MISSING,
+            "--proof",
+            "the privacy proof, which this track requires",
+            "no --proof",
+            next_step="Add --proof FILE: a PDF, Markdown or notebook file.",
+        )
     return SubmissionPlan(track, list(runs.values()), proof, rules.requires_code)
 
 

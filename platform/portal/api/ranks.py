@@ -53,5 +53,4 @@ class Ranks:
             return f"the submission is {submission.state}"
         if submission.is_unpublished:
             return "the submission is unpublished"
-        rejected = verdict_on(submission).rejection if submission.track.kind.needs_proof else ""
-        return str(shortfall(run, rejected=rejected) or "")
+        return str(shortfall(run, rejected=verdict_on(submission).rejection) or "")

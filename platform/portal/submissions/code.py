@@ -1,8 +1,9 @@
 """The description and the code of a method, which some tracks require: a link to a commit, or files of each run."""
 
 import re
-from collections.abc import Collection
 from urllib.parse import urlsplit
+
+from django.db.models import QuerySet
 
 from evaluator.errors import ErrorCode, Problem
 from evaluator.messages.jobs import ArtifactKind
@@ -23,7 +24,7 @@ def names_commit(link: str) -> bool:
     return parts.hostname in ARCHIVES or bool(COMMIT.search(f"{parts.path}?{parts.query}".rstrip("?/")))
 
 
-def code_files(submission: Submission) -> Collection[Artifact]:
+def code_files(submission: Submission) -> QuerySet[Artifact]:
     """Return the settings and method files of the submission's runs, in the order of the runs."""
     found = submission.artifacts.filter(kind__in=CODE_KINDS).select_related("run", "upload")
     return found.order_by("run__budget", "kind")

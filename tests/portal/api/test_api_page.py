@@ -12,6 +12,7 @@ from django.test import Client
 from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import Scope
 from portal.accounts.services import create_token
+from portal.downloads.models import Terms
 from portal.submissions.models import RunState, SubmissionState
 from portal.teams.models import Membership
 from tests.portal.factories import (
@@ -81,6 +82,7 @@ def test_every_command_works_as_the_page_says(client: Client) -> None:
         "ARTIFACT": str(make_artifact(rejected, ArtifactKind.COMMUNICATION_LOG).pk),
         "MEMBER": str(Membership.objects.create(team=team, user=make_user()).pk),
         "KEY": make_key(team).public_key,
+        "TERMS": str(Terms.objects.create(title="Data agreement", version="1", text="No redistribution.").pk),
     }
     found = list(commands())
     assert len(found) > 20
