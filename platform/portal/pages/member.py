@@ -16,7 +16,7 @@ from portal.downloads.models import Acceptance
 from portal.pages.own_submissions import ListedSubmission, rows_of
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.run_appeals import may_appeal
-from portal.submissions.models import Run, RunState, RunToken, Submission, SubmissionState
+from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
 from portal.submissions.selectors import submissions_of
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
@@ -112,6 +112,11 @@ def _proof_needs(team: Team) -> Iterator[Need]:
     for submission, day in due.items():
         until = f" until {date_format(day, 'DATE_FORMAT')}" if day else ""
         yield Need(f"Reviewers ask for changes to the proof of “{submission}”{until}.", _review(submission))
+    for staged in Artifact.staged.filter(submission__team=team).select_related("submission"):
+        yield Need(
+            f"Version {staged.version} of the proof of “{staged.submission}” isn't sent yet.",
+            reverse("reviews:revision", args=[staged.submission_id]),
+        )
     rejected = Submission.objects.filter(
         team=team, state=SubmissionState.SUBMITTED, proof_rejected=True, appeal__isnull=True
     )

@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("<uuid:submission_id>/take/", desk_views.take, name="take"),
     path("<uuid:submission_id>/team/", team_views.team, name="team"),
     path("<uuid:submission_id>/team/messages/", team_views.team_message, name="team_message"),
+    path("<uuid:submission_id>/team/revision/", team_views.revision, name="revision"),
     path("<uuid:submission_id>/team/appeal/", team_views.team_appeal, name="team_appeal"),
     path("<uuid:submission_id>/code/<uuid:artifact_id>/", code_views.code_file, name="code_file"),
     path("runs/<uuid:run_id>/appeal/", run_appeal_views.run_appeal, name="run_appeal"),

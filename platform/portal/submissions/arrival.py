@@ -25,6 +25,7 @@ from evaluator.records import annex, reading
 from portal.challenge.models import Track
 from portal.submissions.challenges import reject_other_answer
 from portal.submissions.models import Artifact, Run, Submission
+from portal.submissions.signals import proof_arrived
 from portal.teams.models import Team
 from portal.teams.selectors import current_keys
 from portal.uploads.models import Upload
@@ -172,6 +173,9 @@ def _check_proof(arrival: Arrival) -> None:
             expected="a file that begins with %PDF-",
             found=arrival.head[:20].decode(errors="replace"),
         )
+    if arrival.upload:
+        # Received by `portal.proofs.shown.prepare`: what reviewers couldn't read is rejected now.
+        proof_arrived.send(sender=Artifact, upload=arrival.upload)
 
 
 CHECKS: dict[ArtifactKind, Callable[[Arrival], None]] = {
