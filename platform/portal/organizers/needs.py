@@ -30,6 +30,7 @@ EVALUATIONS = Page("admin:evaluation_evaluation_changelist", "Evaluations")
 EXAMINATIONS = Page("admin:evaluation_examination_changelist", "Examinations")
 MAILS = Page("admin:mail_outgoingmail_changelist", "E-mails and their errors")
 OUTAGES = Page("organizers:outages", "Outages and maintenance")
+DISQUALIFIED = Page("organizers:runs", "Runs")
 REVIEWS = Page("reviews:queue", "Proof reviews")
 
 
@@ -110,6 +111,12 @@ def outage_needs(owed: Iterable[tuple[str, str]]) -> Iterator[Need]:
     for phase, time in owed:
         text = f"Outages took {time} of it, which an extension can make up for."
         yield Need(f"{phase} lost time", text, "outages-and-maintenance", OUTAGES)
+
+
+def appeal_needs(waiting: int) -> Iterator[Need]:
+    if waiting:
+        text = "Lift the disqualification on the run's page, or answer there why it stands."
+        yield Need(f"{waiting} appeal{pluralize(waiting)} to answer", text, "appeals", DISQUALIFIED)
 
 
 def in_hours(seconds: float) -> str:
