@@ -116,7 +116,7 @@ PAGES = {
         "/submissions/{private}/",
         "/reviews/{private}/proof/",
         "/reviews/{private}/team/",
-        "/reviews/{private}/revision/",
+        "/reviews/{private}/team/revision/",
         "/reviews/runs/{disqualified_run}/appeal/",
         "/submissions/{disqualified}/",
     ],
