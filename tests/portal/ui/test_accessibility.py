@@ -143,11 +143,8 @@ PAGES = {
         "/organize/test-sets/{test_set}/",
         "/organize/runs/",
         "/organize/runs/{run}/",
-<<<<<<< HEAD
         "/organize/outages/",
-=======
         "/organize/runs/{disqualified_run}/",
->>>>>>> main
         "/organize/exports/",
         "/organize/announcement/",
         "/account/2fa/",
@@ -182,11 +179,8 @@ FORMS = {
     "notifications:read", "notifications:choose", "notifications:open",
     "organizers:queue_failed", "organizers:evaluate", "organizers:disqualify", "organizers:requalify",
     "organizers:refund", "organizers:mark", "organizers:remove_phase", "organizers:examine",
-<<<<<<< HEAD
     "organizers:cancel_examination", "organizers:extend", "organizers:withdraw_outage",
-=======
-    "organizers:cancel_examination", "organizers:answer_appeal",
->>>>>>> main
+    "organizers:answer_appeal",
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.
 STEPS = {
