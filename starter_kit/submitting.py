@@ -70,6 +70,7 @@ class SubmissionPlan:
     track: str
     runs: list[PlannedRun]
     proof: Path | None
+    practice: bool = False
 
     @property
     def examined_files(self) -> list[str]:
@@ -85,12 +86,19 @@ class SubmissionPlan:
 
 
 def prepare(
-    client: SiteClient, track: str, folders: Sequence[Path], proof: Path | None, *, with_code: bool = True
+    client: SiteClient,
+    track: str,
+    folders: Sequence[Path],
+    proof: Path | None,
+    *,
+    with_code: bool = True,
+    practice: bool = False,
 ) -> SubmissionPlan:
     """Plan what to upload by the track's own rules, and check it before anything is sent.
 
     Args:
         with_code: Whether to attach each run's settings and method file, for the organizers' examinations.
+        practice: Whether the submission is for practice, which needs no proof.
 
     Raises:
         ProblemError: The track doesn't exist, a file is missing, a record is invalid or carries no run token, a run
@@ -115,9 +123,9 @@ def prepare(
                 found="a second run",
             )
         runs[run.budget] = run
-    if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not proof:
+    if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not (proof or practice):
         raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, "--proof ", "the privacy proof")
-    return SubmissionPlan(track, list(runs.values()), proof)
+    return SubmissionPlan(track, list(runs.values()), proof, practice)
 
 
 def register_keys(client: SiteClient, plan: SubmissionPlan) -> list[str]:
@@ -142,9 +150,8 @@ def send(
     `choices` say whether it is private or anonymous, and whether the team agrees to publish its proof; what is None
     stays as the draft has it.
     """
-    draft = resumable_draft(client, plan.track, title) or client.create_submission(
-        plan.track, title, description
-    )
+    draft = resumable_draft(client, plan.track, title, practice=plan.practice)
+    draft = draft or client.create_submission(plan.track, title, description, practice=plan.practice)
     if choices:
         client.change_draft(draft.id, choices)
     done_bytes = 0
@@ -204,13 +211,15 @@ def discard_private_files(plan: SubmissionPlan) -> int:
     return sum(remove_vectors(folder) for folder in folders)
 
 
-def resumable_draft(client: SiteClient, track: str, title: str) -> Submission | None:
-    """Return the team's newest draft with this track and title; None if it has none."""
-    wanted = (SubmissionState.DRAFT, track, title)
+def resumable_draft(
+    client: SiteClient, track: str, title: str, *, practice: bool = False
+) -> Submission | None:
+    """Return the team's newest draft with this track and title, for practice or not; None if it has none."""
+    wanted = (SubmissionState.DRAFT, track, title, practice)
     drafts = (
         submission
         for submission in client.submissions()
-        if (submission.state, submission.track, submission.title) == wanted
+        if (submission.state, submission.track, submission.title, submission.practice) == wanted
     )
     return next(drafts, None)
 

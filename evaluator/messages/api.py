@@ -217,6 +217,7 @@ class NewSubmission(Request):
     Attributes:
         keep_private: Whether only the team and the organizers see it, once submitted, until the team publishes it.
         anonymous: Whether the public reads a random name in place of the team's.
+        practice: Whether it is for practice: never public, reviewed or ranked, and free to repeat a checkpoint.
     """
 
     track: str
@@ -226,12 +227,13 @@ class NewSubmission(Request):
     paper_url: str = ""
     keep_private: bool = False
     anonymous: bool = False
+    practice: bool = False
 
 
 class ChangedText(Request):
     """Change the text of a submission; a field that is left out stays.
 
-    Once it is submitted, the title, `keep_private` and `anonymous` stay as well.
+    Once it is submitted, the title, `keep_private`, `anonymous` and `practice` stay as well.
 
     Attributes:
         publishes_proof: Whether the team agrees that everybody can read its privacy proof, and the answers to the
@@ -244,6 +246,7 @@ class ChangedText(Request):
     paper_url: str | None = None
     keep_private: bool | None = None
     anonymous: bool | None = None
+    practice: bool | None = None
     publishes_proof: bool | None = None
 
 
@@ -324,7 +327,10 @@ class RunStatus(RunSummary):
 
 
 class QuotaStatus(Response):
-    """The team's quota slots of the last 24 hours in a track; `next_slot` is null when a slot is free now."""
+    """The team's quota slots of the last 24 hours in a track; `next_slot` is null when a slot is free now.
+
+    Of a practice submission they are the slots for practice.
+    """
 
     limit: int
     used: int
@@ -340,6 +346,7 @@ class Submission(Response):
         phase: The phase in which it was submitted; null for a draft.
         published_at: Since when it is public, once a run has a score; null while it is private.
         anonymous: Whether the public reads an alias in place of the team's name.
+        practice: Whether it is for practice, and never public, reviewed or ranked.
     """
 
     id: UUID
@@ -351,12 +358,19 @@ class Submission(Response):
     submitted_at: datetime | None
     published_at: datetime | None = None
     anonymous: bool = False
+    practice: bool = False
 
 
 class SubmissionSummary(Submission):
     """A submission as the team's list shows it."""
 
     runs: list[RunSummary]
+
+
+class CheckpointStatus(Response):
+    """What would keep the team from submitting a checkpoint to a track for a rank; no problems where nothing would."""
+
+    problems: list[Problem]
 
 
 class SubmissionPage(Response):

@@ -139,9 +139,11 @@ class SiteClient:
         """Return the team's submissions, newest first."""
         return self._all("/submissions", SubmissionPage, lambda page: page.items)
 
-    def create_submission(self, track: str, title: str, description: str = "") -> SubmissionStatus:
+    def create_submission(
+        self, track: str, title: str, description: str = "", *, practice: bool = False
+    ) -> SubmissionStatus:
         """Open a draft."""
-        draft = NewSubmission(track=track, title=title, description=description)
+        draft = NewSubmission(track=track, title=title, description=description, practice=practice)
         return self._call(SubmissionStatus, "POST", "/submissions", draft)
 
     def change_draft(self, submission: UUID, changes: ChangedText) -> SubmissionStatus:

@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router
 
-from evaluator.messages.api import Account, QuotaStatus, TrackInfo
+from evaluator.messages.api import Account, CheckpointStatus, QuotaStatus, TrackInfo
 from evaluator.messages.team_api import ChangedAccount
 from portal.accounts.forms import ProfileForm
 from portal.accounts.models import Scope
@@ -13,6 +13,7 @@ from portal.api.authentication import MANAGING, ApiRequest, TokenOrSession, requ
 from portal.api.errors import cleaned
 from portal.api.responses import response_of
 from portal.challenge.models import Track
+from portal.submissions.duplicates import duplicate
 from portal.submissions.selectors import quota_of
 from portal.teams.selectors import team_of
 
@@ -60,6 +61,18 @@ def get_quota(request: ApiRequest, slug: str) -> QuotaStatus:
     """Submissions that members made in other teams within 24 hours also count."""
     quota = quota_of(team_in(request), Track.objects.get(slug=slug), timezone.now())
     return QuotaStatus.model_validate(quota)
+
+
+@router.get(
+    "/tracks/{slug}/checkpoints/{sha256}",
+    response=CheckpointStatus,
+    summary="Check whether your team can submit a checkpoint",
+    tags=TRACKS,
+)
+def get_checkpoint(request: ApiRequest, slug: str, sha256: str) -> CheckpointStatus:
+    """`sha256` is that of the file. Each checkpoint is submitted once, except for practice."""
+    problem = duplicate(team_in(request), Track.objects.get(slug=slug), sha256)
+    return CheckpointStatus(problems=[problem] if problem else [])
 
 
 @router.get("/me", response=Account, summary="Get the token and its owner", tags=ACCOUNT)

@@ -174,7 +174,7 @@ def _detail(request: ApiRequest, submission: Submission) -> SubmissionStatus:
         SubmissionStatus,
         submission,
         **_places(request, submission),
-        quota=quota_of(submission.team, submission.track, timezone.now()),
+        quota=quota_of(submission.team, submission.track, timezone.now(), practice=submission.practice),
         runs=[_status(status) for status in run_status.statuses(submission.runs.all())],
     )
 

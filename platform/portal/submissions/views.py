@@ -254,7 +254,7 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "was_rejected": NOT_SUBMITTED in request.GET,
         "closed_because": track.closed_because(now),
         "phase": track.nearest_phase(now),
-        "quota": quota_of(team, track, now),
+        "quota": quota_of(team, track, now, practice=submission.practice),
         "storage": storage_of(team),
         "draft_days": settings.RETENTION_DRAFT_DAYS,
         **(_record_needs(submission, now) if track.kind.is_accounted else {}),
