@@ -17,7 +17,7 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 from evaluator.messages.base import Message
 from evaluator.messages.examinations import Report
-from evaluator.messages.jobs import DRAWN_ROUNDS, ArtifactKind, Step, TrustLevel
+from evaluator.messages.jobs import DRAWN_ROUNDS, ArtifactKind, PrivacyRules, Step, TrackRules, TrustLevel
 from evaluator.messages.rankings import RankingRule
 from evaluator.messages.results import RunResults
 from evaluator.messages.states import FINAL_STATES, RunState, SubmissionState
@@ -108,10 +108,13 @@ class TrackInfo(Response):
         optional_artifacts: The files that a run may have as well, for a higher trust level.
         submission_artifacts: The files that the submission as a whole needs.
         reference: The name of the base weights.
+        reference_sha256: The SHA-256 of their file; empty on a site that doesn't have them itself.
         trainable: Shell-style patterns of the names of the tensors that may differ from the base weights; all may
             where the list is empty.
         providers_per_client: How many providers of the training data each client has, which a training record must not
             exceed; empty where the organizers don't say.
+        data_sha256: The hash of the training data's manifest, which annexes must state; empty without an account, since
+            whoever can guess the data could compare, and where the organizers don't say.
         drawn_rounds: How many rounds a challenge draws for a replay, which covers the last one as well.
         challenges_per_day: How many new training records a team may upload in any 24 hours; each gets a challenge.
         unbound_level: The trust level from which on a run ranks of which no check ties the recorded sums to the
@@ -130,10 +133,12 @@ class TrackInfo(Response):
     optional_artifacts: list[ArtifactKind]
     submission_artifacts: list[ArtifactKind]
     reference: str
+    reference_sha256: str = ""
     trainable: list[str]
     clients: int
     max_rounds: int
     providers_per_client: list[int]
+    data_sha256: str = ""
     drawn_rounds: int = DRAWN_ROUNDS
     max_checkpoint_bytes: int
     anls_threshold: float
@@ -145,6 +150,29 @@ class TrackInfo(Response):
     unbound_level: TrustLevel = TrustLevel.REPLAYED
     phases: list[PhaseInfo]
     closed_because: str
+
+    def rules(self, budget: float | None) -> TrackRules:
+        """Return the rules of a run at this budget, as workers apply them; the test set is secret."""
+        privacy = None
+        if budget is not None:
+            privacy = PrivacyRules(
+                epsilon=budget,
+                delta=self.delta,
+                accountant=self.accountant,
+                sampling_rule=self.sampling_rule,
+                adjacency=self.adjacency,
+            )
+        return TrackRules(
+            reference=self.reference,
+            test_set="secret",
+            trainable=self.trainable,
+            clients=self.clients,
+            max_rounds=self.max_rounds,
+            providers_per_client=self.providers_per_client,
+            data_sha256=self.data_sha256,
+            drawn_rounds=self.drawn_rounds,
+            privacy=privacy,
+        )
 
 
 class NewRunToken(Request):

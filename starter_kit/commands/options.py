@@ -73,7 +73,14 @@ Loggers = Annotated[
         help="Send each round to tensorboard=FOLDER or wandb=PROJECT; can be repeated.",
     ),
 ]
-RecordTrack = Annotated[str, typer.Option("--track", help="Track of the training record and its run token.")]
+RecordTrack = Annotated[
+    str | None,
+    typer.Option(
+        "--track",
+        help="Track that the run is for: whose rules the site is asked for, and whose run token the record carries. By "
+        "default track-2 for a run with a record, else the site's first track without one.",
+    ),
+]
 RunToken = Annotated[
     str | None,
     typer.Option(
@@ -114,8 +121,6 @@ def connect(site: str, token: str) -> "SiteClient":
     Raises:
         ProblemError: (`E_CONFIGURATION`) The address or the API token is missing.
     """
-    from starter_kit.site.client import SiteClient
-
     if not site:
         raise wrong_option(
             "--site or PFL_SITE",
@@ -130,6 +135,17 @@ def connect(site: str, token: str) -> "SiteClient":
             "nothing",
             next_step="Create one on your account page on the site.",
         )
+    return reach(site, token)
+
+
+def reach(site: str, token: str) -> "SiteClient":
+    """Return access to the site at an address, without a token to what everybody may read.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) The address or the API token isn't one.
+    """
+    from starter_kit.site.client import SiteClient
+
     if not _is_address(site):
         raise wrong_option(
             "--site or PFL_SITE",

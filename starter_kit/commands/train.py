@@ -40,7 +40,7 @@ def train(
         typer.Argument(help="A YAML file, or the name of one of the kit's configs (see `pfl methods`)."),
     ] = None,
     changes: Changes = None,
-    track: RecordTrack = "track-2",
+    track: RecordTrack = None,
     resume: Resume = False,
     processes: Annotated[
         int, typer.Option(min=1, help="Number of processes that train clients, each with its own model.")

@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.api import (
     ChangedText,
+    CheckpointStatus,
     ExplainedTry,
     IssuedRunToken,
     NewRun,
@@ -77,22 +78,24 @@ class SiteClient:
 
     Args:
         site: The site's address, such as ``https://benchmark.example``.
-        token: An API token from the account page.
+        token: An API token from the account page; empty for what everybody may read, which is the tracks.
         first_pause_s: The pause in seconds after the first try that failed.
 
     Every method raises `ProblemError` with the problems that the site found, or with `E_SITE_UNREACHABLE` when the
     site didn't answer in several tries or its answer isn't one of this API.
     """
 
-    def __init__(self, site: str, token: str, *, first_pause_s: float = FIRST_PAUSE_S) -> None:
+    def __init__(self, site: str, token: str = "", *, first_pause_s: float = FIRST_PAUSE_S) -> None:
         self.site = site.rstrip("/")
+        self.has_token = bool(token)
         self._first_pause_s = first_pause_s
         self._session = requests.Session()
-        self._session.headers["Authorization"] = f"Bearer {token}"
+        if token:
+            self._session.headers["Authorization"] = f"Bearer {token}"
 
     def tracks(self) -> list[TrackInfo]:
-        """Return the tracks with their rules."""
-        return self._call(list[TrackInfo], "GET", "/tracks")
+        """Return the tracks with their rules; with a token also the hash of each track's data."""
+        return self._call(list[TrackInfo], "GET", "/tracks" if self.has_token else "/leaderboards")
 
     def track(self, slug: str) -> TrackInfo:
         """Return the track of this name in its address, or raise `E_CONFIGURATION` with those that there are."""
@@ -100,12 +103,18 @@ class SiteClient:
         for track in tracks:
             if track.slug == slug:
                 return track
+        names = ", ".join(track.slug for track in tracks)
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where="--track",
-            expected=f"one of {', '.join(track.slug for track in tracks)}",
+            expected=f"one of {names}" if tracks else "a track of the site, which has none yet",
             found=slug,
+            next_step=f"The tracks of {self.site} are on its page “Tracks”.",
         )
+
+    def checkpoint_problems(self, track: str, sha256: str) -> list[Problem]:
+        """Return what would keep the team from submitting the checkpoint of this SHA-256 to the track for a rank."""
+        return self._call(CheckpointStatus, "GET", f"/tracks/{track}/checkpoints/{sha256}").problems
 
     def issue_run_token(self, track: str, training: str = "") -> IssuedRunToken:
         """Request a token for one training run in this track; the run's record carries it.

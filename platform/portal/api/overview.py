@@ -13,6 +13,7 @@ from portal.api.authentication import MANAGING, ApiRequest, TokenOrSession, requ
 from portal.api.errors import cleaned
 from portal.api.responses import response_of
 from portal.challenge.models import Track
+from portal.challenge.references import reference_sha256
 from portal.submissions.duplicates import duplicate
 from portal.submissions.selectors import quota_of
 from portal.teams.selectors import team_of
@@ -24,7 +25,7 @@ TRACKS, ACCOUNT = ["tracks"], ["account"]
 
 @router.get("/tracks", response=list[TrackInfo], summary="List tracks and their rules", tags=TRACKS)
 def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja knows it by its name)
-    return track_infos()
+    return track_infos(with_data=True)
 
 
 @public.get(
@@ -34,8 +35,8 @@ def list_public_tracks(request: HttpRequest) -> list[TrackInfo]:  # noqa: ARG001
     return track_infos()
 
 
-def track_infos() -> list[TrackInfo]:
-    """Return all tracks with their rules."""
+def track_infos(*, with_data: bool = False) -> list[TrackInfo]:
+    """Return all tracks with their rules; the hash of the data only for participants, who have the data."""
     now = timezone.now()
     return [
         response_of(
@@ -46,7 +47,9 @@ def track_infos() -> list[TrackInfo]:
             run_artifacts=track.kind.run_artifacts,
             optional_artifacts=track.kind.optional_artifacts,
             submission_artifacts=track.kind.submission_artifacts,
+            reference_sha256=reference_sha256(track.reference),
             trainable=track.trainable_patterns(),
+            data_sha256=track.data_sha256 if with_data else "",
             phases=list(track.phases.all()),
             closed_because=track.closed_because(now),
         )
