@@ -235,6 +235,7 @@ def _outcome(run: Path, rounds: int) -> list[str]:
     """A finished run in a few lines; `rounds` is how many its settings name."""
     from starter_kit.reporting.metrics import SUMMARY, read_summary
     from starter_kit.reporting.rounding import epsilon_text, size_text
+    from starter_kit.runs.folder import RunFolder
     from starter_kit.runs.vectors import FOLDER, VectorFolder
 
     summary = read_summary(run / SUMMARY)
@@ -247,5 +248,11 @@ def _outcome(run: Path, rounds: int) -> list[str]:
             f"Trained {summary.rounds} of {rounds} rounds: another round would exceed ε = {summary.budget:g}"
         )
     if kept := VectorFolder.of(run, 0).size_bytes:
-        lines.append(f"{run / FOLDER}: {size_text(kept)}, needed by `pfl submit` and deleted afterwards")
+        token = RunFolder(run).record(max_rounds=summary.rounds).run.run_token
+        use = (
+            "`pfl submit` and deleted afterwards"
+            if token
+            else "`pfl replay open`; delete it when it isn't any more"
+        )
+        lines.append(f"{run / FOLDER}: {size_text(kept)}, needed by {use}")
     return [*lines, f"Report: {run / 'report.html'}. To score the run: `pfl evaluate {run}`"]

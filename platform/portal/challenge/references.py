@@ -23,5 +23,5 @@ def reference_sha256(name: str) -> str:
         return ""
     status = path.stat()
     # Hashing a gigabyte takes a second: once for each version of the file.
-    version = f"reference {path} {status.st_size} {status.st_mtime_ns}"
+    version = f"reference.{name}.{status.st_size}.{status.st_mtime_ns}"
     return str(cache.get_or_set(version, lambda: sha256_of(path), timeout=None))
