@@ -1,4 +1,4 @@
-"""Where a worker's files are unless variables name other places: under `PFL_HOME`, as those of a site on the machine."""
+"""Where a worker's files are by default: under `PFL_HOME`, as those of a site on the same machine."""
 
 import os
 from pathlib import Path

@@ -117,6 +117,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "portal.accounts.staff.RequireSecondFactor",
     "portal.ui.method_not_allowed.MethodNotAllowedPage",
+    "portal.api.errors.MethodNotAllowedProblem",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]

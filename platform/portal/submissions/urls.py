@@ -4,6 +4,8 @@ from portal.submissions import views
 
 urlpatterns = [
     path("create/", views.create, name="create"),
+    path("tokens/", views.tokens, name="tokens"),
+    path("tokens/<int:token_id>/", views.explain_token, name="explain_token"),
     path("<uuid:submission_id>/edit/", views.edit, name="edit"),
     path("<uuid:submission_id>/runs/", views.add_run, name="add_run"),
     path("<uuid:submission_id>/runs/<uuid:run_id>/remove/", views.remove_run, name="remove_run"),

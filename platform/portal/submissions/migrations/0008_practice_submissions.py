@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('challenge', '0009_practice_submissions'),
+        ('challenge', '0009_data_hash_for_participants'),
         ('submissions', '0007_staged_proofs_and_proposals'),
         ('teams', '0002_alter_team_name_alter_teamkey_name'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
