@@ -106,10 +106,20 @@ def prepare(
     """
     for path in folders:
         if not path.is_dir():
-            raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, str(path), "a run folder", "no such folder")
+            raise ProblemError.of(
+                ErrorCode.ARTIFACT_MISSING,
+                str(path),
+                "a run folder",
+                "no such folder",
+                next_step="Name the folder that `pfl train` wrote.",
+            )
     if proof and not proof.is_file():
         raise ProblemError.of(
-            ErrorCode.ARTIFACT_MISSING, f"--proof {proof}", "the privacy proof", "no such file"
+            ErrorCode.ARTIFACT_MISSING,
+            f"--proof {proof}",
+            "the privacy proof",
+            "no such file",
+            next_step="Name its file, which ends in .pdf, .md or .ipynb.",
         )
     rules = client.track(track)
     runs: dict[float | None, PlannedRun] = {}
@@ -124,7 +134,13 @@ def prepare(
             )
         runs[run.budget] = run
     if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not (proof or practice):
-        raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, "--proof ", "the privacy proof")
+        raise ProblemError.of(
+            ErrorCode.ARTIFACT_MISSING,
+            "--proof",
+            "the privacy proof",
+            "nothing",
+            next_step="Name its file, or add --practice for a trial without a rank, which needs none.",
+        )
     return SubmissionPlan(track, list(runs.values()), proof, practice)
 
 

@@ -90,6 +90,9 @@ def publish(submission: Submission, actor: User, now: datetime | None = None) ->
             else "a public one"
             if current.published_at
             else f"one that is {current.state}",
+            next_step="Submit the draft first."
+            if current.state == SubmissionState.DRAFT
+            else "Its page says who sees it, and until when.",
         )
     change_listed(current, actor, "submission.published", {"published_at": now})
     submission.published_at = current.published_at
