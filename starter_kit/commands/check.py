@@ -10,7 +10,7 @@ from starter_kit.commands.options import (
     BaseFolder,
     RunDirectory,
     Site,
-    reach,
+    connect,
     require_number,
     wrong_option,
 )
@@ -81,7 +81,7 @@ def check(
 
     require_number("--budget", budget)
     require_number("--delta", delta, below=1)
-    client = reach(site, token) if site else None
+    client = connect(site, token, needs_token=False) if site else None
     known = client.track(track) if client else None
     rule = known.rule if known else _rule_of(track)
     folder = RunFolder(run)

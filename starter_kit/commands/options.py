@@ -115,12 +115,17 @@ def connect_if_known(site: str, token: str) -> "SiteClient | None":
     return connect(site, token) if site and token else None
 
 
-def connect(site: str, token: str) -> "SiteClient":
+def connect(site: str, token: str, *, needs_token: bool = True) -> "SiteClient":
     """Return access to the site.
+
+    Args:
+        needs_token: Whether a missing API token is an error.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) The address or the API token is missing.
     """
+    from starter_kit.site.client import SiteClient
+
     if not site:
         raise wrong_option(
             "--site or PFL_SITE",
@@ -128,24 +133,13 @@ def connect(site: str, token: str) -> "SiteClient":
             "nothing",
             next_step="Copy it from your browser: https://… without a path.",
         )
-    if not token:
+    if needs_token and not token:
         raise wrong_option(
             "--token or PFL_TOKEN",
             "an API token",
             "nothing",
             next_step="Create one on your account page on the site.",
         )
-    return reach(site, token)
-
-
-def reach(site: str, token: str) -> "SiteClient":
-    """Return access to the site at an address, without a token to what everybody may read.
-
-    Raises:
-        ProblemError: (`E_CONFIGURATION`) The address or the API token isn't one.
-    """
-    from starter_kit.site.client import SiteClient
-
     if not _is_address(site):
         raise wrong_option(
             "--site or PFL_SITE",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.commands.options import connect_if_known, key_path, reach
+from starter_kit.commands.options import connect, connect_if_known, key_path
 from starter_kit.console import log, print_lines
 from starter_kit.secure_aggregation import NOT_AUDITED
 
@@ -123,7 +123,7 @@ def comparison_with_site(settings: "RunSettings", options: RunOptions) -> "Calla
 
 def _track_at(options: RunOptions, *, recorded: bool) -> "TrackInfo | None":
     """Return the track of the site that the run is for; None where it has none for such runs, or isn't needed."""
-    site = reach(options.site, options.token)
+    site = connect(options.site, options.token, needs_token=False)
     slug = options.track or (RECORD_TRACK if recorded else "")
     if recorded and options.token and not options.run_token:
         return site.track(slug)

@@ -34,11 +34,13 @@ FILES = {
     "creates it once the site has the record and picks the parts to show",
     ArtifactKind.PRIVACY_PROOF: "The privacy argument for the method, as `.pdf`, `.md` or `.ipynb`",
 }
+CODE = "Required: what the method does, and a link to a commit, or the settings or method file attached to each run"
 
 
 def facts_of(track: Track) -> list[tuple[str, str]]:
     """Return the rules of the track that only its kind has, each with its name."""
-    return [(FACTS[field][0], FACTS[field][1](track)) for field in track.kind.fields if field in FACTS]
+    found = [(FACTS[field][0], FACTS[field][1](track)) for field in track.kind.fields if field in FACTS]
+    return [*found, ("Description and code", CODE)] if track.requires_code else found
 
 
 def files_of(track: Track) -> Iterator[tuple[str, str, str]]:

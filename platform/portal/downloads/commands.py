@@ -31,11 +31,12 @@ def track_commands(track: Track) -> list[str]:
     """
     budget = f" --set target_epsilon={track.run_budgets()[-1]:g}" if track.kind.is_accounted else ""
     config = RECORDED if track.kind.is_accounted else PLAIN
+    described = " --description @method.md" if track.requires_code else ""
     proof = " --proof proof.pdf" if track.kind.needs_proof else ""
     return [
         f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=…",
         *([f"pfl data download --track {track.slug}"] if has_files() else []),
         f"pfl train {config} --data data/public --base base --out save/run --track {track.slug}{budget}",
         f"pfl check save/run --base base --track {track.slug}",
-        f'pfl submit save/run --track {track.slug} --title "My method"{proof} --wait',
+        f'pfl submit save/run --track {track.slug} --title "My method"{described}{proof} --wait',
     ]

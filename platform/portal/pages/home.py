@@ -22,7 +22,7 @@ from portal.downloads.commands import has_files, track_commands, trial_commands
 from portal.downloads.kit import install_command
 from portal.downloads.models import Download, DownloadKind
 from portal.news.models import NewsItem, published
-from portal.teams.selectors import team_of
+from portal.pages.member import home_of
 from portal.ui.budgets import at_budget
 
 NEWS = 3
@@ -75,7 +75,7 @@ def home(request: HttpRequest) -> HttpResponse:
             "news": news,
             "install": install_command(Download.objects.filter(kind=DownloadKind.KIT, is_offered=True)),
             "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
-            "own_team": team_of(request.user) if isinstance(request.user, User) else None,
+            "member": home_of(request.user) if isinstance(request.user, User) else None,
         }
         return render(request, "pages/home.html", context)
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.models import Track
+from portal.submissions.code import code_problems
 from portal.submissions.duplicates import duplicates_in
 from portal.submissions.models import Run, Submission
 from portal.submissions.publication import visibility_problems
@@ -19,6 +20,7 @@ def problems_of(submission: Submission, now: datetime) -> list[Problem]:
         *_closed(submission.track, now),
         *_visibility(submission, now),
         *_missing(submission),
+        *code_problems(submission),
         *duplicates_in(submission),
         *_over_quota(submission, now),
     ]
