@@ -9,7 +9,7 @@ from portal.accounts.models import User
 from portal.audit.models import record
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
-from portal.reviews.assignments import assigning_barred_because
+from portal.reviews.assignments import organizers_for
 from portal.reviews.models import Appeal
 from portal.reviews.selectors import verdict_on
 from portal.reviews.threads import is_of_team
@@ -51,9 +51,8 @@ def appeal(submission: Submission, text: str, *, author: User) -> Appeal:
 
 def _mail_organizers(found: Appeal) -> None:
     submission = found.submission
-    staff = User.objects.filter(is_staff=True, is_active=True)
     notify(
-        [one for one in staff if not assigning_barred_because(submission, one)],
+        organizers_for(submission),
         Kind.REVIEWING,
         f"Proof of {submission}: appeal",
         [
