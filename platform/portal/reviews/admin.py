@@ -1,5 +1,6 @@
 """Proofs and the decisions on them in the administration: the same service and the same form as at the desk."""
 
+from collections.abc import Callable
 from datetime import date
 from typing import Any
 from uuid import UUID
@@ -40,7 +41,7 @@ from portal.submissions.models import Run, SubmissionState
 
 # The states of a proof, by whom it waits for, and what they are called.
 VERIFIED = tallies.verified(F("track__required_reviews"))
-STATES = {
+STATES: dict[str, tuple[str, Callable[[], Q]]] = {
     "reviewers": ("waits for reviewers", waits_for_reviewers),
     "verified": ("verified", lambda: VERIFIED),
     "rejected": ("rejected", tallies.rejected),
@@ -126,7 +127,7 @@ class ProofAdmin(ReadOnly, admin.ModelAdmin[Proof]):
     @admin.display(description="state", ordering="place")
     def state_(self, proof: Any) -> str:
         words = [*(words for words, _ in STATES.values()), "under review"]
-        return words[proof.place]
+        return words[int(proof.place)]
 
     @admin.display(description="versions")
     def versions(self, proof: Any) -> int:
