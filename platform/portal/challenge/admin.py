@@ -3,20 +3,22 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 from typing_extensions import override
 
 from portal.audit.admin import AuditedAdmin
 from portal.audit.versions import boards_changed
-from portal.challenge.models import Phase, Track
+from portal.challenge.models import Track
 
 
 @admin.register(Track)
 class TrackAdmin(AuditedAdmin[Track]):
-    list_display = ["name", "slug", "ranking", "paused"]
-    list_filter = ["ranking", "paused"]
-    prepopulated_fields = {"slug": ["name"]}
+    """A track with its rules. The organizers' desk sets up new ones."""
+
+    list_display = ["name", "slug", "ranking", "is_draft", "paused"]
+    list_filter = ["ranking", "is_draft", "paused"]
     # Submissions were made under them, and addresses that are out in the world stay valid. The last four change boards
     # that people have seen, which the desk shows beforehand.
     set_once = ["slug", "ranking", "anls_threshold", "budgets", "required_reviews", "unbound_level"]
@@ -46,7 +48,7 @@ class TrackAdmin(AuditedAdmin[Track]):
         (
             "Ranking",
             {
-                "description": "Once the track exists, the organizers' desk changes the last four: it shows what a "
+                "description": "The organizers' desk changes the last four: it shows what a "
                 "change does to the boards, and notes it on the track's page.",
                 "fields": ["ranking", "anls_threshold", "budgets", "required_reviews", "unbound_level"],
             },
@@ -69,8 +71,18 @@ class TrackAdmin(AuditedAdmin[Track]):
     ]
 
     @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Track]:
+        return Track.with_drafts.all()
+
+    @override
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    @override
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @override
     def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:
         super().save_model(request, obj, form, change)
-        if not change:
-            Phase.objects.create(track=obj)
         boards_changed(obj.pk)

@@ -104,7 +104,7 @@ def save_tracks(definitions: Sequence[Definition], *, actor: User | None = None)
 
 
 def _save_track(definition: Definition, actor: User | None) -> list[str]:
-    track = Track.objects.select_for_update().filter(slug=definition.slug).first()
+    track = Track.with_drafts.select_for_update().filter(slug=definition.slug).first()
     is_new = track is None
     track = track or Track(slug=definition.slug)
     fields = {name: value for name, value in definition.fields.items() if name != PHASES}

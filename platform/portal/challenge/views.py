@@ -1,5 +1,7 @@
 """The pages of the tracks."""
 
+from typing import Any
+
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -21,9 +23,13 @@ def track_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 def track(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the rules of one track and how to take part."""
-    found = get_object_or_404(WITH_PHASES.all(), slug=slug)
+    return render(request, "challenge/track.html", rules_of(get_object_or_404(WITH_PHASES.all(), slug=slug)))
+
+
+def rules_of(found: Track) -> dict[str, Any]:
+    """Return what the page of a track's rules shows."""
     phases, now = list(found.phases.all()), timezone.now()
-    context = {
+    return {
         "track": found,
         "phase": found.nearest_phase(now),
         "phases": phases,
@@ -34,7 +40,6 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
         "notes": notes_of(found),
         "options": options_of(found),
     }
-    return render(request, "challenge/track.html", context)
 
 
 @require_safe

@@ -8,13 +8,15 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from portal.accounts.models import User
-from portal.accounts.selectors import is_reviewer
+from portal.accounts.selectors import is_reviewer, is_track_organizer
 from portal.boards.required_examinations import MissingExamination, missing_examinations
 from portal.challenge.models import Track
 from portal.challenge.rankings import WITH_PROOFS
+from portal.challenge.selectors import organized_tracks, others_tracks
 from portal.evaluation import clock
 from portal.evaluation.examining.requests import unattended
 from portal.evaluation.intake.near_copies import near_copies_of_other_teams
+from portal.evaluation.inventories import stock
 from portal.evaluation.models import Evaluation, EvaluationState, TestSet, Worker
 from portal.evaluation.queue.dispatch import ALIVE
 from portal.liveness.models import silences
@@ -57,10 +59,12 @@ def desk_of(organizer: User) -> dict[str, object]:
         *needs.disk_needs(figures.disk()),
     ]
     today = timezone.now().date()
-    tracks = list(Track.objects.prefetch_related("phases"))
+    organized = organized_tracks(organizer).prefetch_related("phases")
+    tracks = [track for track in organized if not track.is_draft]
+    found = [*needs.track_needs(tracks, stock(now)), *([] if is_track_organizer(organizer) else found)]
     return {
         "needs": found,
-        "failures": failures(),
+        "failures": failures(organized),
         "flagged": list(flagged_runs(judged, now)[:MOST_FLAGGED]),
         "near_copies": list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
         "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
@@ -69,8 +73,15 @@ def desk_of(organizer: User) -> dict[str, object]:
         "workers": workers,
         "days": bars(daily_submissions(today), today),
         "tracks": tracks,
-        "split_test_sets": list(TestSet.objects.exclude(split_sha256="").order_by("name")),
+        "drafts": [track for track in organized if track.is_draft],
+        "split_test_sets": split_test_sets(organizer),
     }
+
+
+def split_test_sets(organizer: User) -> list[TestSet]:
+    """Return the test sets with a private part that are used by tracks which the organizer organizes, and no others."""
+    found = TestSet.objects.exclude(split_sha256="").order_by("name")
+    return list(found.exclude(name__in=others_tracks(organizer).values("test_set")))
 
 
 def worker_rows(now: datetime) -> list[WorkerRow]:

@@ -68,7 +68,7 @@ def home(request: HttpRequest) -> HttpResponse:
             "organizers": settings.ORGANIZERS,
             "open_track": next((track for track in tracks if not track.closed_because()), None),
             "news": news,
-            "install": install_command(Download.objects.filter(kind=DownloadKind.KIT, is_offered=True)),
+            "install": install_command(Download.objects.offered().filter(kind=DownloadKind.KIT)),
             "site_url": settings.SITE_URL,
             "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
             "own_team": team_of(request.user) if isinstance(request.user, User) else None,

@@ -1,0 +1,20 @@
+"""Which tracks an organizer sees."""
+
+from django.db.models import QuerySet
+
+from portal.accounts.models import User
+from portal.accounts.selectors import is_track_organizer
+from portal.challenge.models import Track
+
+
+def organized_tracks(organizer: User) -> QuerySet[Track]:
+    """Return the tracks that `organizer` organizes, drafts included: all of them, or those that name them."""
+    every = Track.with_drafts.all()
+    return every.filter(organizers=organizer) if is_track_organizer(organizer) else every
+
+
+def others_tracks(user: User) -> QuerySet[Track]:
+    """Return the tracks that only others organize: none for an organizer of every track."""
+    if not is_track_organizer(user):
+        return Track.with_drafts.none()
+    return Track.with_drafts.exclude(organizers=user)
