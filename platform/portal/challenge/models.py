@@ -143,7 +143,7 @@ class Track(models.Model):
     name = models.CharField(max_length=120)
     summary = models.CharField(max_length=300)
     description = models.TextField(help_text="Markdown, shown on the track's page.")
-    ranking = models.CharField(max_length=10, choices=rankings.choices)
+    ranking = models.CharField(max_length=40, choices=rankings.choices)
     position = models.PositiveSmallIntegerField(default=0)
     is_draft = models.BooleanField("draft", default=False, help_text="Only organizers see it.")
     organizers = models.ManyToManyField(
