@@ -28,7 +28,13 @@ class TrackAdmin(AuditedAdmin[Track]):
             "What teams submit",
             {
                 "description": "When, and how often, the phases say, which the organizers' desk changes.",
-                "fields": ["paused", "max_checkpoint_bytes", "challenges_per_day"],
+                "fields": [
+                    "paused",
+                    "registration",
+                    "registration_questions",
+                    "max_checkpoint_bytes",
+                    "challenges_per_day",
+                ],
             },
         ),
         (

@@ -3,14 +3,21 @@
 from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
 
+from portal.accounts.requests import UserRequest
+from portal.challenge import registering
 from portal.challenge.deadlines import Deadline, calendar
 from portal.challenge.facts import facts_of, files_of, notes_of, options_of
-from portal.challenge.models import Track
+from portal.challenge.forms import AnswersForm
+from portal.challenge.models import Registration, TeamRegistration, Track
+from portal.teams.selectors import team_of
 
 WITH_PHASES = Track.objects.prefetch_related("phases")
 
@@ -40,6 +47,22 @@ def rules_of(found: Track) -> dict[str, Any]:
         "notes": notes_of(found),
         "options": options_of(found),
     }
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def register(request: UserRequest, slug: str) -> HttpResponse:
+    """Show a team its registration for a track; a POST registers it."""
+    found, team = get_object_or_404(Track, slug=slug), team_of(request.user)
+    form = AnswersForm(found, request.POST if request.method == "POST" else None)
+    if team and found.registration != Registration.NONE and form.is_valid():
+        registering.register(team, found, form.answers, request.user)
+        messages.success(request, f"{team} is registered.")
+        return redirect("challenge:register", slug)
+    registration = TeamRegistration.objects.filter(team=team, track=found).first() if team else None
+    context = {"track": found, "team": team, "form": form, "registration": registration}
+    return render(request, "challenge/register.html", context)
 
 
 @require_safe

@@ -25,6 +25,7 @@ from portal.organizers import needs
 from portal.organizers.days import bars, daily_submissions
 from portal.organizers.failures import failures
 from portal.organizers.quotas import near_quota
+from portal.organizers.registrations import waiting_registrations
 from portal.reviews.deadlines import REVIEW_TIME
 from portal.reviews.selectors import awaiting_decisions, judgeable_submissions
 from portal.submissions.models import Run, Submission
@@ -61,7 +62,11 @@ def desk_of(organizer: User) -> dict[str, object]:
     today = timezone.now().date()
     organized = organized_tracks(organizer).prefetch_related("phases")
     tracks = [track for track in organized if not track.is_draft]
-    found = [*needs.track_needs(tracks, stock(now)), *([] if is_track_organizer(organizer) else found)]
+    own = [
+        *needs.track_needs(tracks, stock(now)),
+        *needs.registration_needs(waiting_registrations(organizer)),
+    ]
+    found = [*own, *([] if is_track_organizer(organizer) else found)]
     return {
         "needs": found,
         "failures": failures(organized),

@@ -31,6 +31,7 @@ QUEUES = Page("admin:evaluation_stepqueue_changelist", "Queues and workers")
 EVALUATIONS = Page("admin:evaluation_evaluation_changelist", "Evaluations")
 EXAMINATIONS = Page("admin:evaluation_examination_changelist", "Examinations")
 MAILS = Page("admin:mail_outgoingmail_changelist", "E-mails and their errors")
+REGISTRATIONS = Page("organizers:registrations", "Registrations")
 REVIEWS = Page("reviews:queue", "Proof reviews")
 
 
@@ -75,6 +76,14 @@ def track_needs(tracks: Iterable[Track], held: Stock) -> Iterator[Need]:
         if missing:
             text = f"No worker has reported {' or '.join(missing)} lately: runs of this track would fail."
             yield Need(f"{track} can't be evaluated", text, "tracklacksfiles")
+
+
+def registration_needs(waiting: int) -> Iterator[Need]:
+    if waiting:
+        heading = f"{waiting} team{pluralize(waiting)} waiting for admission"
+        yield Need(
+            heading, "Read what they answered, and admit or decline them.", "registrationswait", REGISTRATIONS
+        )
 
 
 def process_needs(silences: Mapping[Process, timedelta | None]) -> Iterator[Need]:

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from portal.organizers import export_views, part_views, run_views, track_views, views
+from portal.organizers import export_views, part_views, registration_views, run_views, track_views, views
 from portal.organizers.setup import views as setup
 
 app_name = "organizers"
@@ -17,6 +17,12 @@ urlpatterns = [
     path("tracks/<slug:slug>/setup/<slug:name>/", setup.step, name="setup_step"),
     path(
         "tracks/<slug:slug>/organizers/<int:user_id>/remove/", setup.remove_organizer, name="remove_organizer"
+    ),
+    path("registrations/", registration_views.registrations, name="registrations"),
+    path(
+        "registrations/<int:registration_id>/",
+        registration_views.decide_registration,
+        name="decide_registration",
     ),
     path("invitations/<str:secret>/", setup.invitation, name="invitation"),
     path("tracks/<slug:slug>/", track_views.track, name="track"),

@@ -5,6 +5,7 @@ from datetime import datetime
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.models import Track
+from portal.challenge.registering import registration_problems
 from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
 from portal.submissions.publication import visibility_problems
 from portal.submissions.selectors import quota_of
@@ -20,6 +21,7 @@ def problems_of(submission: Submission, now: datetime) -> list[Problem]:
     """Return everything that is missing or wrong. Certain only while the team's and the track's rows are locked."""
     return [
         *_closed(submission.track, now),
+        *registration_problems(submission.team, submission.track),
         *_visibility(submission, now),
         *_missing(submission),
         *_duplicates(submission),

@@ -262,7 +262,7 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
     for role in ("reviewer", "organizer"):
         email = f"{role}@example.org"
         fill(client, "people", invite="1", email=email, role=role)
-        secret = re.search(r"/organize/invitations/([^/\s]+)/", mail.outbox[-1].body)
+        secret = re.search(r"/organize/invitations/([^/\s]+)/", str(mail.outbox[-1].body))
         assert secret is not None
         stranger = _logged_in(make_user())
         assert stranger.post(secret[0]).status_code == 403

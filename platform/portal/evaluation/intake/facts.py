@@ -92,7 +92,7 @@ def _checkpoint_sha256(run: Run) -> str | None:
     if run.submission.track.is_draft:
         # The test of a draft: the workers' own base weights.
         held = stock().references.get(run.submission.track.reference)
-        return held and held.sha256
+        return held.sha256 if held else None
     checkpoints = run.artifacts.filter(kind=ArtifactKind.CHECKPOINT)
     return checkpoints.values_list("upload__sha256", flat=True).first()
 

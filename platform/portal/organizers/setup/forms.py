@@ -47,8 +47,8 @@ class NewTrackForm(forms.Form):
 
 def free_slug(slug: str, but: Track | None = None) -> str:
     """Return the slug. Raises `ValidationError` if another track or a page of the desk has it."""
-    others = Track.with_drafts.exclude(pk=but.pk if but else None)
-    if slug in RESERVED_SLUGS or others.filter(slug=slug).exists():
+    taken = Track.with_drafts.filter(slug=slug).first()
+    if slug in RESERVED_SLUGS or (taken is not None and taken != but):
         raise forms.ValidationError("This address is taken.")
     return slug
 

@@ -55,7 +55,7 @@ def overview(request: UserRequest, slug: str) -> HttpResponseBase:
     """Show what the draft still needs, its test, and the button that publishes it."""
     track = _draft(request.user, slug)
     run = rehearsal_of(track)
-    context = {
+    context: dict[str, Any] = {
         "ready": readiness(track, timezone.now()),
         "run": run,
         "running": IN_EVALUATION,
