@@ -6,9 +6,6 @@ from django.db.models import QuerySet
 
 from portal.accounts.models import ApiToken, User
 
-# The group of those who organize single tracks.
-TRACK_ORGANIZERS = "Track organizers"
-
 
 def active_tokens(user: User) -> QuerySet[ApiToken]:
     """Return the user's tokens that are not revoked."""
@@ -18,13 +15,6 @@ def active_tokens(user: User) -> QuerySet[ApiToken]:
 def is_reviewer(user: User | AnonymousUser) -> bool:
     """Return whether `user` is one of the organizers who decide on privacy proofs."""
     return user.is_staff and user.has_perm("reviews.review_proofs")
-
-
-def is_track_organizer(user: User | AnonymousUser) -> bool:
-    """Return whether `user` organizes only the tracks that name them."""
-    return (
-        user.is_authenticated and not user.is_superuser and user.groups.filter(name=TRACK_ORGANIZERS).exists()
-    )
 
 
 def owns_verified_address(user: User, email: str) -> bool:

@@ -19,8 +19,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluator.errors import ErrorCode, ProblemError
-from portal.accounts.models import TOKEN_DAYS, TOKEN_PREFIX, ApiToken, Scope, User
-from portal.accounts.selectors import TRACK_ORGANIZERS, active_tokens
+from portal.accounts.models import TOKEN_DAYS, TOKEN_PREFIX, TRACK_ORGANIZERS, ApiToken, Scope, User
+from portal.accounts.selectors import active_tokens
 from portal.accounts.signals import security_changed
 from portal.audit.models import record
 from portal.ui.names import clean_name

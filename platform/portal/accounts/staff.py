@@ -11,8 +11,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from portal.accounts.selectors import is_track_organizer
-
 HINT = "Organizers log in with a second factor. Set one up, and the administration opens."
 
 
@@ -35,7 +33,7 @@ class RequireSecondFactor:
         if not request.user.is_authenticated:
             return None
         if not request.user.lacks_second_factor:
-            if is_track_organizer(request.user):
+            if request.user.organizes_single_tracks:
                 raise PermissionDenied
             return None
         messages.warning(request, HINT)

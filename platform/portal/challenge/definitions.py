@@ -27,7 +27,7 @@ from portal.challenge.models import Phase, Track
 from portal.challenge.phases import overlap
 
 DEFAULT_DEFINITIONS = Path(__file__).with_name("tracks.json")
-FIELDS = frozenset(field.name for field in Track._meta.concrete_fields) - {"id", "slug"}
+FIELDS = frozenset(field.name for field in Track._meta.concrete_fields) - {"id", "slug", "is_draft"}
 PHASE_FIELDS = frozenset(field.name for field in Phase._meta.concrete_fields) - {"id", "track"}
 PHASES = "phases"
 

@@ -8,6 +8,7 @@ it; both go when the track is published. A run without training has no record, s
 import secrets
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from portal.accounts.models import User
 from portal.audit.models import record
@@ -20,7 +21,7 @@ from portal.teams.models import Team
 
 def rehearsal_of(track: Track) -> Run | None:
     """Return the run by which the draft was tested last."""
-    return Run.objects.filter(submission__track=track).order_by("-submission__created_at").first()
+    return Run.objects.filter(submission__in=_tests(track)).order_by("-submission__created_at").first()
 
 
 @transaction.atomic
@@ -40,9 +41,20 @@ def rehearse(track: Track, actor: User) -> Run:
 
 def discard_rehearsal(track: Track) -> None:
     """Remove the test of a draft; what a worker still reports of it is dropped."""
-    teams = list(Submission.objects.filter(track=track).values_list("team", flat=True))
-    Submission.objects.filter(track=track).delete()
+    teams = list(_tests(track).values_list("team", flat=True))
+    _tests(track).delete()
     Team.objects.filter(pk__in=teams).delete()
+
+
+def _tests(track: Track) -> QuerySet[Submission]:
+    """Return the submissions of the draft that are tests: nobody is in their team, and they were never submitted."""
+    return Submission.objects.filter(
+        track=track,
+        track__is_draft=True,
+        submitted_at=None,
+        team__memberships=None,
+        team__past_memberships=None,
+    )
 
 
 def problem_of(track: Track, run: Run | None) -> str:

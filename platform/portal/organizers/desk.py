@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from portal.accounts.models import User
-from portal.accounts.selectors import is_reviewer, is_track_organizer
+from portal.accounts.selectors import is_reviewer
 from portal.boards.required_examinations import MissingExamination, missing_examinations
 from portal.challenge.models import Track
 from portal.challenge.rankings import WITH_PROOFS
@@ -66,7 +66,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         *needs.track_needs(tracks, stock(now)),
         *needs.registration_needs(waiting_registrations(organizer)),
     ]
-    found = [*own, *([] if is_track_organizer(organizer) else found)]
+    found = [*own, *([] if organizer.organizes_single_tracks else found)]
     return {
         "needs": found,
         "failures": failures(organized),

@@ -42,7 +42,7 @@ def test_a_team_answers_is_admitted_and_submits(client: Client, track: Track) ->
     assert "/tracks/closed/register/" in client.get("/tracks/closed/").text
     check(client, "/tracks/closed/register/")
     new = {"title": "M", "track": track.pk}
-    assert "isn’t registered" in client.post("/submissions/new/", new).text.replace("&#x27;", "’")
+    assert "isn’t registered" in client.post("/submissions/create/", new).text.replace("&#x27;", "’")
     page = client.post("/tracks/closed/register/", {"answer_0": "", "answer_1": "Nobody"}).text
     assert "Who funds you?" in page
     answers = {"answer_0": "The forms.", "answer_1": "Nobody"}
@@ -60,7 +60,7 @@ def test_a_team_answers_is_admitted_and_submits(client: Client, track: Track) ->
     desk.post(f"{DESK}{registration.pk}/", {"state": "admitted", "reason": "Welcome."})
     assert "waiting for admission" not in desk.get("/organize/").text
     assert "Registration for Track" in client.get("/notifications/").text
-    assert client.post("/submissions/new/", new).status_code == 302
+    assert client.post("/submissions/create/", new).status_code == 302
     assert AuditEntry.objects.get(action="teamregistration.admitted").actor == organizer
 
 
@@ -86,7 +86,8 @@ def test_a_declined_team_reads_why_and_gets_no_token_and_submits_no_draft(
         content_type="application/json",
         headers={"Authorization": f"Bearer {secret}"},
     )
-    assert (answer.status_code, answer.json()["code"]) == (403, "E_TEAM_REGISTRATION")
+    assert answer.status_code == 403
+    assert "E_TEAM_REGISTRATION" in answer.text
 
 
 def test_without_an_approval_a_team_is_admitted_at_once(client: Client, track: Track) -> None:

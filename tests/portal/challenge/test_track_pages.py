@@ -154,6 +154,7 @@ def test_several_phases_are_listed_with_their_rules_and_deadlines(client: Client
 def admin_form(track: Track) -> dict[str, str]:
     """What the administration's form of `track` sends when nothing is changed."""
     names = ["name", "summary", "description", "position", "max_checkpoint_bytes", "challenges_per_day"]
+    names += ["registration", "registration_questions"]
     names += [
         "reference",
         "trainable",

@@ -12,7 +12,7 @@ from django.utils import timezone
 from evaluator.messages.inventories import Inventory
 from evaluator.messages.jobs import CommunicationResult, ScoringResult, Step, ValidationResult
 from portal.accounts.models import User
-from portal.accounts.selectors import is_reviewer, is_track_organizer
+from portal.accounts.selectors import is_reviewer
 from portal.accounts.services import vouch_for_address
 from portal.audit.models import AuditEntry
 from portal.challenge.models import StaffInvitation, Track
@@ -143,7 +143,7 @@ def test_a_draft_is_seen_by_organizers_alone(client: Client, organizer: User, wo
     for address in lists:
         assert "track-9" not in client.get(address).text, address
         assert "Next year" not in client.get(address).text, address
-    assert "Next year" not in _logged_in(make_user()).get("/submissions/new/").text
+    assert "Next year" not in _logged_in(make_user()).get("/submissions/create/").text
     gone = ("/tracks/track-9/", "/tracks/track-9/deadline.ics", "/leaderboard/track-9/")
     exports = ("track-9.csv", "track-9.json", "track-9/feed/", "track-9/progress/")
     for address in (*gone, *(f"/leaderboard/{name}" for name in exports), "/api/v1/leaderboards/track-9"):
@@ -231,7 +231,7 @@ def test_a_download_that_a_draft_gives_up_does_not_become_public(client: Client,
     fill(client, "data", save="1")
     client.post(f"{SETUP}discard/")
     assert not Track.with_drafts.exists()
-    assert "Secret" not in client.get("/data/").text
+    assert "Secret" not in Client().get("/data/").text
 
 
 def test_a_copy_takes_over_rules_texts_and_phases(client: Client, organizer: User) -> None:
@@ -271,12 +271,19 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
         assert _logged_in(person).post(secret[0]).status_code == 302
         assert _logged_in(make_user()).get(secret[0]).status_code == 404
     assert "accepted" in client.get(f"{SETUP}people/").text
+    # Also once the track is public.
+    Track.with_drafts.update(is_draft=False)
+    assert "accepted" in client.get(f"{SETUP}people/").text
+    assert client.get(f"{SETUP}kind/").status_code == 404
+    client.post(f"{SETUP}people/", {"registration": "approval"})
+    track.refresh_from_db()
+    assert track.registration == "none"
     assert not StaffInvitation.objects.filter(accepted_at=None).exists()
     reviewer, second = (User.objects.get(email=f"{role}@example.org") for role in ("reviewer", "organizer"))
     assert reviewer.is_staff
     assert reviewer.groups.filter(name="Reviewers").exists()
     assert not is_reviewer(reviewer)  # without a second factor
-    assert is_track_organizer(second)
+    assert second.organizes_single_tracks
     assert list(track.organizers.all()) == [second]
 
 

@@ -89,7 +89,13 @@ PAGES = {
         "/api/v1/docs",
         "/nothing-here/",
     ],
-    "newcomer": ["/team/", "/team/create/", "/team/join/{secret}/", "/submissions/"],
+    "newcomer": [
+        "/team/",
+        "/team/create/",
+        "/team/join/{secret}/",
+        "/submissions/",
+        "/organize/invitations/{staff_secret}/",
+    ],
     "invited by organizers": ["/account/password/set/"],
     "participant": [
         "/",
@@ -116,6 +122,7 @@ PAGES = {
         "/submissions/{private}/",
         "/reviews/{private}/proof/",
         "/reviews/{private}/team/",
+        "/tracks/registered/register/",
     ],
     "reviewer": [
         "/reviews/",
@@ -137,6 +144,16 @@ PAGES = {
         "/organize/runs/{run}/",
         "/organize/exports/",
         "/organize/announcement/",
+        "/organize/registrations/",
+        "/organize/tracks/new/",
+        "/organize/tracks/next/setup/",
+        "/organize/tracks/next/setup/kind/",
+        "/organize/tracks/next/setup/texts/",
+        "/organize/tracks/next/setup/weights/",
+        "/organize/tracks/next/setup/data/",
+        "/organize/tracks/next/setup/phases/",
+        "/organize/tracks/next/setup/people/",
+        "/organize/tracks/next/setup/preview/",
         "/account/2fa/",
         "/admin/evaluation/evaluation/",
         "/admin/evaluation/evaluation/failed/",
@@ -167,7 +184,8 @@ FORMS = {
     "notifications:read", "notifications:choose", "notifications:open",
     "organizers:queue_failed", "organizers:evaluate", "organizers:disqualify", "organizers:requalify",
     "organizers:refund", "organizers:mark", "organizers:remove_phase", "organizers:examine",
-    "organizers:cancel_examination",
+    "organizers:cancel_examination", "organizers:decide_registration", "organizers:remove_organizer",
+    "organizers:setup_test", "organizers:setup_publish", "organizers:setup_discard",
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.
 STEPS = {

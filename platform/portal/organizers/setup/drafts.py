@@ -6,7 +6,6 @@ from django.db.models import Max
 from django.utils import timezone
 
 from portal.accounts.models import User
-from portal.accounts.selectors import is_track_organizer
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.challenge.models import Phase, Track
@@ -37,7 +36,7 @@ def create_draft(*, name: str, slug: str, ranking: str, source: Track | None, ac
         phase.save()
     for download in Download.objects.filter(tracks=source) if source else ():
         download.tracks.add(track)
-    if is_track_organizer(actor):
+    if actor.organizes_single_tracks:
         track.organizers.add(actor)
     record(actor, "track.drafted", track, copy_of=source.slug if source else "")
     return track

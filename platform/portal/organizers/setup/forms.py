@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.forms import BaseInlineFormSet, inlineformset_factory
+from django.forms.formsets import DELETION_FIELD_NAME
 from django.utils.text import slugify
 from typing_extensions import override
 
@@ -78,17 +79,29 @@ class KindForm(forms.ModelForm[Track]):
             "max_rounds": "Most rounds",
         }
         widgets = {"budgets": forms.TextInput}
-        help_texts = {"clients": "How many clients hold the training data."}
+        help_texts = {
+            "clients": "How many clients hold the training data.",
+            "delta": "Of the differential privacy that ε is computed for.",
+            "anls_threshold": "Runs below this score are listed without a rank.",
+        }
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
             del self.fields[name]
-        for field in self.fields.values():
-            field.help_text = field.help_text.removeprefix("ANLS ranking: ").removeprefix("Bytes ranking: ")
+        self.order_fields(["name", "slug", *self.instance.kind.fields])
+        _drop_kind(self)
 
     def clean_slug(self) -> str:
         return free_slug(self.cleaned_data["slug"], self.instance)
+
+
+def _drop_kind(form: forms.BaseForm) -> None:
+    """Take the name of the kind from the help texts: the form has the fields of one kind alone."""
+    for field in form.fields.values():
+        _, colon, text = str(field.help_text).partition(" ranking: ")
+        if colon:
+            field.help_text = text[:1].upper() + text[1:]
 
 
 class TextsForm(forms.ModelForm[Track]):
@@ -151,6 +164,10 @@ class DataForm(forms.ModelForm[Track]):
         model = Track
         fields = ABOUT_DATA
         labels = {"providers_per_client": "Providers per client", "data_sha256": "Data manifest"}
+        help_texts = {
+            "data_sha256": "What “pfl data manifest FOLDER” prints for the training data. Runs whose annex states "
+            "another hash are rejected. Never shown on the site: distribute it with the data. Empty: not checked."
+        }
         widgets = {"providers_per_client": forms.TextInput}
 
     def __init__(self, *args: Any, **named: Any) -> None:
@@ -159,6 +176,7 @@ class DataForm(forms.ModelForm[Track]):
             del self.fields[name]
         self.fields["downloads"].initial = Download.objects.filter(tracks=self.instance)
         self.order_fields(["downloads"])
+        _drop_kind(self)
 
     @override
     def save(self, commit: bool = True) -> Track:
@@ -238,6 +256,12 @@ class DownloadForm(forms.Form):
 
 
 class SetupPhaseForm(forms.ModelForm[Phase]):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        if self.instance.pk is None:
+            # It counts once it has a name.
+            self.initial["name"] = ""
+
     class Meta:
         model = Phase
         fields = tuple(phase_changes.NAMES)
@@ -253,7 +277,7 @@ class PhasesOfTrack(BaseInlineFormSet[Phase, Track, SetupPhaseForm]):
         kept = [
             form.instance
             for form in self.forms
-            if (form.instance.pk or form.has_changed()) and not form.cleaned_data.get("DELETE")
+            if (form.instance.pk or form.has_changed()) and not form.cleaned_data.get(DELETION_FIELD_NAME)
         ]
         if not kept:
             raise forms.ValidationError("A track has at least one phase.")
@@ -261,8 +285,12 @@ class PhasesOfTrack(BaseInlineFormSet[Phase, Track, SetupPhaseForm]):
             raise forms.ValidationError(problem)
 
     @override
-    def get_queryset(self) -> Any:
-        return super().get_queryset().order_by("pk")
+    def add_fields(self, form: SetupPhaseForm, index: int | None) -> None:
+        super().add_fields(form, index)
+        if form.instance.pk is None:
+            del form.fields[DELETION_FIELD_NAME]
+        else:
+            form.fields[DELETION_FIELD_NAME].label = "Remove this phase"
 
 
 PhaseForms = inlineformset_factory(

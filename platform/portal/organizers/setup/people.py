@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.accounts.models import User
-from portal.accounts.selectors import is_track_organizer, owns_verified_address
+from portal.accounts.selectors import owns_verified_address
 from portal.accounts.services import make_reviewer, make_track_organizer
 from portal.audit.models import record
 from portal.challenge.models import StaffInvitation, StaffRole, Track
@@ -53,7 +53,7 @@ def accept(invitation: StaffInvitation, user: User) -> bool:
         User.objects.filter(pk=user.pk).update(is_staff=True)
     else:
         # Who organizes every track keeps doing so.
-        if is_track_organizer(user) or "challenge.organize" not in user.get_all_permissions():
+        if user.organizes_single_tracks or "challenge.organize" not in user.get_all_permissions():
             make_track_organizer(user)
         Track.with_drafts.get(pk=invitation.track_id).organizers.add(user)
     record(user, "staff.joined", invitation.track, role=invitation.role)

@@ -66,10 +66,15 @@ def overview(request: UserRequest, slug: str) -> HttpResponseBase:
 
 @for_organizers("challenge.change_track", methods=FORM)
 def step(request: UserRequest, slug: str, name: str) -> HttpResponseBase:
-    """Show a step; a POST saves it and leads to the next one."""
-    track = _draft(request.user, slug)
+    """Show a step; a POST saves it and leads to the next one. People are invited to a public track as well."""
     if name not in STEPS:
         raise Http404("no such step")
+    is_for_all = name == "people"
+    track = (
+        get_object_or_404(organized_tracks(request.user), slug=slug)
+        if is_for_all
+        else _draft(request.user, slug)
+    )
     return STEPS[name].view(request, track)
 
 
@@ -115,9 +120,7 @@ def remove_organizer(request: UserRequest, slug: str, user_id: int) -> HttpRespo
     person = get_object_or_404(track.organizers, pk=user_id)
     people.remove_organizer(track, person, actor=request.user)
     messages.success(request, f"{person} no longer organizes this track.")
-    return (
-        redirect("organizers:setup_step", slug, "people") if track.is_draft else redirect("organizers:desk")
-    )
+    return redirect("organizers:setup_step", slug, "people")
 
 
 @require_http_methods(FORM)
@@ -222,7 +225,7 @@ def _people(request: UserRequest, track: Track) -> HttpResponseBase:
         sent = people.invite(track, **invited.cleaned_data, by=request.user)
         messages.success(request, f"We've sent an invitation to {sent.email}.")
         return redirect("organizers:setup_step", track.slug, "people")
-    if request.method == "POST" and not invites and form.is_valid():
+    if request.method == "POST" and not invites and track.is_draft and form.is_valid():
         _save(request, track, form)
         return _next(request, track, "people")
     context = {"form": form, "invited": invited, "may_invite": may_invite, "reviewers": reviewers().count()}
