@@ -59,7 +59,7 @@ def test_a_team_answers_is_admitted_and_submits(client: Client, track: Track) ->
     registration = team.registrations.get()
     desk.post(f"{DESK}{registration.pk}/", {"state": "admitted", "reason": "Welcome."})
     assert "waiting for admission" not in desk.get("/organize/").text
-    assert "Registration for Track" in client.get("/notifications/").text
+    assert "Registration for Track" in client.get("/account/notifications/").text
     assert client.post("/submissions/create/", new).status_code == 302
     assert AuditEntry.objects.get(action="teamregistration.admitted").actor == organizer
 

@@ -45,7 +45,7 @@ PHASE = {
     "phases-0-anonymity": "none",
     "phases-0-examined_ranks": "0",
     "phases-0-examined_level": "3",
-    "phases-1-name": "Submissions",
+    "phases-1-name": "",
     "phases-1-submissions_per_day": "5",
     "phases-1-results": "at_once",
     "phases-1-anonymity": "none",
