@@ -34,6 +34,7 @@ class TrackAdmin(AuditedAdmin[Track]):
                     "registration_questions",
                     "max_checkpoint_bytes",
                     "challenges_per_day",
+                    "requires_code",
                 ],
             },
         ),

@@ -139,7 +139,16 @@ def test_a_draft_is_seen_by_organizers_alone(client: Client, organizer: User, wo
         assert client.get(address).status_code == 200
     for visitor in (Client(), _logged_in(make_user()), _logged_in(make_organizer("organize"))):
         assert visitor.get(SETUP).status_code in {302, 403}
-    lists = ("/", "/tracks/", "/leaderboard/", "/data/", "/sitemap.xml", "/api/v1/tracks", "/news/feed.atom")
+    lists = (
+        "/",
+        "/tracks/",
+        "/leaderboard/",
+        "/data/",
+        "/sitemap.xml",
+        "/api/v1/tracks",
+        "/api/v1/downloads",
+        "/news/feed.atom",
+    )
     for address in lists:
         assert "track-9" not in client.get(address).text, address
         assert "Next year" not in client.get(address).text, address
@@ -211,9 +220,17 @@ def test_downloads_are_uploaded_or_linked_with_new_terms_and_public_with_the_tra
     upload, link = Download.objects.order_by("slug")
     assert (upload.filename, link.filename) == ("train.zip", "base.zip")
     assert "Training data" not in client.get("/data/").text
+    assert client.get("/api/v1/downloads").json() == []
     assert client.get(link.get_absolute_url()).status_code == 404
     Track.with_drafts.filter(pk=track.pk).update(is_draft=False)
     assert "example.org" in client.get("/data/").text
+    other = make_track()
+    offered = client.get("/api/v1/downloads?track=track-9").json()
+    assert [(row["filename"], row["tracks"]) for row in offered] == [
+        ("train.zip", ["track-9"]),
+        ("base.zip", ["track-9"]),
+    ]
+    assert client.get(f"/api/v1/downloads?track={other.slug}").json() == []
     assert client.get(link.get_absolute_url())["Location"] == "https://example.org/w/base.zip"
     assert "/data/terms/" in client.get(upload.get_absolute_url())["Location"]
 

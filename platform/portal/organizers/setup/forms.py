@@ -66,6 +66,7 @@ class KindForm(forms.ModelForm[Track]):
             "clients",
             "max_rounds",
             "max_checkpoint_bytes",
+            "requires_code",
         )
         labels = {
             "slug": "Address",
