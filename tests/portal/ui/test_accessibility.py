@@ -122,6 +122,9 @@ PAGES = {
         "/submissions/{private}/",
         "/reviews/{private}/proof/",
         "/reviews/{private}/team/",
+        "/reviews/{private}/team/revision/",
+        "/reviews/runs/{disqualified_run}/appeal/",
+        "/submissions/{disqualified}/",
         "/tracks/registered/register/",
     ],
     "reviewer": [
@@ -142,6 +145,7 @@ PAGES = {
         "/organize/test-sets/{test_set}/",
         "/organize/runs/",
         "/organize/runs/{run}/",
+        "/organize/runs/{disqualified_run}/",
         "/organize/exports/",
         "/organize/announcement/",
         "/organize/registrations/",
@@ -167,7 +171,8 @@ NO_PAGE = {
     "leaderboard:feed", "leaderboard:csv", "leaderboard:json", "leaderboard:json_schema", "news:feed",
     "challenge:deadline", "docs:file", "downloads:file", "uploads:part", "uploads:file",
     "submissions:bibtex", "submissions:citation", "submissions:eval_results", "submissions:evidence",
-    "submissions:proof_file", "submissions:proof_page", "reviews:proof_file", "reviews:proof_page", "organizers:export",
+    "submissions:proof_file", "submissions:proof_page", "reviews:proof_file", "reviews:proof_page", "reviews:code_file",
+    "organizers:export",
     "mfa_download_recovery_codes", "mfa_login_webauthn",
     # Parts of the pages of a submission and of a run.
     "submissions:status", "organizers:examinations",
@@ -179,13 +184,14 @@ FORMS = {
     "teams:add_key", "teams:revoke_key",
     "submissions:add_run", "submissions:remove_run", "submissions:submit", "submissions:copy",
     "submissions:withdraw", "submissions:cancel", "submissions:publish", "submissions:give_name",
-    "submissions:publish_proof", "submissions:explain_try",
+    "submissions:publish_proof", "submissions:explain_try", "submissions:discard_drafts",
     "reviews:draft", "reviews:message", "reviews:take", "reviews:team_message", "reviews:team_appeal",
     "notifications:read", "notifications:choose", "notifications:open",
     "organizers:queue_failed", "organizers:evaluate", "organizers:disqualify", "organizers:requalify",
     "organizers:refund", "organizers:mark", "organizers:remove_phase", "organizers:examine",
     "organizers:cancel_examination", "organizers:decide_registration", "organizers:remove_organizer",
     "organizers:setup_test", "organizers:setup_publish", "organizers:setup_discard",
+    "organizers:answer_appeal",
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.
 STEPS = {

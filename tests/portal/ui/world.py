@@ -40,9 +40,11 @@ from portal.organizers.setup import people as people_of_track
 from portal.organizers.setup.drafts import create_draft
 from portal.reviews.checklist import CHECKLIST, Answer
 from portal.reviews.models import Decision
+from portal.reviews.run_appeals import appeal
 from portal.reviews.services import decide
 from portal.reviews.threads import post_message
-from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
+from portal.submissions.proof_versions import stage
 from portal.submissions.services import withdraw
 from portal.teams.models import Team
 from portal.teams.services import invite
@@ -92,6 +94,12 @@ def make_world() -> World:
     submissions["foreign"] = foreign
     ids |= {name: str(submission.pk) for name, submission in submissions.items()}
     ids["run"] = str(foreign.runs.get().pk)
+    ids["disqualified_run"] = str(submissions["disqualified"].runs.get().pk)
+    upload = make_upload(team, b"# Theorem\n\n$$x^4$$", "proof.md")
+    revised = Artifact.pending.create(
+        submission=submissions["private"], kind=ArtifactKind.PRIVACY_PROOF, upload=upload
+    )
+    stage(revised, owner_of(team))
     examine(foreign.runs.get(), people["organizer"])
     revise_proof(foreign, make_upload(other, b"# Theorem\n\n$$x^3$$", "proof.md"), owner_of(other))
     ids["phase"] = str(Phase.objects.get(track__slug="track-2").pk)
@@ -190,6 +198,11 @@ def make_submissions(team: Team, reviewer: User) -> dict[str, Submission]:
     withdrawn = submitted(team, track, title="Withdrawn")
     make_run(withdrawn, state=RunState.SCORED, anls=0.95, bytes_total=1000)
     withdraw(withdrawn, owner_of(team))
+    disqualified = submitted(team, track, title="Disqualified")
+    out = make_run(
+        disqualified, state=RunState.SCORED, anls=0.92, bytes_total=2000, disqualified_because="A reason."
+    )
+    appeal(out, "Another reason.", author=owner_of(team))
     private = private_submission(team)
     accept(private, reviewer)
     post_message(private, "noise", "Which deviation has it?", author=reviewer)
@@ -206,6 +219,7 @@ def make_submissions(team: Team, reviewer: User) -> dict[str, Submission]:
         "queued": queued,
         "failed": failed,
         "withdrawn": withdrawn,
+        "disqualified": disqualified,
         "private": private,
         "public": public,
     }
