@@ -442,6 +442,9 @@ class Phase(models.Model):
         default=TrustLevel.RERUN.value,
         help_text="The examination that these ranks need.",
     )
+    extended_minutes = models.PositiveIntegerField(
+        default=0, editable=False, help_text="By how much its end was moved to make up for outages."
+    )
 
     class Meta:
         ordering = [models.F("starts_at").asc(nulls_first=True)]
@@ -557,6 +560,7 @@ class RuleChange(models.Model):
     track = models.ForeignKey(Track, on_delete=models.CASCADE, related_name="rule_changes")
     at = models.DateTimeField(default=timezone.now)
     text = models.TextField(help_text="The change, with the old and the new value.")
+    difference = models.TextField(blank=True, help_text="Of texts, the lines that were added and removed.")
     reason = models.CharField(max_length=300, blank=True)
 
     class Meta:

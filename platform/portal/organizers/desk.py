@@ -10,7 +10,7 @@ from django.utils import timezone
 from portal.accounts.models import User
 from portal.accounts.selectors import is_reviewer
 from portal.boards.required_examinations import MissingExamination, missing_examinations
-from portal.challenge.models import Track
+from portal.challenge.models import Phase, Track
 from portal.challenge.rankings import WITH_PROOFS
 from portal.challenge.selectors import organized_tracks, others_tracks
 from portal.evaluation import clock
@@ -22,8 +22,10 @@ from portal.evaluation.queue.dispatch import ALIVE
 from portal.liveness.models import silences
 from portal.operations import figures
 from portal.organizers import needs
+from portal.organizers.cards import cards_for
 from portal.organizers.days import bars, daily_submissions
 from portal.organizers.failures import failures
+from portal.organizers.outages import downtimes
 from portal.organizers.quotas import near_quota
 from portal.organizers.registrations import waiting_registrations
 from portal.reviews.deadlines import REVIEW_TIME
@@ -59,6 +61,11 @@ def desk_of(organizer: User) -> dict[str, object]:
         *needs.proof_needs(overdue_proofs(judged, now).count(), reads_queue=is_reviewer(organizer)),
         *needs.appeal_needs(open_appeals(judged).count()),
         *needs.mail_needs(outbox),
+        *needs.outage_needs(
+            (f"{one.phase.track}: “{one.phase}”", one.owed_words)
+            for one in downtimes(now)
+            if one.needs_organizer
+        ),
         *needs.disk_needs(figures.disk()),
     ]
     today = timezone.now().date()
@@ -76,11 +83,13 @@ def desk_of(organizer: User) -> dict[str, object]:
         "near_copies": list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
         "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
         "missing_examinations": judged_missing(judged, tracks),
+        "cards": [] if organizer.organizes_single_tracks else cards_for(organizer, judged, now),
         "backlogs": backlogs,
         "workers": workers,
         "days": bars(daily_submissions(today), today),
         "tracks": tracks,
         "drafts": [track for track in organized if track.is_draft],
+        "to_close": set(Phase.objects.filter(ends_at__lte=now, final_results=None)),
         "split_test_sets": split_test_sets(organizer),
     }
 

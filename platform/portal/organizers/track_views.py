@@ -12,16 +12,29 @@ from portal.accounts.requests import UserRequest
 from portal.challenge.models import Phase, Track
 from portal.challenge.selectors import organized_tracks
 from portal.organizers import phase_changes
-from portal.organizers.access import FORM, POST, for_organizers
-from portal.organizers.forms import PhaseForm, TrackForm
+from portal.organizers.access import FORM, POST, for_organizers, organized_phase
+from portal.organizers.forms import OfOneKind, PhaseForm, RulesForm, TrackForm
 from portal.organizers.track_changes import Changes, Preview, change_track, changes_between, preview
 
 
 @for_organizers("challenge.change_track", methods=FORM)
 def track(request: UserRequest, slug: str) -> HttpResponseBase:
+    """Change by which rules the track ranks, or pause it."""
+    return _edit_track(request, slug, TrackForm, "organizers/track.html")
+
+
+@for_organizers("challenge.change_track", methods=FORM)
+def rules(request: UserRequest, slug: str) -> HttpResponseBase:
+    """Change the track's texts, and what its evaluator applies."""
+    return _edit_track(request, slug, RulesForm, "organizers/rules.html")
+
+
+def _edit_track(
+    request: UserRequest, slug: str, form_class: type[OfOneKind], template: str
+) -> HttpResponseBase:
     # The form writes into its instance, so the stored rules are kept apart.
     stored, edited = _track(request, slug), _track(request, slug)
-    form = TrackForm(request.POST or None, instance=edited)
+    form = form_class(request.POST or None, instance=edited)
     context = {
         "track": stored,
         "form": form,
@@ -31,7 +44,7 @@ def track(request: UserRequest, slug: str) -> HttpResponseBase:
     }
     return _confirmed(
         request,
-        "organizers/track.html",
+        template,
         context,
         changes=lambda: changes_between(stored, form.cleaned_data),
         preview=lambda changes: preview(stored, changes, timezone.now()),
@@ -48,13 +61,15 @@ def add_phase(request: UserRequest, slug: str) -> HttpResponseBase:
 
 @for_organizers("challenge.change_track", methods=FORM)
 def phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
-    return _edit(request, _phase(request, slug, phase_id), _phase(request, slug, phase_id))
+    return _edit(
+        request, organized_phase(request.user, slug, phase_id), organized_phase(request.user, slug, phase_id)
+    )
 
 
 @for_organizers("challenge.change_track", methods=POST)
 def remove_phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
     """Remove a phase in which nothing was submitted."""
-    if phase_changes.remove_phase(_phase(request, slug, phase_id), actor=request.user):
+    if phase_changes.remove_phase(organized_phase(request.user, slug, phase_id), actor=request.user):
         messages.success(request, "The phase has been removed. The change is listed on the track page.")
     else:
         messages.error(
@@ -66,12 +81,6 @@ def remove_phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponse
 def _track(request: UserRequest, slug: str) -> Track:
     """Return a track that the organizer organizes; a draft has pages of its own."""
     found: Track = get_object_or_404(organized_tracks(request.user), slug=slug, is_draft=False)
-    return found
-
-
-def _phase(request: UserRequest, slug: str, phase_id: int) -> Phase:
-    phases = Phase.objects.select_related("track")
-    found: Phase = get_object_or_404(phases, track=_track(request, slug), pk=phase_id)
     return found
 
 

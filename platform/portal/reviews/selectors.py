@@ -114,6 +114,15 @@ def awaiting_decisions(submissions: QuerySet[Submission]) -> QuerySet[Submission
     ).order_by("submitted_at", "pk")
 
 
+def undecided(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+    """Return those with a scored run whose proof is neither accepted nor rejected for good: somebody has to act."""
+    scored = Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False)
+    is_verified = tallies.verified(F("track__required_reviews"))
+    is_open = Q(~tallies.rejected(), ~is_verified) | waits_for_reviewers()
+    with_proofs = submissions.filter(track__ranking__in=WITH_PROOFS, published_at__isnull=False)
+    return with_proofs.filter(Exists(scored), is_open).order_by("submitted_at", "pk")
+
+
 def waits_for_reviewers() -> Q:
     """Return the condition that a proof waits for reviewers, if it isn't accepted, and not for its team.
 

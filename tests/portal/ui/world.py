@@ -36,6 +36,7 @@ from portal.news.models import NewsItem
 from portal.notifications.kinds import Kind
 from portal.notifications.models import Notification
 from portal.notifications.preferences import link_token
+from portal.organizers import closing
 from portal.organizers.setup import people as people_of_track
 from portal.organizers.setup.drafts import create_draft
 from portal.reviews.checklist import CHECKLIST, Answer
@@ -53,6 +54,7 @@ from tests.portal.factories import (
     make_artifact,
     make_epsilons,
     make_key,
+    make_phase,
     make_run,
     make_submission,
     make_team,
@@ -103,6 +105,7 @@ def make_world() -> World:
     examine(foreign.runs.get(), people["organizer"])
     revise_proof(foreign, make_upload(other, b"# Theorem\n\n$$x^3$$", "proof.md"), owner_of(other))
     ids["phase"] = str(Phase.objects.get(track__slug="track-2").pk)
+    ids["ended"] = str(ended_phase(other).pk)
     ids["test_set"] = TestSet.objects.create(
         name=foreign.track.test_set, sha256=HASH, split_sha256=HASH, private_fraction=0.5
     ).name
@@ -130,6 +133,19 @@ def set_up_tracks(team: Team, people: dict[str, User]) -> str:
     found = re.search(r"/organize/invitations/([^/\s]+)/", str(mail.outbox[-1].body))
     assert found
     return found[1]
+
+
+def ended_phase(team: Team) -> Phase:
+    """Return a phase of track 1 that has ended, with final results."""
+    ended = timezone.now() - timedelta(days=30)
+    track = Track.objects.get(slug="track-1")
+    track.phases.update(starts_at=ended)
+    phase = make_phase(track, name="Warm-up", ends_at=ended)
+    submission = make_submission(team, track, state="submitted", title="Early", phase=phase)
+    make_run(submission, state=RunState.SCORED, anls=0.9, bytes_total=12345)
+    publication = closing.Publication(slug="final", title="Warm-up: final results")
+    closing.close_phase(phase, publication, seen=closing.version_of(phase), actor=None)
+    return phase
 
 
 def examine(run: Run, organizer: User) -> None:
