@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from portal.accounts.requests import UserRequest
 from portal.challenge import registering
 from portal.challenge.deadlines import Deadline, calendar
-from portal.challenge.facts import facts_of, files_of, notes_of, options_of
+from portal.challenge.facts import facts_of, files_of
 from portal.challenge.forms import AnswersForm
 from portal.challenge.models import Registration, TeamRegistration, Track
 from portal.teams.selectors import team_of
@@ -44,8 +44,6 @@ def rules_of(found: Track) -> dict[str, Any]:
         "changes": found.rule_changes.all(),
         "facts": facts_of(found),
         "files": files_of(found),
-        "notes": notes_of(found),
-        "options": options_of(found),
     }
 
 
