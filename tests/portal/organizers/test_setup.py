@@ -200,6 +200,15 @@ def test_weights_are_chosen_among_what_workers_report(client: Client, organizer:
     assert client.post(f"{SETUP}weights/", invented).status_code == 200
 
 
+def test_impossible_rules_are_explained_and_not_saved(client: Client, organizer: User, worker: None) -> None:
+    track = begin(client, BEST_ANLS_AT_BUDGET.key)
+    assert "less than or equal to 0.001" in client.post(f"{SETUP}kind/", {"delta": "2"}).text
+    answer = client.post(f"{SETUP}weights/", {"reference": "vt5-tiny", "trainable": "two words"})
+    assert "contain spaces, quotes or non-ASCII" in answer.text
+    track.refresh_from_db()
+    assert (track.reference, track.delta) == ("", 1e-5)
+
+
 def test_a_text_is_previewed_and_not_saved(client: Client, organizer: User) -> None:
     begin(client)
     data = {"summary": "S.", "description": "**Bold**", "preview": "1"}
