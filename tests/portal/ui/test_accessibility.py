@@ -137,6 +137,8 @@ PAGES = {
         "/reviews/{private}/proof/",
         "/reviews/{foreign}/proof/changes/?from=1&to=2",
         "/admin/",
+        "/admin/reviews/proof/",
+        "/admin/reviews/proof/{foreign}/change/",
         "/admin/reviews/proofreview/",
     ],
     "organizer": [
@@ -193,7 +195,8 @@ FORMS = {
     "submissions:add_run", "submissions:remove_run", "submissions:submit", "submissions:copy",
     "submissions:withdraw", "submissions:cancel", "submissions:publish", "submissions:give_name",
     "submissions:publish_proof", "submissions:explain_try", "submissions:discard_drafts", "submissions:explain_token",
-    "reviews:draft", "reviews:message", "reviews:take", "reviews:team_message", "reviews:team_appeal",
+    "reviews:draft", "reviews:message", "reviews:take", "reviews:decline", "reviews:team_message",
+    "reviews:team_appeal",
     "notifications:read", "notifications:choose", "notifications:open",
     "organizers:queue_failed", "organizers:evaluate", "organizers:disqualify", "organizers:requalify",
     "organizers:refund", "organizers:mark", "organizers:remove_phase", "organizers:examine",
