@@ -97,6 +97,11 @@ class Download(models.Model):
     sha256 = models.CharField(max_length=64, blank=True, validators=[RegexValidator(r"^[0-9a-f]{64}$")])
     store_key = models.CharField(max_length=300, blank=True)
     added_at = models.DateTimeField(default=timezone.now)
+    times_sent = models.PositiveBigIntegerField(
+        default=0,
+        editable=False,
+        help_text="How often the file was requested; a resumed request counts again.",
+    )
 
     objects = Downloads.as_manager()
 

@@ -60,6 +60,8 @@ PAGES = {
         "/docs/",
         "/docs/privacy/",
         "/docs/formats/",
+        "/search/?q=run+token",
+        "/participation/",
         "/about/contact/",
         "/about/cite/",
         "/about/privacy/",
