@@ -1,7 +1,6 @@
 """Registrations of teams, which organizers of their tracks read, admit and decline."""
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 
@@ -11,6 +10,7 @@ from portal.challenge.registering import decide
 from portal.organizers.access import POST, for_organizers
 from portal.organizers.forms import RegistrationDecisionForm
 from portal.organizers.registrations import registrations_for
+from portal.ui.paging import page_of
 
 PAGE_LENGTH = 50
 
@@ -18,7 +18,7 @@ PAGE_LENGTH = 50
 @for_organizers("challenge.change_track")
 def registrations(request: UserRequest) -> HttpResponseBase:
     """List the registrations, those that wait first."""
-    page = Paginator(registrations_for(request.user), PAGE_LENGTH).get_page(request.GET.get("page"))
+    page = page_of(registrations_for(request.user), PAGE_LENGTH, request.GET.get("page"))
     return render(request, "organizers/registrations.html", {"page": page})
 
 
