@@ -71,8 +71,9 @@ def desk_of(organizer: User) -> dict[str, object]:
     today = timezone.now().date()
     organized = organized_tracks(organizer).prefetch_related("phases")
     tracks = [track for track in organized if not track.is_draft]
+    held = stock(now)
     own = [
-        *needs.track_needs(tracks, stock(now)),
+        *needs.track_needs(tracks, held),
         *needs.registration_needs(waiting_registrations(organizer)),
     ]
     found = [*own, *([] if organizer.organizes_single_tracks else found)]
@@ -84,6 +85,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
         "missing_examinations": judged_missing(judged, tracks),
         "cards": [] if organizer.organizes_single_tracks else cards_for(organizer, judged, now),
+        "held": [("Base weights", held.references.values()), ("Test sets", held.test_sets.values())],
         "backlogs": backlogs,
         "workers": workers,
         "days": bars(daily_submissions(today), today),

@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, Outcome, Step
 from portal.accounts.adapters import AccountAdapter
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
-from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
+from portal.evaluation.models import Evaluation, EvaluationState, Inventory, StepQueue, StepReport, Worker
 from portal.mail.models import OutgoingMail
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import (
@@ -220,6 +220,15 @@ def test_the_desk_counts_people_proofs_and_content_and_leads_to_them(client: Cli
     assert "<li>1 draft of 1 team</li>" in page
     assert "<li>1 waiting for reviewers</li>" in page
     assert '<a href="/admin/news/newsitem/">0 news items, 0 scheduled</a>' in page
+
+
+def test_the_desk_shows_what_workers_have(client: Client, organizer) -> None:
+    now = timezone.now()
+    Inventory.objects.create(worker="a", references={"vt5": "1" * 64}, test_sets={}, seen_at=now)
+    Inventory.objects.create(worker="b", references={"vt5": "2" * 64}, test_sets={}, seen_at=now)
+    page = desk(client)
+    assert "<code>vt5</code> (2 workers, with different contents)" in page
+    assert "Test sets that workers have: none reported lately." in page
 
 
 def test_a_phase_that_has_ended_can_be_closed_from_the_desk(client: Client) -> None:
