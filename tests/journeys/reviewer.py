@@ -1,0 +1,68 @@
+"""Reviewers: from the administration to a verdict, with changes requested and a revised proof in between."""
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.journeys.hands import Hands
+from tests.journeys.participant import upload
+from tests.journeys.sites import Site
+
+REQUEST = "State the bound on the noise of a single client."
+
+
+def open_desk(site: Site, hands: Hands, method: str) -> None:
+    """Go from the administration to the desk of a method's proof."""
+    page = hands.page
+    hands.open(site.url)
+    hands.menu("Administration")
+    hands.press(page.get_by_role("link", name=re.compile("proof", re.I)).first)
+    row = page.locator("#result_list tbody tr").filter(has_text=method)
+    hands.press(row.get_by_role("link", name=re.compile("desk", re.I)))
+    expect(page.get_by_role("heading", level=1)).to_contain_text(method)
+
+
+def read_the_proof(hands: Hands, words: str) -> None:
+    proof = hands.page.frame_locator("iframe").locator("body")
+    expect(proof).to_contain_text(words)
+
+
+def answer(hands: Hands, doubted: str = "", note: str = "") -> None:
+    """Answer every question with yes by the keys that the desk names, but no to the doubted one, with a note."""
+    page = hands.page
+    questions = page.locator("#review fieldset.item")
+    questions.locator("input[type=radio]").first.focus()
+    for _ in range(questions.count()):
+        page.keyboard.press("y")
+        page.keyboard.press("j")
+    if doubted:
+        question = page.locator(f"#item-{doubted}")
+        hands.tick(question.get_by_role("radio", name="no"))
+        hands.fill(question.get_by_label("Note"), note)
+    count = questions.count()
+    hands.sees(f"{count} of {count} answered")
+
+
+def decide(hands: Hands, verdict: str, reason: str = "") -> None:
+    page = hands.page
+    if reason:
+        hands.fill(page.get_by_label(re.compile("team reads|for the team|What the team", re.I)), reason)
+    hands.tick(page.get_by_label("I have no conflict of interest"))
+    hands.press(page.get_by_role("button", name=verdict, exact=True))
+    expect(page.get_by_text("is recorded")).to_be_visible()
+
+
+def revise(site: Site, hands: Hands, folder: Path, method: str) -> None:
+    """The team reads what is asked of it, from the notification on, and sends a revised proof."""
+    page = hands.page
+    hands.open(site.url)
+    hands.menu("Notifications")
+    hands.press(
+        page.get_by_role("button", name=re.compile(method))
+        .or_(page.get_by_role("link", name=re.compile(method)))
+        .first
+    )
+    hands.sees(REQUEST)
+    (folder / "revised.md").write_text("# The noise of a client\n\nIt is bounded by the clip norm.\n")
+    upload(hands, {"privacy_proof": folder / "revised.md"})
