@@ -3,7 +3,6 @@
 They see every coordinate, where other checks see the blocks that a challenge draws.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,7 +90,6 @@ def bounds_of(case: Case, weights: Doubles) -> Bounds:
         expected_signal=float(weights @ (expected * clip_norms)),
         planned_rounds=run.rounds,
         rounds=len(rounds),
-        expected_providers=float(expected.sum()),
     )
 
 
@@ -165,12 +163,12 @@ def _hidden(case: Case, bounds: Bounds) -> str:
     NamedCheck(
         "record.alignment",
         name="alignment of updates",
-        meaning="The change of the weights contains a signal of at most 80 % of the longest that the expected "
-        "providers' clipped updates can have (more where few are expected, since more may have been sampled by "
-        "chance). That length takes updates that all point the same way in all rounds. Genuine "
-        "runs use a fraction; invented sums use nearly all. The check reports the share. It has no power if the noise "
-        "could hide a signal of 80 %, or under a rule that isn't linear.",
-        limit="Invented sums that use a smaller share.",
+        meaning="The change of the weights contains a signal of at most 80 % of the longest that the clipped updates "
+        "of the sampled providers can have, or of the expected ones if these are more. That length takes updates that "
+        "all point the same way in all rounds. Genuine runs use a fraction; invented sums use nearly all. The check "
+        "reports the share. It has no power if the noise could hide a signal of 80 %, or under a rule that isn't "
+        "linear.",
+        limit="Invented sums that use a smaller share, or that claim more providers than were sampled.",
         findings=Findings.PUBLIC,
     ),
     RunFile.BASE,
@@ -185,9 +183,7 @@ def alignment(this: NamedCheck, case: Case) -> Check:
         return this.not_applicable("no updates are expected")
     share, low, high = signal_share(measured.change, measured.bounds)
     found = f"{share:.0%} of the longest possible signal (between {low:.0%} and {high:.0%})"
-    # By chance, more providers than expected may have been sampled.
-    most = MOST_ALIGNED * (1 + 3 / math.sqrt(measured.bounds.expected_providers))
-    if low > most:
-        return this.flagged(found, f"at most {most:.0%}", "checkpoint")
-    has_power = detects_alignment(case.record.run.numel, measured.bounds, most)
+    if low > MOST_ALIGNED:
+        return this.flagged(found, f"at most {MOST_ALIGNED:.0%}", "checkpoint")
+    has_power = detects_alignment(case.record.run.numel, measured.bounds, MOST_ALIGNED)
     return this.passed(found) if has_power else this.no_power(found)

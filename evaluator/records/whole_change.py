@@ -39,6 +39,8 @@ _TAILS = np.array([2, 2.5, 3, 3.5, 4, 5, 6, 8, 12, 16, 32, 64, 128, 256, 1024, 4
 # The part of the noise that the change should have kept, and the probability with which one of each kind of lower
 # limits is undercut where it has.
 NOISE_LEFT, LOWER_P = 0.9, 1e-6
+# By so many standard deviations does the length of the change exceed its mean with the probability `LOWER_P`.
+SPREAD = 4.75
 # The characteristic function of so many blocks is looked at.
 SHAPED_BLOCKS = 2048
 
@@ -54,7 +56,6 @@ class Bounds:
         planned_std: What it is by the plan, which is fixed beforehand.
         signal, expected_signal: Σ cₜnₜSₜ, by the true and by the expected numbers of providers.
         planned_rounds, rounds: How many rounds there were to be, and were.
-        expected_providers: How many providers were to be sampled in all rounds together.
     """
 
     std: float
@@ -63,7 +64,11 @@ class Bounds:
     expected_signal: float
     planned_rounds: int
     rounds: int
-    expected_providers: float
+
+    @property
+    def longest_signal(self) -> float:
+        """By whichever number of providers is larger, as more than expected may be sampled by chance."""
+        return max(self.signal, self.expected_signal)
 
     def level(self, p: float) -> tuple[float, float]:
         """Return the standard deviation on the grid that isn't below `std`, and ln 1/p for the sets that it bounds."""
@@ -190,14 +195,14 @@ def lower_findings(
 
 
 def signal_share(change: Change, bounds: Bounds) -> tuple[float, float, float]:
-    """Return which part of the longest expected signal the change shows, and between which bounds.
+    """Return which part of the longest signal the change shows, and between which bounds.
 
-    ‖Δ‖² is about V·d + ‖Σ cₜaₜ‖², and varies by chance. The bounds are three standard deviations away; they are 0 where
-    noise hides the signal.
+    ‖Δ‖² is about V·d + ‖Σ cₜaₜ‖², and varies by chance. The bounds are `SPREAD` standard deviations away; they are 0
+    where noise hides the signal.
     """
     square = change.squares / bounds.std**2 - change.numel
-    spread = 3 * math.sqrt(2 * change.numel + 4 * max(0.0, square))
-    longest = bounds.expected_signal / bounds.std
+    spread = SPREAD * math.sqrt(2 * change.numel + 4 * max(0.0, square))
+    longest = bounds.longest_signal / bounds.std
     low, middle, high = (
         math.sqrt(max(0.0, value)) / longest for value in (square - spread, square, square + spread)
     )
@@ -206,8 +211,8 @@ def signal_share(change: Change, bounds: Bounds) -> tuple[float, float, float]:
 
 def detects_alignment(numel: int, bounds: Bounds, most: float) -> bool:
     """Return whether `signal_share` finds a signal of the full length to be above `most` of it."""
-    square = (bounds.expected_signal / bounds.std) ** 2
-    return square - 3 * math.sqrt(2 * numel + 4 * square) > most**2 * square
+    square = (bounds.longest_signal / bounds.std) ** 2
+    return square - SPREAD * math.sqrt(2 * numel + 4 * square) > most**2 * square
 
 
 def _noise_length(sizes: Doubles, chosen: Doubles, population: int, tries: float) -> Doubles:

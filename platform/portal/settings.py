@@ -417,11 +417,13 @@ METRICS_TOKEN = os.environ.get("PFL_METRICS_TOKEN", "")
 MIN_COMPRESSED_KEY_BYTES = 38
 
 
-def _missing_addresses() -> list[str]:
-    """Return what is wrong with the addresses that visitors of a public site need to take part."""
+def _missing_for_visitors() -> list[str]:
+    """Return what a public site lacks that its visitors need to take part: who runs it, and where things are."""
     problems = []
     if not CONTACT.startswith(("mailto:", "https:")):
         problems.append("PFL_CONTACT must say how people reach the organizers: a mailto: or https: address")
+    if not ORGANIZERS.strip():
+        problems.append("PFL_ORGANIZERS must name who runs the benchmark, with affiliations")
     for name, address in (("PFL_SOURCE_URL", SOURCE_URL), ("PFL_DATA_URL", DATA_URL)):
         if not address.startswith("https:"):
             problems.append(f"{name} must be the https: address that the site's pages link to")
@@ -451,7 +453,7 @@ def _reject_unsafe_values() -> None:
         problems.append("PFL_SMTP_URL is needed to verify e-mail addresses")
     if not parseaddr(DEFAULT_FROM_EMAIL)[1].count("@") or DEFAULT_FROM_EMAIL.endswith("@localhost>"):
         problems.append("PFL_FROM_EMAIL must be an address of your own")
-    problems += _missing_addresses()
+    problems += _missing_for_visitors()
     if problems:
         raise ImproperlyConfigured("Not starting a public site:\n  " + "\n  ".join(problems))
 

@@ -21,6 +21,7 @@ VALUES = {
     "PFL_SMTP_URL": "smtp+plain://mail:25",
     "PFL_FROM_EMAIL": "Benchmark <site@benchmark.test>",
     "PFL_CONTACT": "mailto:organizers@example.org",
+    "PFL_ORGANIZERS": "The Example Lab",
     "PFL_SOURCE_URL": "https://code.example.org/pfl",
     "PFL_DATA_URL": "https://data.example.org/pfl-docvqa",
     "PFL_METRICS_TOKEN": "metrics-token",

@@ -18,6 +18,7 @@ SAFE = {
     "PFL_SMTP_URL": "smtp://user:p%40ss%2Fw%3Aord@mail.example.org:2525",
     "PFL_FROM_EMAIL": "Benchmark <benchmark@example.org>",
     "PFL_CONTACT": "mailto:organizers@example.org",
+    "PFL_ORGANIZERS": "The Example Lab",
     "PFL_SOURCE_URL": "https://code.example.org/pfl",
     "PFL_DATA_URL": "https://data.example.org/pfl-docvqa",
 }
@@ -93,10 +94,16 @@ def test_the_owner_of_the_domain_chooses_the_rest(tmp_path: Path) -> None:
         ({"PFL_SECRET_KEY": "a" * 62}, "PFL_SECRET_KEY"),
         ({"PFL_SECRET_KEY": "change-me-please-" * 4}, "PFL_SECRET_KEY"),
         ({"PFL_SECRET_KEY": secrets.token_urlsafe(20)}, "PFL_SECRET_KEY"),
-        # One process starts and names all three.
+        # One process starts and names all four.
         (
-            {"PFL_CONTACT": "", "PFL_SOURCE_URL": "", "PFL_DATA_URL": "ftp://example.org"},
+            {
+                "PFL_CONTACT": "",
+                "PFL_ORGANIZERS": " ",
+                "PFL_SOURCE_URL": "",
+                "PFL_DATA_URL": "ftp://example.org",
+            },
             "PFL_CONTACT must say how people reach the organizers: a mailto: or https: address\n"
+            "  PFL_ORGANIZERS must name who runs the benchmark, with affiliations\n"
             "  PFL_SOURCE_URL must be the https: address that the site's pages link to\n"
             "  PFL_DATA_URL",
         ),

@@ -84,7 +84,7 @@ def _citation(name: str, made_at: datetime) -> str:
         "message": "If you use these results, please cite this snapshot.",
         "type": "dataset",
         "title": f"PFL-DocVQA leaderboards, snapshot {name}",
-        "authors": [{"name": "The organizers of the PFL-DocVQA benchmark"}],
+        "authors": [{"name": settings.ORGANIZERS or "The organizers of the PFL-DocVQA benchmark"}],
         "version": name,
         "date-released": made_at.date(),
         "url": settings.SITE_URL,

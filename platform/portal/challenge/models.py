@@ -120,7 +120,7 @@ class Track(models.Model):
     name = models.CharField(max_length=120)
     summary = models.CharField(max_length=300)
     description = models.TextField(help_text="Markdown, shown on the track's page.")
-    ranking = models.CharField(max_length=10, choices=rankings.choices)
+    ranking = models.CharField(max_length=40, choices=rankings.choices)
     position = models.PositiveSmallIntegerField(default=0)
 
     paused = models.BooleanField(default=False, help_text="Closes the track for submissions until unchecked.")

@@ -11,10 +11,10 @@ LATEX = {
 }
 
 
-def entry(key: str, fields: Mapping[str, str]) -> str:
-    """Return an entry for what isn't an article; the values are LaTeX."""
+def entry(key: str, fields: Mapping[str, str], kind: str = "misc") -> str:
+    """Return an entry, of the kind for what isn't an article unless another is named; the values are LaTeX."""
     lines = [f"  {name:<12} = {{{value}}}," for name, value in fields.items()]
-    return "\n".join([f"@misc{{{key},", *lines, "}"])
+    return "\n".join([f"@{kind}{{{key},", *lines, "}"])
 
 
 def in_latex(text: str) -> str:

@@ -33,7 +33,7 @@ SIGNAL = 200.0  # of 800 providers at ε = 1, in standard deviations of the whol
 
 
 def bounds(std: float = 1.0, signal: float = SIGNAL) -> Bounds:
-    return Bounds(std, std, signal * std, signal * std, ROUNDS, ROUNDS, expected_providers=240 * ROUNDS)
+    return Bounds(std, std, signal * std, signal * std, ROUNDS, ROUNDS)
 
 
 def ends(folder: Path, change: Floats) -> tuple[WeightVector, WeightVector]:
@@ -151,7 +151,7 @@ def test_rules_that_are_not_linear_have_no_weights() -> None:
 @given(st.floats(1e-3, 1e3), st.integers(1, 500))
 def test_a_noise_that_was_not_planned_is_bounded_by_one_of_a_fixed_grid(std: float, rounds: int) -> None:
     """As with clip norms that adapt: the limit is higher, and grows slowly with the distance from the plan."""
-    level, tries = Bounds(std, 1.0, 1.0, 1.0, rounds, rounds, expected_providers=1.0).level(1e-9)
+    level, tries = Bounds(std, 1.0, 1.0, 1.0, rounds, rounds).level(1e-9)
     assert std * (1 - 1e-6) <= level <= std * 1.0101
     assert 20 < tries < 45
 

@@ -1,3 +1,4 @@
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,19 @@ def test_the_benchmark_is_cited_in_the_version_that_runs(client: Client) -> None
     page = client.get("/about/cite/").text
     assert f"version      = {{{evaluator_version()}}}" in page
     assert "@misc{" in page
+
+
+def test_the_data_set_and_the_competition_are_cited_by_their_papers(
+    client: Client, settings: Settings
+) -> None:
+    settings.ORGANIZERS = "The Example Lab"
+    page = unescape(client.get("/about/cite/").text)
+    assert "Privacy-Aware Document Visual Question Answering" in page
+    assert "doi          = {10.1007/978-3-031-70552-6_12}" in page
+    assert "NeurIPS 2023 Competition: Privacy Preserving Federated Learning Document VQA" in page
+    assert "eprint       = {2411.03730}" in page
+    assert "author       = {Marlon Tobaben and Mohamed Ali Souibgui and " in page
+    assert "This site is run by The Example Lab" in page
 
 
 def test_the_citation_names_whom_the_repository_names() -> None:

@@ -92,7 +92,7 @@ class TestPages:
 
     def test_citations_name_verified_ones_alone(self, client: Client, submission) -> None:
         bibtex = client.get(f"{submission.get_absolute_url()}cite.bib").content.decode()
-        assert f"note         = {{ORCID: Ada Lovelace, https://orcid.org/{IDS[0]}}}," in bibtex
+        assert f"ORCID: Ada Lovelace, https://orcid.org/{IDS[0]}}}," in bibtex
         citation = client.get(f"{submission.get_absolute_url()}CITATION.cff").content.decode()
         assert f"orcid: https://orcid.org/{IDS[0]}" in citation
         for text in (bibtex, citation):

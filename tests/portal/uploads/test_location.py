@@ -123,6 +123,7 @@ def test_a_public_site_closes_its_folder_to_all_but_its_account_and_group(tmp_pa
         "PFL_SMTP_URL": "smtp://mail.internal",
         "PFL_FROM_EMAIL": "benchmark@benchmark.example",
         "PFL_CONTACT": "mailto:organizers@example.org",
+        "PFL_ORGANIZERS": "The Example Lab",
         "PFL_SOURCE_URL": "https://code.example.org/pfl",
         "PFL_DATA_URL": "https://data.example.org/pfl-docvqa",
     }

@@ -1,18 +1,21 @@
 """The ε, the trust level and the checks on the page of a submission, and who sees them."""
 
 import pytest
+import yaml
 from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.timezone import localdate
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
-from evaluator.messages.jobs import ArtifactKind, CheckStatus, TrustLevel
+from evaluator.messages.jobs import ArtifactKind, CheckStatus, Outcome, Step, TrustLevel
 from evaluator.messages.results import RunResults
 from evaluator.records.check_table import CHECKS
 from portal.evaluation.display import results
 from portal.evaluation.examining.levels import MEANINGS
+from portal.evaluation.models import Evaluation, EvaluationState
 from portal.submissions.models import RunState
 from portal.submissions.services import withdraw
 from tests.portal.factories import (
@@ -193,6 +196,14 @@ def test_the_page_shows_its_place_in_the_plot(run):
     assert html.count(link) == 1
 
 
+def report_score(run, version, attempt=1):
+    """Store the report by which an attempt scored the run."""
+    evaluation = Evaluation.objects.create(run=run, attempt=attempt, state=EvaluationState.PASSED)
+    evaluation.reports.create(
+        step=Step.SCORING, outcome=Outcome.PASSED, provenance={"evaluator_version": version}
+    )
+
+
 class TestCitation:
     def test_it_has_a_permanent_link_and_an_entry_without_latex(self, client, run):
         type(run.submission).objects.update(title="100% {DP} & \\evil_")
@@ -201,6 +212,18 @@ class TestCitation:
         entry = client.get(reverse("submissions:bibtex", args=[run.submission.pk])).text
         assert entry.startswith(f"@misc{{pfl-docvqa-{str(run.submission.pk)[:8]},")
         assert r"{{100\% \{DP\} \& \textbackslash{}evil\_}}" in entry
+
+    def test_it_names_what_was_measured_by_which_version_and_when(self, client, run):
+        report_score(run, "0.0.9")
+        report_score(run, "0.1.0", attempt=2)
+        change_results(run, anls=0.81529, epsilon=3.99991, bytes_total=11_515_904)
+        entry = client.get(reverse("submissions:bibtex", args=[run.submission.pk])).text
+        measured = "At epsilon = 4: ANLS 0.8152, recomputed epsilon 4.0000, 11,515,904 bytes"
+        assert f"{measured}. Status: under review}}," in entry
+        assert "version      = {evaluator 0.1.0}," in entry
+        assert f"urldate      = {{{localdate().isoformat()}}}," in entry
+        citation = client.get(reverse("submissions:citation", args=[run.submission.pk])).text
+        assert yaml.safe_load(citation)["abstract"] == f"{measured}. Status: under review"
 
     def test_of_what_nobody_sees_there_is_none(self, client):
         address = reverse("submissions:bibtex", args=[make_run().submission.pk])
@@ -314,7 +337,7 @@ def test_the_annex_is_given_to_nobody(run):
 
 def test_the_queries_of_the_page_stay_the_same_for_more_checks(client, run, django_assert_num_queries):
     change_results(run, checks=CHECKS_OF_A_RUN * 20)
-    with django_assert_num_queries(16):
+    with django_assert_num_queries(17):
         client.get(run.submission.get_absolute_url())
 
 
