@@ -263,6 +263,6 @@ class Keys(Hands):
 
 # Whether a press of an element asks the site for a page or a file.
 LEADS = """(pressed) => pressed.form ? pressed.type === 'submit'
-    : Boolean(pressed.href) && pressed.href.split('#')[0] !== location.href.split('#')[0]"""
+    : Boolean(pressed.href) && !(pressed.hash && pressed.href.split('#')[0] === location.href.split('#')[0])"""
 IS_BEFORE = """(sought) => document.activeElement !== document.body
     && Boolean(document.activeElement.compareDocumentPosition(sought) & Node.DOCUMENT_POSITION_PRECEDING)"""

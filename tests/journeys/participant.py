@@ -13,6 +13,7 @@ from tests.journeys.people import PASSWORD, Person, log_in
 from tests.journeys.sites import Site
 from tests.journeys.terminal import Terminal
 
+README = Path(__file__).resolve().parents[2] / "README.md"
 UPLOAD_MS = 60_000
 SCORED_MS = 120_000
 
@@ -34,7 +35,7 @@ def sign_up(site: Site, hands: Hands, newcomer: Newcomer) -> None:
     for field in page.locator("input[type=password]").all():
         hands.fill(field, newcomer.password)
     hands.press(page.get_by_role("button", name="Sign up"))
-    hands.open(site.link_in_mail(rf"{re.escape(site.url)}/account/confirm-email/[^\s]+"))
+    hands.open(site.link_in_mail(newcomer.email, rf"{re.escape(site.url)}/account/confirm-email/[^\s]+"))
     hands.press(page.get_by_role("button", name=re.compile("confirm", re.I)))
     page.wait_for_load_state()
     if page.url.endswith("/login/"):
@@ -75,6 +76,12 @@ def follow_the_home_page(site: Site, hands: Hands, terminal: Terminal) -> str:
     hands.open(site.url)
     section = hands.page.locator("section", has=hands.page.locator("#take-part"))
     return terminal.run("\n".join(section.locator("pre").all_inner_texts()))
+
+
+def follow_the_readme(terminal: Terminal) -> str:
+    """Run the commands that README's section *Take part* shows, and return what they printed."""
+    section = README.read_text().partition("## Take part")[2].partition("\n## ")[0]
+    return terminal.run("\n".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL)))
 
 
 def take_the_sites_data(hands: Hands, folder: Path) -> None:

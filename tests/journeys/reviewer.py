@@ -1,6 +1,7 @@
 """Reviewers: from the administration to a verdict, with changes requested and a revised proof in between."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from playwright.sync_api import expect
@@ -13,13 +14,11 @@ REQUEST = "State the bound on the noise of a single client."
 
 
 def open_desk(site: Site, hands: Hands, method: str) -> None:
-    """Go from the administration to the desk of a method's proof."""
+    """Go from the home page to the desk of a method's proof."""
     page = hands.page
     hands.open(site.url)
-    hands.menu("Administration")
-    hands.press(page.get_by_role("link", name=re.compile("proof", re.I)).first)
-    row = page.locator("#result_list tbody tr").filter(has_text=method)
-    hands.press(row.get_by_role("link", name=re.compile("desk", re.I)))
+    hands.menu("Review")
+    hands.press(page.locator("main table").get_by_role("link", name=method).first)
     expect(page.get_by_role("heading", level=1)).to_contain_text(method)
 
 
@@ -48,7 +47,10 @@ def decide(hands: Hands, verdict: str, reason: str = "") -> None:
     page = hands.page
     if reason:
         hands.fill(page.get_by_label(re.compile("team reads|for the team|What the team", re.I)), reason)
-    hands.tick(page.get_by_label("I have no conflict of interest"))
+        hands.fill(
+            page.get_by_label("Revised proof until"), f"{datetime.now(UTC) + timedelta(days=14):%Y-%m-%d}"
+        )
+    hands.tick(page.get_by_label(re.compile("no conflict of interest")))
     hands.press(page.get_by_role("button", name=verdict, exact=True))
     expect(page.get_by_text("is recorded")).to_be_visible()
 
@@ -65,4 +67,7 @@ def revise(site: Site, hands: Hands, folder: Path, method: str) -> None:
     )
     hands.sees(REQUEST)
     (folder / "revised.md").write_text("# The noise of a client\n\nIt is bounded by the clip norm.\n")
+    hands.press(page.get_by_role("link", name="Upload a revised proof"))
+    if not page.locator("[data-kind=privacy_proof] .dropzone").is_visible():
+        hands.press(page.locator("summary", has_text="Upload a revised proof"))
     upload(hands, {"privacy_proof": folder / "revised.md"})

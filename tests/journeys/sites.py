@@ -4,7 +4,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes
@@ -44,7 +44,10 @@ SMALL = Scale(
     threshold=0.3,
 )
 ORGANIZER, REVIEWERS = "olga", ("rita", "ruth")
-RIGHTS = {ORGANIZER: ("--superuser",), **dict.fromkeys(REVIEWERS, ("--reviewer",))}
+RIGHTS: dict[str, tuple[str, ...]] = {
+    ORGANIZER: ("--superuser",),
+    **dict.fromkeys(REVIEWERS, ("--reviewer",)),
+}
 
 
 @dataclass
@@ -76,22 +79,22 @@ class Site:
         state = self._sessions.of(self.people[name]) if name else {"cookies": []}
         return {cookie["name"]: cookie["value"] for cookie in state["cookies"]}
 
-    def link_in_mail(self, pattern: str) -> str:
-        """Return what matches in the newest mail that has it, and wait for one that does."""
+    def link_in_mail(self, to: str, pattern: str) -> str:
+        """Return what matches in the newest mail to somebody that has it, and wait for one that does."""
         deadline = time.monotonic() + MAIL_S
         while time.monotonic() < deadline:
             for mail in reversed(self.mails()):
-                if found := re.search(pattern, mail):
+                if mail.startswith(to) and (found := re.search(pattern, mail)):
                     return found.group()
             time.sleep(0.2)
-        raise AssertionError(f"no mail with {pattern} came; the mails are {self.mails()}")
+        raise AssertionError(f"no mail with {pattern} came to {to}; the mails are {self.mails()}")
 
 
 def words_of(mail: bytes) -> str:
-    """Return the subject and the text of a mail, as its reader sees them."""
+    """Return whom a mail is to, its subject and its text, as its reader sees them."""
     message = message_from_bytes(mail, policy=default)
     text = message.get_body(("plain",))
-    return f"{message['subject']}\n\n{text.get_content() if text else ''}"
+    return f"{message['to']}\n{message['subject']}\n\n{text.get_content() if text else ''}"
 
 
 def written_mails(folder: Path) -> list[str]:
@@ -106,6 +109,11 @@ def start_forked(command: Command, folder: Path, log: Path) -> Process:
     return Forked(pfl, words, environment=command.environment, folder=folder, stdout=log, stderr=log)
 
 
+def embedded_site(stack: Stack, browser: Browser, people: Mapping[str, Person] = {}) -> Site:
+    """A site on this machine, which writes its mails to files."""
+    return Site(stack, stack.url, browser, lambda: written_mails(stack.home / "mail"), dict(people))
+
+
 @contextmanager
 def demonstration(home: Path, browser: Browser) -> Iterator[Site]:
     """The site that a finished demonstration leaves, of the least size, with people of every role besides."""
@@ -117,7 +125,7 @@ def demonstration(home: Path, browser: Browser) -> Iterator[Site]:
         people = make_people(demo.stack, RIGHTS)
         for who in (ADA, BEN):
             people[who.team.lower()] = Person(who.email, who.name, demo.passwords[who.email])
-        yield Site(demo.stack, demo.stack.url, browser, lambda: written_mails(home / "mail"), people)
+        yield embedded_site(demo.stack, browser, people)
     finally:
         demo.stack.stop()
 

@@ -38,19 +38,24 @@ class Terminal:
         self.program = program
         folder.mkdir(parents=True, exist_ok=True)
 
+    def in_folder(self, name: str) -> "Terminal":
+        """Return a terminal of the same person in another folder."""
+        return Terminal(self.folder.parent / name, self.variables, self.shortened, self.program)
+
     def run(self, shown: str) -> str:
         """Run the commands that a page shows, one after another. Returns all that they printed."""
         return "\n".join(self._run(words) for words in commands(shown))
 
     def _run(self, words: list[str]) -> str:
-        assigned = {}
+        assigned: dict[str, str] = {}
         while words and (found := ASSIGNMENT.fullmatch(words[0])):
             assigned |= {} if found[2] == PLACEHOLDER else {found[1]: found[2]}
             words = words[1:]
         if not words or words[0] in INSTALLING:
             return ""
         if words[0] == "export":
-            self.variables |= dict(word.split("=", 1) for word in words[1:] if not word.endswith(PLACEHOLDER))
+            given = [word for word in words[1:] if PLACEHOLDER not in word]
+            self.variables |= dict(os.path.expandvars(word).split("=", 1) for word in given)
             return ""
         assert words[0] == "pfl", f"a command that no participant has been told to install: {words}"
         begun = f"{shlex.join(words)} "
