@@ -257,6 +257,16 @@ class Withdrawal(Request):
     reason: str = ""
 
 
+class ProofRevision(Request):
+    """Send the revised proof that was uploaded.
+
+    Attributes:
+        note: What changed, for the reviewers; at most 2,000 characters.
+    """
+
+    note: str
+
+
 class NewRun(Request):
     """Add the run at a budget to a draft; the budget is null where ε plays no part."""
 

@@ -11,6 +11,7 @@ from evaluator.messages.api import (
     ChangedText,
     NewRun,
     NewSubmission,
+    ProofRevision,
     RunExamination,
     RunStatus,
     RunSummary,
@@ -29,9 +30,10 @@ from portal.evaluation.models import Examination
 from portal.evaluation.services import cancel as cancel_submission
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.submissions import publication, services
-from portal.submissions.forms import SubmissionForm, TextForm, WithdrawalForm
+from portal.submissions.forms import RevisionForm, SubmissionForm, TextForm, WithdrawalForm
 from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.proof_consent import publish_or_not
+from portal.submissions.proof_versions import send_revision
 from portal.submissions.selectors import own_submission, quota_of, submissions_of
 
 router = Router(tags=["submissions"])
@@ -138,6 +140,14 @@ def publish(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
 def give_name(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     """This can't be undone. The description and links also become public."""
     publication.give_name(own_submission(team_in(request), submission_id), request.auth)
+    return get_submission(request, submission_id)
+
+
+@router.post("/{submission_id}/revision", response=SubmissionStatus, summary="Send a revised proof")
+def send_proof(request: ApiRequest, submission_id: UUID, body: ProofRevision) -> SubmissionStatus:
+    """Restarts the review with the revised proof that was uploaded last. Its note says what changed."""
+    note = cleaned(RevisionForm(body.model_dump()))["note"]
+    send_revision(own_submission(team_in(request), submission_id), note, request.auth)
     return get_submission(request, submission_id)
 
 

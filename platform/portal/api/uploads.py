@@ -64,6 +64,8 @@ def part_urls(request: ApiRequest, upload_id: UUID, body: WantedParts) -> PartUr
 def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
     """Assembles the file and attaches it to the draft, replacing an earlier file. Can be called again.
 
+    A revised proof is staged: send it to the reviewers with `POST submissions/{id}/revision`.
+
     For a training record, the response contains the challenge for the run's annex: the same for the same record,
     and none for another record with the same run token.
     """

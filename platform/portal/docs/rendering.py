@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 from django.conf import settings
 from django.urls import reverse
@@ -19,8 +20,7 @@ from markdown_it.token import Token
 from portal.docs import library
 from portal.ui.budgets import unbroken
 from portal.ui.front_matter import split_front_matter
-from portal.ui.markdown import MATH_TOKENS, parser
-from portal.ui.math import Formulas
+from portal.ui.markdown import DRAWN, Allowance, parser, prepare
 
 NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 # In the list of contents.
@@ -52,7 +52,10 @@ class Document:
 def document(name: str) -> Document:
     """Return the document with this name, which is rendered once in a process."""
     metadata, text = split_front_matter(library.read(name))
-    tokens = _parser.parse(text)
+    environment: dict[str, Any] = {
+        DRAWN: prepare([text], Allowance(characters=len(text), output=len(text) * 100))[0]
+    }
+    tokens = _parser.parse(environment[DRAWN].text, environment)
     found = list(_numbered_headings(tokens))
     for token in _all_tokens(tokens):
         _adapt(token, name)
@@ -60,7 +63,7 @@ def document(name: str) -> Document:
         name=name,
         title=library.title(name),
         summary=_summary(tokens),
-        html=mark_safe(wrap_tables(_parser.renderer.render(tokens, _parser.options, {}))),  # noqa: S308  (ours)
+        html=mark_safe(wrap_tables(_parser.renderer.render(tokens, _parser.options, environment))),  # noqa: S308  (ours)
         headings=tuple(heading for heading in found if heading.level in CONTENTS_LEVELS),
         metadata=metadata,
     )
@@ -102,8 +105,6 @@ def _all_tokens(tokens: list[Token]) -> Iterator[Token]:
 
 def _adapt(token: Token, name: str) -> None:
     """Make a token fit for a page of the site."""
-    if token.type in MATH_TOKENS:
-        token.content = Formulas().mathml(token.content.strip(), display=MATH_TOKENS[token.type])
     if token.type == "text":
         token.content = unbroken(token.content)
     # The policy of the site's pages allows no style.

@@ -22,8 +22,8 @@ from portal.boards.ranking import rank
 from portal.challenge.models import UNBOUND_LEVELS, RuleChange, Track
 from portal.challenge.phases import closed_because
 from portal.challenge.rankings import threshold_text
-from portal.reviews.selectors import decisions_on
-from portal.reviews.verdict import ResultStatus, verdict
+from portal.reviews.selectors import tallies_of
+from portal.reviews.verdict import ResultStatus, status_of
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.quota import WINDOW, quota
 from portal.ui.budgets import at_budget, budget_text
@@ -115,9 +115,9 @@ def _unbound_sentences(track: Track, level: int) -> Iterable[str]:
 def _review_sentence(track: Track, required: tuple[int, int]) -> str:
     """Return how the status of results changes with the number of reviewers that they need."""
     submissions = {row.entry.submission for board in boards_of(track) for row in board.rows}
-    decisions = decisions_on(key for key in submissions if key)
+    tallies = tallies_of(Submission.objects.filter(pk__in=[key for key in submissions if key]))
     before, after = (
-        {key for key, found in decisions.items() if verdict(found, number).status is ResultStatus.VERIFIED}
+        {key for key, tally in tallies.items() if status_of(tally, number) is ResultStatus.VERIFIED}
         for number in required
     )
     if gained := len(after - before):

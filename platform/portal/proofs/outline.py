@@ -14,8 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it.token import Token
 
 from portal.docs.rendering import slug_of
-from portal.ui.markdown import MATH_TOKENS, cleaned
-from portal.ui.math import Formulas
+from portal.ui.markdown import MATH, cleaned
 
 # The page has one above them.
 LEVELS_BELOW_PAGE = 1
@@ -42,9 +41,8 @@ class Heading:
 
 @dataclass
 class Outline:
-    """The headings of one proof, in their order; the cells of a notebook share one, and what converts formulas."""
+    """The headings of one proof, in their order; the cells of a notebook share one."""
 
-    formulas: Formulas
     headings: list[Heading] = field(default_factory=list)
     _taken: dict[str, int] = field(default_factory=dict)
 
@@ -80,14 +78,13 @@ class Outline:
         token.attrSet("id", anchor)
         if len(self.headings) >= MAX_KEPT:
             return
-        html = cleaned("".join(map(self._as_text, children)))
+        html = cleaned("".join(map(_as_text, children)))
         self.headings.append(Heading(int(token.tag[1]), anchor, mark_safe(html)))  # noqa: S308  (just cleaned)
 
-    def _as_text(self, token: Token) -> str:
-        """Return a part of a heading for the list of contents: its text, and its formulas as MathML."""
-        if token.type in MATH_TOKENS:
-            return self.formulas.mathml(token.content.strip(), display=False)
-        return escape(token.content)
+
+def _as_text(token: Token) -> str:
+    """Return a part of a heading for the list of contents: its text, and its formulas as MathML."""
+    return token.meta[MATH] if token.type == MATH else escape(token.content)
 
 
 def _lowered(tag: str) -> str:

@@ -22,7 +22,7 @@ from portal.proofs.front_matter import as_table
 from portal.proofs.outline import Outline
 from portal.proofs.reading import MAX_PROOF_BYTES
 from portal.ui.front_matter import split_front_matter
-from portal.ui.markdown import Allowance, render_within
+from portal.ui.markdown import Allowance, prepare, render_prepared
 
 MAX_CELLS = 1_000
 # The limit for a Markdown file, a cell or an output.
@@ -117,7 +117,7 @@ def _markdown_file(text: str, filename: str) -> SafeString:
     front, rest = split_front_matter(text)
     _require_length(front, filename)
     allowance = Allowance()
-    outline = Outline(allowance.formulas)
+    outline = Outline()
     html = _markdown(rest, filename, allowance, outline)
     return format_html("{}{}{}", as_table(front) if front else "", outline.as_html(), html)
 
@@ -135,7 +135,7 @@ def _notebook(content: bytes, filename: str) -> SafeString:
     notebook = _parsed(content, filename)
     # All cells together may be as long as one Markdown file.
     allowance = Allowance()
-    outline = Outline(allowance.formulas)
+    outline = Outline()
     cells = list(_within_limit(_cells(notebook, filename, allowance, outline)))
     return format_html("{}{}", outline.as_html(), mark_safe("".join(cells)))  # noqa: S308  (each part is safe)
 
@@ -194,7 +194,7 @@ def _within_limit(parts: Iterator[SafeString]) -> Iterator[SafeString]:
 
 def _markdown(text: str, where: str, allowance: Allowance, outline: Outline) -> SafeString:
     _require_length(text, where)
-    html = wrap_tables(render_within(text, allowance, adapt=outline.adapt))
+    html = wrap_tables(render_prepared(prepare([text], allowance)[0], allowance, adapt=outline.adapt))
     return format_html('<div class="prose">{}</div>', mark_safe(html))  # noqa: S308  (it was safe before)
 
 

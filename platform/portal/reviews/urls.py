@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("<uuid:submission_id>/take/", desk_views.take, name="take"),
     path("<uuid:submission_id>/team/", team_views.team, name="team"),
     path("<uuid:submission_id>/team/messages/", team_views.team_message, name="team_message"),
+    path("<uuid:submission_id>/team/revision/", team_views.revision, name="revision"),
     path("<uuid:submission_id>/team/appeal/", team_views.team_appeal, name="team_appeal"),
     path("<uuid:submission_id>/proof/", proof_views.proof, name="proof"),
     path("<uuid:submission_id>/proof/file/", proof_views.file, name="proof_file"),

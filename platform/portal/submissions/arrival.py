@@ -22,6 +22,7 @@ from evaluator.messages.jobs import ArtifactKind
 from evaluator.records import annex, reading
 from portal.challenge.models import Track
 from portal.submissions.models import Artifact
+from portal.submissions.signals import proof_arrived
 from portal.teams.models import Team
 from portal.teams.selectors import current_keys
 from portal.uploads.models import Upload
@@ -155,6 +156,8 @@ def _check_proof(arrival: Arrival) -> None:
             expected="a file that begins with %PDF-",
             found=arrival.head[:20].decode(errors="replace"),
         )
+    # Received by `portal.proofs.shown.prepare`: what reviewers couldn't read is rejected now.
+    proof_arrived.send(sender=Artifact, upload=arrival.artifact.upload)
 
 
 CHECKS: dict[ArtifactKind, Callable[[Arrival], None]] = {

@@ -27,7 +27,7 @@ from portal.submissions.models import (
     Submission,
     SubmissionState,
 )
-from portal.submissions.proof_versions import add_version, reject_revision
+from portal.submissions.proof_versions import discard_staged, reject_revision, stage
 from portal.submissions.publication import new_alias, published_on_submission
 from portal.submissions.quota import returns_slot
 from portal.submissions.required import validate_artifact
@@ -190,7 +190,7 @@ def attach(upload: Upload, user: User, line: bytes = b"") -> Artifact:
     submission, run = artifact.submission, artifact.run
     if submission.state == SubmissionState.SUBMITTED and artifact.kind == ArtifactKind.PRIVACY_PROOF:
         reject_revision(submission, upload.sha256)
-        add_version(artifact, user)
+        stage(artifact, user)
         return artifact
     if submission.state != SubmissionState.DRAFT:
         raise wrong_state(submission, "a draft")
@@ -260,6 +260,7 @@ def withdraw(submission: Submission, actor: User, reason: str = "") -> None:
     if current.state == SubmissionState.DRAFT:
         _discard_files(current.artifacts.all(), actor)
         _discard_files(Artifact.pending.filter(submission=current), actor)
+    discard_staged(current, actor)
     details = {"reason": reason} if reason else {}
     move_submission(current, SubmissionState.WITHDRAWN, actor=actor, details=details)
     submission.state = current.state

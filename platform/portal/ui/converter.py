@@ -10,6 +10,8 @@ import os
 import selectors
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -23,8 +25,12 @@ KEPT_VARIABLES = {"LD_LIBRARY_PATH", "LANG"}
 CHUNK_BYTES = 64 * 1024
 
 
-class StoppedError(Exception):
-    """A formula whose conversion was stopped: it takes too long or too much memory, or no process can be started."""
+@dataclass(frozen=True)
+class Converted:
+    """The MathML of a formula; None with the `problem` if it isn't known TeX."""
+
+    mathml: str | None
+    problem: str = ""
 
 
 class Converter:
@@ -34,14 +40,27 @@ class Converter:
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def convert(self, formula: str, *, display: bool) -> str | None:
-        """Return the formula as MathML; None if it isn't known TeX. Raises `StoppedError`."""
+    def convert(
+        self, formulas: Sequence[tuple[str, bool]], *, characters: int, prefix: str = ""
+    ) -> list[Converted]:
+        """Return what becomes of the formulas of one document: all of them, or those before one that was stopped.
+
+        Args:
+            formulas: The TeX of each, and whether it has a line of its own. A command that one defines is known to
+                those after it.
+            characters: How long their MathML may be together; what comes after isn't converted.
+            prefix: The beginning of the ids of equations.
+        """
+        converted: list[Converted] = []
         with self._lock:
             try:
-                return self._answer(json.dumps([formula, display]).encode() + b"\n")
-            except (OSError, ValueError) as error:
+                request = {"formulas": formulas, "characters": characters, "prefix": prefix}
+                lines = self._answers(json.dumps(request).encode() + b"\n", len(formulas))
+                # Those that came before an error stay in the list.
+                converted.extend(Converted(*json.loads(line)) for line in lines)
+            except (OSError, ValueError):
                 self._stop()
-                raise StoppedError from error
+        return converted
 
     def close(self) -> None:
         with self._lock:
@@ -51,16 +70,19 @@ class Converter:
         """Leave the process to the parent of this one: two that write to it would read each other's answers."""
         self._lock, self._process = Lock(), None
 
-    def _answer(self, request: bytes) -> str | None:
-        """Raises `OSError` or `ValueError` if the process can't be started, was killed or doesn't answer in time."""
+    def _answers(self, request: bytes, count: int) -> Iterator[bytes]:
+        """Yield that many lines. Raises `OSError` if the process can't be started, was killed or isn't in time."""
         if self._process is None or self._process.poll() is not None:
             self._stop()
             self._process = _started()
         requests, answers = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
         requests.write(request)
-        line = _line_from(answers.fileno(), monotonic() + MAX_WAIT_S)
-        answer: str | None = json.loads(line)
-        return answer
+        buffered = b""
+        for _ in range(count):
+            while b"\n" not in buffered:
+                buffered += _part_from(answers.fileno(), monotonic() + MAX_WAIT_S)
+            line, _, buffered = buffered.partition(b"\n")
+            yield line
 
     def _stop(self) -> None:
         process, self._process = self._process, None
@@ -82,18 +104,15 @@ def _started() -> subprocess.Popen[bytes]:
     )
 
 
-def _line_from(descriptor: int, deadline: float) -> bytes:
-    """Return what comes up to the end of a line, or of the output. Raises `TimeoutError` at the deadline."""
-    line = b""
+def _part_from(descriptor: int, deadline: float) -> bytes:
+    """Return what comes next. Raises `TimeoutError` at the deadline, and `OSError` at the end."""
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
-        while not line.endswith(b"\n"):
-            if not selector.select(max(0.0, deadline - monotonic())):
-                raise TimeoutError
-            if not (part := os.read(descriptor, CHUNK_BYTES)):
-                break
-            line += part
-    return line
+        if not selector.select(max(0.0, deadline - monotonic())):
+            raise TimeoutError
+    if not (part := os.read(descriptor, CHUNK_BYTES)):
+        raise ConnectionResetError
+    return part
 
 
 converter = Converter()

@@ -6,11 +6,14 @@ math-core takes exponential time for brackets that aren't closed: limits here re
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import accumulate
+from itertools import accumulate, islice
 
-from portal.ui.converter import StoppedError, converter
+from portal.ui.converter import Converted, converter
+from portal.ui.delimiters import Formula
+from portal.ui.dialect import Translated, translated
 
 # A formula beyond one of these isn't converted.
 MAX_CHARACTERS = 2_000
@@ -27,13 +30,13 @@ CLOSING = re.compile(
     r"|\\r+([aA]ngle|floor|ceil|vert|Vert|[bB]race|brack|bracket|paren|parenthesis|group|moustache)"
 )
 TAGS = {
-    "div", "math", "merror", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mprescripts",
-    "mroot", "mrow", "ms", "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr",
-    "munder", "munderover",
+    "math", "menclose", "merror", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom",
+    "mprescripts", "mroot", "mrow", "ms", "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd",
+    "mtext", "mtr", "munder", "munderover", "span",
 }  # fmt: skip
 ATTRIBUTES = {
-    "div": {"tabindex"},
     "math": {"display"},
+    "menclose": {"notation"},
     "mfrac": {"linethickness"},
     "mi": {"mathvariant"},
     "mo": {"accent", "fence", "form", "largeop", "lspace", "maxsize", "minsize", "movablelimits", "rspace", "separator",
@@ -42,40 +45,122 @@ ATTRIBUTES = {
     "mpadded": {"depth", "height", "lspace", "voffset", "width"},
     "mspace": {"depth", "height", "width"},
     "mstyle": {"displaystyle", "scriptlevel"},
+    "mtd": {"id"},
     "mtable": {"displaystyle", "scriptlevel"},
     "munder": {"accentunder"},
     "munderover": {"accent", "accentunder"},
+    "span": {"tabindex"},
 }  # fmt: skip
-# A formula on a line of its own is in a `div`, which scrolls where it is too long, and which a keyboard reaches.
-CLASSES = {"div": {"formula"}, "mtd": {"math-left", "math-right"}}
+# A formula on a line of its own scrolls where it is too long, and a keyboard reaches it. It may be in a paragraph.
+CLASSES = {
+    "mtable": {"math-wide"},
+    "mtd": {"math-left", "math-margin", "math-number", "math-right"},
+    "span": {"formula"},
+}
 # The alignment of a column, for which MathML has no attribute that all browsers know; the site's CSS has the classes.
 ALIGNMENT = re.compile(r' style="text-align: ?(left|right);[^"]*"')
 STYLE = re.compile(r' style="[^"]*"')
 
 
+# Of a line with a number: it takes the whole width, and what is beside the formula takes equal parts of the rest.
+WIDE = re.compile(r' style="width: 100%"')
+MARGIN = re.compile(r' style="width: [0-9.]+%"')
+NUMBER = re.compile(r' style="width: [0-9.]+%;text-align: right;[^"]*"')
+LABELED = re.compile(r'id="([^"]*)"><mtext>\(([^<]*)\)</mtext>')
+REFERENCE = re.compile(r'<a href="#([^"]*)">\([^<]*\)</a>')
+NOTHING = "<math></math>"
+# Where in the TeX that math-core was given.
+PLACE = re.compile(r"^[0-9]+: ")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A formula as HTML: MathML, or its source as code because of the `problem`."""
+
+    formula: Formula
+    html: str
+    problem: str = ""
+
+
 @dataclass
 class Formulas:
-    """Converts the formulas of one text, and none after one that had to be stopped: the text has cost enough."""
+    """Draws the formulas of one document, and none after one that had to be stopped: the document has cost enough.
 
+    Attributes:
+        prefix: The beginning of the ids of numbered equations, so that no two documents of a page share one.
+    """
+
+    prefix: str = ""
     is_stopped: bool = False
 
-    def mathml(self, formula: str, *, display: bool) -> str:
-        """Return the formula as MathML, on a line of its own if `display`; as code if it can't be converted."""
-        converted = self._converted(formula, display)
-        if converted is None:
-            shown = f"<code>{escape(formula)}</code>"
-            return f"<p>{shown}</p>" if display else shown
-        unstyled = STYLE.sub("", ALIGNMENT.sub(r' class="math-\1"', converted))
-        return f'<div class="formula" tabindex="0">{unstyled}</div>' if display else unstyled
+    def draw(self, formulas: Sequence[Formula], characters: int) -> list[Drawn]:
+        """Return the formulas of a document as HTML; what they define and number is known to those after them.
 
-    def _converted(self, formula: str, display: bool) -> str | None:
-        if self.is_stopped or not is_within_limits(formula):
-            return None
-        try:
-            return converter.convert(formula, display=display)
-        except StoppedError:
-            self.is_stopped = True
-            return None
+        References know numbers that come later as well. `characters` limits the MathML; what would be beyond it is
+        shown as code, like everything that can't be converted.
+        """
+        texts = [
+            translated(formula.tex, is_display=formula.is_display) if is_within_limits(formula.tex) else None
+            for formula in formulas
+        ]
+        requests = [
+            part
+            for text, formula in zip(texts, formulas, strict=True)
+            if text
+            for part in [
+                *((definition, False) for definition in text.definitions),
+                (text.tex, formula.is_display),
+            ]
+        ]
+        answers = (
+            [] if self.is_stopped else converter.convert(requests, characters=characters, prefix=self.prefix)
+        )
+        self.is_stopped = self.is_stopped or len(answers) < len(requests)
+        numbers = dict(found for answer in answers for found in LABELED.findall(answer.mathml or ""))
+        left = iter(answers)
+        return [
+            _drawn(formula, list(islice(left, len(text.definitions) + 1)) if text else [], text, numbers)
+            for text, formula in zip(texts, formulas, strict=True)
+        ]
+
+
+def _drawn(
+    formula: Formula, answers: list[Converted], text: Translated | None, numbers: dict[str, str]
+) -> Drawn:
+    """Return the formula as the answers to its definitions and to itself say."""
+    if text is None:
+        return _as_code(formula, "it is too long, or nested too much")
+    if len(answers) <= len(text.definitions):
+        return _as_code(formula, "it, or a formula before it, takes too long to draw")
+    for answer in answers:
+        if answer.mathml is None:
+            return _as_code(formula, PLACE.sub("", answer.problem).rstrip("."))
+    mathml = answers[-1].mathml or ""
+    if any(equation not in numbers for equation in REFERENCE.findall(mathml)):
+        return _as_code(formula, "it refers to a label that no equation has")
+    html = _styled(_numbered(mathml, numbers, has_brackets=not formula.source.startswith("\\ref")))
+    return Drawn(formula, "" if mathml == NOTHING else _placed(html, formula))
+
+
+def _numbered(mathml: str, numbers: dict[str, str], *, has_brackets: bool) -> str:
+    """Return the MathML with the numbers that its references refer to, also of equations that come later."""
+    shown = "({})" if has_brackets else "{}"
+    return REFERENCE.sub(lambda found: f'<a href="#{found[1]}">{shown.format(numbers[found[1]])}</a>', mathml)
+
+
+def _styled(mathml: str) -> str:
+    """Return the MathML with classes in place of styles, which the policy of the pages forbids."""
+    mathml = MARGIN.sub(' class="math-margin"', WIDE.sub(' class="math-wide"', mathml))
+    mathml = ALIGNMENT.sub(r' class="math-\1"', NUMBER.sub(' class="math-number"', mathml))
+    return STYLE.sub("", mathml)
+
+
+def _as_code(formula: Formula, problem: str) -> Drawn:
+    return Drawn(formula, _placed(f"<code>{escape(formula.source)}</code>", formula), problem)
+
+
+def _placed(html: str, formula: Formula) -> str:
+    return f'<span class="formula" tabindex="0">{html}</span>' if formula.is_display else html
 
 
 def is_within_limits(formula: str) -> bool:
