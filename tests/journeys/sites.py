@@ -98,9 +98,10 @@ def words_of(mail: bytes) -> str:
 
 
 def written_mails(folder: Path) -> list[str]:
-    """Return the mails of an embedded site, which writes them to files."""
+    """Return the mails of an embedded site, which writes them to files: several in one, each with a line below it."""
     files = sorted(folder.glob("*"), key=lambda path: path.stat().st_mtime)
-    return [words_of(path.read_bytes()) for path in files]
+    written = b"".join(path.read_bytes() for path in files).split(b"-" * 79 + b"\n")
+    return [words_of(mail) for mail in written if mail.strip()]
 
 
 def start_forked(command: Command, folder: Path, log: Path) -> Process:
