@@ -26,7 +26,7 @@ class TrackAdmin(AuditedAdmin[Track]):
             "What teams submit",
             {
                 "description": "When, and how often, the phases say, which the organizers' desk changes.",
-                "fields": ["paused", "max_checkpoint_bytes", "challenges_per_day"],
+                "fields": ["paused", "max_checkpoint_bytes", "challenges_per_day", "requires_code"],
             },
         ),
         (

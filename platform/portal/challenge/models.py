@@ -228,6 +228,13 @@ class Track(models.Model):
         default=2, help_text="ANLS ranking: number of accepting reviewers required for a verified result."
     )
 
+    requires_code = models.BooleanField(
+        "description and code required",
+        default=False,
+        help_text="A submission must describe its method, and link to a commit of its code or attach the settings or "
+        "the method's file to each run. The public reads description and link, reviewers also the files.",
+    )
+
     if TYPE_CHECKING:
         rule_changes: RelatedManager["RuleChange"]
         phases: RelatedManager["Phase"]

@@ -24,6 +24,7 @@ from portal.organizers.days import bars, daily_submissions
 from portal.organizers.failures import failures
 from portal.organizers.quotas import near_quota
 from portal.reviews.deadlines import REVIEW_TIME
+from portal.reviews.run_appeals import open_appeals
 from portal.reviews.selectors import awaiting_decisions, judgeable_submissions
 from portal.submissions.models import Run, Submission
 
@@ -53,6 +54,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         *needs.worker_needs(row.worker.name for row in workers if row.state == "silent"),
         *needs.examination_needs(len(unattended(now))),
         *needs.proof_needs(overdue_proofs(judged, now).count(), reads_queue=is_reviewer(organizer)),
+        *needs.appeal_needs(open_appeals(judged).count()),
         *needs.mail_needs(outbox),
         *needs.disk_needs(figures.disk()),
     ]

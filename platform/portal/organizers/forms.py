@@ -10,6 +10,7 @@ from portal.challenge.rankings import OF_ONE_KIND
 from portal.evaluation.examining.levels import LEVELS
 from portal.organizers import phase_changes, track_changes
 from portal.organizers.announcements import Audience
+from portal.reviews.run_appeals import MAX_ANSWER
 
 
 class PublicReason(forms.Form):
@@ -72,6 +73,16 @@ class RevealForm(PublicReason):
 class DisqualificationForm(forms.Form):
     reason = forms.CharField(
         max_length=300, help_text="Public: shown on the leaderboard and the method page."
+    )
+
+
+class AnswerForm(forms.Form):
+    """The answer to an appeal that isn't granted."""
+
+    answer = forms.CharField(
+        max_length=MAX_ANSWER,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="The team alone reads it, on its page and by e-mail.",
     )
 
 

@@ -29,6 +29,7 @@ QUEUES = Page("admin:evaluation_stepqueue_changelist", "Queues and workers")
 EVALUATIONS = Page("admin:evaluation_evaluation_changelist", "Evaluations")
 EXAMINATIONS = Page("admin:evaluation_examination_changelist", "Examinations")
 MAILS = Page("admin:mail_outgoingmail_changelist", "E-mails and their errors")
+DISQUALIFIED = Page("organizers:runs", "Runs")
 REVIEWS = Page("reviews:queue", "Proof reviews")
 
 
@@ -102,6 +103,12 @@ def proof_needs(overdue: int, *, reads_queue: bool) -> Iterator[Need]:
         text = f"Public for more than {REVIEW_TIME.days} days, and still waiting for reviewers."
         page = REVIEWS if reads_queue else None
         yield Need(f"{overdue} overdue proof{pluralize(overdue)}", text, "proofsoverdue", page)
+
+
+def appeal_needs(waiting: int) -> Iterator[Need]:
+    if waiting:
+        text = "Lift the disqualification on the run's page, or answer there why it stands."
+        yield Need(f"{waiting} appeal{pluralize(waiting)} to answer", text, "appeals", DISQUALIFIED)
 
 
 def in_hours(seconds: float) -> str:

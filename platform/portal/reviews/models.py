@@ -10,7 +10,7 @@ from django.db import models, transaction
 from django.utils import timezone
 from typing_extensions import override
 
-from portal.submissions.models import Submission
+from portal.submissions.models import Run, Submission
 
 
 class Decision(models.TextChoices):
@@ -185,3 +185,34 @@ class Appeal(models.Model):
 
     def __str__(self) -> str:
         return f"appeal on {self.submission}"
+
+
+class RunAppeal(models.Model):
+    """A team's appeal against the disqualification of a run, one for each reason, and the organizers' answer.
+
+    Attributes:
+        reason: That of the disqualification.
+        answer: Empty until an organizer has answered.
+    """
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="appeals")
+    reason = models.CharField(max_length=300)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    text = models.TextField()
+    created_at = models.DateTimeField(default=timezone.now)
+    answer = models.TextField(blank=True)
+    answered_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["created_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "reason"], name="one_appeal_against_a_disqualification"),
+            models.CheckConstraint(
+                condition=models.Q(answer="", answered_at__isnull=True)
+                | (~models.Q(answer="") & models.Q(answered_at__isnull=False)),
+                name="answered_appeals_have_a_time",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"appeal on {self.run}"

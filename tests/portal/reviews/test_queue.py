@@ -103,4 +103,4 @@ def test_a_reviewer_without_a_team_begins_with_the_queue(reviewer):
     assert AccountAdapter().get_login_redirect_url(request) == QUEUE
     Membership.objects.create(team=make_team(), user=reviewer)
     request.user = type(reviewer).objects.get(pk=reviewer.pk)
-    assert AccountAdapter().get_login_redirect_url(request) == reverse("teams:mine")
+    assert AccountAdapter().get_login_redirect_url(request) == reverse("home")
