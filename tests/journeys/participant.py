@@ -1,7 +1,6 @@
 """A participant: from the home page to ranked results, by the commands that pages show and by the browser alone."""
 
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from tests.journeys.sites import Site
 from tests.journeys.terminal import Terminal
 
 README = Path(__file__).resolve().parents[2] / "README.md"
+CODE = "https://code.example.org/noise/commit/0123456789abcdef0123456789abcdef01234567"
 UPLOAD_MS = 60_000
 SCORED_MS = 120_000
 
@@ -84,15 +84,11 @@ def follow_the_readme(terminal: Terminal) -> str:
     return terminal.run("\n".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL)))
 
 
-def take_the_sites_data(hands: Hands, folder: Path) -> None:
-    """Download the data and the base weights that the site offers, and unpack them as `data` and `base`."""
+def follow_the_data_page(hands: Hands, terminal: Terminal) -> None:
+    """Run the command that fetches a track's data and base weights."""
     hands.menu("Data")
-    for heading, name in (("Data", "data"), ("Base weights", "base")):
-        section = hands.page.locator(
-            "section", has=hands.page.get_by_role("heading", level=2, name=heading, exact=True)
-        )
-        file = hands.download(section.get_by_role("link", name="Download").first, folder)
-        shutil.unpack_archive(file, folder / name)
+    section = hands.page.locator("section", has=hands.page.locator("#command-line"))
+    terminal.run(section.locator("pre").inner_text())
 
 
 def expect_ranked(site: Site, hands: Hands, track: str, title: str) -> None:
@@ -105,13 +101,16 @@ def row_of(site: Site, hands: Hands, track: str, title: str) -> Locator:
     return hands.page.locator("table.board tbody tr").filter(has_text=title)
 
 
-def make_draft(hands: Hands, track: str, title: str) -> None:
-    """Start a submission to the track of this name."""
+def make_draft(hands: Hands, track: str, title: str, description: str = "") -> None:
+    """Start a submission to the track of this name; one with a description has a link to its code too."""
     page = hands.page
     hands.menu("Submissions")
     hands.press(page.get_by_role("link", name="New submission").first)
     hands.choose(page.get_by_label("Track"), re.escape(track))
     hands.fill(page.get_by_label("Title"), title)
+    if description:
+        hands.fill(page.get_by_label("Description"), description)
+        hands.fill(page.get_by_label("Link to the code"), CODE)
     hands.press(page.get_by_role("button", name="Start the submission"))
     expect(page.locator("#submit")).to_be_visible()
 

@@ -101,13 +101,13 @@ def test_a_newcomer_is_ranked_by_the_browser_alone(
 def test_a_private_run_is_uploaded_with_its_proof_and_waits_for_its_review(
     demonstration: Site, newcomer: Participant, tmp_path: Path
 ) -> None:
-    hands, terminal = newcomer.hands, newcomer.terminal
+    hands, terminal = newcomer.hands, newcomer.terminal.in_folder("private")
     title = f"Noise of {newcomer.team}"
-    participant.take_the_sites_data(hands, terminal.folder / "site")
-    terminal.run("pfl train fl-provider-dp --data site/data --base site/base --out save/private")
+    participant.follow_the_data_page(hands, terminal)
+    terminal.run("pfl train fl-provider-dp --data data/public --base base --out save/private")
     participant.register_key(hands, terminal.run("pfl key show").strip())
     (tmp_path / "proof.md").write_text("Because the noise is large enough.")
-    participant.make_draft(hands, "Provider-level differential privacy", title)
+    participant.make_draft(hands, "Provider-level differential privacy", title, "Noise on every update.")
     participant.attach_private_run(
         hands, terminal, terminal.folder / "save" / "private", tmp_path / "proof.md", budget=8
     )
