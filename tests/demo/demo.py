@@ -373,7 +373,8 @@ class Demo:
 
     def train_command(self, training: Training) -> Command:
         where = ["--data", self.public, "--base", self.base, "--out", self.run_folder(training)]
-        chosen = (*self.scale.settings, *training.settings)
+        # With a seed of its own, each demonstration would have other numbers.
+        chosen = ("seed=42", *self.scale.settings, *training.settings)
         settings = [word for setting in chosen for word in ("--set", setting)]
         arguments = [str(PFL), "train", training.config, *map(str, where), *settings]
         return Command(arguments, self.pfl_environment(training.participant))

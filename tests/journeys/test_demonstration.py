@@ -58,9 +58,7 @@ def newcomer(
         participant.sign_up(demonstration, window, who)
         kit = download_kit(window, folder)
         variables = {"PFL_KEY": str(folder / "key.pem"), FOLDER: str(kit)}
-        seed = ("--set", f"seed={len(who.team)}")
-        shortened = {**SHORTENED, "train": (*SHORTENED["train"], *seed)}
-        terminal = Terminal(folder / "work", variables, shortened, program=main)
+        terminal = Terminal(folder / "work", variables, SHORTENED, program=main)
         terminal.run(participant.create_token(demonstration, window))
         yield Participant(window, terminal, who.team)
 
@@ -91,7 +89,7 @@ def test_a_newcomer_is_ranked_by_the_browser_alone(
     hands, terminal = newcomer.hands, newcomer.terminal
     title = f"By hand of {newcomer.team}"
     where = "--data data/public --base base"
-    terminal.run(f"pfl train fedavg {where} --out save/by-hand --set local.learning_rate=0.003")
+    terminal.run(f"pfl train fedavg {where} --out save/by-hand")
     participant.make_draft(hands, "Communication-efficient FL", title)
     participant.be_corrected(hands, terminal.folder / "save" / "by-hand", tmp_path)
     participant.submit_and_wait(hands)

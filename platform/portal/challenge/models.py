@@ -203,8 +203,8 @@ class Track(models.Model):
         blank=True,
         validators=[RegexValidator(r"^[0-9a-f]{64}$", "64 hexadecimal digits in lower case.")],
         help_text="ANLS ranking: the output of `pfl data manifest FOLDER` for the training data. Runs whose annex "
-        "states a different hash are rejected. Never shown on the site: distribute it with the data. Empty: not "
-        "checked.",
+        "states a different hash are rejected. Only the API shows it, to participants, so that `pfl` compares their "
+        "data before training. Empty: not checked.",
     )
     unbound_level = models.PositiveSmallIntegerField(
         "unbound runs",
@@ -395,6 +395,9 @@ class Phase(models.Model):
         default=TrustLevel.RERUN.value,
         help_text="The examination that these ranks need.",
     )
+    extended_minutes = models.PositiveIntegerField(
+        default=0, editable=False, help_text="By how much its end was moved to make up for outages."
+    )
 
     class Meta:
         ordering = [models.F("starts_at").asc(nulls_first=True)]
@@ -449,6 +452,7 @@ class RuleChange(models.Model):
     track = models.ForeignKey(Track, on_delete=models.CASCADE, related_name="rule_changes")
     at = models.DateTimeField(default=timezone.now)
     text = models.TextField(help_text="The change, with the old and the new value.")
+    difference = models.TextField(blank=True, help_text="Of texts, the lines that were added and removed.")
     reason = models.CharField(max_length=300, blank=True)
 
     class Meta:
