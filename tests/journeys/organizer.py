@@ -6,7 +6,7 @@ from tests.journeys.sites import Site
 
 def open_desk(site: Site, hands: Hands) -> None:
     hands.open(site.url)
-    hands.menu("Organizers' desk")
+    hands.menu("Organize")
 
 
 def change_the_threshold(site: Site, hands: Hands, track: str, threshold: str) -> None:

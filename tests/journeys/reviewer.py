@@ -1,7 +1,6 @@
 """Reviewers: from the administration to a verdict, with changes requested and a revised proof in between."""
 
 import re
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from playwright.sync_api import expect
@@ -10,15 +9,18 @@ from tests.journeys.hands import Hands
 from tests.journeys.participant import upload
 from tests.journeys.sites import Site
 
+WAITING = re.compile("privacy proofs? waits? for reviewers")
 REQUEST = "State the bound on the noise of a single client."
 
 
 def open_desk(site: Site, hands: Hands, method: str) -> None:
-    """Go from the home page to the desk of a method's proof."""
+    """Go from the administration to the desk of a method's proof."""
     page = hands.page
     hands.open(site.url)
-    hands.menu("Review")
-    hands.press(page.locator("main table").get_by_role("link", name=method).first)
+    hands.menu("Administration")
+    hands.press(page.get_by_role("link", name=WAITING))
+    row = page.locator("#result_list tbody tr").filter(has_text=method)
+    hands.press(row.get_by_role("link", name="Open the desk"))
     expect(page.get_by_role("heading", level=1)).to_contain_text(method)
 
 
@@ -30,13 +32,15 @@ def read_the_proof(hands: Hands, words: str) -> None:
 def answer(hands: Hands, doubted: str = "", note: str = "") -> None:
     """Answer every question with yes by the keys that the desk names, but no to the doubted one, with a note."""
     page = hands.page
-    questions = page.locator("#review fieldset.item")
+    questions = page.locator("#review details.item")
     questions.locator("input[type=radio]").first.focus()
     for _ in range(questions.count()):
         page.keyboard.press("y")
         page.keyboard.press("j")
     if doubted:
         question = page.locator(f"#item-{doubted}")
+        if not question.get_by_role("radio", name="no").is_visible():
+            hands.press(question.locator("summary").first)
         hands.tick(question.get_by_role("radio", name="no"))
         hands.fill(question.get_by_label("Note"), note)
     count = questions.count()
@@ -44,14 +48,13 @@ def answer(hands: Hands, doubted: str = "", note: str = "") -> None:
 
 
 def decide(hands: Hands, verdict: str, reason: str = "") -> None:
+    """Record a decision; what it takes is asked once it is chosen, with a day for changes set already."""
     page = hands.page
+    hands.tick(page.get_by_role("radio", name=verdict, exact=True))
     if reason:
-        hands.fill(page.get_by_label(re.compile("team reads|for the team|What the team", re.I)), reason)
-        hands.fill(
-            page.get_by_label("Revised proof until"), f"{datetime.now(UTC) + timedelta(days=14):%Y-%m-%d}"
-        )
+        hands.fill(page.get_by_label("What the team reads"), reason)
     hands.tick(page.get_by_label(re.compile("no conflict of interest")))
-    hands.press(page.get_by_role("button", name=verdict, exact=True))
+    hands.press(page.get_by_role("button", name="Record the decision"))
     expect(page.get_by_text("is recorded")).to_be_visible()
 
 

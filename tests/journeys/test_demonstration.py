@@ -147,7 +147,7 @@ def test_an_organizer_changes_a_rule_announces_it_and_disqualifies_a_run(
 
 
 # Last: it finds what the others leave.
-@pytest.mark.parametrize("name", ["", "adapters", ORGANIZER])
+@pytest.mark.parametrize("name", ["", "adapters", REVIEWERS[0], ORGANIZER])
 def test_every_address_that_a_page_links_to_is_sound(demonstration: Site, name: str) -> None:
     faults = crawl_as(demonstration, name, each=1)
     assert not faults, "\n".join(["", *map(str, faults)])
