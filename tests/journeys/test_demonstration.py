@@ -146,6 +146,16 @@ def test_an_organizer_changes_a_rule_announces_it_and_disqualifies_a_run(
         organizer.announce(demonstration, window, f"A new threshold of {THRESHOLD[hands]}", reader)
 
 
+# After the others, as nothing can be submitted to the track any more.
+def test_an_organizer_closes_a_phase_and_a_visitor_verifies_the_final_results(
+    demonstration: Site, tmp_path: Path
+) -> None:
+    with demonstration.window(Keys, ORGANIZER) as window:
+        organizer.close_phase(demonstration, window, "track-1")
+    with demonstration.window(Keys) as window:
+        visitor.read_final_results(demonstration, window, tmp_path)
+
+
 # Last: it finds what the others leave.
 @pytest.mark.parametrize("name", ["", "adapters", REVIEWERS[0], ORGANIZER])
 def test_every_address_that_a_page_links_to_is_sound(demonstration: Site, name: str) -> None:

@@ -2,6 +2,9 @@
 
 import hashlib
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from playwright.sync_api import Locator, expect
@@ -80,6 +83,22 @@ def _download_everything(hands: Hands, folder: Path) -> None:
         assert shown
         file = hands.download(card.get_by_role("link", name="Download"), folder)
         assert hashlib.sha256(file.read_bytes()).hexdigest() == shown.group()
+
+
+def read_final_results(site: Site, hands: Hands, folder: Path) -> None:
+    """Find the final results from the leaderboards on, and verify their files by the program that comes with them."""
+    page = hands.page
+    hands.open(site.url)
+    hands.menu("Leaderboards")
+    hands.press(page.locator("main a[href^='/results/']").first)
+    if page.get_by_role("heading", name="Standings").count() == 0:
+        hands.press(page.locator("main a[href^='/results/']").first)
+    archive = hands.download(page.get_by_role("link", name="Download all files"), folder)
+    shutil.unpack_archive(archive, folder)
+    ended = subprocess.run(
+        [sys.executable, folder / archive.stem / "verify.py"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def _fetched(link: Locator) -> str:
