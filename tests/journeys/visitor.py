@@ -27,6 +27,7 @@ def visit(site: Site, hands: Hands, folder: Path) -> None:
         hands.open(site.url)
         _read_about_the_leader(hands, name)
         _take_the_exports(hands, name)
+    _search_the_documents(hands, "E_SUBMISSION_DUPLICATE")
     _find_the_papers(hands)
     _download_everything(hands, folder)
 
@@ -36,6 +37,8 @@ def _read_about_the_leader(hands: Hands, track: str) -> None:
     card = page.locator(".track-card", has=page.get_by_role("heading", name=track))
     leader = card.locator(".leaders dd a").first
     method = leader.inner_text()
+    # Nobody leads without it.
+    expect(card.locator(".leaders dd").first).to_contain_text(STATUS)
     hands.press(leader)
     expect(page.get_by_role("heading", level=1)).to_contain_text(method)
     expect(page.get_by_role("group", name="Verdict")).to_contain_text(STATUS)
@@ -59,6 +62,15 @@ def _take_the_exports(hands: Hands, track: str) -> None:
     method = leader.get_by_role("link").first.inner_text()
     for kind in ("CSV", "JSON", "Feed"):
         assert method in _fetched(page.get_by_role("link", name=kind, exact=True).first), kind
+
+
+def _search_the_documents(hands: Hands, code: str) -> None:
+    page = hands.page
+    hands.press(page.get_by_role("contentinfo").get_by_role("link", name="Search"))
+    hands.fill(page.get_by_role("searchbox"), code)
+    hands.press(page.get_by_role("search").get_by_role("button"))
+    hands.press(page.locator(".search-results").get_by_role("link").first)
+    hands.sees(code)
 
 
 def _find_the_papers(hands: Hands) -> None:
