@@ -80,7 +80,7 @@ def test_submissions_go_over_the_bucket_and_are_scored_on_all_four_services(
         assert complaints == []
         expect(participant.row_of(site, hands, "track-1", "Four services")).to_contain_text("Compilers")
 
-    # The same checkpoint again is a duplicate, which the site can detect only once the upload is complete.
+    # The same checkpoint again is a duplicate, which the site detects when the upload starts.
     printed = pfl(
         *("submit", run, "--track", "track-1", "--title", "FedAvg by pfl"),
         environment={

@@ -109,6 +109,9 @@ class Ranking:
         fields: The rules of a track that apply to this kind and not to every one, as fields of `Track`.
         note: What follows the sentence about the ranking; it may name `reviews` and `delta`.
         legend: How to read its boards, in sentences.
+        config: The kit's config with which its page shows how to train.
+        submit_options: What `pfl submit` needs besides.
+        training_note: What else `pfl train` does there, in a sentence.
     """
 
     rule: RankingRule
@@ -120,6 +123,9 @@ class Ranking:
     fields: tuple[str, ...] = ()
     note: str = ""
     legend: tuple[str, ...] = ()
+    config: str = "fedavg"
+    submit_options: str = ""
+    training_note: str = ""
 
     @property
     def key(self) -> str:
@@ -253,6 +259,9 @@ BEST_ANLS_AT_BUDGET = Ranking(
     optional_artifacts=(*FEWEST_BYTES.optional_artifacts, ArtifactKind.ROUND_OPENING),
     submission_artifacts=(ArtifactKind.PRIVACY_PROOF,),
     examined_for=(TrustLevel.REPLAYED, TrustLevel.RERUN),
+    config="fl-provider-dp",
+    submit_options=" --proof proof.pdf",
+    training_note="`pfl train` gets the run token and signs the training record by itself.",
     fields=(
         "budgets",
         "delta",
