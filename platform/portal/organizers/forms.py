@@ -59,12 +59,7 @@ class RulesForm(OfOneKind):
     class Meta:
         model = Track
         fields = tuple(rule_changes.NAMES)
-        labels = {
-            "description": "Rules text",
-            "reference": "Base weights",
-            "delta": "δ",
-            "max_checkpoint_bytes": "Largest checkpoint in bytes",
-        }
+        labels = rule_changes.NAMES
         widgets = {
             "description": forms.Textarea(attrs={"rows": 20}),
             "trainable": forms.Textarea(attrs={"rows": 3}),
