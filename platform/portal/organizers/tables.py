@@ -73,6 +73,7 @@ TABLES = {
             "submitted_at": "submission__submitted_at",
             "published_at": "submission__published_at",
             "anonymous": "submission__anonymous",
+            "practice": "submission__practice",
             "alias": "submission__alias",
             "refunded_at": "submission__refunded_at",
             "baseline": "submission__is_baseline",

@@ -98,7 +98,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
             one,
             verdict,
             is_listed=is_listed,
-            shows_would_rank=membership is not None and submission.is_unpublished,
+            shows_would_rank=membership is not None and submission.is_unpublished and not submission.practice,
             names_team=names_team,
         )
         for one in status["statuses"]
