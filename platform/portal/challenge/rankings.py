@@ -142,6 +142,22 @@ class Ranking:
         return ArtifactKind.PRIVACY_PROOF in self.submission_artifacts
 
     @property
+    def first_method(self) -> str:
+        """A method of the kit by which a first run qualifies for such a track."""
+        return "fl-provider-dp" if self.is_accounted else "fedavg"
+
+    @property
+    def proof_option(self) -> str:
+        """The option of `pfl submit` that names the proof; empty where there is none."""
+        return " --proof proof.pdf" if self.needs_proof else ""
+
+    @property
+    def training_note(self) -> str:
+        """What `pfl train` does by itself for such a track; empty where it is nothing."""
+        note = "`pfl train` gets the run token and signs the training record by itself."
+        return note if self.is_accounted else ""
+
+    @property
     def first(self) -> str:
         """The name of the result that decides first."""
         return self.rule.terms[0][0]

@@ -4,9 +4,7 @@ from django.conf import settings
 
 from portal.challenge.models import Track
 from portal.downloads.models import Download, DownloadKind
-
-# What training in a track takes, for a start: a method of the kit with a training record, and one without.
-RECORDED, PLAIN = "fl-provider-dp", "fedavg"
+from portal.ui.budgets import at_budget, plain
 
 
 def has_files() -> bool:
@@ -19,7 +17,7 @@ def trial_commands() -> list[str]:
     """Return the commands of a trial on made-up data, which needs no site and no download."""
     return [
         "pfl data forms data && pfl base create base",
-        f"pfl train {PLAIN} --data data/public --base base --out save/run",
+        "pfl train fedavg --data data/public --base base --out save/run",
         "pfl evaluate save/run --base base --data data/public",
     ]
 
@@ -29,14 +27,13 @@ def track_commands(track: Track) -> list[str]:
 
     Without downloads, both must be in the folders `data/public` and `base` already.
     """
-    budget = f" --set target_epsilon={track.run_budgets()[-1]:g}" if track.kind.is_accounted else ""
-    config = RECORDED if track.kind.is_accounted else PLAIN
+    kind = track.kind
+    budget = at_budget(track.run_budgets()[-1], " --set target_epsilon={}", plain)
     described = " --description @method.md" if track.requires_code else ""
-    proof = " --proof proof.pdf" if track.kind.needs_proof else ""
     return [
         f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=…",
         *([f"pfl data download --track {track.slug}"] if has_files() else []),
-        f"pfl train {config} --data data/public --base base --out save/run --track {track.slug}{budget}",
+        f"pfl train {kind.first_method} --data data/public --base base --out save/run --track {track.slug}{budget}",
         f"pfl check save/run --base base --track {track.slug}",
-        f'pfl submit save/run --track {track.slug} --title "My method"{described}{proof} --wait',
+        f'pfl submit save/run --track {track.slug} --title "My method"{described}{kind.proof_option} --wait',
     ]
