@@ -109,6 +109,9 @@ class Ranking:
         fields: The rules of a track that apply to this kind and not to every one, as fields of `Track`.
         note: What follows the sentence about the ranking; it may name `reviews` and `delta`.
         legend: How to read its boards, in sentences.
+        config: The kit's config with which its page shows how to train.
+        submit_options: What `pfl submit` needs besides.
+        training_note: What else `pfl train` does there, in a sentence.
     """
 
     rule: RankingRule
@@ -120,6 +123,9 @@ class Ranking:
     fields: tuple[str, ...] = ()
     note: str = ""
     legend: tuple[str, ...] = ()
+    config: str = "fedavg"
+    submit_options: str = ""
+    training_note: str = ""
 
     @property
     def key(self) -> str:
@@ -160,22 +166,6 @@ class Ranking:
     def shows_way(self) -> bool:
         """Whether the page of a track draws the way of a run to its rank, which has more than the evaluation."""
         return self.needs_proof
-
-    @property
-    def first_method(self) -> str:
-        """A method of the kit by which a first run qualifies for such a track."""
-        return "fl-provider-dp" if self.is_accounted else "fedavg"
-
-    @property
-    def proof_option(self) -> str:
-        """The option of `pfl submit` that names the proof; empty where there is none."""
-        return " --proof proof.pdf" if self.needs_proof else ""
-
-    @property
-    def training_note(self) -> str:
-        """What `pfl train` does by itself for such a track; empty where it is nothing."""
-        note = "`pfl train` gets the run token and signs the training record by itself."
-        return note if self.is_accounted else ""
 
     @property
     def first(self) -> str:
@@ -289,6 +279,9 @@ BEST_ANLS_AT_BUDGET = Ranking(
     optional_artifacts=(*FEWEST_BYTES.optional_artifacts, ArtifactKind.ROUND_OPENING),
     submission_artifacts=(ArtifactKind.PRIVACY_PROOF,),
     examined_for=(TrustLevel.REPLAYED, TrustLevel.RERUN),
+    config="fl-provider-dp",
+    submit_options=" --proof proof.pdf",
+    training_note="`pfl train` gets the run token and signs the training record by itself.",
     fields=(
         "budgets",
         "delta",

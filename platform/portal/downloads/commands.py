@@ -9,7 +9,7 @@ from portal.ui.budgets import at_budget, plain
 
 def has_files() -> bool:
     """Return whether the site offers data and base weights, which `pfl data download` fetches."""
-    kinds = Download.objects.filter(is_offered=True).values_list("kind", flat=True)
+    kinds = Download.objects.offered().values_list("kind", flat=True)
     return {DownloadKind.DATA, DownloadKind.WEIGHTS} <= set(kinds)
 
 
@@ -27,13 +27,12 @@ def track_commands(track: Track) -> list[str]:
 
     Without downloads, both must be in the folders `data/public` and `base` already.
     """
-    kind = track.kind
-    budget = at_budget(track.run_budgets()[-1], " --set target_epsilon={}", plain)
-    described = " --description @method.md" if track.requires_code else ""
+    target = at_budget(track.run_budgets()[-1], " --set target_epsilon={}", plain)
+    kind, described = track.kind, " --description @method.md" if track.requires_code else ""
     return [
         f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=…",
         *([f"pfl data download --track {track.slug}"] if has_files() else []),
-        f"pfl train {kind.first_method} --data data/public --base base --out save/run --track {track.slug}{budget}",
+        f"pfl train {kind.config} --data data/public --base base --out save/run --track {track.slug}{target}",
         f"pfl check save/run --base base --track {track.slug}",
-        f'pfl submit save/run --track {track.slug} --title "My method"{described}{kind.proof_option} --wait',
+        f'pfl submit save/run --track {track.slug} --title "My method"{described}{kind.submit_options} --wait',
     ]
