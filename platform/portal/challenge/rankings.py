@@ -148,6 +148,26 @@ class Ranking:
         return ArtifactKind.PRIVACY_PROOF in self.submission_artifacts
 
     @property
+    def is_reviewed(self) -> bool:
+        """Whether reviewers decide on results, so that the first verified run of a board is named beside the first."""
+        return self.needs_proof
+
+    @property
+    def best_heading(self) -> str:
+        """What stands above the leaders of a track."""
+        return "Best verified" if self.is_reviewed else "Current best"
+
+    @property
+    def no_leader(self) -> str:
+        """What stands in place of a board's leader while there is none."""
+        return "No verified run yet." if self.is_reviewed else "No ranked runs yet."
+
+    @property
+    def shows_way(self) -> bool:
+        """Whether the page of a track draws the way of a run to its rank, which has more than the evaluation."""
+        return self.needs_proof
+
+    @property
     def first(self) -> str:
         """The name of the result that decides first."""
         return self.rule.terms[0][0]

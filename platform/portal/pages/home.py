@@ -74,7 +74,7 @@ class BoardLeaders:
         track = found.board.track
         name = at_budget(found.board.budget, "{}") or track.kind.best
         first, verified = (Leader(one, track.kind) if one else None for one in (found.first, found.verified))
-        if not track.kind.needs_proof:
+        if not track.kind.is_reviewed:
             return cls(name, first, None)
         return cls(name, verified, None if first == verified else first)
 
