@@ -1,12 +1,20 @@
 """The terminal: results go to standard output, progress and problems to standard error."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.progress import OnProgress
@@ -84,6 +92,35 @@ def _bar(label: str) -> Iterator[OnProgress]:
     with Progress(*columns, console=error_console, transient=True) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def transfer() -> Iterator[Callable[[str, float, float], object]]:
+    """Show on one line what is transferred, how far everything is, and the time left; elsewhere a line now and then."""
+    if not error_console.is_terminal:
+        yield _transfer_lines()
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=error_console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda text, done, total: bar.update(task, description=text, completed=done, total=total)
+
+
+def _transfer_lines() -> Callable[[str, float, float], object]:
+    last = time.monotonic()
+
+    def show(text: str, done: float, total: float) -> None:
+        nonlocal last
+        if time.monotonic() - last >= LOG_INTERVAL_S:
+            last = time.monotonic()
+            log(f"{text} ({done / max(total, 1):.0%} of everything)")
+
+    return show
 
 
 def _lines(label: str) -> OnProgress:

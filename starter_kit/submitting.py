@@ -8,7 +8,6 @@ and the same record gets the same challenge.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -23,7 +22,6 @@ from evaluator.messages.api import (
 )
 from evaluator.messages.jobs import DRAWN_ROUNDS, ArtifactKind
 from evaluator.messages.states import RunState, SubmissionState
-from evaluator.progress import OnProgress
 from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words
 from starter_kit.reporting.rounding import rounded_up
@@ -32,9 +30,12 @@ from starter_kit.runs.folder import OPENING, RunFolder, budget_of
 from starter_kit.runs.opened_round import open_rounds
 from starter_kit.runs.round_secret import remove_secret
 from starter_kit.site.client import SiteClient
-from starter_kit.site.uploading import upload_file
+from starter_kit.site.uploading import FileProgress, upload_file
 
 POLLING_PAUSE_S = 1.0
+
+OnTransfer = Callable[[str, float, float], object]
+"""Called with what is transferred, how many bytes of everything are done, and the size of everything."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class SubmissionPlan:
     track: str
     runs: list[PlannedRun]
     proof: Path | None
+    requires_code: bool = False
 
     @property
     def examined_files(self) -> list[str]:
@@ -98,10 +100,21 @@ def prepare(
     """
     for path in folders:
         if not path.is_dir():
-            raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, str(path), "a run folder", "no such folder")
+            raise ProblemError.of(
+                ErrorCode.ARTIFACT_MISSING,
+                str(path),
+                "a run folder",
+                "no such folder",
+                message="There is no such run folder.",
+                next_step="Check the path: name the folder that `pfl train --out` wrote.",
+            )
     if proof and not proof.is_file():
         raise ProblemError.of(
-            ErrorCode.ARTIFACT_MISSING, f"--proof {proof}", "the privacy proof", "no such file"
+            ErrorCode.ARTIFACT_MISSING,
+            f"--proof {proof}",
+            "the privacy proof",
+            "no such file",
+            next_step="Check the path of the proof.",
         )
     rules = client.track(track)
     runs: dict[float | None, PlannedRun] = {}
@@ -116,8 +129,14 @@ def prepare(
             )
         runs[run.budget] = run
     if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not proof:
-        raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, "--proof ", "the privacy proof")
-    return SubmissionPlan(track, list(runs.values()), proof)
+        raise ProblemError.of(
+            ErrorCode.ARTIFACT_MISSING,
+            "--proof",
+            "the privacy proof, which this track requires",
+            "no --proof",
+            next_step="Add --proof FILE: a PDF, Markdown or notebook file.",
+        )
+    return SubmissionPlan(track, list(runs.values()), proof, rules.requires_code)
 
 
 def register_keys(client: SiteClient, plan: SubmissionPlan) -> list[str]:
@@ -134,7 +153,7 @@ def send(
     plan: SubmissionPlan,
     title: str,
     description: str,
-    on_progress: OnProgress,
+    on_progress: OnTransfer,
     choices: ChangedText | None = None,
 ) -> SubmissionStatus:
     """Upload everything and submit it, resuming a draft of the same title that an earlier call left.
@@ -147,15 +166,20 @@ def send(
     )
     if choices:
         client.change_draft(draft.id, choices)
-    done_bytes = 0
+    if plan.requires_code:
+        _require_described(client.submission(draft.id), plan)
+    earlier_bytes = 0
 
-    def count(stored_bytes: int) -> None:
-        nonlocal done_bytes
-        done_bytes += stored_bytes
+    def report(file: FileProgress) -> None:
         # Counted again each time, since an annex may change its size when its challenge is known.
-        on_progress(done_bytes, plan.size_bytes)
+        on_progress(str(file), earlier_bytes + file.done_bytes, plan.size_bytes)
 
-    upload = partial(upload_file, client, submission=draft.id, on_stored=count)
+    def upload(path: Path, *, run: UUID | None, kind: ArtifactKind) -> StoredArtifact:
+        nonlocal earlier_bytes
+        stored = upload_file(client, path, submission=draft.id, run=run, kind=kind, on_progress=report)
+        earlier_bytes += stored.size_bytes
+        return stored
+
     for planned in plan.runs:
         run = client.add_run(draft.id, planned.budget).id
         for kind, path in planned.files.items():
@@ -165,6 +189,31 @@ def send(
     if plan.proof:
         upload(plan.proof, run=None, kind=ArtifactKind.PRIVACY_PROOF)
     return client.submit(draft.id)
+
+
+def _require_described(draft: SubmissionStatus, plan: SubmissionPlan) -> None:
+    """Check what the track requires of the text before anything is uploaded; the site checks the link itself.
+
+    Raises:
+        ProblemError: (`E_SUBMISSION_INCOMPLETE`) The draft has no description, or neither a link nor files of its code.
+    """
+    if not draft.description.strip():
+        raise ProblemError.of(
+            ErrorCode.SUBMISSION_INCOMPLETE,
+            "--description",
+            "what the method does, which this track requires",
+            "nothing",
+            next_step="Add --description TEXT, or --description @FILE.",
+        )
+    code = {ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE}
+    if not draft.code_url and not all(code & run.files.keys() for run in plan.runs):
+        raise ProblemError.of(
+            ErrorCode.SUBMISSION_INCOMPLETE,
+            "--code-url",
+            "a link to a commit, or the settings of every run, which this track requires",
+            "neither",
+            next_step="Add --code-url https://…/commit/…, or leave out --no-code.",
+        )
 
 
 def challenge_in(stored: StoredArtifact) -> str:
@@ -252,6 +301,14 @@ def status_line(run: RunStatus) -> str:
     later = f", next attempt at {run.next_attempt_at:%Y-%m-%d %H:%M} UTC" if run.next_attempt_at else ""
     time_left = in_words(run.remaining_s)
     return f"{name}: {run.state}{step}{queue}{later}{f', {time_left}' if time_left else ''}"
+
+
+def outcome_line(run: RunStatus, url: str) -> str:
+    """Say where a run that is evaluated stands, and on which page."""
+    name = f"ε = {run.budget:g}" if run.budget else "run"
+    if run.rank:
+        return f"{name}: rank {run.rank} of {run.ranked} · {url}"
+    return f"{name}: {f'no rank, {run.unranked_because}' if run.unranked_because else run.state} · {url}"
 
 
 def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun:

@@ -6,10 +6,10 @@ Sizes are in bytes, hashes are lower-case hexadecimal, and times are ISO 8601 in
 
 import re
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.errors import Problem
@@ -24,6 +24,8 @@ from evaluator.messages.states import FINAL_STATES, RunState, SubmissionState
 
 SHA256 = r"^[0-9a-f]{64}$"
 MAX_PARTS_OF_A_REQUEST = 1000
+# The header of a checkpoint of a thousand tensors, and thousands of rows of a log.
+HEAD_BYTES = 256 * 1024
 # PostgreSQL stores no null character, and UTF-8 has no half of a surrogate pair, which JSON may escape.
 UNSTORABLE = re.compile("[\\0\ud800-\udfff]")
 
@@ -114,6 +116,7 @@ class TrackInfo(Response):
             exceed; empty where the organizers don't say.
         drawn_rounds: How many rounds a challenge draws for a replay, which covers the last one as well.
         challenges_per_day: How many new training records a team may upload in any 24 hours; each gets a challenge.
+        requires_code: Whether a submission needs a description, and code: a link to a commit, or files of each run.
         unbound_level: The trust level from which on a run ranks of which no check ties the recorded sums to the
             checkpoint (`RunResults.unbound`); 0 where it ranks like any other.
         phases: In the order of time; they don't overlap.
@@ -142,6 +145,7 @@ class TrackInfo(Response):
     accountant: Accountant
     adjacency: Adjacency
     challenges_per_day: int
+    requires_code: bool = False
     unbound_level: TrustLevel = TrustLevel.REPLAYED
     phases: list[PhaseInfo]
     closed_because: str
@@ -257,6 +261,16 @@ class Withdrawal(Request):
     reason: str = ""
 
 
+class ProofRevision(Request):
+    """Send the revised proof that was uploaded.
+
+    Attributes:
+        note: What changed, for the reviewers; at most 2,000 characters.
+    """
+
+    note: str
+
+
 class NewRun(Request):
     """Add the run at a budget to a draft; the budget is null where ε plays no part."""
 
@@ -268,6 +282,22 @@ class RunSummary(Response):
 
     id: UUID
     budget: float | None
+
+
+class ListedRun(RunSummary):
+    """A run as the list of submissions shows it.
+
+    Attributes:
+        anls: Its score, of which `decimals` decimals are shown; null before it is scored.
+        rank: Its rank on its board; null where it has none.
+        ranked: How many runs have a rank there; 0 where this one has none.
+    """
+
+    state: RunState
+    anls: float | None = None
+    decimals: int = 4
+    rank: int | None = None
+    ranked: int = 0
 
 
 class RunExamination(Response):
@@ -293,6 +323,9 @@ class RunStatus(RunSummary):
     """A run, its results and the progress of its evaluation.
 
     Attributes:
+        rank: Its rank on its board; null where it has none.
+        ranked: How many runs have a rank there; 0 where this one has none.
+        unranked_because: Why the scored run has no rank; empty where it has one, and before.
         step: The current step of the current attempt; `done` of `total` units of it are finished.
         remaining_s: The worker's estimate of the seconds left of the step; null where there is none.
         queue_position: The run's position in the queue of the step, from 1; null unless it waits there.
@@ -303,6 +336,9 @@ class RunStatus(RunSummary):
     """
 
     state: RunState
+    rank: int | None = None
+    ranked: int = 0
+    unranked_because: str = ""
     step: Step | None
     done: int
     total: int
@@ -356,7 +392,7 @@ class Submission(Response):
 class SubmissionSummary(Submission):
     """A submission as the team's list shows it."""
 
-    runs: list[RunSummary]
+    runs: list[ListedRun]
 
 
 class SubmissionPage(Response):
@@ -393,14 +429,71 @@ class SubmissionStatus(Submission):
         return all(run.is_final for run in self.runs)
 
 
-class NewUpload(Request):
-    """Announce a file. `run` is null for a file of the submission as a whole, such as the privacy proof."""
+class TermsInfo(Response):
+    """The terms of a download, in one version.
+
+    Attributes:
+        text: In Markdown.
+        accepted: Whether the account that asks has accepted this version.
+    """
+
+    id: int
+    title: str
+    version: str
+    text: str
+    url: str
+    accepted: bool
+
+
+class DownloadInfo(Response):
+    """A file that the organizers offer.
+
+    Attributes:
+        url: The address that leads to the file, once its terms are accepted; it takes ranges.
+        size_bytes: 0 where the organizers don't say, as `sha256` is empty.
+        tracks: The tracks that it is for; empty where it is for all.
+        terms: Null where there are none.
+    """
+
+    slug: str
+    kind: Literal["data", "weights", "kit", "notebook"]
+    title: str
+    summary: str
+    filename: str
+    size_bytes: int
+    sha256: str
+    license: str
+    url: str
+    tracks: list[str] = []
+    terms: TermsInfo | None
+
+
+class NewFile(Request):
+    """A file for a place in a draft.
+
+    Attributes:
+        run: Null for a file of the submission as a whole, such as the privacy proof.
+        head: The first 256 KiB of the file, or all of a shorter one, in base64; may be empty. A file that is wrong from
+            its beginning is rejected by it.
+    """
 
     submission: UUID
     run: UUID | None = None
     kind: str
     filename: str = Field(min_length=1, max_length=1000)
     size_bytes: int
+    head: Base64Bytes = b""
+
+    @model_validator(mode="after")
+    def _head_is_complete(self) -> Self:
+        if self.head and len(self.head) != min(self.size_bytes, HEAD_BYTES):
+            raise ValueError(f"A head of {HEAD_BYTES} bytes, or the whole of a shorter file, is expected")
+        return self
+
+
+class NewUpload(NewFile):
+    """Announce a file, with its SHA-256."""
+
     sha256: str
 
 

@@ -25,8 +25,10 @@ FOLLOW_PHASES_TASK = "portal.follow_phases"
 FOLLOW_PHASES_S = 60
 HOUR_S = 3600
 REMIND_TASK = "portal.remind_reviewers"
+SECOND_OPINIONS_TASK = "portal.second_opinions"
 REMIND_HOUR = 6  # UTC
 DEADLINES_TASK = "portal.remind_of_deadlines"
+CLOSED_PHASES_TASK = "portal.notify_of_closed_phases"
 RANKS_TASK = "portal.record_ranks"
 REQUIRED_EXAMINATIONS_TASK = "portal.request_required_examinations"
 REQUIRED_EXAMINATIONS_S = 60
@@ -53,7 +55,9 @@ app.conf.update(
                 (CLEAN_UP_TASK, HOUR_S, HOUR_S),
                 (FOLLOW_PHASES_TASK, FOLLOW_PHASES_S, FOLLOW_PHASES_S),
                 (REMIND_TASK, crontab(hour=REMIND_HOUR, minute=0), HOUR_S),
+                (SECOND_OPINIONS_TASK, HOUR_S, HOUR_S),
                 (DEADLINES_TASK, HOUR_S, HOUR_S),
+                (CLOSED_PHASES_TASK, FOLLOW_PHASES_S, FOLLOW_PHASES_S),
                 # A day's ranks are those of its last hour.
                 (RANKS_TASK, HOUR_S, HOUR_S),
                 (REQUIRED_EXAMINATIONS_TASK, REQUIRED_EXAMINATIONS_S, REQUIRED_EXAMINATIONS_S),

@@ -44,6 +44,7 @@ urlpatterns = [
     path("privacy/calculator/", include("portal.calculator.urls")),
     path("docs/", include("portal.docs.urls")),
     path("about/", include("portal.about.urls")),
+    path("results/", include((leaderboard.final, "results"))),
     path("news/", include("portal.news.urls")),
     path("data/", include("portal.downloads.urls")),
     path("submissions/", include((SUBMISSION_PAGES, "submissions"))),

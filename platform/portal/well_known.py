@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
+from portal.boards.models import FinalResults
 from portal.challenge.models import Track
 from portal.docs import library
 from portal.news.models import published
@@ -90,6 +91,8 @@ def _listed_paths() -> Iterator[str]:
             yield reverse("docs:document", args=[library.address(name)])
     for item in published():
         yield item.get_absolute_url()
+    for results in FinalResults.objects.all():
+        yield results.get_absolute_url()
 
 
 @cache_control(public=True, max_age=86_400)

@@ -1,4 +1,4 @@
-"""`pfl data`: make, import, export and inspect data sets."""
+"""`pfl data`: download, make, import, export and inspect data sets."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ from rich.text import Text
 from evaluator.errors import ErrorCode, ProblemError, shorten
 from evaluator.progress import OnProgress
 from starter_kit.commands.app import VerbGroup, new_app
+from starter_kit.commands.data_download import download
 from starter_kit.commands.options import one_data_folder, require_number, wrong_option
 from starter_kit.console import (
     EXIT_REJECTED,
@@ -43,7 +44,8 @@ class DataGroup(VerbGroup):
             ) from error
 
 
-app = new_app("Make, import, export and inspect data sets.", cls=DataGroup)
+app = new_app("Download, make, import, export and inspect data sets.", cls=DataGroup)
+app.command()(download)
 
 
 def _data_source(folder: Path) -> Path:

@@ -18,7 +18,7 @@ from starter_kit.commands.app import command_of
 ABOUT = "The starter kit of the PFL-DocVQA benchmark."
 
 VERBS = {
-    "data": "Make, import, export and inspect data sets.",
+    "data": "Download, make, import, export and inspect data sets.",
     "base": "Write base weights for trials.",
     "methods": "List the methods, the configs and the plug-ins that come with the kit.",
     "notebooks": "Copy the kit's notebooks to a folder, for Jupyter. Nothing is overwritten.",
@@ -45,6 +45,7 @@ VERBS = {
     "token": "Request a token for one training run. `pfl train` does so automatically if the site is set.",
     "tries": "List your team's lost tries, and explain them to the reviewers.",
     "submit": "Upload runs and submit them. After an interruption, the same command resumes where it stopped.",
+    "submissions": "List your team's submissions with their scores and ranks, or follow one.",
     "verify": "Recompute ε, bytes, checks and ranks of a site's boards from its public files. Needs no account.",
     "version": "Print the version (recorded with every score).",
 }

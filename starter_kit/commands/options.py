@@ -108,8 +108,11 @@ def connect_if_known(site: str, token: str) -> "SiteClient | None":
     return connect(site, token) if site and token else None
 
 
-def connect(site: str, token: str) -> "SiteClient":
+def connect(site: str, token: str, *, needs_token: bool = True) -> "SiteClient":
     """Return access to the site.
+
+    Args:
+        needs_token: Whether a missing API token is an error.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) The address or the API token is missing.
@@ -123,7 +126,7 @@ def connect(site: str, token: str) -> "SiteClient":
             "nothing",
             next_step="Copy it from your browser: https://… without a path.",
         )
-    if not token:
+    if needs_token and not token:
         raise wrong_option(
             "--token or PFL_TOKEN",
             "an API token",

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from starter_kit.commands.options import ApiToken, Site, connect, wrong_option
-from starter_kit.console import print_lines, print_problems, progress
+from starter_kit.commands.submissions import follow
+from starter_kit.console import print_lines, transfer
 
 
 def submit(
@@ -15,13 +16,18 @@ def submit(
     ],
     track: Annotated[str, typer.Option(help="Name of the track, such as track-1.")],
     title: Annotated[str, typer.Option(help="The method's name on the leaderboard.")],
-    description: Annotated[str, typer.Option(help="Markdown.")] = "",
+    description: Annotated[
+        str, typer.Option(help="What the method does, in Markdown, or @FILE. Some tracks require it.")
+    ] = "",
+    code_url: Annotated[
+        str, typer.Option("--code-url", help="Link to a commit of the method's code, which is public.")
+    ] = "",
     proof: Annotated[Path | None, typer.Option(help="Privacy proof: PDF, Markdown or notebook.")] = None,
     code: Annotated[
         bool,
         typer.Option(
-            help="Attach settings.yaml and your own method's file, for a higher trust level. Only your team and the "
-            "organizers can read them."
+            help="Attach settings.yaml and your own method's file, for a higher trust level. Only your team, the "
+            "organizers and reviewers can read them."
         ),
     ] = True,
     private: Annotated[
@@ -55,14 +61,12 @@ def submit(
     made from the challenge, and the run's folder `vectors` is deleted once everything is submitted.
     """
     from evaluator.messages.api import ChangedText
-    from evaluator.messages.states import RunState
     from starter_kit.submitting import (
         discard_private_files,
         prepare,
         register_keys,
         send,
         unexplained_tries,
-        watch,
     )
 
     if publish_proof and proof is None:
@@ -80,16 +84,21 @@ def submit(
     for public_key in register_keys(client, plan):
         print_lines(f"{public_key}: registered as your team's key")
     # None leaves a draft that is resumed as it is: nothing becomes public because an option was forgotten.
+    description = _text(description)
     choices = ChangedText(
-        keep_private=private or None, anonymous=anonymous or None, publishes_proof=publish_proof or None
+        description=description or None,
+        code_url=code_url or None,
+        keep_private=private or None,
+        anonymous=anonymous or None,
+        publishes_proof=publish_proof or None,
     )
-    with progress("uploading, MB") as show:
+    with transfer() as show:
         submission = send(
             client,
             plan,
             title,
             description,
-            lambda done, total: show(done // 10**6, total // 10**6),
+            show,
             choices if choices.model_dump(exclude_none=True) else None,
         )
     print_lines(f"Submitted: {submission.url}")
@@ -111,7 +120,9 @@ def submit(
     if removed_bytes := discard_private_files(plan):
         print_lines(f"Deleted {removed_bytes / 1e6:,.1f} MB of challenge data (no longer needed)")
     if wait:
-        final = watch(client, submission.id, print_lines)
-        print_problems([problem for run in final.runs for problem in run.problems])
-        if any(run.state is not RunState.SCORED for run in final.runs):
-            raise typer.Exit(1)
+        follow(client, submission.id)
+
+
+def _text(text: str) -> str:
+    """Return the text, or that of the file whose name follows an @."""
+    return Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
+from urllib.parse import quote
 from uuid import UUID
 
 import requests
@@ -21,8 +22,10 @@ from pydantic import TypeAdapter, ValidationError
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.api import (
     ChangedText,
+    DownloadInfo,
     ExplainedTry,
     IssuedRunToken,
+    NewFile,
     NewRun,
     NewRunToken,
     NewSigningKey,
@@ -40,6 +43,7 @@ from evaluator.messages.api import (
     SubmissionPage,
     SubmissionStatus,
     SubmissionSummary,
+    TermsInfo,
     TrackInfo,
     UploadPart,
     UploadStatus,
@@ -77,7 +81,7 @@ class SiteClient:
 
     Args:
         site: The site's address, such as ``https://benchmark.example``.
-        token: An API token from the account page.
+        token: An API token from the account page; empty for what needs no account.
         first_pause_s: The pause in seconds after the first try that failed.
 
     Every method raises `ProblemError` with the problems that the site found, or with `E_SITE_UNREACHABLE` when the
@@ -88,7 +92,8 @@ class SiteClient:
         self.site = site.rstrip("/")
         self._first_pause_s = first_pause_s
         self._session = requests.Session()
-        self._session.headers["Authorization"] = f"Bearer {token}"
+        if token:
+            self._session.headers["Authorization"] = f"Bearer {token}"
 
     def tracks(self) -> list[TrackInfo]:
         """Return the tracks with their rules."""
@@ -105,6 +110,22 @@ class SiteClient:
             where="--track",
             expected=f"one of {', '.join(track.slug for track in tracks)}",
             found=slug,
+        )
+
+    def downloads(self, track: str) -> list[DownloadInfo]:
+        """Return what the organizers offer for a track; of terms, whether the account has accepted them."""
+        return self._call(list[DownloadInfo], "GET", f"/downloads?track={quote(track)}")
+
+    def accept_terms(self, terms: int) -> TermsInfo:
+        """Accept the terms of a download, in this version."""
+        return self._call(TermsInfo, "POST", f"/downloads/terms/{terms}/accept")
+
+    def open_download(self, download: DownloadInfo, start: int = 0) -> requests.Response:
+        """Begin to fetch a download from byte `start` on; the status is 200 where all of it follows."""
+        # Another host, where the store is one, doesn't see the API token: `requests` leaves it out.
+        headers = {"Range": f"bytes={start}-"} if start else {}
+        return self._respond(
+            lambda: self._session.get(download.url, headers=headers, stream=True, timeout=TIMEOUT_S)
         )
 
     def issue_run_token(self, track: str, training: str = "") -> IssuedRunToken:
@@ -167,6 +188,10 @@ class SiteClient:
                 raise
             return submitted
 
+    def check_head(self, file: NewFile) -> None:
+        """Have the site check a file's place and beginning, before it is read and sent."""
+        self._request("POST", "/uploads/check", file)
+
     def start_upload(self, upload: NewUpload) -> UploadStatus:
         """Announce a file; if it is being uploaded to the same place already, return that unfinished upload."""
         return self._call(UploadStatus, "POST", "/uploads", upload)
@@ -206,13 +231,16 @@ class SiteClient:
 
     def _call(self, message: type[T], method: str, path: str, body: Request | None = None) -> T:
         """Call one operation of the API and return its response as a `message`."""
-        url = f"{self.site}/api/v1{path}"
-        content = None if body is None else body.model_dump(mode="json")
-        response = self._respond(lambda: self._session.request(method, url, json=content, timeout=TIMEOUT_S))
+        response = self._request(method, path, body)
         try:
             return TypeAdapter(message).validate_json(response.content)
         except ValidationError as error:
             raise ProblemError(_foreign(response)) from error
+
+    def _request(self, method: str, path: str, body: Request | None = None) -> requests.Response:
+        url = f"{self.site}/api/v1{path}"
+        content = None if body is None else body.model_dump(mode="json")
+        return self._respond(lambda: self._session.request(method, url, json=content, timeout=TIMEOUT_S))
 
     def _respond(
         self, send: Callable[[], requests.Response], statuses: Mapping[int, ErrorCode] = MappingProxyType({})

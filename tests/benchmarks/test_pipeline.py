@@ -80,7 +80,7 @@ def submit(client: SiteClient, material: Material, number: int) -> None:
     checkpoint = material.checkpoint(number)
     files = {ArtifactKind.CHECKPOINT: checkpoint, ArtifactKind.COMMUNICATION_LOG: material.log}
     plan = SubmissionPlan("track-1", [PlannedRun(None, files)], None)
-    submission = send(client, plan, f"Number {number}", "", lambda _done, _total: None)
+    submission = send(client, plan, f"Number {number}", "", lambda *_: None)
     deadline = time.monotonic() + PATIENCE_S
     while client.submission(submission.id).runs[0].state not in FINAL_STATES:
         assert time.monotonic() < deadline

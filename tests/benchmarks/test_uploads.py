@@ -194,5 +194,5 @@ def _send_all(file: Path, address: tuple[str, int]) -> None:
 
 def send(client: SiteClient, file: Path, submission: UUID, run: UUID) -> None:
     upload_file(
-        client, file, submission=submission, run=run, kind=ArtifactKind.CHECKPOINT, on_stored=lambda _: None
+        client, file, submission=submission, run=run, kind=ArtifactKind.CHECKPOINT, on_progress=lambda _: None
     )

@@ -89,6 +89,7 @@ class Method:
     track: str
     trainings: Sequence[Training]
     proof: Path | None = None
+    description: str = ""
 
 
 def within_budgets(participant: Participant, config: str, rates: Mapping[int, float]) -> list[Training]:
@@ -114,8 +115,21 @@ DP_LORA = within_budgets(BEN, "dp-lora", DP_LORA_RATES)
 LONGEST_FIRST = [*FL_PROVIDER_DP, FEDAVG, LORA_NF4, *DP_LORA, UNTRAINED]
 PROOF = ROOT / "docs" / "proofs" / "fl-provider-dp.md"
 METHODS = [
-    Method("FL-PROVIDER-DP", "track-2", FL_PROVIDER_DP, PROOF),
-    Method("DP-LoRA", "track-2", DP_LORA, PROOF),
+    Method(
+        "FL-PROVIDER-DP",
+        "track-2",
+        FL_PROVIDER_DP,
+        PROOF,
+        "Each sampled provider trains alone. Its update is clipped, and Gaussian noise is added to the sum, as in the "
+        "competition's baseline.",
+    ),
+    Method(
+        "DP-LoRA",
+        "track-2",
+        DP_LORA,
+        PROOF,
+        "As FL-PROVIDER-DP, but only low-rank adapters of the attention are trained: fewer weights carry less noise.",
+    ),
     Method("Untrained base weights", "track-1", [UNTRAINED]),
     Method("FedAvg", "track-1", [FEDAVG]),
     Method("LoRA + NF4", "track-1", [LORA_NF4]),
@@ -354,6 +368,8 @@ class Demo:
             method.track,
             "--title",
             method.title,
+            "--description",
+            method.description,
             *proof,
             "--wait",
         ]

@@ -56,10 +56,11 @@ def make_team(page: Page, stack: Stack, name: str) -> None:
     page.get_by_role("button", name=re.compile("create", re.I)).click()
 
 
-def make_draft(page: Page, stack: Stack, track: int, title: str) -> None:
+def make_draft(page: Page, stack: Stack, track: int, title: str, description: str = "") -> None:
     page.goto(f"{stack.url}/submissions/create/")
     page.get_by_label("Track").select_option(index=track)
     page.get_by_label("Title").fill(title)
+    page.get_by_label("Description").fill(description)
     page.get_by_role("button", name="Start the submission").click()
 
 
@@ -210,7 +211,7 @@ def submit_privately(page: Page, stack: Stack, trained: Path, folder: Path, acce
     page.get_by_label(re.compile("public key", re.I)).fill(pfl("key", "show", environment=access).strip())
     page.get_by_role("button", name="Add the key").click()
     confirm_password_until(page, page.get_by_text("can now sign your team's training records"))
-    make_draft(page, stack, 2, "Noise by hand")
+    make_draft(page, stack, 2, "Noise by hand", "It adds noise.")
     page.get_by_role("button", name="Add a run at ε = 8").click()
     upload(
         page,
@@ -218,6 +219,7 @@ def submit_privately(page: Page, stack: Stack, trained: Path, folder: Path, acce
             "checkpoint": run / "model.safetensors",
             "communication_log": run / "communication_log.csv",
             "training_record": run / "training_record.jsonl",
+            "settings": run / "settings.yaml",
         },
     )
     command = page.locator("code", has_text="pfl privacy annex RUN --challenge")

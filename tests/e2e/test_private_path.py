@@ -21,7 +21,7 @@ def test_a_record_is_taken_with_its_own_teams_token_and_key_only(
         return {"PFL_SITE": site.url, "PFL_TOKEN": token, "PFL_KEY": str(tmp_path / f"{team}.pem")}
 
     ada, eve = access("ada"), access("eve")
-    command = ["--track", "track-2", "--proof", proof, "--wait"]
+    command = ["--track", "track-2", "--description", "Noise.", "--proof", proof, "--wait"]
 
     run = train_privately(trained, tmp_path / "run", ada)
     checked = pfl("check", run, "--base", trained / "base", "--track", "track-2")

@@ -33,8 +33,10 @@ def submit_replayable_run(site: Stack, trained: Path, folder: Path) -> str:
     settings = [word for setting in SETTINGS for word in ("--set", setting)]
     pfl("train", "fl-provider-dp", *where, *settings, environment=access)
     (folder / "proof.md").write_text("Because the noise is large enough.")
-    described = ["--track", "track-2", "--title", "Examined", "--proof", folder / "proof.md"]
-    printed = pfl("submit", folder / "run", *described, "--wait", environment=access)
+    described = ["--track", "track-2", "--title", "Examined", "--description", "Noise."]
+    printed = pfl(
+        "submit", folder / "run", *described, "--proof", folder / "proof.md", "--wait", environment=access
+    )
     page = re.search(rf"Submitted: ({site.url}\S+)", printed)
     assert page, printed
     return page.group(1)

@@ -129,7 +129,7 @@ class Traffic:
         while True:
             try:
                 if not _is_submitted(client, title):
-                    send(client, plan, title, "", lambda _done, _total: None)
+                    send(client, plan, title, "", lambda *_: None)
                 break
             except ProblemError as error:
                 if self._stopped or time.monotonic() > deadline or not _passes(error):

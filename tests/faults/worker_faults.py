@@ -75,6 +75,6 @@ def submit_private_run(trial: Trial) -> None:
     run = train_privately(trial.trained, trial.folder / f"run-{uuid4().hex}", access)
     proof = trial.folder / "proof.md"
     proof.write_text("Because the noise is large enough.")
-    command = ["submit", run, "--track", "track-2", "--proof", proof, "--title"]
+    command = ["submit", run, "--track", "track-2", "--description", "Noise.", "--proof", proof, "--title"]
     # In the background: its first step may begin before the command ends.
     trial.traffic.submit_with(lambda title: pfl(*command, title, environment=access))

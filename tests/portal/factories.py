@@ -26,7 +26,7 @@ from portal.submissions.models import (
     Submission,
     SubmissionState,
 )
-from portal.submissions.proof_versions import add_version
+from portal.submissions.proof_versions import send_revision, stage
 from portal.teams.look_alikes import skeleton
 from portal.teams.models import Membership, Role, Team, TeamKey
 from portal.uploads.models import Upload, UploadState
@@ -227,11 +227,11 @@ def make_artifact(
 
 
 @transaction.atomic
-def revise_proof(submission: Submission, upload: Upload, actor: User) -> Artifact:
+def revise_proof(submission: Submission, upload: Upload, actor: User, note: str = "Better.") -> Artifact:
     """The newest version of the submission's proof, with this file."""
     revised = Artifact.pending.create(submission=submission, kind=ArtifactKind.PRIVACY_PROOF, upload=upload)
-    add_version(revised, actor)
-    return revised
+    stage(revised, actor)
+    return send_revision(submission, note, actor)
 
 
 def owner_of(team: Team) -> User:

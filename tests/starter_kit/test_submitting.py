@@ -90,7 +90,7 @@ def submitted(
 ) -> SubmissionStatus:
     plan = prepare(client, track, folders, proof)
     register_keys(client, plan)
-    return send(client, plan, "Mine", "", lambda done, total: None)
+    return send(client, plan, "Mine", "It adds noise.", lambda *_: None)
 
 
 def rejection(client: SiteClient, track: str, folders: list[Path], proof: Path | None = None) -> ErrorCode:
@@ -193,7 +193,7 @@ def test_a_second_record_with_the_same_token_is_rejected_before_anything_else_is
     plan = prepare(site_client, "track-2", [other.path], proof)
     register_keys(site_client, plan)
     with pytest.raises(ProblemError) as caught:
-        send(site_client, plan, "Another", "", lambda done, total: None)
+        send(site_client, plan, "Another", "It adds noise.", lambda *_: None)
     assert caught.value.problem.code is ErrorCode.RECORD_TOKEN
     assert not Artifact.objects.filter(submission__title="Another").exists()
 
@@ -293,7 +293,7 @@ def test_a_draft_is_private_and_anonymous_where_that_is_asked_for_and_stays_so(
     plan = prepare(site_client, "track-1", [runs[8]], None)
     resumed = site_client.create_submission("track-1", "Mine")
     site_client.change_draft(resumed.id, ChangedText(keep_private=True))
-    sent = send(site_client, plan, "Mine", "", lambda *_: None, ChangedText(anonymous=True))
+    sent = send(site_client, plan, "Mine", "It adds noise.", lambda *_: None, ChangedText(anonymous=True))
     assert (sent.id, sent.published_at, sent.anonymous) == (resumed.id, None, True)
 
 
@@ -302,7 +302,9 @@ def test_a_team_agrees_with_its_submission_that_the_proof_is_public(
 ) -> None:
     plan = prepare(site_client, "track-2", [runs[8]], proof)
     register_keys(site_client, plan)
-    sent = send(site_client, plan, "Mine", "", lambda *_: None, ChangedText(publishes_proof=True))
+    sent = send(
+        site_client, plan, "Mine", "It adds noise.", lambda *_: None, ChangedText(publishes_proof=True)
+    )
     assert (sent.state, sent.publishes_proof) == (SubmissionState.SUBMITTED, True)
 
 
@@ -311,10 +313,30 @@ def test_progress_ends_at_all_bytes(
 ) -> None:
     plan = prepare(site_client, "track-2", [runs[8]], proof)
     register_keys(site_client, plan)
-    reported: list[tuple[int, int]] = []
-    send(site_client, plan, "Mine", "", lambda *step: reported.append(step))
+    reported: list[tuple[float, float]] = []
+    send(site_client, plan, "Mine", "It adds noise.", lambda _, *step: reported.append(step))
     assert reported[-1] == (plan.size_bytes, plan.size_bytes)
     assert reported == sorted(reported)
+
+
+def test_a_track_that_requires_description_and_code_says_so_before_anything_is_sent(
+    site: LiveSite, site_client: SiteClient, runs: dict[float, Path], proof: Path, tokens: None
+) -> None:
+    plan = prepare(site_client, "track-2", [runs[8]], proof)
+    with pytest.raises(ProblemError) as caught:
+        send(site_client, plan, "Mine", "", lambda *_: None)
+    assert (caught.value.problem.code, caught.value.problem.where) == (
+        ErrorCode.SUBMISSION_INCOMPLETE,
+        "--description",
+    )
+    bare = prepare(site_client, "track-2", [runs[8]], proof, with_code=False)
+    with pytest.raises(ProblemError, match="--code-url"):
+        send(site_client, bare, "Other", "It adds noise.", lambda *_: None)
+    assert site.calls["POST /api/v1/uploads/check"] == 0
+    link = ChangedText(code_url="https://code.example/lab/method/commit/3f2a9c1")
+    register_keys(site_client, bare)
+    sent = send(site_client, bare, "Other", "It adds noise.", lambda *_: None, link)
+    assert sent.state == SubmissionState.SUBMITTED
 
 
 def test_nothing_is_sent_where_something_is_missing(

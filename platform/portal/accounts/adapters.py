@@ -33,8 +33,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     @override
     def get_login_redirect_url(self, request: HttpRequest) -> str:
-        """Return where a log-in leads that asked for no page: reviewers without a team begin with their queue."""
+        """Return where a log-in leads that asked for no page: organizers to their desk, reviewers to their queue.
+
+        Reviewers with a team of their own begin there, as members do.
+        """
         user = request.user
+        if user.is_staff and user.has_perm("challenge.organize"):
+            return reverse("organizers:desk")
         if is_reviewer(user) and not hasattr(user, "membership"):
             return reverse("reviews:queue")
         return str(super().get_login_redirect_url(request))

@@ -54,7 +54,8 @@ class TokenForm(forms.ModelForm[ApiToken]):
         choices=[(days, f"{days} days") for days in TOKEN_LIFETIMES],
         initial=TOKEN_DAYS,
         label="Valid for",
-        help_text="Choose the shortest period you need; a leaked token is useless once it expires.",
+        help_text="The default lasts for most competitions. Choose less on a machine that others use: a leaked token "
+        "is useless once it expires.",
     )
 
     class Meta:

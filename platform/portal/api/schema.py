@@ -22,6 +22,7 @@ SUBJECTS = {
     "training records": "Signing keys and run tokens, required in tracks with privacy budgets.",
     "submissions": "From draft to results: description, runs, files, submit, cancel, publish, withdraw.",
     "uploads": "File uploads in parts; interrupted uploads can be resumed.",
+    "downloads": "Data, base weights and the starter kit, with their terms.",
     "notifications": "Your notifications and e-mail settings.",
     "leaderboards": "Public leaderboards. No token needed.",
 }

@@ -1,6 +1,5 @@
 """Submissions over the API: draft, runs, submit, status."""
 
-from functools import partial
 from uuid import UUID
 
 from django.utils import timezone
@@ -9,8 +8,10 @@ from ninja import Router
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.api import (
     ChangedText,
+    ListedRun,
     NewRun,
     NewSubmission,
+    ProofRevision,
     RunExamination,
     RunStatus,
     RunSummary,
@@ -21,7 +22,8 @@ from evaluator.messages.api import (
 )
 from portal.api.authentication import ApiRequest, team_in
 from portal.api.errors import cleaned
-from portal.api.responses import part_of, response_of
+from portal.api.ranks import Ranks
+from portal.api.responses import response_of
 from portal.api.throttling import CREATION_LIMITS
 from portal.challenge.models import Track
 from portal.evaluation.display import status as run_status
@@ -29,9 +31,10 @@ from portal.evaluation.models import Examination
 from portal.evaluation.services import cancel as cancel_submission
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.submissions import publication, services
-from portal.submissions.forms import SubmissionForm, TextForm, WithdrawalForm
-from portal.submissions.models import Submission, SubmissionState
+from portal.submissions.forms import RevisionForm, SubmissionForm, TextForm, WithdrawalForm
+from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.proof_consent import publish_or_not
+from portal.submissions.proof_versions import send_revision
 from portal.submissions.selectors import own_submission, quota_of, submissions_of
 
 router = Router(tags=["submissions"])
@@ -43,7 +46,9 @@ def list_submissions(
 ) -> SubmissionPage:
     """Returns `limit` drafts and submissions, including withdrawn ones, starting at `offset`."""
     found = submissions_of(team_in(request))
-    return SubmissionPage(**part_of(found, partial(_summary, request), limit=limit, offset=offset))
+    shown = list(found[offset : offset + limit])
+    ranks = Ranks.of_runs(run for submission in shown for run in submission.runs.all())
+    return SubmissionPage(items=[_summary(request, ranks, one) for one in shown], count=found.count())
 
 
 @router.post("", response={201: SubmissionStatus}, summary="Open a draft", throttle=CREATION_LIMITS)
@@ -141,6 +146,14 @@ def give_name(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     return get_submission(request, submission_id)
 
 
+@router.post("/{submission_id}/revision", response=SubmissionStatus, summary="Send a revised proof")
+def send_proof(request: ApiRequest, submission_id: UUID, body: ProofRevision) -> SubmissionStatus:
+    """Restarts the review with the revised proof that was uploaded last. Its note says what changed."""
+    note = cleaned(RevisionForm(body.model_dump()))["note"]
+    send_revision(own_submission(team_in(request), submission_id), note, request.auth)
+    return get_submission(request, submission_id)
+
+
 @router.post(
     "/{submission_id}/withdraw", response=SubmissionStatus, summary="Withdraw a submission or discard a draft"
 )
@@ -160,22 +173,35 @@ def remove_run(request: ApiRequest, submission_id: UUID, run_id: UUID) -> None:
     services.remove_run(own_submission(team_in(request), submission_id).runs.get(pk=run_id), request.auth)
 
 
-def _summary(request: ApiRequest, submission: Submission) -> SubmissionSummary:
+def _summary(request: ApiRequest, ranks: Ranks, submission: Submission) -> SubmissionSummary:
     return response_of(
         SubmissionSummary,
         submission,
         **_places(request, submission),
-        runs=list(submission.runs.all()),
+        runs=[_listed(run, ranks) for run in submission.runs.all()],
+    )
+
+
+def _listed(run: Run, ranks: Ranks) -> ListedRun:
+    return response_of(
+        ListedRun,
+        run,
+        anls=run.results.anls if run.scored_at else None,
+        decimals=run.results.decimals,
+        rank=ranks.of(run),
+        ranked=ranks.ranked(run),
     )
 
 
 def _detail(request: ApiRequest, submission: Submission) -> SubmissionStatus:
+    runs = submission.runs.all()
+    ranks = Ranks.of_runs(runs)
     return response_of(
         SubmissionStatus,
         submission,
         **_places(request, submission),
         quota=quota_of(submission.team, submission.track, timezone.now()),
-        runs=[_status(status) for status in run_status.statuses(submission.runs.all())],
+        runs=[_status(status, ranks) for status in run_status.statuses(runs)],
     )
 
 
@@ -188,7 +214,7 @@ def _places(request: ApiRequest, submission: Submission) -> dict[str, str | None
     }
 
 
-def _status(status: run_status.RunStatus) -> RunStatus:
+def _status(status: run_status.RunStatus, ranks: Ranks) -> RunStatus:
     run, changed = status.run, status.changed_tensors
     return response_of(
         RunStatus,
@@ -196,6 +222,9 @@ def _status(status: run_status.RunStatus) -> RunStatus:
         id=run.pk,
         budget=run.budget,
         state=run.state,
+        rank=ranks.of(run),
+        ranked=ranks.ranked(run),
+        unranked_because=ranks.unranked_because(run),
         results=run.results,
         examinations=[_examination(one) for one in status.examinations],
         tensors=changed.tensors if changed else None,

@@ -1,10 +1,11 @@
-"""Uploads over the API: announce a file, ask for the addresses of its parts, PUT them, complete."""
+"""Uploads over the API: check a file's beginning, announce it, ask for its parts' addresses, PUT them, complete."""
 
 from uuid import UUID
 
 from ninja import Router
 
 from evaluator.messages.api import (
+    NewFile,
     NewUpload,
     PartUrl,
     PartUrls,
@@ -17,6 +18,7 @@ from evaluator.messages.api import (
 from evaluator.messages.jobs import ArtifactKind
 from portal.api.authentication import ApiRequest, team_in
 from portal.submissions import services as submissions
+from portal.submissions.models import Run, Submission
 from portal.submissions.selectors import own_submission, own_upload
 from portal.uploads import services
 from portal.uploads.parts import Part
@@ -24,11 +26,16 @@ from portal.uploads.parts import Part
 router = Router(tags=["uploads"])
 
 
+@router.post("/check", response={204: None}, summary="Check the beginning of a file")
+def check_head(request: ApiRequest, body: NewFile) -> None:
+    """Rejects a file that is wrong from its beginning, before it is read for its SHA-256. Nothing is stored."""
+    _place_checked(request, body)
+
+
 @router.post("", response=UploadStatus, summary="Start or resume an upload")
 def start_upload(request: ApiRequest, body: NewUpload) -> UploadStatus:
     """Returns the existing upload of the same file to the same place, if any."""
-    submission = own_submission(team_in(request), body.submission)
-    run = submission.runs.get(pk=body.run) if body.run else None
+    submission, run = _place_checked(request, body)
     upload = submissions.start_upload(
         submission,
         run,
@@ -39,6 +46,16 @@ def start_upload(request: ApiRequest, body: NewUpload) -> UploadStatus:
         sha256=body.sha256,
     )
     return UploadStatus.model_validate(upload)
+
+
+def _place_checked(request: ApiRequest, body: NewFile) -> tuple[Submission, Run | None]:
+    """Return where the file belongs, after a look at its beginning if that was sent."""
+    submission = own_submission(team_in(request), body.submission)
+    run = submission.runs.get(pk=body.run) if body.run else None
+    submissions.check_head(
+        submission, run, body.kind, filename=body.filename, size_bytes=body.size_bytes, head=body.head
+    )
+    return submission, run
 
 
 @router.get("/{upload_id}/parts", response=StoredParts, summary="List stored parts")
@@ -63,6 +80,8 @@ def part_urls(request: ApiRequest, upload_id: UUID, body: WantedParts) -> PartUr
 @router.post("/{upload_id}/complete", response=StoredArtifact, summary="Complete the upload")
 def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
     """Assembles the file and attaches it to the draft, replacing an earlier file. Can be called again.
+
+    A revised proof is staged: send it to the reviewers with `POST submissions/{id}/revision`.
 
     For a training record, the response contains the challenge for the run's annex: the same for the same record,
     and none for another record with the same run token.

@@ -4,7 +4,7 @@ from django.urls import path
 from django.views.generic import RedirectView
 
 from evaluator.messages.jobs import evaluator_version
-from portal.api import artifacts, notifications, overview, records, submissions, teams, uploads
+from portal.api import artifacts, downloads, notifications, overview, records, submissions, teams, uploads
 from portal.api.authentication import TokenOrSession
 from portal.api.errors import answer_with_problems
 from portal.api.schema import DocumentedAPI
@@ -25,6 +25,7 @@ answer_with_problems(api)
 api.add_router("", overview.router)
 api.add_router("", records.router)
 api.add_router("", teams.router)
+api.add_router("/downloads", downloads.router)
 api.add_router("/notifications", notifications.router)
 api.add_router("/submissions", submissions.router)
 api.add_router("/submissions", artifacts.router)

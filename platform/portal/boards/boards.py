@@ -238,6 +238,7 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "submission__acceptances",
             "submission__rejections",
             "submission__change_requests",
+            "submission__rejection_stands",
             "state",
             "disqualified_because",
             named=True,
@@ -245,7 +246,10 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
     )
     tallies = {
         row.submission_id: Tally(
-            row.submission__acceptances, row.submission__rejections, row.submission__change_requests
+            row.submission__acceptances,
+            row.submission__rejections,
+            row.submission__change_requests,
+            row.submission__rejection_stands,
         )
         for row in rows
     }

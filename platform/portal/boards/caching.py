@@ -12,6 +12,7 @@ from django.utils.cache import get_conditional_response
 from django.utils.http import quote_etag
 
 from evaluator.messages.jobs import evaluator_version
+from portal.liveness.notices import notices_version
 
 CACHED_SECONDS = 24 * 3600
 # One for each page of a board: many visitors who ask for the CSV file after a change make a process compute it once.
@@ -46,10 +47,10 @@ def unless_unchanged(request: HttpRequest, version: str, respond: Callable[[], H
 def page_unless_unchanged(
     request: HttpRequest, version: str, respond: Callable[[], HttpResponse]
 ) -> HttpResponse:
-    """Do the same for a page, whose navigation and messages are those of whoever has logged in."""
+    """Do the same for a page with its notices, where navigation and messages are those of whoever has logged in."""
     if request.user.is_authenticated or "messages" in request.COOKIES:
         return respond()
-    return unless_unchanged(request, version, respond)
+    return unless_unchanged(request, f"{version} {notices_version(request)}", respond)
 
 
 def _digest(version: str, name: str) -> str:

@@ -17,16 +17,39 @@ class TrackAdmin(AuditedAdmin[Track]):
     list_display = ["name", "slug", "ranking", "paused"]
     list_filter = ["ranking", "paused"]
     prepopulated_fields = {"slug": ["name"]}
-    # Submissions were made under them, and addresses that are out in the world stay valid. The last four change boards
-    # that people have seen, which the desk shows beforehand.
-    set_once = ["slug", "ranking", "anls_threshold", "budgets", "required_reviews", "unbound_level"]
+    # Addresses that are out in the world stay valid. The rest changes rules that people rely on: the desk shows the
+    # effect beforehand, and notes the change publicly.
+    set_once = [
+        "slug",
+        "ranking",
+        "summary",
+        "description",
+        "paused",
+        "max_checkpoint_bytes",
+        "challenges_per_day",
+        "reference",
+        "trainable",
+        "test_set",
+        "clients",
+        "max_rounds",
+        "anls_threshold",
+        "budgets",
+        "required_reviews",
+        "unbound_level",
+        "delta",
+        "sampling_rule",
+        "accountant",
+        "adjacency",
+        "providers_per_client",
+        "drawn_rounds",
+    ]
     fieldsets = [
         (None, {"fields": ["name", "slug", "summary", "description", "position"]}),
         (
             "What teams submit",
             {
                 "description": "When, and how often, the phases say, which the organizers' desk changes.",
-                "fields": ["paused", "max_checkpoint_bytes", "challenges_per_day"],
+                "fields": ["paused", "max_checkpoint_bytes", "challenges_per_day", "requires_code"],
             },
         ),
         (
@@ -46,8 +69,8 @@ class TrackAdmin(AuditedAdmin[Track]):
         (
             "Ranking",
             {
-                "description": "Once the track exists, the organizers' desk changes the last four: it shows what a "
-                "change does to the boards, and notes it on the track's page.",
+                "description": "Once the track exists, the organizers' desk changes its rules and texts: it shows what "
+                "a change does, and notes it on the track's page.",
                 "fields": ["ranking", "anls_threshold", "budgets", "required_reviews", "unbound_level"],
             },
         ),

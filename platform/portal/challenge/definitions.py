@@ -28,7 +28,11 @@ from portal.challenge.phases import overlap
 
 DEFAULT_DEFINITIONS = Path(__file__).with_name("tracks.json")
 FIELDS = frozenset(field.name for field in Track._meta.concrete_fields) - {"id", "slug"}
-PHASE_FIELDS = frozenset(field.name for field in Phase._meta.concrete_fields) - {"id", "track"}
+PHASE_FIELDS = frozenset(field.name for field in Phase._meta.concrete_fields) - {
+    "id",
+    "track",
+    "extended_minutes",
+}
 PHASES = "phases"
 
 

@@ -39,12 +39,14 @@ NOTES = {
     ArtifactKind.TRAINING_RECORD: "`pfl train` uses it to get a run token from the site. Register your signing key "
     "with `pfl key register`; `pfl train` signs the training record with it."
 }
+CODE = "Required: what the method does, and a link to a commit, or the settings or method file attached to each run"
 OPTIONS = {ArtifactKind.PRIVACY_PROOF: "--proof proof.pdf"}
 
 
 def facts_of(track: Track) -> list[tuple[str, str]]:
     """Return the rules of the track that only its kind has, each with its name."""
-    return [(FACTS[field][0], FACTS[field][1](track)) for field in track.kind.fields if field in FACTS]
+    found = [(FACTS[field][0], FACTS[field][1](track)) for field in track.kind.fields if field in FACTS]
+    return [*found, ("Description and code", CODE)] if track.requires_code else found
 
 
 def notes_of(track: Track) -> list[str]:
@@ -54,7 +56,8 @@ def notes_of(track: Track) -> list[str]:
 
 def options_of(track: Track) -> list[str]:
     """Return the options of `pfl submit` that the track asks for."""
-    return [OPTIONS[kind] for kind in track.kind.submission_artifacts if kind in OPTIONS]
+    described = ["--description @method.md"] if track.requires_code else []
+    return described + [OPTIONS[kind] for kind in track.kind.submission_artifacts if kind in OPTIONS]
 
 
 def files_of(track: Track) -> Iterator[tuple[str, str, str]]:

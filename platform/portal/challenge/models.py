@@ -228,6 +228,13 @@ class Track(models.Model):
         default=2, help_text="ANLS ranking: number of accepting reviewers required for a verified result."
     )
 
+    requires_code = models.BooleanField(
+        "description and code required",
+        default=False,
+        help_text="A submission must describe its method, and link to a commit of its code or attach the settings or "
+        "the method's file to each run. The public reads description and link, reviewers also the files.",
+    )
+
     if TYPE_CHECKING:
         rule_changes: RelatedManager["RuleChange"]
         phases: RelatedManager["Phase"]
@@ -388,6 +395,9 @@ class Phase(models.Model):
         default=TrustLevel.RERUN.value,
         help_text="The examination that these ranks need.",
     )
+    extended_minutes = models.PositiveIntegerField(
+        default=0, editable=False, help_text="By how much its end was moved to make up for outages."
+    )
 
     class Meta:
         ordering = [models.F("starts_at").asc(nulls_first=True)]
@@ -442,6 +452,7 @@ class RuleChange(models.Model):
     track = models.ForeignKey(Track, on_delete=models.CASCADE, related_name="rule_changes")
     at = models.DateTimeField(default=timezone.now)
     text = models.TextField(help_text="The change, with the old and the new value.")
+    difference = models.TextField(blank=True, help_text="Of texts, the lines that were added and removed.")
     reason = models.CharField(max_length=300, blank=True)
 
     class Meta:

@@ -38,6 +38,7 @@ def data(request: HttpRequest) -> HttpResponse:
         "install": install_command(offered),
         "tracks": Track.objects.all(),
         "data_url": settings.DATA_URL,
+        "site_url": settings.SITE_URL,
     }
     return render(request, "downloads/data.html", context)
 
@@ -62,7 +63,7 @@ def show_terms(request: HttpRequest, terms_id: int) -> HttpResponse:
 def send_file(request: HttpRequest, slug: str, filename: str) -> HttpResponse:
     """Lead to the file in the store, which honors ranges, or to the terms that must be accepted first."""
     download = get_object_or_404(Download, slug=slug, filename=filename, is_offered=True)
-    if download.terms and not has_accepted(_requester(request), download.terms):
+    if download.terms and not has_accepted(requester(request), download.terms):
         return redirect(f"{download.terms.get_absolute_url()}?{urlencode({'next': request.path})}")
     address = current_store().download_url(
         download.store_key, download.filename, settings.DOWNLOAD_URL_SECONDS
@@ -70,7 +71,7 @@ def send_file(request: HttpRequest, slug: str, filename: str) -> HttpResponse:
     return redirect(address)
 
 
-def _requester(request: HttpRequest) -> User | None:
+def requester(request: HttpRequest) -> User | None:
     """Return who asks: by the API token that a command line sends, or by the session."""
     authorization = request.headers.get("Authorization", "")
     if authorization.startswith(BEARER):

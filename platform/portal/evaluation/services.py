@@ -9,6 +9,7 @@ from django.db.models import Max, QuerySet, prefetch_related_objects
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.states import FINAL_STATES
 from portal.accounts.models import User
+from portal.audit.models import record
 from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation import clock
 from portal.evaluation.intake.outcomes import requeue
@@ -19,10 +20,11 @@ from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.quota import RETURNED_SLOTS, returns_slot
 from portal.submissions.selectors import canceled_times, expired_files
 from portal.submissions.states import move_run, move_submission
+from portal.submissions.team_news import notify_of_new_evaluation
 
 
-def evaluate_again(run: Run, *, actor: User) -> Evaluation:
-    """Evaluate a scored, rejected or failed run again.
+def evaluate_again(run: Run, *, actor: User, reason: str = "") -> Evaluation:
+    """Evaluate a scored, rejected or failed run again, and notify its team with the reason.
 
     Raises `IllegalTransitionError` in any other state, `ProblemError` (`E_ARTIFACT_MISSING`) when a file of the run was
     removed by a rule of retention.
@@ -40,6 +42,8 @@ def evaluate_again(run: Run, *, actor: User) -> Evaluation:
                 found=f"removed: {', '.join(expired)}",
                 next_step="Its results stay unchanged; the team may submit the method again.",
             )
+        record(actor, "run.evaluated_again", run, reason=reason)
+        notify_of_new_evaluation(run, reason)
         return requeue(run, actor=actor)
 
 
@@ -127,5 +131,6 @@ def _requeue_failed(run: Run, actor: User) -> bool:
     current = Run.objects.select_for_update().filter(pk=run.pk, state=RunState.FAILED).first()
     if current is None:
         return False
+    notify_of_new_evaluation(current, "the platform failed, which is repaired")
     requeue(current, actor=actor)
     return True

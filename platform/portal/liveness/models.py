@@ -1,9 +1,9 @@
-"""When each of the site's processes last showed that it works.
+"""When each of the site's processes last showed that it works, outages, and the notices at the top of every page.
 
 All times are the database's own clock, so that no two machines need to agree on theirs.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from django.db import models
@@ -46,3 +46,64 @@ def silences() -> dict[Process, timedelta | None]:
     rows = SignOfLife.objects.annotate(now=Now())
     silent = {row.process: max(row.now - row.at, timedelta()) for row in rows}
     return {process: silent.get(process) for process in Process}
+
+
+class Cause(models.TextChoices):
+    """Why the site, or a part of it, didn't work. The first three it notices itself."""
+
+    STOPPED = "stopped", "the site was stopped"
+    UNATTENDED = "unattended", "no worker took steps"
+    PAUSED = "paused", "a queue was paused, because steps failed"
+    REPORTED = "reported", "reported by the organizers"
+    MAINTENANCE = "maintenance", "planned maintenance"
+
+
+class Outage(models.Model):
+    """A time in which the site, or one queue of its workers, didn't work; see `portal.liveness.outages`."""
+
+    cause = models.CharField(max_length=12, choices=Cause.choices)
+    queue = models.CharField(max_length=40, blank=True, help_text="Of the workers; empty for the whole site.")
+    track = models.CharField(
+        max_length=50, blank=True, help_text="The only track it concerned; empty for all."
+    )
+    starts_at = models.DateTimeField("starts")
+    ends_at = models.DateTimeField("ends", null=True, blank=True, help_text="Empty while it is going on.")
+    text = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        ordering = ["-starts_at", "-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["cause", "queue"],
+                condition=models.Q(ends_at__isnull=True),
+                name="one_outage_of_a_cause_goes_on",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(ends_at__isnull=True) | models.Q(ends_at__gte=models.F("starts_at")),
+                name="outages_end_after_they_start",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, [self.get_cause_display(), self.queue, self.text]))
+
+    def is_going_on(self, now: datetime) -> bool:
+        return self.starts_at <= now and (self.ends_at is None or self.ends_at > now)
+
+
+class Notice(models.Model):
+    """A line at the top of every page, with the page that says more; one on maintenance belongs to its outage."""
+
+    text = models.CharField(max_length=500)
+    page = models.CharField(max_length=200, blank=True, help_text="A path of this site.")
+    shown_from = models.DateTimeField()
+    shown_until = models.DateTimeField(db_index=True)
+    outage = models.OneToOneField(
+        Outage, on_delete=models.CASCADE, null=True, blank=True, related_name="notice"
+    )
+
+    class Meta:
+        ordering = ["shown_from", "pk"]
+
+    def __str__(self) -> str:
+        return self.text

@@ -20,11 +20,12 @@ class Kind(models.TextChoices):
 
 
 EXPLANATIONS = {
-    Kind.RESULTS: "Your team's runs are scored, rejected or can't be evaluated; a phase's results become public; "
-    "the private part of the test set is revealed.",
+    Kind.RESULTS: "Your team's runs are scored, rejected, disqualified, evaluated again or can't be evaluated; a "
+    "submission is withdrawn; a phase's results become public; the private part of the test set is revealed.",
     Kind.PROOFS: "A reviewer decides on one of your team's privacy proofs.",
     Kind.TEAM: "Someone joins, leaves or is removed; a signing key is added or revoked; you become the owner.",
-    Kind.DEADLINES: "A track in which your team has a draft or submission closes in a week or in a day.",
+    Kind.DEADLINES: "A track in which your team has a draft or submission closes in a week or in a day; a phase has "
+    "closed.",
     Kind.ANNOUNCEMENTS: "Messages from the organizers to all participants.",
     Kind.REVIEWING: "New, revised or overdue proofs; at most one reminder a day.",
     Kind.OPERATIONS: "Waiting steps without a worker, and failing workers.",

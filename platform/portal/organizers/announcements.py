@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, TextChoices
+from django.utils import timezone
+from django.utils.text import slugify
 
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.challenge.models import Track
+from portal.news.models import NewsItem
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
@@ -32,12 +35,16 @@ STATES = {
 
 @dataclass(frozen=True)
 class Announcement:
-    """A text to an audience; `track` narrows those of teams to one track, and is None for all tracks."""
+    """A text to an audience; `track` narrows those of teams to one track, and is None for all tracks.
+
+    `on_news` publishes it on the site's news as well.
+    """
 
     audience: Audience
     subject: str
     text: str
     track: Track | None = None
+    on_news: bool = False
 
 
 def recipients(audience: Audience, track: Track | None) -> QuerySet[User]:
@@ -65,6 +72,9 @@ def announce(announcement: Announcement, seen: str, *, actor: User) -> bool:
     if not people or str(len(people)) != seen:
         return False
     notify(people, Kind.ANNOUNCEMENTS, announcement.subject, [announcement.text])
+    if announcement.on_news:
+        slug = f"{slugify(announcement.subject)[:120]}-{timezone.now():%Y%m%d-%H%M%S}"
+        NewsItem.objects.create(title=announcement.subject, slug=slug, text=announcement.text)
     record(
         actor,
         "announcement.sent",
@@ -74,5 +84,6 @@ def announce(announcement: Announcement, seen: str, *, actor: User) -> bool:
         title=announcement.subject,
         text=announcement.text,
         recipients=len(people),
+        on_news=announcement.on_news,
     )
     return True

@@ -10,7 +10,7 @@ from django.utils import timezone
 from portal.accounts.models import User
 from portal.accounts.selectors import is_reviewer
 from portal.boards.required_examinations import MissingExamination, missing_examinations
-from portal.challenge.models import Track
+from portal.challenge.models import Phase, Track
 from portal.challenge.rankings import WITH_PROOFS
 from portal.evaluation import clock
 from portal.evaluation.examining.requests import unattended
@@ -20,10 +20,13 @@ from portal.evaluation.queue.dispatch import ALIVE
 from portal.liveness.models import silences
 from portal.operations import figures
 from portal.organizers import needs
+from portal.organizers.cards import cards_for
 from portal.organizers.days import bars, daily_submissions
 from portal.organizers.failures import failures
+from portal.organizers.outages import downtimes
 from portal.organizers.quotas import near_quota
 from portal.reviews.deadlines import REVIEW_TIME
+from portal.reviews.run_appeals import open_appeals
 from portal.reviews.selectors import awaiting_decisions, judgeable_submissions
 from portal.submissions.models import Run, Submission
 
@@ -53,7 +56,13 @@ def desk_of(organizer: User) -> dict[str, object]:
         *needs.worker_needs(row.worker.name for row in workers if row.state == "silent"),
         *needs.examination_needs(len(unattended(now))),
         *needs.proof_needs(overdue_proofs(judged, now).count(), reads_queue=is_reviewer(organizer)),
+        *needs.appeal_needs(open_appeals(judged).count()),
         *needs.mail_needs(outbox),
+        *needs.outage_needs(
+            (f"{one.phase.track}: “{one.phase}”", one.owed_words)
+            for one in downtimes(now)
+            if one.needs_organizer
+        ),
         *needs.disk_needs(figures.disk()),
     ]
     today = timezone.now().date()
@@ -65,10 +74,12 @@ def desk_of(organizer: User) -> dict[str, object]:
         "near_copies": list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
         "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
         "missing_examinations": judged_missing(judged, tracks),
+        "cards": cards_for(organizer, judged, now),
         "backlogs": backlogs,
         "workers": workers,
         "days": bars(daily_submissions(today), today),
         "tracks": tracks,
+        "to_close": set(Phase.objects.filter(ends_at__lte=now, final_results=None)),
         "split_test_sets": list(TestSet.objects.exclude(split_sha256="").order_by("name")),
     }
 

@@ -4,12 +4,15 @@ from typing import Any
 
 from django import forms
 
+from portal.boards.models import FinalResults
 from portal.challenge.models import Phase, Track
 from portal.challenge.phases import overlap
 from portal.challenge.rankings import OF_ONE_KIND
 from portal.evaluation.examining.levels import LEVELS
-from portal.organizers import phase_changes, track_changes
+from portal.liveness.models import Outage
+from portal.organizers import phase_changes, rule_changes, track_changes
 from portal.organizers.announcements import Audience
+from portal.reviews.run_appeals import MAX_ANSWER
 
 
 class PublicReason(forms.Form):
@@ -20,12 +23,21 @@ class PublicReason(forms.Form):
     )
 
 
-class TrackForm(forms.ModelForm[Track], PublicReason):
-    """The rules of a track that the desk changes."""
+class OfOneKind(forms.ModelForm[Track], PublicReason):
+    """Rules of a track, of which those that its kind doesn't have are left out."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
+            del self.fields[name]
+
+
+class TrackForm(OfOneKind):
+    """By which rules a track ranks, and whether it is paused."""
 
     class Meta:
         model = Track
-        fields = tuple(track_changes.NAMES)
+        fields = tuple(track_changes.BOARD_RULES)
         labels = {
             "anls_threshold": "ANLS threshold",
             "required_reviews": "Accepting reviewers",
@@ -37,16 +49,44 @@ class TrackForm(forms.ModelForm[Track], PublicReason):
             "budgets": "One board each, such as [1, 4, 8].",
         }
 
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
-        for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
-            del self.fields[name]
+
+class RulesForm(OfOneKind):
+    """The texts of a track, and what its evaluator applies."""
+
+    class Meta:
+        model = Track
+        fields = tuple(rule_changes.NAMES)
+        labels = {
+            "description": "Rules text",
+            "reference": "Base weights",
+            "delta": "δ",
+            "max_checkpoint_bytes": "Largest checkpoint in bytes",
+        }
+        widgets = {
+            "description": forms.Textarea(attrs={"rows": 20}),
+            "trainable": forms.Textarea(attrs={"rows": 3}),
+            "providers_per_client": forms.TextInput,
+            # As people write it: 1e-05.
+            "delta": forms.TextInput(attrs={"inputmode": "decimal"}),
+        }
+
+
+class UtcInput(forms.DateTimeInput):
+    """A date and time in UTC, with the browser's calendar."""
+
+    input_type = "datetime-local"
+
+    def __init__(self) -> None:
+        # Any: seconds that a time has been given elsewhere stay as they are.
+        super().__init__(attrs={"step": "any"}, format="%Y-%m-%dT%H:%M:%S")
 
 
 class PhaseForm(forms.ModelForm[Phase], PublicReason):
     class Meta:
         model = Phase
         fields = tuple(phase_changes.NAMES)
+        widgets = {"starts_at": UtcInput, "ends_at": UtcInput}
+        help_texts = {"starts_at": "In UTC. Empty: always open before the end."}
 
     def clean(self) -> dict[str, Any]:
         """Reject a phase that overlaps with another one of the track, or has its name."""
@@ -75,6 +115,16 @@ class DisqualificationForm(forms.Form):
     )
 
 
+class AnswerForm(forms.Form):
+    """The answer to an appeal that isn't granted."""
+
+    answer = forms.CharField(
+        max_length=MAX_ANSWER,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="The team alone reads it, on its page and by e-mail.",
+    )
+
+
 class ExaminationForm(forms.Form):
     level = forms.TypedChoiceField(choices=[(level.value, level.label) for level in LEVELS], coerce=int)
 
@@ -89,3 +139,53 @@ class AnnouncementForm(forms.Form):
     )
     subject = forms.CharField(max_length=120)
     text = forms.CharField(max_length=10_000, widget=forms.Textarea, help_text="Plain text.")
+    on_news = forms.BooleanField(required=False, label="Publish it on News as well")
+
+
+class ClosingForm(forms.ModelForm[FinalResults]):
+    """What the final results of a phase are published as."""
+
+    text = forms.CharField(
+        label="Announcement",
+        max_length=5_000,
+        required=False,
+        widget=forms.Textarea,
+        help_text="In Markdown; follows one sentence that the results are final. Published on News, and sent to "
+        "everybody who takes part in the track.",
+    )
+
+    class Meta:
+        model = FinalResults
+        fields = ("title", "slug")
+        labels = {"slug": "Name in the address"}
+        help_texts = {"slug": "The results appear at /results/NAME/. It can't be changed later."}
+
+
+class OutageForm(forms.ModelForm[Outage]):
+    """Maintenance that is planned, or an outage that the site couldn't notice: its times say which."""
+
+    ends_at = forms.DateTimeField(label="Ends", widget=UtcInput, help_text="In UTC.")
+    track = forms.ModelChoiceField(
+        Track.objects.all(), required=False, empty_label="all tracks", to_field_name="slug"
+    )
+
+    class Meta:
+        model = Outage
+        fields = ("starts_at", "ends_at", "track", "text")
+        widgets = {"starts_at": UtcInput}
+        labels = {"text": "What happens"}
+        help_texts = {
+            "starts_at": "In UTC.",
+            "text": "Plain text. Of planned maintenance, it is shown on every page with its times.",
+        }
+
+    def clean_track(self) -> str:
+        track = self.cleaned_data["track"]
+        return track.slug if track else ""
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        starts_at, ends_at = values.get("starts_at"), values.get("ends_at")
+        if starts_at and ends_at and ends_at <= starts_at:
+            self.add_error("ends_at", "It ends before it starts.")
+        return values

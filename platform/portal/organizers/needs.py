@@ -29,6 +29,8 @@ QUEUES = Page("admin:evaluation_stepqueue_changelist", "Queues and workers")
 EVALUATIONS = Page("admin:evaluation_evaluation_changelist", "Evaluations")
 EXAMINATIONS = Page("admin:evaluation_examination_changelist", "Examinations")
 MAILS = Page("admin:mail_outgoingmail_changelist", "E-mails and their errors")
+OUTAGES = Page("organizers:outages", "Outages and maintenance")
+DISQUALIFIED = Page("organizers:runs", "Runs")
 REVIEWS = Page("reviews:queue", "Proof reviews")
 
 
@@ -102,6 +104,19 @@ def proof_needs(overdue: int, *, reads_queue: bool) -> Iterator[Need]:
         text = f"Public for more than {REVIEW_TIME.days} days, and still waiting for reviewers."
         page = REVIEWS if reads_queue else None
         yield Need(f"{overdue} overdue proof{pluralize(overdue)}", text, "proofsoverdue", page)
+
+
+def outage_needs(owed: Iterable[tuple[str, str]]) -> Iterator[Need]:
+    """Yield which phases lost time to outages that nobody has made up for, of each with that time."""
+    for phase, time in owed:
+        text = f"Outages took {time} of it, which an extension can make up for."
+        yield Need(f"{phase} lost time", text, "outages-and-maintenance", OUTAGES)
+
+
+def appeal_needs(waiting: int) -> Iterator[Need]:
+    if waiting:
+        text = "Lift the disqualification on the run's page, or answer there why it stands."
+        yield Need(f"{waiting} appeal{pluralize(waiting)} to answer", text, "appeals", DISQUALIFIED)
 
 
 def in_hours(seconds: float) -> str:

@@ -117,7 +117,8 @@ def remove_phase(phase: Phase, *, actor: User) -> bool:
 
 def _may_remove(phase: Phase) -> bool:
     """Return whether the phase is empty, and not the only one of its track."""
-    return phase.track.phases.count() > 1 and not phase.submissions.exists()
+    is_used = phase.submissions.exists() or phase.final_results.exists()
+    return phase.track.phases.count() > 1 and not is_used
 
 
 def _track_sentences(
@@ -142,6 +143,8 @@ def _slots(phases: Sequence[Phase], now: datetime) -> int:
 
 def _publication_sentences(before: Phase | None, edited: Phase, now: datetime) -> Iterable[str]:
     """Yield what the change means for what was submitted in the phase, and for drafts."""
+    if edited.pk and edited.final_results.exists():
+        yield "The final results of this phase are published and stay as they are."
     if edited.pk:
         yield from _submission_sentences(edited, now)
         yield from _examination_sentences(before, edited)

@@ -26,7 +26,8 @@ from portal.evaluation.examining.levels import LEVELS
 from portal.evaluation.intake.near_copies import near_copies_of
 from portal.evaluation.services import evaluate_again
 from portal.organizers.access import POST, for_organizers
-from portal.organizers.forms import DisqualificationForm, ExaminationForm
+from portal.organizers.forms import AnswerForm, DisqualificationForm, ExaminationForm
+from portal.reviews import run_appeals
 from portal.reviews.selectors import judgeable_submissions
 from portal.submissions.models import RUN_STATES, Run, RunState
 from portal.submissions.services import disqualify, mark_baseline, refund
@@ -71,7 +72,7 @@ def evaluate(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     if request.POST.get("confirmed") != "yes":
         return _back(request, run_id, UNCONFIRMED, messages.WARNING)
     try:
-        evaluate_again(found, actor=request.user)
+        evaluate_again(found, actor=request.user, reason=request.POST.get("reason", "").strip()[:300])
     except IllegalTransitionError:
         return _back(request, run_id, "The evaluation is still in progress.", messages.WARNING)
     except ProblemError as error:
@@ -92,8 +93,21 @@ def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 @for_organizers("submissions.change_submission", methods=POST)
 def requalify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Give the run its rank back."""
-    disqualify(_judged_run(request.user, run_id), "", request.user)
+    run_appeals.lift(_judged_run(request.user, run_id), actor=request.user)
     return _back(request, run_id, "The run is no longer disqualified.")
+
+
+@for_organizers("submissions.change_submission", methods=POST)
+def answer_appeal(request: UserRequest, run_id: UUID) -> HttpResponseBase:
+    """Answer the team's appeal, and let the disqualification stand."""
+    found, form = _judged_run(request.user, run_id), AnswerForm(request.POST)
+    pending = found.appeals.filter(answered_at__isnull=True).first()
+    if pending is None:
+        return _back(request, run_id, "There is no appeal to answer.", messages.WARNING)
+    if not form.is_valid():
+        return _back(request, run_id, "Write an answer for the team.", messages.ERROR)
+    run_appeals.answer(pending, form.cleaned_data["answer"], actor=request.user)
+    return _back(request, run_id, "The team is notified of your answer. The disqualification stands.")
 
 
 @for_organizers("submissions.change_submission", methods=POST)
@@ -187,6 +201,8 @@ def _page(
         "run": found,
         "submission": submission,
         "form": form,
+        "appeal": found.appeals.last(),
+        "answer_form": AnswerForm(),
         "unranked": shortfall(found) if found.scored_at or found.disqualified_because else "",
         "entries": AuditEntry.objects.filter(about).select_related("actor")[:PAGE_LENGTH],
         "near_copies": near_copies_of(found, judged),

@@ -22,8 +22,9 @@ from portal.boards.ranking import rank
 from portal.challenge.models import UNBOUND_LEVELS, RuleChange, Track
 from portal.challenge.phases import closed_because
 from portal.challenge.rankings import threshold_text
-from portal.reviews.selectors import decisions_on
-from portal.reviews.verdict import ResultStatus, verdict
+from portal.organizers import rule_changes
+from portal.reviews.selectors import tallies_of
+from portal.reviews.verdict import ResultStatus, status_of
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.quota import WINDOW, quota
 from portal.ui.budgets import at_budget, budget_text
@@ -31,8 +32,8 @@ from portal.ui.budgets import at_budget, budget_text
 # What would change by its name, each with the old and the new value.
 Changes = Mapping[str, tuple[Any, Any]]
 
-# The rules that the desk changes, with their public names.
-NAMES = {
+# The rules by which boards rank and tracks open, with their public names.
+BOARD_RULES = {
     "anls_threshold": "ANLS threshold",
     "required_reviews": "Accepting reviewers required for a verified result",
     "unbound_level": "Unbound runs",
@@ -40,25 +41,28 @@ NAMES = {
     "paused": "Paused",
 }
 LEVEL_NAMES = dict(UNBOUND_LEVELS)
+# All that the desk changes of a track.
+NAMES = {**BOARD_RULES, **rule_changes.NAMES}
 
 
 @dataclass(frozen=True)
 class Preview:
     """What a change would do: its public note, the effects in words, and that on the board by bytes.
 
-    `rows` is None where the threshold stays.
+    `rows` is None where the threshold stays. `difference` are the lines of texts that change.
     """
 
     text: str
     sentences: list[str] = field(default_factory=list)
     rows: Effect | None = None
+    difference: str = ""
 
     @property
     def digest(self) -> str:
         """What a confirmation must carry: the change is made only if it still does what was shown."""
         rows = [*self.rows.lost, *self.rows.gained, *self.rows.moved] if self.rows else []
         ranks = [[str(row.entry.run), row.rank] for row in rows]
-        shown = json.dumps([self.text, self.sentences, ranks])
+        shown = json.dumps([self.text, self.sentences, ranks, self.difference])
         return hashlib.sha256(shown.encode()).hexdigest()
 
 
@@ -67,8 +71,15 @@ def changes_between(track: Track, values: Mapping[str, Any]) -> Changes:
     return {
         name: (getattr(track, name), value)
         for name, value in values.items()
-        if name in NAMES and getattr(track, name) != value
+        if name in NAMES and not _are_same(getattr(track, name), value)
     }
+
+
+def _are_same(old: object, new: object) -> bool:
+    """Return whether two values are the same. Browsers send texts with other ends of lines than files have."""
+    return old == new or (
+        isinstance(old, str) and isinstance(new, str) and old.splitlines() == new.splitlines()
+    )
 
 
 def preview(track: Track, changes: Changes, now: datetime) -> Preview:
@@ -89,7 +100,8 @@ def preview(track: Track, changes: Changes, now: datetime) -> Preview:
     if "paused" in changes:
         before, after = (closed_because(track.phases.all(), now, paused=value) for value in changes["paused"])
         sentences += opening_sentences(track, before, after)
-    return Preview(_note(changes), sentences, rows)
+    sentences += rule_changes.sentences(track, changes, now)
+    return Preview(_note(changes), sentences, rows, rule_changes.text_difference(changes))
 
 
 def board_sentences(rows: Effect) -> list[str]:
@@ -115,9 +127,9 @@ def _unbound_sentences(track: Track, level: int) -> Iterable[str]:
 def _review_sentence(track: Track, required: tuple[int, int]) -> str:
     """Return how the status of results changes with the number of reviewers that they need."""
     submissions = {row.entry.submission for board in boards_of(track) for row in board.rows}
-    decisions = decisions_on(key for key in submissions if key)
+    tallies = tallies_of(Submission.objects.filter(pk__in=[key for key in submissions if key]))
     before, after = (
-        {key for key, found in decisions.items() if verdict(found, number).status is ResultStatus.VERIFIED}
+        {key for key, tally in tallies.items() if status_of(tally, number) is ResultStatus.VERIFIED}
         for number in required
     )
     if gained := len(after - before):
@@ -161,10 +173,21 @@ def note(changes: Changes, names: Mapping[str, str]) -> str:
 
 def _note(changes: Mapping[str, tuple[Any, Any]]) -> str:
     """Return the public note about changes of a track."""
-    shown = dict(changes)
-    if levels := shown.get("unbound_level"):
-        shown["unbound_level"] = (LEVEL_NAMES[levels[0]], LEVEL_NAMES[levels[1]])
-    return note(shown, NAMES)
+    texts = [
+        rule_changes.text_note(name, *values)
+        for name, values in changes.items()
+        if name in rule_changes.TEXTS
+    ]
+    values = {
+        name: (_named(name, old), _named(name, new))
+        for name, (old, new) in changes.items()
+        if name not in rule_changes.TEXTS
+    }
+    return " ".join(filter(None, [*texts, note(values, NAMES)]))
+
+
+def _named(name: str, value: Any) -> object:
+    return LEVEL_NAMES[value] if name == "unbound_level" else rule_changes.named(name, value)
 
 
 @transaction.atomic
@@ -172,12 +195,13 @@ def change_track(track: Track, values: Mapping[str, Any], reason: str, seen: str
     """Make the changes if they do what was seen; return whether they were made."""
     current = Track.objects.select_for_update().get(pk=track.pk)
     changes = changes_between(current, values)
-    if not changes or preview(current, changes, timezone.now()).digest != seen:
+    shown = preview(current, changes, timezone.now())
+    if not changes or shown.digest != seen:
         return False
     for name, (_, new) in changes.items():
         setattr(current, name, new)
     current.save(update_fields=list(changes))
-    RuleChange.objects.create(track=current, text=_note(changes), reason=reason)
+    RuleChange.objects.create(track=current, text=shown.text, difference=shown.difference, reason=reason)
     values_changed = {name: [old, new] for name, (old, new) in changes.items()}
     record(actor, "track.changed", current, changes=values_changed, reason=reason)
     boards_changed(current.pk)

@@ -12,15 +12,28 @@ from portal.accounts.requests import UserRequest
 from portal.challenge.models import Phase, Track
 from portal.organizers import phase_changes
 from portal.organizers.access import FORM, POST, for_organizers
-from portal.organizers.forms import PhaseForm, TrackForm
+from portal.organizers.forms import OfOneKind, PhaseForm, RulesForm, TrackForm
 from portal.organizers.track_changes import Changes, Preview, change_track, changes_between, preview
 
 
 @for_organizers("challenge.change_track", methods=FORM)
 def track(request: UserRequest, slug: str) -> HttpResponseBase:
+    """Change by which rules the track ranks, or pause it."""
+    return _edit_track(request, slug, TrackForm, "organizers/track.html")
+
+
+@for_organizers("challenge.change_track", methods=FORM)
+def rules(request: UserRequest, slug: str) -> HttpResponseBase:
+    """Change the track's texts, and what its evaluator applies."""
+    return _edit_track(request, slug, RulesForm, "organizers/rules.html")
+
+
+def _edit_track(
+    request: UserRequest, slug: str, form_class: type[OfOneKind], template: str
+) -> HttpResponseBase:
     # The form writes into its instance, so the stored rules are kept apart.
     stored, edited = get_object_or_404(Track, slug=slug), get_object_or_404(Track, slug=slug)
-    form = TrackForm(request.POST or None, instance=edited)
+    form = form_class(request.POST or None, instance=edited)
     context = {
         "track": stored,
         "form": form,
@@ -30,7 +43,7 @@ def track(request: UserRequest, slug: str) -> HttpResponseBase:
     }
     return _confirmed(
         request,
-        "organizers/track.html",
+        template,
         context,
         changes=lambda: changes_between(stored, form.cleaned_data),
         preview=lambda changes: preview(stored, changes, timezone.now()),

@@ -1,6 +1,14 @@
 from django.urls import path
 
-from portal.organizers import export_views, part_views, run_views, track_views, views
+from portal.organizers import (
+    closing_views,
+    export_views,
+    outage_views,
+    part_views,
+    run_views,
+    track_views,
+    views,
+)
 
 app_name = "organizers"
 
@@ -8,15 +16,21 @@ urlpatterns = [
     path("", views.desk, name="desk"),
     path("failures/<str:code>/queue/", views.queue_failed, name="queue_failed"),
     path("tracks/<slug:slug>/", track_views.track, name="track"),
+    path("tracks/<slug:slug>/rules/", track_views.rules, name="rules"),
     path("tracks/<slug:slug>/phases/add/", track_views.add_phase, name="add_phase"),
     path("tracks/<slug:slug>/phases/<int:phase_id>/", track_views.phase, name="phase"),
     path("tracks/<slug:slug>/phases/<int:phase_id>/remove/", track_views.remove_phase, name="remove_phase"),
+    path("tracks/<slug:slug>/phases/<int:phase_id>/close/", closing_views.close, name="close_phase"),
+    path("tracks/<slug:slug>/phases/<int:phase_id>/extend/", outage_views.extend, name="extend"),
+    path("outages/", outage_views.overview, name="outages"),
+    path("outages/<int:outage_id>/withdraw/", outage_views.withdraw, name="withdraw_outage"),
     path("test-sets/<str:name>/", part_views.test_set, name="test_set"),
     path("runs/", run_views.runs, name="runs"),
     path("runs/<uuid:run_id>/", run_views.run, name="run"),
     path("runs/<uuid:run_id>/evaluate/", run_views.evaluate, name="evaluate"),
     path("runs/<uuid:run_id>/disqualify/", run_views.disqualify_run, name="disqualify"),
     path("runs/<uuid:run_id>/requalify/", run_views.requalify_run, name="requalify"),
+    path("runs/<uuid:run_id>/appeal/", run_views.answer_appeal, name="answer_appeal"),
     path("runs/<uuid:run_id>/refund/", run_views.refund_slot, name="refund"),
     path("runs/<uuid:run_id>/baseline/", run_views.mark, name="mark"),
     path("runs/<uuid:run_id>/examine/", run_views.examine, name="examine"),

@@ -21,7 +21,7 @@ from portal.challenge.models import Track
 from portal.downloads.kit import install_command
 from portal.downloads.models import Download, DownloadKind
 from portal.news.models import NewsItem, published
-from portal.teams.selectors import team_of
+from portal.pages.member import home_of
 from portal.ui.budgets import at_budget
 
 NEWS = 3
@@ -71,7 +71,7 @@ def home(request: HttpRequest) -> HttpResponse:
             "install": install_command(Download.objects.filter(kind=DownloadKind.KIT, is_offered=True)),
             "site_url": settings.SITE_URL,
             "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
-            "own_team": team_of(request.user) if isinstance(request.user, User) else None,
+            "member": home_of(request.user) if isinstance(request.user, User) else None,
         }
         return render(request, "pages/home.html", context)
 

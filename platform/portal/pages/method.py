@@ -31,6 +31,7 @@ from portal.reviews.models import Decision
 from portal.reviews.publication import public_proof_url
 from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import Verdict
+from portal.submissions.code import code_files
 from portal.submissions.forms import WithdrawalForm
 from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.publication import may_publish
@@ -109,6 +110,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "submission": submission,
         "is_own": membership is not None,
         "names_team": names_team,
+        "attached_code": {artifact.upload.filename for artifact in code_files(submission)},
         "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
         "may_withdraw": may_withdraw(submission, membership),
         "withdrawal": WithdrawalForm(),

@@ -24,6 +24,12 @@ from portal.teams.selectors import team_of
 from portal.uploads.storage import storage_of
 
 PAGE_LENGTH = 25
+# By which the list can be filtered, in this order.
+STATES = {
+    SubmissionState.DRAFT: "Drafts",
+    SubmissionState.SUBMITTED: "Submitted",
+    SubmissionState.WITHDRAWN: "Withdrawn",
+}
 NEWEST_TOKENS = 10
 
 
@@ -51,12 +57,20 @@ def listing(request: UserRequest) -> HttpResponse:
     team = team_of(request.user)
     if team is None:
         return render(request, "submissions/no_team.html")
+    named = request.GET.get("state")
+    state = named if named in STATES else ""
     found = submissions_of(team).prefetch_related("reviews")
+    if state:
+        found = found.filter(state=state)
     page = Paginator(found, PAGE_LENGTH).get_page(request.GET.get("page"))
     context = {
         "team": team,
+        "states": STATES,
+        "state": state,
+        "drafts": team.submissions.filter(state=SubmissionState.DRAFT).select_related("track"),
+        "query": f"state={state}&" if state else "",
         "page": page,
-        "rows": _rows(page.object_list),
+        "rows": rows_of(page.object_list),
         "tokens": tokens_of(team)[:NEWEST_TOKENS],
         "token_counts": token_counts(team),
         "storage": storage_of(team),
@@ -65,7 +79,8 @@ def listing(request: UserRequest) -> HttpResponse:
     return render(request, "submissions/list.html", context)
 
 
-def _rows(submissions: Iterable[Submission]) -> list[ListedSubmission]:
+def rows_of(submissions: Iterable[Submission]) -> list[ListedSubmission]:
+    """Return submissions with the ranks of their runs, in the same order; their reviews should be prefetched."""
     listed = list(submissions)
     ranks, lacking = _ranks(listed), _pending(listed)
     return [

@@ -10,6 +10,7 @@ from portal.pages import (
     own_submissions,
     progress,
     proof,
+    results,
     team,
     track,
 )
@@ -35,6 +36,14 @@ submissions: list[URLPattern] = [
     path("<uuid:submission_id>/cite.bib", citing.bibtex_file, name="bibtex"),
     path("<uuid:submission_id>/CITATION.cff", citing.citation_file, name="citation"),
     path("<uuid:submission_id>/eval_results.yaml", hub.eval_results, name="eval_results"),
+]
+# The final results of closed phases, under /results/.
+final: list[URLPattern] = [
+    path("", results.listing, name="list"),
+    path("<slug:slug>/", results.detail, name="detail"),
+    path("<slug:slug>/cite.bib", results.bibtex_file, name="bibtex"),
+    path("<slug:slug>/files/all.zip", results.archive, name="archive"),
+    path("<slug:slug>/files/<str:name>", results.file, name="file"),
 ]
 teams: list[URLPattern] = [path("teams/<slug:slug>/", team.team, name="detail")]
 urlpatterns: list[URLPattern | URLResolver] = [

@@ -1,31 +1,18 @@
-"""Which proofs have their pages drawn, and the end of their pages. `portal.proofs.drawing` draws them."""
-
-from collections.abc import Iterable
+"""The beginning and the end of the pages of proofs that are PDF files. `portal.proofs.drawing` draws them."""
 
 from django.db import transaction
 from django.utils import timezone
 
 from portal.proofs.models import Drawing, DrawingState, Page, page_key
 from portal.proofs.pdf_pages import MAX_PAGES
-from portal.proofs.reading import is_pdf
-from portal.submissions.models import Artifact, Run
 from portal.uploads.models import Upload
 from portal.uploads.stores import current_store
 
 
-def draw_submitted(*, runs: Iterable[Run], **_: object) -> None:
-    """Have the pages of what was submitted drawn; receives `submissions.signals.runs_queued`."""
-    for run in runs:
-        if proof := run.submission.proof():
-            draw_later(artifact=proof)
-        # They are of one submission.
-        return
-
-
-def draw_later(*, artifact: Artifact, **_: object) -> None:
-    """Have the pages of a proof drawn, if it is a PDF; receives `submissions.signals.proof_revised`."""
-    if is_pdf(artifact.upload):
-        Drawing.objects.get_or_create(upload=artifact.upload)
+def draw_later(upload: Upload) -> Drawing:
+    """Return the drawing of a PDF's pages, which begins soon if there is none."""
+    drawing, _ = Drawing.objects.prefetch_related("pages").get_or_create(upload=upload)
+    return drawing
 
 
 @transaction.atomic

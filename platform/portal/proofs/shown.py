@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from evaluator.errors import Problem, ProblemError
 from evaluator.messages.jobs import evaluator_version
-from portal.proofs.models import Drawing, DrawingState, Page
+from portal.proofs.models import DrawingState, Page
+from portal.proofs.pages import draw_later
 from portal.proofs.reading import is_pdf, read_proof
 from portal.proofs.rendering import RenderedProof, render_proof
 from portal.proofs.unshown import Unshown
@@ -36,7 +37,6 @@ class ShownProof:
     Attributes:
         is_waiting: Its pages are about to be drawn.
         is_late: They should have been by now.
-        is_undrawn: Nobody has asked for its pages, since it isn't submitted.
         unshown: What of a Markdown file or notebook the page doesn't show.
     """
 
@@ -46,13 +46,23 @@ class ShownProof:
     problems: Sequence[Problem] = ()
     is_waiting: bool = False
     is_late: bool = False
-    is_undrawn: bool = False
     unshown: Sequence[Unshown] = ()
 
     @property
     def total(self) -> int:
         """The number of a PDF's pages; 0 while some may be missing."""
         return 0 if self.is_waiting or self.problems else len(self.pages)
+
+
+def prepare(*, upload: Upload, **_: object) -> None:
+    """Render a proof, or have its pages drawn soon; receives `submissions.signals.proof_arrived`.
+
+    Raises `ProblemError` where a Markdown file or notebook can't be shown.
+    """
+    if is_pdf(upload):
+        draw_later(upload)
+    else:
+        _rendered(upload)
 
 
 def shown_proof(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProof:
@@ -70,9 +80,7 @@ def shown_proof(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProo
 
 
 def _pages(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProof:
-    drawing = Drawing.objects.filter(upload=artifact.upload).prefetch_related("pages").first()
-    if drawing is None:
-        return ShownProof(artifact, is_undrawn=True)
+    drawing = draw_later(artifact.upload)
     pages = [ShownPage(page, page_url(page.number)) for page in drawing.pages.all()]
     problems = [Problem.model_validate(drawing.problem)] if drawing.problem else []
     return ShownProof(

@@ -1,4 +1,7 @@
-"""Appeals: once for each submission, a team may ask for another reviewer after a rejection."""
+"""Appeals: once for each submission, a team may ask for another reviewer after a rejection.
+
+`portal.reviews.run_appeals` has those against disqualifications.
+"""
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -34,31 +37,44 @@ def appeal(submission: Submission, text: str, *, author: User) -> Appeal:
         PermissionDenied: The author isn't a member of the submission's team.
         ValidationError: There is no rejection, it was appealed against before, or the text is empty or too long.
     """
-    if not is_of_team(submission, author):
-        raise PermissionDenied("Only the team appeals.")
-    text = text.strip()
-    if not text or len(text) > MAX_APPEAL:
-        raise ValidationError(f"Write at most {MAX_APPEAL} characters.")
+    text = appeal_text(submission, text, author)
     with transaction.atomic():
         submission = Submission.objects.select_for_update().get(pk=submission.pk)
         if not may_appeal(submission, verdict_on(submission)):
             raise ValidationError("A team can appeal once per submission, after a rejection.")
         found = Appeal.objects.create(submission=submission, author=author, text=text)
         record(author, "appeal.made", found, submission=str(submission.pk), text=text)
-        _mail_organizers(found)
+        notify_organizers(
+            submission,
+            f"Proof of {submission}: appeal",
+            f"The team of {submission} has appealed the rejection of its privacy proof. Please assign a "
+            "reviewer who hasn't decided yet, or take the review.",
+            reverse("reviews:assign", args=[submission.pk]),
+        )
     return found
 
 
-def _mail_organizers(found: Appeal) -> None:
-    submission = found.submission
+def appeal_text(submission: Submission, text: str, author: User) -> str:
+    """Return the text of an appeal without the space around it.
+
+    Raises:
+        PermissionDenied: The author isn't a member of the submission's team.
+        ValidationError: The text is empty or too long.
+    """
+    if not is_of_team(submission, author):
+        raise PermissionDenied("Only the team appeals.")
+    text = text.strip()
+    if not text or len(text) > MAX_APPEAL:
+        raise ValidationError(f"Write at most {MAX_APPEAL} characters.")
+    return text
+
+
+def notify_organizers(submission: Submission, subject: str, text: str, address: str) -> None:
+    """Notify the organizers who may decide on the submission of an appeal."""
     staff = User.objects.filter(is_staff=True, is_active=True)
     notify(
         [one for one in staff if not assigning_barred_because(submission, one)],
         Kind.REVIEWING,
-        f"Proof of {submission}: appeal",
-        [
-            f"The team of {submission} has appealed the rejection of its privacy proof. Please assign a "
-            "reviewer who hasn't decided yet, or take the review.",
-            settings.SITE_URL + reverse("reviews:assign", args=[submission.pk]),
-        ],
+        subject,
+        [text, settings.SITE_URL + address],
     )

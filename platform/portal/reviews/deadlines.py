@@ -6,6 +6,8 @@ from django.utils import timezone
 
 # Within which a proof should be decided on.
 REVIEW_TIME = timedelta(days=14)
+# Within which another reviewer may contradict a rejection before it takes the rank.
+SECOND_OPINION_TIME = timedelta(days=7)
 # The farthest day that reviewers and teams are given.
 MAX_TIME = timedelta(days=90)
 

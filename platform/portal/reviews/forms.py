@@ -153,11 +153,13 @@ class MessageForm(forms.Form):
 
 
 class AppealForm(forms.Form):
-    """An appeal's text."""
+    """An appeal's text; `label` names what it is against."""
 
-    text = forms.CharField(
-        label="Why the rejection is wrong", max_length=MAX_APPEAL, widget=forms.Textarea(attrs={"rows": 6})
-    )
+    text = forms.CharField(max_length=MAX_APPEAL, widget=forms.Textarea(attrs={"rows": 6}))
+
+    def __init__(self, *args: Any, label: str = "Why the rejection is wrong", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["text"].label = label
 
 
 class AssignmentForm(forms.Form):

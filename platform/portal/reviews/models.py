@@ -10,7 +10,7 @@ from django.db import models, transaction
 from django.utils import timezone
 from typing_extensions import override
 
-from portal.submissions.models import Submission
+from portal.submissions.models import Run, Submission
 
 
 class Decision(models.TextChoices):
@@ -28,6 +28,8 @@ COUNTED_IN = {
     Decision.REJECTED: "rejections",
     Decision.CHANGES_REQUESTED: "change_requests",
 }
+# The counts of a proposal to reject: no other reviewer has decided.
+LONE_REJECTION = {"acceptances": 0, "rejections": 1, "change_requests": 0}
 
 
 class ProofReview(models.Model):
@@ -108,8 +110,50 @@ def _count_decisions(submission: UUID) -> None:
     Submission.objects.select_for_update().get(pk=submission)
     decisions = ProofReview.objects.filter(submission=submission)
     found = Counter(decisions.values_list("decision", flat=True))
-    counts = {column: found[decision] for decision, column in COUNTED_IN.items()}
+    counts: dict[str, Any] = {column: found[decision] for decision, column in COUNTED_IN.items()}
+    if counts != LONE_REJECTION:
+        # It was contradicted, confirmed or taken back. Another one would have to wait again.
+        counts["rejection_stands"] = False
     Submission.objects.filter(pk=submission).update(**counts)
+
+
+class Recusal(models.Model):
+    """Why one person doesn't review one proof, by their own word.
+
+    Whoever has no time, or not the knowledge, may still take the review later. Of a conflict of interest the person
+    sees nothing of the proof any more; who coordinates the review reads every decision, and makes none.
+    """
+
+    class Why(models.TextChoices):
+        """What keeps a reviewer from deciding."""
+
+        CONFLICT = "conflict", "I have a conflict of interest"
+        TIME = "time", "I don't have the time"
+        FIELD = "field", "It isn't my field"
+        COORDINATION = "coordination", "I coordinate this review and don't decide"
+
+    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="recusals")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="recusals")
+    why = models.CharField(max_length=20, choices=Why.choices)
+    text = models.CharField(max_length=500, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["created_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["submission", "person"], name="one_recusal_per_person"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.person} on {self.submission}: {self.why}"
+
+
+class Proof(Submission):
+    """A submission as the administration lists it to those who review or coordinate: by its privacy proof."""
+
+    class Meta:
+        proxy = True
+        verbose_name = "privacy proof"
 
 
 class ReviewMessage(models.Model):
@@ -141,3 +185,34 @@ class Appeal(models.Model):
 
     def __str__(self) -> str:
         return f"appeal on {self.submission}"
+
+
+class RunAppeal(models.Model):
+    """A team's appeal against the disqualification of a run, one for each reason, and the organizers' answer.
+
+    Attributes:
+        reason: That of the disqualification.
+        answer: Empty until an organizer has answered.
+    """
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="appeals")
+    reason = models.CharField(max_length=300)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    text = models.TextField()
+    created_at = models.DateTimeField(default=timezone.now)
+    answer = models.TextField(blank=True)
+    answered_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["created_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "reason"], name="one_appeal_against_a_disqualification"),
+            models.CheckConstraint(
+                condition=models.Q(answer="", answered_at__isnull=True)
+                | (~models.Q(answer="") & models.Q(answered_at__isnull=False)),
+                name="answered_appeals_have_a_time",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"appeal on {self.run}"

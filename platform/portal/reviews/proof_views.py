@@ -1,11 +1,11 @@
 """A privacy proof, as reviewers and the team that wrote it read it. For everybody else there is no such page."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core import signing
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -18,8 +18,8 @@ from portal.accounts.requests import UserRequest
 from portal.proofs.changes import changes_between
 from portal.proofs.page_images import page_image
 from portal.proofs.shown import shown_proof
-from portal.reviews.selectors import readable_proofs
-from portal.submissions.models import Artifact
+from portal.reviews.selectors import readable_proofs, staged_proofs
+from portal.submissions.models import Artifact, ArtifactState
 from portal.ui.caching import PRIVATE
 from portal.uploads.stores import current_store
 
@@ -43,7 +43,8 @@ def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
 
     The newest version, unless `version` in the address names another one.
     """
-    artifact = _version(_readable(request.user, submission_id), request.GET.get("version"))
+    versions = _readable(request.user, submission=submission_id)
+    artifact = _version(versions, request.GET.get("version"))
     token = signing.dumps([str(artifact.pk), request.user.pk], salt=PAGES_SALT)
     try:
         shown = shown_proof(artifact, lambda number: reverse("reviews:proof_page", args=[token, number]))
@@ -53,7 +54,7 @@ def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
         "submission": artifact.submission,
         "proof": shown,
         "file_url": reverse("reviews:proof_file", args=[submission_id]) + f"?version={artifact.version}",
-        "versions": _readable(request.user, submission_id).order_by("version"),
+        "versions": versions,
     }
     response = render(request, "reviews/proof.html", context, status=422 if shown.problems else 200)
     # Images load as one scrolls only where scripts could run, and the pages of a PDF have no markup of its author.
@@ -65,7 +66,7 @@ def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
 @login_required
 def file(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Send the file itself, to whoever may read it. It can hold scripts: browsers save it, and never show it."""
-    artifact = _version(_readable(request.user, submission_id), request.GET.get("version"))
+    artifact = _version(_readable(request.user, submission=submission_id), request.GET.get("version"))
     return saved_file(artifact)
 
 
@@ -74,7 +75,7 @@ def file(request: UserRequest, submission_id: UUID) -> HttpResponse:
 @xframe_options_sameorigin
 def changes(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Show what changed between two versions, `from` and `to` in the address: of the first and the newest without."""
-    proofs = _readable(request.user, submission_id)
+    proofs = _readable(request.user, submission=submission_id)
     before, after = _version(proofs, request.GET.get("from", "1")), _version(proofs, request.GET.get("to"))
     context: dict[str, object] = {"submission": after.submission, "before": before, "after": after}
     try:
@@ -102,7 +103,7 @@ def page(_: HttpRequest, token: str, number: int) -> HttpResponse:
     except signing.BadSignature as error:
         raise Http404 from error
     reader = get_object_or_404(User, pk=person, is_active=True)
-    return page_image(get_object_or_404(readable_proofs(reader), pk=key), number)
+    return page_image(_version(_readable(reader, pk=key), None), number)
 
 
 def saved_file(artifact: Artifact) -> HttpResponse:
@@ -112,13 +113,16 @@ def saved_file(artifact: Artifact) -> HttpResponse:
     return HttpResponseRedirect(url, headers={"Cache-Control": PRIVATE})
 
 
-def _readable(user: User, submission_id: UUID) -> QuerySet[Artifact]:
-    return readable_proofs(user).filter(submission=submission_id)
+def _readable(user: User, **which: object) -> list[Artifact]:
+    """Return the versions of a proof that the user may read, oldest first; one that isn't sent yet is the last."""
+    sent = readable_proofs(user).filter(**which).order_by("version")
+    return [*sent, *staged_proofs(user).filter(**which)]
 
 
-def _version(proofs: QuerySet[Artifact], number: str | None) -> Artifact:
-    if number is None:
-        return get_object_or_404(proofs, superseded_at__isnull=True)
-    if not (number.isascii() and number.isdigit() and len(number) < 5):
+def _version(proofs: Sequence[Artifact], number: str | None) -> Artifact:
+    """Return the version of this number; without one, the newest that was sent, if any was. Raises `Http404`."""
+    sent = [one for one in proofs if one.state != ArtifactState.STAGED]
+    found = (sent or proofs)[-1:] if number is None else [one for one in proofs if str(one.version) == number]
+    if not found:
         raise Http404
-    return get_object_or_404(proofs, version=int(number))
+    return found[0]

@@ -1,6 +1,7 @@
 """Queries about reviews."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from portal.reviews.models import Appeal, Decision, ProofReview
 from portal.reviews.verdict import ResultStatus, Tally, Verdict, verdict, verdict_of
 from portal.submissions.models import Artifact, Run, RunToken, Submission, SubmissionState
 from portal.submissions.selectors import competed_tracks, private_submissions
-from portal.teams.selectors import teams_ever_of
+from portal.teams.selectors import team_of, teams_ever_of
 
 PENDING = {"decision": Decision.PENDING}
 
@@ -25,7 +26,13 @@ PENDING = {"decision": Decision.PENDING}
 def verdict_on(submission: Submission) -> Verdict:
     """Return the status of the submission's results. No query if reviews are prefetched and the track is loaded."""
     decisions = [(Decision(review.decision), review.reason) for review in submission.reviews.all()]
-    return verdict(decisions, submission.track.reviews_needed)
+    return verdict(decisions, submission.track.reviews_needed, rejection_stands=submission.rejection_stands)
+
+
+def tallies_of(submissions: QuerySet[Submission]) -> dict[UUID, Tally]:
+    """Return how many reviewers of each submission have made each decision."""
+    counts = submissions.values_list("pk", *(field.name for field in fields(Tally)))
+    return {pk: Tally(*found) for pk, *found in counts}
 
 
 def verdicts_on(track: Track, tallies: Mapping[UUID, Tally]) -> dict[UUID, Verdict]:
@@ -51,15 +58,6 @@ def _rejections(submissions: Collection[UUID]) -> "QuerySet[ProofReview, tuple[U
     """Return the submissions with the reason of each rejection, the oldest first."""
     rejected = ProofReview.objects.filter(submission__in=submissions, decision=Decision.REJECTED)
     return rejected.values_list("submission_id", "reason")
-
-
-def decisions_on(submissions: Iterable[UUID]) -> dict[UUID, list[tuple[Decision, str]]]:
-    """Return every reviewer's decision on each of these submissions, with its reason."""
-    decisions: dict[UUID, list[tuple[Decision, str]]] = {submission: [] for submission in submissions}
-    reviews = ProofReview.objects.filter(submission__in=decisions)
-    for submission, decision, reason in reviews.values_list("submission_id", "decision", "reason"):
-        decisions[submission].append((Decision(decision), reason))
-    return decisions
 
 
 def conflict_of_interest(submission: Submission, user: User) -> str:
@@ -111,6 +109,15 @@ def awaiting_decisions(submissions: QuerySet[Submission]) -> QuerySet[Submission
         state=SubmissionState.SUBMITTED,
         published_at__isnull=False,
     ).order_by("submitted_at", "pk")
+
+
+def undecided(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+    """Return those with a scored run whose proof is neither accepted nor rejected for good: somebody has to act."""
+    scored = Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False)
+    is_verified = tallies.verified(F("track__required_reviews"))
+    is_open = Q(~tallies.rejected(), ~is_verified) | waits_for_reviewers()
+    with_proofs = submissions.filter(track__ranking__in=WITH_PROOFS, published_at__isnull=False)
+    return with_proofs.filter(Exists(scored), is_open).order_by("submitted_at", "pk")
 
 
 def waits_for_reviewers() -> Q:
@@ -165,6 +172,11 @@ def readable_proofs(user: User) -> QuerySet[Artifact]:
     return Artifact.objects.filter(readable, kind=ArtifactKind.PRIVACY_PROOF).select_related(
         "submission", "upload"
     )
+
+
+def staged_proofs(user: User) -> QuerySet[Artifact]:
+    """Return the revised proofs that the user's team hasn't sent yet; nobody else reads them."""
+    return Artifact.staged.filter(submission__team=team_of(user)).select_related("submission", "upload")
 
 
 def _decisions_of(reviewer: User) -> QuerySet[ProofReview]:

@@ -1,7 +1,8 @@
 """Decisions on proofs."""
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
+from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -17,9 +18,9 @@ from portal.audit.versions import boards_changed
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
 from portal.reviews.checklist import CHECKLIST
-from portal.reviews.deadlines import MAX_TIME, default_due, is_in_reach
+from portal.reviews.deadlines import MAX_TIME, SECOND_OPINION_TIME, default_due, is_in_reach
 from portal.reviews.drafts import Draft, decided_draft
-from portal.reviews.models import Decision, ProofReview
+from portal.reviews.models import LONE_REJECTION, Decision, ProofReview
 from portal.reviews.selectors import conflict_of_interest, verdict_on
 from portal.submissions.models import Artifact, Submission, SubmissionState
 from portal.teams.selectors import active_members
@@ -142,6 +143,38 @@ def save_draft(submission: Submission, draft: Draft, *, actor: User) -> ProofRev
     return review
 
 
+def let_rejections_stand(now: datetime | None = None) -> int:
+    """Withhold the ranks of proofs that one reviewer rejected and nobody else has judged in time; return how many."""
+    decided_before = (now or timezone.now()) - SECOND_OPINION_TIME
+    alone = Submission.objects.filter(
+        **LONE_REJECTION, rejection_stands=False, state=SubmissionState.SUBMITTED
+    )
+    overdue = alone.filter(reviews__decision=Decision.REJECTED, reviews__decided_at__lte=decided_before)
+    return sum(map(_let_stand, overdue.values_list("pk", flat=True)))
+
+
+@transaction.atomic
+def _let_stand(submission: UUID) -> bool:
+    current = Submission.objects.select_for_update().get(pk=submission)
+    counts = {name: getattr(current, name) for name in LONE_REJECTION}
+    if counts != LONE_REJECTION or current.rejection_stands:
+        # Somebody was faster.
+        return False
+    current.rejection_stands = True
+    current.save(update_fields=["rejection_stands"])
+    boards_changed(current.track_id)
+    review = current.reviews.get(decision=Decision.REJECTED)
+    record(None, "proof_review.rejection_stands", review, submission=str(submission))
+    lines = [
+        f"A reviewer rejected the privacy proof of {current}, and no other reviewer has contradicted it within "
+        f"{SECOND_OPINION_TIME.days} days. The result has no rank from now on.",
+        "Read the reviewer's notes, reply, upload a revised proof or appeal:",
+        settings.SITE_URL + reverse("reviews:team", args=[submission]),
+    ]
+    notify(active_members(current.team), Kind.PROOFS, f"Proof of {current}: rejected", lines)
+    return True
+
+
 def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
     """Take every decision on a proof back, since it was revised; receives `submissions.signals.proof_revised`.
 
@@ -164,11 +197,12 @@ def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
     boards_changed(submission.track_id)
     page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
     text = f"Version {artifact.version} of the privacy proof of {submission} is ready for another review."
+    note = f"What changed, by its team: {artifact.note}" if artifact.note else ""
     notify(
         [review.reviewer for review in decided if review.reviewer.is_active],
         Kind.REVIEWING,
         f"Proof of {submission}: revised",
-        [text, page],
+        filter(None, [text, note, page]),
     )
 
 
@@ -225,11 +259,16 @@ def _notify_team(review: ProofReview) -> None:
     submission = review.submission
     verdict = verdict_on(submission)
     label = DECIDED[Decision(review.decision)]
+    # The reason of a rejection is above already.
+    why = "" if verdict.rejection else f" Reason: {verdict.reason}."
     lines = [
         f"A reviewer {label} the privacy proof of {submission}.",
         review.reason,
         f"Please upload a revised proof by {review.changes_due:%d %b %Y}." if review.changes_due else "",
-        f"Status: {verdict.status.label}. Reason: {verdict.reason}.",
+        f"Status: {verdict.status.label}.{why}",
+        f"The rank falls if another reviewer agrees, or if none contradicts within {SECOND_OPINION_TIME.days} days."
+        if verdict.is_proposal
+        else "",
         "Read the reviewer's notes and reply:",
         settings.SITE_URL + reverse("reviews:team", args=[submission.pk]),
     ]

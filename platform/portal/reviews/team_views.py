@@ -1,4 +1,4 @@
-"""The page on which a team reads what reviewers decided and asked, answers them, and appeals."""
+"""The pages on which a team reads what happened to its proof, answers reviewers, appeals, and sends a revised proof."""
 
 from uuid import UUID
 
@@ -7,18 +7,22 @@ from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from evaluator.errors import ProblemError
 from portal.accounts.requests import UserRequest
 from portal.reviews.access import reviewed_submission
 from portal.reviews.appeals import appeal, may_appeal
-from portal.reviews.decisions import decisions_for_team
 from portal.reviews.forms import AppealForm, MessageForm
 from portal.reviews.models import Appeal
 from portal.reviews.selectors import open_appeals, verdict_on
-from portal.reviews.threads import MESSAGES_PER_DAY, is_of_team, post_message, threads_for_team
-from portal.submissions.models import Submission
+from portal.reviews.threads import MESSAGES_PER_DAY, is_of_team, post_message
+from portal.reviews.timeline import timeline
+from portal.submissions.forms import RevisionForm
+from portal.submissions.models import Artifact, Submission
+from portal.submissions.proof_versions import discard_staged, send_revision
 
 
 @require_safe
@@ -63,6 +67,38 @@ def team_appeal(request: UserRequest, submission_id: UUID) -> HttpResponse:
     return _page(request, submission, appeal_form=form)
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@login_required
+def revision(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Show the revised proof as reviewers will see it, and send it with a note, or discard it."""
+    submission = _own_submission(request, submission_id)
+    staged = Artifact.staged.filter(submission=submission).select_related("upload").first()
+    if staged is None:
+        return redirect("reviews:team", submission.pk)
+    form = RevisionForm(request.POST or None)
+    if "discard" in request.POST:
+        discard_staged(submission, request.user)
+        messages.success(request, f"Version {staged.version} is discarded. The reviewers never saw it.")
+        return redirect("reviews:team", submission.pk)
+    if form.is_valid():
+        try:
+            send_revision(submission, form.cleaned_data["note"], request.user)
+        except ProblemError as error:
+            form.add_error(None, [f"{one.message} {one.next_step}" for one in error.problems])
+        else:
+            messages.success(request, f"Version {staged.version} is sent. The review starts again.")
+            return redirect("reviews:team", submission.pk)
+    context = {
+        "submission": submission,
+        "staged": staged,
+        "before": staged.version - 1,
+        "proof_url": reverse("reviews:proof", args=[submission.pk]),
+        "form": form,
+    }
+    return render(request, "reviews/revision.html", context, status=422 if form.is_bound else 200)
+
+
 def _own_submission(request: UserRequest, submission_id: UUID) -> Submission:
     """Return the submission of the visitor's team. Raises `Http404` for all others."""
     submission = reviewed_submission(submission_id)
@@ -81,8 +117,8 @@ def _page(
     context = {
         "submission": submission,
         "verdict": found,
-        "decisions": decisions_for_team(submission),
-        "threads": threads_for_team(submission),
+        "timeline": timeline(submission),
+        "staged": Artifact.staged.filter(submission=submission).first(),
         "appeal": Appeal.objects.filter(submission=submission).first(),
         "appeal_is_open": open_appeals().filter(submission=submission).exists(),
         "may_appeal": may_appeal(submission, found),

@@ -56,11 +56,6 @@ class Thread:
         return QUESTIONS.get(self.item, GENERAL)
 
 
-def threads_for_team(submission: Submission) -> list[Thread]:
-    """Return all messages about the proof, as its team reads them."""
-    return _threads(submission, submission.review_messages.all(), you=None)
-
-
 def threads_for_reviewer(submission: Submission, reviewer: User) -> list[Thread]:
     """Return the messages about the proof: of other reviewers only once the reviewer has decided."""
     messages = submission.review_messages.all()

@@ -12,11 +12,20 @@ from portal.ui.conditions import holds
 
 @dataclass(frozen=True)
 class Tally:
-    """How many reviewers have made each decision, by the names of a submission's columns."""
+    """How many reviewers have made each decision, by the names of a submission's columns.
+
+    `rejection_stands` says that the only decision is a rejection, which nobody has contradicted in time.
+    """
 
     acceptances: int = 0
     rejections: int = 0
     change_requests: int = 0
+    rejection_stands: bool = False
+
+    @property
+    def is_proposal(self) -> bool:
+        """Whether one reviewer rejects the proof, and no other has decided."""
+        return self.rejections == self.decisions == 1
 
     @property
     def decisions(self) -> int:
@@ -31,6 +40,7 @@ class Verdict:
     Attributes:
         accepted: How many reviewers have accepted the proof, of `required` that verify it.
         asks_changes: Whether the team is to revise the proof, which is under review until then.
+        is_proposal: Whether one reviewer proposes to reject it, and nobody else has decided.
         is_split: Whether reviewers disagree, so that another one decides.
     """
 
@@ -39,6 +49,7 @@ class Verdict:
     accepted: int = 0
     required: int = 0
     asks_changes: bool = False
+    is_proposal: bool = False
     is_split: bool = False
 
     @property
@@ -55,8 +66,8 @@ def rejection_of(status: ResultStatus, reason: str) -> str:
 def status_of(tally: Tally, required: int) -> ResultStatus:
     """Return the status that the decisions add up to, where `required` acceptances verify a result.
 
-    One rejection withholds the rank while nobody has decided otherwise. Where reviewers disagree, two rejections do,
-    unless more reviewers accept. Acceptances verify the result if they outnumber everything else.
+    Two rejections withhold the rank, unless more reviewers accept. One alone proposes that: it does once it stands,
+    since nobody gave a second opinion in time. Acceptances verify the result if they outnumber everything else.
     """
     counts = asdict(tally)
     counts["proof_rejected"] = holds(REJECTED, counts)
@@ -65,10 +76,13 @@ def status_of(tally: Tally, required: int) -> ResultStatus:
     return ResultStatus.VERIFIED if holds(verified(required), counts) else ResultStatus.PROVISIONAL
 
 
-def verdict(decisions: Iterable[tuple[Decision, str]], required: int | None) -> Verdict:
+def verdict(
+    decisions: Iterable[tuple[Decision, str]], required: int | None, *, rejection_stands: bool = False
+) -> Verdict:
     """Return the verdict on a proof, from each reviewer's decision with its reason; see `verdict_of`."""
     decided = list(decisions)
-    tally = Tally(**{COUNTED_IN[one]: sum(found == one for found, _ in decided) for one in COUNTED_IN})
+    counts = {COUNTED_IN[one]: sum(found == one for found, _ in decided) for one in COUNTED_IN}
+    tally = Tally(**counts, rejection_stands=rejection_stands)
     return verdict_of(
         tally, required, [reason for decision, reason in decided if decision == Decision.REJECTED]
     )
@@ -84,15 +98,19 @@ def verdict_of(tally: Tally, required: int | None, rejections: Iterable[str] = (
     status = status_of(tally, required)
     is_open = status is ResultStatus.PROVISIONAL
     asks_changes = is_open and tally.change_requests > 0
-    is_split = is_open and not asks_changes and tally.rejections > 0
+    is_proposal = is_open and tally.is_proposal
+    is_split = is_open and not asks_changes and not is_proposal and tally.rejections > 0
     if status is ResultStatus.REJECTED:
-        reason = "proof rejected: " + "; ".join(reason.rstrip(" .") for reason in rejections)
+        # Reviewers who agree may have written the same.
+        reason = "proof rejected: " + "; ".join(dict.fromkeys(reason.rstrip(" .") for reason in rejections))
     elif status is ResultStatus.VERIFIED:
         reason = f"proof accepted by {tally.acceptances} reviewers"
     elif asks_changes:
         reason = "changes to the proof requested"
+    elif is_proposal:
+        reason = "one reviewer proposes to reject the proof; a second opinion is due"
     elif is_split:
         reason = f"reviewers disagree; {'a third' if tally.decisions == 2 else 'another one'} decides"
     else:
         reason = f"proof accepted by {tally.acceptances} of {required} reviewers"
-    return Verdict(status, reason, tally.acceptances, required, asks_changes, is_split)
+    return Verdict(status, reason, tally.acceptances, required, asks_changes, is_proposal, is_split)

@@ -1,4 +1,6 @@
-"""What is checked of a file as soon as it arrives in a draft, so that a wrong one costs no submission.
+"""What is checked of a file's beginning, before it is sent and once it has arrived in a draft.
+
+So a wrong file costs neither an upload nor a submission.
 
 The checks are the evaluator's own, and so are their errors. No request reads a whole file: of a checkpoint the header
 is read and compared with the base weights, of a communication log the first megabyte, and a training record as a whole
@@ -21,7 +23,9 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records import annex, reading
 from portal.challenge.models import Track
-from portal.submissions.models import Artifact
+from portal.submissions.challenges import reject_other_answer
+from portal.submissions.models import Artifact, Run, Submission
+from portal.submissions.signals import proof_arrived
 from portal.teams.models import Team
 from portal.teams.selectors import current_keys
 from portal.uploads.models import Upload
@@ -42,11 +46,18 @@ PDF = b"%PDF-"
 
 @dataclass(frozen=True)
 class Arrival:
-    """The beginning of a file that was uploaded for a draft; `head` is all of it if it is `size_bytes` long."""
+    """The beginning of a file that is uploaded for a draft; `head` is all of it if it is `size_bytes` long.
 
-    artifact: Artifact
+    `upload` is None as long as the rest of the file wasn't sent.
+    """
+
+    submission: Submission
+    run: Run | None
+    kind: ArtifactKind
+    filename: str
     head: bytes
     size_bytes: int
+    upload: Upload | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -60,11 +71,7 @@ class Arrival:
 
     @property
     def track(self) -> Track:
-        return self.artifact.submission.track
-
-    @property
-    def team(self) -> Team:
-        return self.artifact.submission.team
+        return self.submission.track
 
 
 def arrival_of(upload: Upload) -> Arrival | None:
@@ -79,17 +86,18 @@ def arrival_of(upload: Upload) -> Arrival | None:
     )
     if artifact is None:
         return None
+    kind = ArtifactKind(artifact.kind)
     try:
         with current_store().open(upload.store_key) as file:
-            head = _read(file, ArtifactKind(artifact.kind))
+            head = _read(file, kind)
     except FileNotFoundError as error:
         raise ProblemError.of(ErrorCode.UPLOAD_STATE) from error
-    return Arrival(artifact, head, upload.size_bytes)
+    return Arrival(artifact.submission, artifact.run, kind, upload.filename, head, upload.size_bytes, upload)
 
 
 def check_arrival(arrival: Arrival) -> None:
     """Raise `ProblemError` with what is wrong with the file, as far as its beginning shows it."""
-    check = CHECKS.get(ArtifactKind(arrival.artifact.kind))
+    check = CHECKS.get(arrival.kind)
     if check is not None:
         check(arrival)
 
@@ -104,6 +112,10 @@ def _read(file: BinaryIO, kind: ArtifactKind) -> bytes:
 
 
 def _check_checkpoint(arrival: Arrival) -> None:
+    header_bytes = int.from_bytes(arrival.head[:8], "little")
+    if len(arrival.head) < 8 + header_bytes <= arrival.size_bytes and header_bytes <= MAX_HEADER_BYTES:
+        # The header is longer than what a client sends before the file; it is checked when the file has arrived.
+        return
     header = _with_file(arrival.head, arrival.size_bytes, read_header)
     base = _base_header(arrival.track)
     if base is not None and (problems := header_problems(header, base)):
@@ -124,14 +136,15 @@ def _check_log(arrival: Arrival) -> None:
 
 def _check_record(arrival: Arrival) -> None:
     if not arrival.is_whole:
-        reading.read_first_line(arrival.first_line)
+        if b"\n" in arrival.head or len(arrival.head) >= reading.MAX_RUN_LINE_BYTES:
+            reading.read_first_line(arrival.first_line)
         return
     record = _with_file(
         arrival.head,
         arrival.size_bytes,
         lambda path: reading.read_record(path, max_rounds=arrival.track.max_rounds),
     )
-    reject_foreign_key(arrival.team, record.end.public_key)
+    reject_foreign_key(arrival.submission.team, record.end.public_key)
 
 
 def reject_foreign_key(team: Team, public_key: str) -> None:
@@ -145,8 +158,13 @@ def reject_foreign_key(team: Team, public_key: str) -> None:
         )
 
 
+def _check_annex(arrival: Arrival) -> None:
+    if arrival.run:
+        reject_other_answer(arrival.run, arrival.first_line)
+
+
 def _check_proof(arrival: Arrival) -> None:
-    name = arrival.artifact.upload.filename
+    name = arrival.filename
     if name.lower().endswith(".pdf") and not arrival.head.startswith(PDF):
         raise ProblemError.of(
             ErrorCode.ARTIFACT_KIND,
@@ -155,12 +173,16 @@ def _check_proof(arrival: Arrival) -> None:
             expected="a file that begins with %PDF-",
             found=arrival.head[:20].decode(errors="replace"),
         )
+    if arrival.upload:
+        # Received by `portal.proofs.shown.prepare`: what reviewers couldn't read is rejected now.
+        proof_arrived.send(sender=Artifact, upload=arrival.upload)
 
 
 CHECKS: dict[ArtifactKind, Callable[[Arrival], None]] = {
     ArtifactKind.CHECKPOINT: _check_checkpoint,
     ArtifactKind.COMMUNICATION_LOG: _check_log,
     ArtifactKind.TRAINING_RECORD: _check_record,
+    ArtifactKind.TRAINING_ANNEX: _check_annex,
     ArtifactKind.PRIVACY_PROOF: _check_proof,
 }
 

@@ -40,7 +40,7 @@ def _remind(track: Track, deadline: datetime, now: datetime) -> int:
         "Drafts that aren't submitted by then stay drafts."
     )
     return notify(
-        _participants(track),
+        participants(track),
         Kind.DEADLINES,
         f"{track} closes {AHEAD[ahead]}",
         [text, page],
@@ -48,7 +48,7 @@ def _remind(track: Track, deadline: datetime, now: datetime) -> int:
     )
 
 
-def _participants(track: Track) -> QuerySet[User]:
+def participants(track: Track) -> QuerySet[User]:
     takes_part = {"membership__team__submissions__track": track, "is_active": True}
     people = User.objects.filter(**takes_part, membership__team__submissions__state__in=TAKES_PART)
     return people.distinct()

@@ -22,9 +22,9 @@ EXPLANATIONS = {
     ArtifactKind.TRAINING_ANNEX: "Evidence to check the record, for organizers only. Create it after "
     "uploading the record.",
     ArtifactKind.SETTINGS: "Optional, for a higher trust level: settings.yaml from the run folder. Visible "
-    "to your team and the organizers only.",
+    "to your team, the organizers and reviewers only.",
     ArtifactKind.METHOD_FILE: "Optional, for a higher trust level: the Python file of your own method. The "
-    "organizers run it in a sandbox; no one else can see it.",
+    "organizers run it in a sandbox; besides them, only your team and reviewers can see it.",
     ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: the output of `pfl replay open` for a "
     "replayable run and the annex's challenge. For organizers only: it allows "
     "the noise of these rounds to be subtracted.",

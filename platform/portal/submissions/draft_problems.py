@@ -5,6 +5,7 @@ from datetime import datetime
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.models import Track
+from portal.submissions.code import code_problems
 from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
 from portal.submissions.publication import visibility_problems
 from portal.submissions.selectors import quota_of
@@ -22,6 +23,7 @@ def problems_of(submission: Submission, now: datetime) -> list[Problem]:
         *_closed(submission.track, now),
         *_visibility(submission, now),
         *_missing(submission),
+        *code_problems(submission),
         *_duplicates(submission),
         *_over_quota(submission.team, submission.track, now),
     ]

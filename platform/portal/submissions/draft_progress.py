@@ -29,9 +29,10 @@ def draft_steps(
     required = [file for board in boards for file in board.files if file.is_required] + list(proofs)
     stored = sum(file.stored is not None for file in required)
     has_runs = any(board.run for board in boards)
+    is_described = bool(submission.description) or not submission.track.requires_code
     steps = [
-        # The title alone is enough to submit, but nobody learns from it what the method does.
-        ("Describe", "describe", "described" if submission.description else "title only", True),
+        # Elsewhere the title alone is enough to submit, but nobody learns from it what the method does.
+        ("Describe", "describe", "described" if submission.description else "title only", is_described),
         ("Files", "files", f"{stored} of {len(required)} files", has_runs and stored == len(required)),
         ("Check and submit", "submit", f"{len(problems)} to do" if problems else "ready to submit", False),
     ]

@@ -4,7 +4,7 @@ from django import forms
 from django.utils import timezone
 
 from portal.challenge.models import Phase, Track
-from portal.submissions.models import RunToken, Submission
+from portal.submissions.models import MAX_NOTE, RunToken, Submission
 
 
 class LinkField(forms.URLField):
@@ -90,3 +90,14 @@ class NewSubmissionForm(DraftForm):
         now = timezone.now()
         found = [track.nearest_phase(now) for track in Track.objects.prefetch_related("phases")]
         return [phase for phase in found if phase]
+
+
+class RevisionForm(forms.Form):
+    """What changed in a revised proof."""
+
+    note = forms.CharField(
+        label="What changed",
+        max_length=MAX_NOTE,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="The reviewers read this beside the new version. Answer what they asked for.",
+    )

@@ -31,10 +31,14 @@ PROOFS_WITHOUT_RUN = models.Q(kind="privacy_proof", run__isnull=True) | (
     ~models.Q(kind="privacy_proof") & models.Q(run__isnull=False)
 )
 
-# One rejection which nobody contradicts, or two which no greater number of acceptances outweighs.
-REJECTED = models.Q(rejections__gte=1, acceptances=0, change_requests=0) | (
+# Two rejections which no greater number of acceptances outweighs, or one which nobody contradicted in time.
+REJECTED = models.Q(rejection_stands=True, rejections=1, acceptances=0, change_requests=0) | (
     models.Q(rejections__gte=2) & models.Q(rejections__gte=models.F("acceptances"))
 )
+
+
+# Of a team to its reviewers, with a revised proof.
+MAX_NOTE = 2_000
 
 
 class Refund(models.TextChoices):
@@ -52,6 +56,7 @@ class Submission(models.Model):
     `anonymous`, the public reads `alias` in place of the team. See `portal.submissions.publication`.
 
     How many reviewers have made each decision on its proof is written by `portal.reviews.models.ProofReview` alone.
+    `rejection_stands` says that the only decision is a rejection, and that nobody has contradicted it in time.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -95,6 +100,7 @@ class Submission(models.Model):
     acceptances = models.PositiveSmallIntegerField(default=0, editable=False)
     rejections = models.PositiveSmallIntegerField(default=0, editable=False)
     change_requests = models.PositiveSmallIntegerField(default=0, editable=False)
+    rejection_stands = models.BooleanField(default=False, editable=False)
     # Whether they withhold the rank, by which every board is selected.
     proof_rejected = models.GeneratedField(
         expression=models.ExpressionWrapper(REJECTED, models.BooleanField()),
@@ -121,6 +127,7 @@ class Submission(models.Model):
                     "acceptances",
                     "rejections",
                     "change_requests",
+                    "rejection_stands",
                     "proof_rejected",
                 ],
                 condition=models.Q(state="submitted", published_at__isnull=False),
@@ -345,16 +352,17 @@ class ArtifactState(models.TextChoices):
     """The state of a file in its place; `portal.submissions.states` says what may follow what."""
 
     PENDING = "pending", "pending"
+    STAGED = "staged", "staged"
     ATTACHED = "attached", "attached"
     SUPERSEDED = "superseded", "superseded"
 
 
 class FinishedArtifacts(models.Manager["Artifact"]):
-    """All artifacts but pending ones. Joins from other tables don't go through a manager."""
+    """All artifacts but pending and staged ones. Joins from other tables don't go through a manager."""
 
     @override
     def get_queryset(self) -> "models.QuerySet[Artifact]":
-        return super().get_queryset().exclude(state=ArtifactState.PENDING)
+        return super().get_queryset().exclude(state__in=[ArtifactState.PENDING, ArtifactState.STAGED])
 
 
 class PendingArtifacts(models.Manager["Artifact"]):
@@ -365,13 +373,22 @@ class PendingArtifacts(models.Manager["Artifact"]):
         return super().get_queryset().filter(state=ArtifactState.PENDING)
 
 
+class StagedArtifacts(models.Manager["Artifact"]):
+    """The revised proofs that their teams haven't sent to the reviewers yet."""
+
+    @override
+    def get_queryset(self) -> "models.QuerySet[Artifact]":
+        return super().get_queryset().filter(state=ArtifactState.STAGED)
+
+
 class Artifact(models.Model):
     """A file in its place. The privacy proof belongs to the submission, all else to a run.
 
     It is pending until its upload is complete and its beginning was checked. `objects`, and with it `run.artifacts`,
     has finished ones only; `pending` has the others. The upload of a pending artifact has no other artifact. A finished
     file may be in other submissions of the team, too, which were made from this one. Of a proof that was revised after
-    submission every version is kept; those before the newest one are superseded.
+    submission every version is kept; those before the newest one are superseded. A revised proof is staged until its
+    team sends it with a note on what changed; until then nobody else reads it.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -385,9 +402,11 @@ class Artifact(models.Model):
         default=timezone.now, help_text="When it was attached; while it is pending, when its upload began."
     )
     superseded_at = models.DateTimeField(null=True, blank=True)
+    note = models.TextField(blank=True, max_length=MAX_NOTE, help_text="What changed in a revised proof.")
 
     objects = FinishedArtifacts()
     pending = PendingArtifacts()
+    staged = StagedArtifacts()
 
     class Meta:
         ordering = ["kind", "version"]
@@ -403,6 +422,11 @@ class Artifact(models.Model):
                 name="one_newest_proof_of_a_submission",
             ),
             models.UniqueConstraint(
+                fields=["submission"],
+                condition=models.Q(state="staged"),
+                name="one_staged_proof_of_a_submission",
+            ),
+            models.UniqueConstraint(
                 fields=["submission", "kind", "version"],
                 condition=models.Q(run__isnull=True) & ~models.Q(state="pending"),
                 name="versions_of_a_proof_are_numbered",
@@ -415,7 +439,7 @@ class Artifact(models.Model):
             models.CheckConstraint(condition=PROOFS_WITHOUT_RUN, name="proofs_belong_to_submissions"),
             models.CheckConstraint(
                 condition=models.Q(state="superseded", superseded_at__isnull=False)
-                | models.Q(state__in=["pending", "attached"], superseded_at__isnull=True),
+                | models.Q(state__in=["pending", "staged", "attached"], superseded_at__isnull=True),
                 name="superseded_artifacts_have_a_time",
             ),
         ]

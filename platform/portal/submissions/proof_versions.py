@@ -1,21 +1,24 @@
 """Revised privacy proofs: what was submitted takes a new version of its proof, which is then reviewed again.
 
+A revised proof is staged first: its team reads it as the reviewers will, and sends it with a note, or discards it.
 A revision uses no quota slot, since nothing is evaluated again. All versions are kept, for the reviewers to compare.
 """
 
 from datetime import datetime
 
+from django.db import transaction
 from django.utils import timezone
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.audit.models import record
-from portal.submissions.locks import wrong_state
+from portal.submissions.locks import lock_submission, wrong_state
 from portal.submissions.models import Artifact, ArtifactState, Submission, SubmissionState
 from portal.submissions.quota import WINDOW
 from portal.submissions.signals import proof_revised
 from portal.submissions.states import move_artifact
+from portal.uploads import services as uploads
 
 # Of one submission: each takes the time of all of its reviewers.
 MAX_VERSIONS = 10
@@ -48,12 +51,40 @@ def reject_revision(submission: Submission, sha256: str, now: datetime | None = 
         )
 
 
-def add_version(revised: Artifact, actor: User) -> None:
-    """Make a pending proof the newest version; the caller holds the submission's lock."""
-    submission, now = revised.submission, timezone.now()
+def stage(revised: Artifact, actor: User) -> None:
+    """Make a pending proof the staged one, in place of another; the caller holds the submission's lock."""
+    submission = revised.submission
+    discard_staged(submission, actor)
+    version = _versions(submission)[-1].version + 1
+    move_artifact(revised, ArtifactState.STAGED, actor=actor, created_at=timezone.now(), version=version)
+
+
+@transaction.atomic
+def discard_staged(submission: Submission, actor: User) -> None:
+    """Remove the staged proof, if there is one."""
+    for staged in Artifact.staged.filter(submission=submission).select_related("upload"):
+        staged.delete()
+        uploads.discard(staged.upload, actor=actor)
+
+
+@transaction.atomic
+def send_revision(submission: Submission, note: str, actor: User) -> Artifact:
+    """Make the staged proof the newest version, with a note to the reviewers on what changed.
+
+    Raises `ProblemError`: `E_SUBMISSION_STATE` when no proof is staged, and as `reject_revision`.
+    """
+    submission, now = lock_submission(submission.pk), timezone.now()
+    revised = Artifact.staged.filter(submission=submission).select_related("upload").first()
+    if revised is None:
+        raise ProblemError.of(
+            ErrorCode.SUBMISSION_STATE,
+            message="There is no revised proof to send.",
+            next_step="Upload the revised proof first.",
+        )
+    reject_revision(submission, revised.upload.sha256, now)
     newest = _versions(submission)[-1]
     move_artifact(newest, ArtifactState.SUPERSEDED, actor=actor, superseded_at=now)
-    move_artifact(revised, ArtifactState.ATTACHED, actor=actor, created_at=now, version=newest.version + 1)
+    move_artifact(revised, ArtifactState.ATTACHED, actor=actor, created_at=now, note=note)
     record(
         actor,
         "submission.proof_revised",
@@ -61,9 +92,11 @@ def add_version(revised: Artifact, actor: User) -> None:
         version=revised.version,
         sha256=revised.upload.sha256,
         size_bytes=revised.upload.size_bytes,
+        note=note,
     )
     # Received by `portal.reviews.services.reopen`.
     proof_revised.send(sender=Submission, artifact=revised, actor=actor)
+    return revised
 
 
 def _versions(submission: Submission) -> list[Artifact]:

@@ -14,7 +14,7 @@ from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.challenge.models import Track
-from portal.submissions.arrival import arrival_of, check_arrival
+from portal.submissions.arrival import Arrival, arrival_of, check_arrival
 from portal.submissions.challenges import draw_challenge, reject_other_answer
 from portal.submissions.draft_problems import no_such_budget, problems_of
 from portal.submissions.locks import lock_submission, lock_team, wrong_state
@@ -27,13 +27,14 @@ from portal.submissions.models import (
     Submission,
     SubmissionState,
 )
-from portal.submissions.proof_versions import add_version, reject_revision
+from portal.submissions.proof_versions import discard_staged, reject_revision, stage
 from portal.submissions.publication import new_alias, published_on_submission
 from portal.submissions.quota import returns_slot
 from portal.submissions.required import validate_artifact
 from portal.submissions.selectors import returned_times
 from portal.submissions.signals import runs_queued
 from portal.submissions.states import change_listed, move_artifact, move_run, move_submission
+from portal.submissions.team_news import notify_of_disqualification, notify_of_withdrawal
 from portal.teams.models import Team
 from portal.teams.selectors import owns
 from portal.uploads import services as uploads
@@ -94,6 +95,20 @@ def remove_run(run: Run, actor: User) -> None:
     _discard_files(Artifact.objects.filter(run=run), actor)
     _discard_files(Artifact.pending.filter(run=run), actor)
     run.delete()
+
+
+def check_head(
+    submission: Submission, run: Run | None, kind: str, *, filename: str, size_bytes: int, head: bytes
+) -> None:
+    """Check a file that may be uploaded for a draft: its place, name and size, and its beginning unless that is empty.
+
+    Raises `ProblemError` as `validate_artifact` and `check_arrival`.
+    """
+    known = validate_artifact(
+        submission.track, kind, of_run=run is not None, filename=filename, size_bytes=size_bytes
+    )
+    if head:
+        check_arrival(Arrival(submission, run, known, filename, head, size_bytes))
 
 
 @transaction.atomic
@@ -190,7 +205,7 @@ def attach(upload: Upload, user: User, line: bytes = b"") -> Artifact:
     submission, run = artifact.submission, artifact.run
     if submission.state == SubmissionState.SUBMITTED and artifact.kind == ArtifactKind.PRIVACY_PROOF:
         reject_revision(submission, upload.sha256)
-        add_version(artifact, user)
+        stage(artifact, user)
         return artifact
     if submission.state != SubmissionState.DRAFT:
         raise wrong_state(submission, "a draft")
@@ -260,7 +275,10 @@ def withdraw(submission: Submission, actor: User, reason: str = "") -> None:
     if current.state == SubmissionState.DRAFT:
         _discard_files(current.artifacts.all(), actor)
         _discard_files(Artifact.pending.filter(submission=current), actor)
+    discard_staged(current, actor)
     details = {"reason": reason} if reason else {}
+    if current.state == SubmissionState.SUBMITTED:
+        notify_of_withdrawal(current, actor, reason)
     move_submission(current, SubmissionState.WITHDRAWN, actor=actor, details=details)
     submission.state = current.state
 
@@ -307,6 +325,7 @@ def disqualify(run: Run, reason: str, actor: User) -> None:
     current.save(update_fields=["disqualified_because"])
     boards_changed(current.submission.track_id)
     record(actor, "run.disqualified" if reason else "run.requalified", current, reason=reason)
+    notify_of_disqualification(current)
 
 
 @transaction.atomic

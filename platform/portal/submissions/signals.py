@@ -10,6 +10,10 @@ runs_queued = Signal()
 # accounted, with the keys `team` and `track`; received by `portal.evaluation.intake.tries.check_again_on_commit`.
 tries_changed = Signal()
 
-# Sent by `submissions.proof_versions.add_version` with `artifact`, the newest version of a submitted proof, and the
+# Sent by `submissions.arrival.check_arrival` with `upload`, the file of a proof, outside of any transaction. It is
+# received by `portal.proofs.shown.prepare`, which raises `ProblemError` for a proof that can't be shown.
+proof_arrived = Signal()
+
+# Sent by `submissions.proof_versions.send_revision` with `artifact`, the newest version of a submitted proof, and the
 # `actor`; received by `portal.reviews.services.reopen`.
 proof_revised = Signal()

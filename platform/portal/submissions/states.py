@@ -35,7 +35,8 @@ RUN_TRANSITIONS: Transitions = {
 IN_EVALUATION = frozenset({RunState.QUEUED, RunState.RUNNING})
 
 ARTIFACT_TRANSITIONS: Transitions = {
-    ArtifactState.PENDING: frozenset({ArtifactState.ATTACHED}),
+    ArtifactState.PENDING: frozenset({ArtifactState.ATTACHED, ArtifactState.STAGED}),
+    ArtifactState.STAGED: frozenset({ArtifactState.ATTACHED}),
     # A revised proof takes its place. Any other file is replaced by deleting its row.
     ArtifactState.ATTACHED: frozenset({ArtifactState.SUPERSEDED}),
     ArtifactState.SUPERSEDED: frozenset(),

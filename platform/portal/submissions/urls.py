@@ -4,6 +4,7 @@ from portal.submissions import views
 
 urlpatterns = [
     path("create/", views.create, name="create"),
+    path("discard/", views.discard_drafts, name="discard_drafts"),
     path("<uuid:submission_id>/edit/", views.edit, name="edit"),
     path("<uuid:submission_id>/runs/", views.add_run, name="add_run"),
     path("<uuid:submission_id>/runs/<uuid:run_id>/remove/", views.remove_run, name="remove_run"),

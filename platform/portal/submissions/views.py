@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import wraps
+from functools import partial, wraps
 from typing import TypeVar
 from uuid import UUID
 
@@ -187,6 +187,20 @@ def withdraw(request: UserRequest, submission: Submission) -> HttpResponse | Non
         return None
     done = f"“{submission.title}” is withdrawn."
     attempt(request, lambda: services.withdraw(submission, request.user, form.cleaned_data["reason"]), done)
+    return redirect("submissions:list")
+
+
+@login_required
+@require_POST
+def discard_drafts(request: UserRequest) -> HttpResponse:
+    """Discard the drafts of the team that were selected."""
+    chosen = set(request.POST.getlist("draft"))
+    drafts = submissions_of(team_of(request.user)).filter(state=SubmissionState.DRAFT)
+    selected = [draft for draft in drafts if str(draft.pk) in chosen]
+    for draft in selected:
+        attempt(request, partial(services.withdraw, draft, request.user), f"“{draft}” is discarded.")
+    if not selected:
+        messages.warning(request, "Nothing was discarded: select at least one draft.")
     return redirect("submissions:list")
 
 

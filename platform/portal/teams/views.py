@@ -70,7 +70,9 @@ def create(request: UserRequest) -> HttpResponse:
         except ProblemError as error:
             form.add_error(None, _advice(error))
         else:
-            messages.success(request, "Team created. Invite its members, or submit right away.")
+            messages.success(
+                request, "Team created. Invite its members here; the home page has your next step."
+            )
             return redirect("teams:mine")
     return render(request, "teams/create.html", {"form": form})
 

@@ -82,7 +82,7 @@ def test_recovery_codes_come_with_the_app_and_work_once(client: Client, organize
 
 class TestStaffWithout:
     def test_the_administration_leads_to_the_set_up(self, client: Client, organizer: User) -> None:
-        assert log_in(client, organizer, PASSWORD) == "/team/"
+        assert log_in(client, organizer, PASSWORD) == "/"
         for path in ("/admin/", "/admin/submissions/submission/", "/admin/reviews/proofreview/"):
             response = client.get(path, follow=True)
             assert response.redirect_chain == [(reverse("mfa_index"), 302)]
@@ -98,7 +98,7 @@ class TestStaffWithout:
     def test_participants_need_none(self, client: Client) -> None:
         user = make_user(password=PASSWORD)
         vouch_for_address(user)
-        assert log_in(client, user, PASSWORD) == "/team/"
+        assert log_in(client, user, PASSWORD) == "/"
         assert not user.lacks_second_factor
 
 

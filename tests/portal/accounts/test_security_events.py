@@ -38,7 +38,7 @@ def ada() -> User:
 def session(ada: User) -> Client:
     """A session of hers: all that a thief of the cookie has."""
     client = Client()
-    assert log_in(client, ada, PASSWORD) == "/team/"
+    assert log_in(client, ada, PASSWORD) == "/"
     return client
 
 

@@ -12,7 +12,10 @@ from django.test import Client
 from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import Scope
 from portal.accounts.services import create_token
-from portal.submissions.models import RunState, SubmissionState
+from portal.challenge.models import Track
+from portal.downloads.models import Terms
+from portal.submissions.models import Artifact, RunState, SubmissionState
+from portal.submissions.proof_versions import stage
 from portal.teams.models import Membership
 from tests.portal.factories import (
     make_artifact,
@@ -21,6 +24,7 @@ from tests.portal.factories import (
     make_submission,
     make_team,
     make_track,
+    make_upload,
     make_user,
     owner_of,
 )
@@ -72,15 +76,23 @@ def test_every_command_works_as_the_page_says(client: Client) -> None:
         make_submission(team, track, state=SubmissionState.SUBMITTED), state=RunState.REJECTED
     )
     make_track(slug="track-1")
+    reviewed = make_submission(team, Track.objects.get(slug="track-2"), state=SubmissionState.SUBMITTED)
+    make_artifact(reviewed, ArtifactKind.PRIVACY_PROOF)
+    revised = Artifact.pending.create(
+        submission=reviewed, kind=ArtifactKind.PRIVACY_PROOF, upload=make_upload(team, b"better")
+    )
+    stage(revised, owner)
     values = {
         "PFL_SITE": "",
         "PFL_TOKEN": create_token(owner, "page", scope=Scope.MANAGE)[1],
         "TRACK": track.slug,
         "DRAFT": str(draft.pk),
         "REJECTED": str(rejected.submission_id),
+        "REVIEWED": str(reviewed.pk),
         "ARTIFACT": str(make_artifact(rejected, ArtifactKind.COMMUNICATION_LOG).pk),
         "MEMBER": str(Membership.objects.create(team=team, user=make_user()).pk),
         "KEY": make_key(team).public_key,
+        "TERMS": str(Terms.objects.create(title="Data agreement", version="1", text="No redistribution.").pk),
     }
     found = list(commands())
     assert len(found) > 20

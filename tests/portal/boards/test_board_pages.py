@@ -77,11 +77,11 @@ class TestPages:
         monkeypatch.setattr(track_page, "PAGE_LENGTH", 2)
         assert shown(client, f"/leaderboard/communication/?page={page}") == methods
 
-    def test_a_page_that_is_cached_takes_the_queries_of_the_track_and_its_version(
+    def test_a_page_that_is_cached_takes_the_queries_of_the_track_its_version_and_the_notices(
         self, client, track, django_assert_num_queries
     ):
         first = client.get("/leaderboard/communication/?page=1").text
-        with django_assert_num_queries(3):
+        with django_assert_num_queries(4):
             assert client.get("/leaderboard/communication/?page=1").text == first
 
     def test_ranks_go_on_from_page_to_page(self, client, track, monkeypatch):

@@ -32,7 +32,7 @@ from portal.submissions.publication import give_name, publish
 from portal.submissions.services import describe, disqualify, mark_baseline, withdraw
 from portal.submissions.states import RUN_TRANSITIONS, move_run
 from tests.portal.factories import SCORES, make_run, make_submission, make_track, make_user, owner_of
-from tests.portal.reviews.test_decisions import make_reviewer
+from tests.portal.reviews.test_decisions import make_reviewer, reject_for_good
 
 pytestmark = pytest.mark.django_db
 
@@ -76,7 +76,8 @@ COLUMNS = {
     "submissions_submission.acceptances": "decide and reopen",
     "submissions_submission.rejections": "decide and reopen",
     "submissions_submission.change_requests": "decide and reopen",
-    "submissions_submission.proof_rejected": "decide and reopen",
+    "submissions_submission.rejection_stands": "decide, reopen and let_rejections_stand",
+    "submissions_submission.proof_rejected": "decide, reopen and let_rejections_stand",
     **dict.fromkeys(
         [f"challenge_phase.{field.column}" for field in Phase._meta.concrete_fields], PHASE_EDITS
     ),
@@ -222,6 +223,7 @@ CHANGES = {
     "a run is disqualified": lambda run, _: disqualify(run, "A reason.", make_user()),
     "a track is changed at the desk": lambda run, _: change_at_the_desk(run.submission.track),
     "a proof is decided on": lambda run, _: accept(run),
+    "a rejection takes the rank": lambda run, _: reject_for_good(run.submission),
     "private scores are revealed": lambda run, _: reveal_private_scores(run),
     "a link is edited": lambda run, _: describe(
         run.submission, {"code_url": "https://example.org/code"}, owner_of(run.submission.team)
@@ -279,7 +281,8 @@ def test_it_is_known_of_every_column_that_a_board_reads_what_changes_it(client, 
     rejected = make_submission(track=run.submission.track, state="submitted")
     make_run(rejected, budget=4.0, state="scored")
     decided = {"decision": Decision.REJECTED, "reason": "a reason", "decided_at": timezone.now()}
-    ProofReview.objects.create(submission=rejected, reviewer=make_reviewer(), **decided)
+    for _ in range(2):
+        ProofReview.objects.create(submission=rejected, reviewer=make_reviewer(), **decided)
     with CaptureQueriesContext(connection) as queries:
         for slug in ("privacy", "bytes"):
             for address in (

@@ -43,6 +43,15 @@ def test_a_confirmed_announcement_is_mailed_to_each_and_audited(client: Client, 
     assert (entry.actor, entry.details["recipients"]) == (organizer, 2)
 
 
+def test_an_announcement_appears_on_news_if_that_is_ticked(client: Client, organizer) -> None:
+    make_team(make_person())
+    client.post(PAGE, {**MAIL, "seen": "1"})
+    assert "There is no news yet." in client.get("/news/").text
+    assert "It will also be published on News." in client.post(PAGE, {**MAIL, "on_news": "on"}).text
+    client.post(PAGE, {**MAIL, "on_news": "on", "seen": "1"})
+    assert "Version 2 is out." in client.get("/news/").text
+
+
 def test_an_announcement_that_would_reach_others_by_now_is_shown_again(client: Client, organizer) -> None:
     make_team(make_person())
     page = client.post(PAGE, {**MAIL, "seen": "7"}).content.decode()

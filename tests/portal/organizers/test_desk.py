@@ -2,11 +2,12 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import Permission
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, Outcome, Step
+from portal.accounts.adapters import AccountAdapter
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
 from portal.mail.models import OutgoingMail
@@ -74,6 +75,19 @@ def test_the_permission_alone_opens_nothing_to_those_who_are_not_staff(client: C
 
 def test_the_menu_leads_organizers_to_the_desk(client: Client, organizer) -> None:
     assert f'href="{DESK}"' in client.get("/tracks/").content.decode()
+
+
+def test_organizers_land_at_the_desk_when_they_log_in(client: Client) -> None:
+    organizer = make_organizer("organize")
+    assert AccountAdapter().get_login_redirect_url(request_of(organizer)) == DESK
+    member = make_organizer("organize", second_factor=False)
+    assert AccountAdapter().get_login_redirect_url(request_of(member)) != DESK
+
+
+def request_of(user):
+    request = RequestFactory().get("/")
+    request.user = user
+    return request
 
 
 def test_the_desk_takes_no_post(client: Client, organizer) -> None:
@@ -195,6 +209,28 @@ class TestTeamsNearTheirQuota:
         assert ">Roomy</a>:" not in page
 
 
+def test_the_desk_counts_people_proofs_and_content_and_leads_to_them(client: Client) -> None:
+    client.force_login(make_organizer("organize", "view_user", "change_newsitem"))
+    track = make_track(BEST_ANLS_AT_BUDGET, budgets=[4])
+    make_run(make_submission(track=track, state=SubmissionState.SUBMITTED), state=RunState.SCORED, budget=4.0)
+    make_submission()
+    page = desk(client)
+    assert '<a href="/admin/accounts/user/">3 accounts, 3 new this week</a>' in page
+    assert "<li>2 teams, 2 new this week</li>" in page
+    assert "<li>1 draft of 1 team</li>" in page
+    assert "<li>1 waiting for reviewers</li>" in page
+    assert '<a href="/admin/news/newsitem/">0 news items, 0 scheduled</a>' in page
+
+
+def test_a_phase_that_has_ended_can_be_closed_from_the_desk(client: Client) -> None:
+    client.force_login(make_organizer("organize", "change_track", "view_submission"))
+    ended = make_track(closes_at=timezone.now() - timedelta(hours=1))
+    make_track()
+    assert desk(client).count("/close/") == 1
+    phase = ended.phases.get()
+    assert f"/organize/tracks/{ended.slug}/phases/{phase.pk}/close/" in desk(client)
+
+
 def test_the_submissions_of_each_day_are_drawn_with_their_numbers(client: Client, organizer) -> None:
     for _ in range(3):
         make_submission(state=SubmissionState.SUBMITTED)
@@ -208,5 +244,5 @@ def test_the_number_of_queries_is_constant(
         failed_run("E_ARTIFACT_MISSING")
         make_submission(state=SubmissionState.SUBMITTED)
         make_submission(track=make_track(submissions_per_day=1), state=SubmissionState.SUBMITTED)
-    with django_assert_max_num_queries(29):
+    with django_assert_max_num_queries(46):
         assert "Teams near their quota" in desk(client)

@@ -80,7 +80,8 @@ class TestBoards:
             for title, anls in [("Accepted", 0.7), ("Rejected", 0.8), ("Unread", 0.6)]
         )
         review(accepted, Decision.ACCEPTED)
-        review(rejected, Decision.REJECTED, "no composition")
+        for _ in range(2):
+            review(rejected, Decision.REJECTED, "no composition")
         rows = boards_of(private_track)[0].rows
         assert [(row.entry.method, row.rank, str(row.entry.status), row.reason) for row in rows] == [
             ("Accepted", 1, "verified", ""),
@@ -182,26 +183,27 @@ class TestTrackPage:
             run = add_run(private_track, f"Method {number}", budget=1.0, epsilon=0.9)
             review(run, Decision.ACCEPTED)
         # The tracks, their versions, the first of two boards, their runs, and the rows. Of the plot: the first of two
-        # boards, and its best baseline. And whether the test set is split.
-        with django_assert_num_queries(11):
+        # boards, and its best baseline. And whether the test set is split, and the notices.
+        with django_assert_num_queries(12):
             page_of(client, private_track)
         # The tracks, their versions, their phases, the counts, the levels, the first rows with a rank and without, the
-        # rows, the intervals beside theirs, whether ranks of last week are known, and whether the test set is split.
-        # The plot is cached.
-        with django_assert_num_queries(10):
+        # rows, the intervals beside theirs, whether ranks of last week are known, whether the test set is split, and
+        # the notices. The plot is cached.
+        with django_assert_num_queries(11):
             client.get("/leaderboard/privacy/?epsilon=1")
         rejected = add_run(private_track, "Rejected", budget=1.0, epsilon=0.9)
-        review(rejected, Decision.REJECTED, "no composition")
+        for _ in range(2):
+            review(rejected, Decision.REJECTED, "no composition")
         boards_changed(private_track.pk)
         # And the reasons of rejections; for the plot, the first of two boards, its best baseline and the best without
         # privacy.
-        with django_assert_num_queries(10 + 1 + 4):
+        with django_assert_num_queries(11 + 1 + 4):
             assert "proof rejected" in client.get("/leaderboard/privacy/?epsilon=1").text
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):
         add_run(private_track, budget=1.0, epsilon=0.9)
         first = page_of(client, private_track)
-        with django_assert_num_queries(3):
+        with django_assert_num_queries(4):
             assert page_of(client, private_track) == first
 
 
@@ -231,8 +233,8 @@ class TestHome:
     ):
         for number in range(6):
             add_run(bytes_track, bytes_total=number + 1)
-        # The tracks, their versions, the news, the kit's files, the first run with a rank, its row.
-        with django_assert_num_queries(7):
+        # The tracks, their versions, the news, the kit's files, the first run with a rank, its row, the notices.
+        with django_assert_num_queries(8):
             client.get(reverse("home"))
 
     def test_the_list_of_leaderboards_has_their_leaders(self, client, bytes_track):

@@ -88,6 +88,7 @@ def addresses(submission: Submission) -> list[str]:
     values = {
         "submission_id": str(submission.pk),
         "run_id": str(run.pk),
+        "artifact_id": str(run.pk),
         "team": SLUG,
         "name": "submissions",
         "kind": "csv",

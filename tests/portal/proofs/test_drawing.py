@@ -15,17 +15,16 @@ from portal.proofs import drawing as drawings
 from portal.proofs import pdf_pages
 from portal.proofs.drawing import draw_next
 from portal.proofs.models import Drawing, DrawingState, Page, page_key
-from portal.proofs.pages import draw_again, draw_later, draw_submitted
+from portal.proofs.pages import draw_again, draw_later
+from portal.proofs.shown import prepare, shown_proof
 from portal.uploads import services as uploads
 from portal.uploads.stores import current_store
 from tests.portal.factories import (
     make_artifact,
-    make_run,
     make_submission,
+    make_team,
     make_track,
     make_upload,
-    owner_of,
-    revise_proof,
 )
 from tests.portal.proofs import pdfs
 
@@ -61,7 +60,7 @@ def waiting(content, filename="proof.pdf"):
     """A submitted proof whose pages wait to be drawn."""
     submission = make_submission(track=make_track("anls"), state="submitted")
     artifact = make_artifact(submission, ArtifactKind.PRIVACY_PROOF, content, filename)
-    draw_later(artifact=artifact)
+    draw_later(artifact.upload)
     return artifact
 
 
@@ -78,25 +77,18 @@ def stored(artifact, number):
 
 
 class TestWhichAreDrawn:
-    def test_a_submitted_pdf_is_and_a_text_is_not(self):
-        for filename, count in (("proof.PDF", 1), ("proof.md", 0)):
-            submission = make_submission(track=make_track("anls"))
-            artifact = make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"x", filename)
-            runs = [make_run(submission, budget=epsilon) for epsilon in (1, 4)]
-            draw_submitted(runs=runs)
-            draw_submitted(runs=runs)
-            assert Drawing.objects.filter(upload=artifact.upload).count() == count
+    @pytest.mark.parametrize(("filename", "count"), [("proof.PDF", 1), ("proof.md", 0)])
+    def test_a_pdf_that_has_arrived_is_and_a_text_is_not(self, filename, count):
+        upload = make_upload(make_team(), b"x", filename)
+        for _ in range(2):
+            prepare(upload=upload)
+        assert Drawing.objects.filter(upload=upload).count() == count
 
-    def test_a_submission_without_a_proof_has_nothing_to_draw(self):
-        draw_submitted(runs=[make_run()])
-        assert not Drawing.objects.exists()
-
-    def test_a_revised_pdf_is(self):
+    def test_a_pdf_from_before_is_once_somebody_looks_at_it(self):
         submission = make_submission(track=make_track("anls"), state="submitted")
-        make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"text", "proof.md")
-        upload = make_upload(submission.team, pdfs.make_pdf("new"), "proof.pdf")
-        revise_proof(submission, upload, owner_of(submission.team))
-        assert Drawing.objects.get().upload == upload
+        artifact = make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"x", "proof.pdf")
+        assert shown_proof(artifact, str).is_waiting
+        assert Drawing.objects.get().upload == artifact.upload
 
     def test_the_clock_calls_for_it(self):
         (entry,) = (entry for entry in app.conf.beat_schedule.values() if entry["task"] == DRAW_TASK)

@@ -23,7 +23,7 @@ def test_pages_are_shown_at_every_width_and_in_a_frame_without_rights(
     settings.STORE_FOLDER = tmp_path / "store"
     submission = scored_submission()
     pdf = pdfs.make_pdf("one", "two", page=b"/Rotate 90")
-    draw_later(artifact=make_artifact(submission, ArtifactKind.PRIVACY_PROOF, pdf, "proof.pdf"))
+    draw_later(make_artifact(submission, ArtifactKind.PRIVACY_PROOF, pdf, "proof.pdf").upload)
     assert draw_next()
     client.force_login(make_reviewer())
     proof = live_server.url + reverse("reviews:proof", args=[submission.pk])

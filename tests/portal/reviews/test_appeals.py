@@ -11,7 +11,13 @@ from portal.reviews.models import Appeal
 from portal.reviews.selectors import awaiting_review, open_appeals, verdict_on
 from portal.reviews.verdict import ResultStatus
 from tests.portal.factories import make_artifact, make_organizer, make_upload, make_user, revise_proof
-from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
+from tests.portal.reviews.test_decisions import (
+    accept,
+    make_reviewer,
+    reject,
+    reject_for_good,
+    scored_submission,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +30,7 @@ def reviewer():
 @pytest.fixture
 def submission(reviewer):
     submission = scored_submission()
-    reject(submission, reviewer)
+    reject_for_good(submission, reviewer)
     return submission
 
 
@@ -42,6 +48,7 @@ def test_it_brings_the_proof_to_reviewers_who_have_not_decided(submission, revie
 def test_an_acceptance_after_it_makes_reviewers_disagree(submission):
     appeal(submission, "Section 3 has it.", author=submission.created_by)
     accept(submission, make_reviewer())
+    submission.refresh_from_db()
     assert verdict_on(submission).is_split
 
 

@@ -15,9 +15,11 @@ from portal.audit.models import AuditEntry
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.reviews import services
 from portal.reviews.checklist import CHECKLIST, Answer
+from portal.reviews.deadlines import SECOND_OPINION_TIME
 from portal.reviews.drafts import Draft, draft_of
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import awaiting_review, verdict_on
+from portal.reviews.services import let_rejections_stand
 from portal.reviews.verdict import ResultStatus
 from portal.submissions.models import RunState, Submission, SubmissionState
 from portal.teams.models import Membership
@@ -72,6 +74,14 @@ def reject(submission, reviewer, reason="No composition over rounds."):
     return decide(submission, Decision.REJECTED, reason, {}, actor=reviewer)
 
 
+def reject_for_good(submission, *reviewers):
+    """Reject it, and let the time for a second opinion pass."""
+    for reviewer in reviewers or [make_reviewer()]:
+        reject(submission, reviewer)
+    let_rejections_stand(timezone.now() + SECOND_OPINION_TIME)
+    submission.refresh_from_db()
+
+
 def ask(submission, reviewer, reason="State the sampling.", days=14):
     due = timezone.now().date() + timedelta(days=days)
     return decide(submission, Decision.CHANGES_REQUESTED, reason, {}, actor=reviewer, changes_due=due)
@@ -84,9 +94,46 @@ def test_two_acceptances_verify_the_result(submission, reviewer):
     assert verdict_on(submission).status == ResultStatus.VERIFIED
 
 
-def test_a_rejection_takes_its_rank_with_the_reason(submission, reviewer):
+def test_two_rejections_take_the_rank_with_the_reason(submission, reviewer):
     reject(submission, reviewer)
+    assert verdict_on(submission).status == ResultStatus.PROVISIONAL
+    assert verdict_on(submission).is_proposal
+    reject(submission, make_reviewer())
     assert verdict_on(submission).reason == "proof rejected: No composition over rounds"
+
+
+def test_one_rejection_takes_the_rank_once_nobody_has_contradicted_it_in_time(
+    submission, reviewer, django_capture_on_commit_callbacks
+):
+    contradicted = scored_submission()
+    for one in (submission, contradicted):
+        reject(one, reviewer)
+    accept(contradicted, make_reviewer())
+    now = timezone.now()
+    assert let_rejections_stand(now + SECOND_OPINION_TIME - timedelta(minutes=1)) == 0
+    mail.outbox.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        assert let_rejections_stand(now + SECOND_OPINION_TIME) == 1
+    (message,) = mail.outbox
+    assert "no rank from now on" in message.body
+    submission.refresh_from_db()
+    assert verdict_on(submission).status == ResultStatus.REJECTED
+    assert submission.proof_rejected
+    assert AuditEntry.objects.get(action="proof_review.rejection_stands").actor is None
+    accept(submission, make_reviewer())
+    submission.refresh_from_db()
+    assert verdict_on(submission).is_split
+    assert not submission.proof_rejected
+
+
+def test_a_revised_proof_gets_all_of_the_time_again(submission, reviewer):
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    reject_for_good(submission, reviewer)
+    with transaction.atomic():
+        revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
+    reject(submission, reviewer)
+    submission.refresh_from_db()
+    assert verdict_on(submission).is_proposal
 
 
 def test_one_reviewer_counts_once(submission, reviewer):
@@ -257,8 +304,9 @@ def test_the_team_is_notified(submission, reviewer, django_capture_on_commit_cal
         reject(submission, reviewer)
     (message,) = mail.outbox
     assert message.to == [submission.created_by.email]
-    assert "No composition over rounds." in message.body
-    assert "Status: proof rejected" in message.body
+    assert message.body.count("No composition over rounds") == 1
+    assert "Status: under review" in message.body
+    assert "within 7 days" in message.body
     assert settings.SITE_URL + reverse("reviews:team", args=[submission.pk]) in message.body
     assert reviewer.email not in message.body
 
@@ -273,7 +321,7 @@ class TestAwaiting:
     def test_it_leaves_out_what_other_reviewers_have_settled(self, submission, reviewer):
         for _ in range(2):
             accept(submission, make_reviewer())
-        reject(scored_submission(), make_reviewer())
+        reject_for_good(scored_submission())
         assert list(awaiting_review(reviewer)) == []
 
     def test_it_leaves_out_what_has_no_score_or_needs_no_proof_or_was_withdrawn(self, reviewer):

@@ -193,7 +193,7 @@ class TestPages:
         assert "E_PROOF_PAGES" in page.text
         assert reverse("reviews:proof_file", args=[submission.pk]) in page.text
         Drawing.objects.all().delete()
-        assert "once it is submitted" in client.get(address(submission)).text
+        assert "The pages of this PDF are being rendered" in client.get(address(submission)).text
 
     def test_the_number_of_queries_does_not_grow_with_the_pages(self, client, submission):
         client.force_login(submission.created_by)

@@ -7,7 +7,7 @@ from portal.reviews.queue import Part, queue_of, waiting_for
 from portal.submissions.models import RunState
 from portal.teams.models import Membership
 from tests.portal.factories import change_results, make_team, make_user
-from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
+from tests.portal.reviews.test_decisions import accept, make_reviewer, reject_for_good, scored_submission
 
 QUEUE = "/reviews/"
 
@@ -26,7 +26,7 @@ def parts(reviewer):
 def test_every_submission_is_in_one_part(reviewer):
     waiting, decided, rejected, accepted = (scored_submission() for _ in range(4))
     accept(decided, reviewer)
-    reject(rejected, make_reviewer())
+    reject_for_good(rejected)
     for _ in range(2):
         accept(accepted, make_reviewer())
     assert parts(reviewer) == {
@@ -103,4 +103,4 @@ def test_a_reviewer_without_a_team_begins_with_the_queue(reviewer):
     assert AccountAdapter().get_login_redirect_url(request) == QUEUE
     Membership.objects.create(team=make_team(), user=reviewer)
     request.user = type(reviewer).objects.get(pk=reviewer.pk)
-    assert AccountAdapter().get_login_redirect_url(request) == reverse("teams:mine")
+    assert AccountAdapter().get_login_redirect_url(request) == reverse("home")

@@ -4,7 +4,7 @@ import pytest
 from django.core import mail
 from django.utils import timezone
 
-from portal.celery import REMIND_TASK, app
+from portal.celery import REMIND_TASK, SECOND_OPINIONS_TASK, app
 from portal.reviews.models import ProofReview
 from portal.reviews.reminders import remind_reviewers
 from tests.portal.factories import make_user
@@ -69,6 +69,6 @@ def test_a_long_list_is_cut(reviewer, monkeypatch):
 
 def test_the_clock_calls_it_every_day():
     app.loader.import_default_modules()
-    assert REMIND_TASK in app.tasks
+    assert {REMIND_TASK, SECOND_OPINIONS_TASK} <= set(app.tasks)
     (schedule,) = [entry for entry in app.conf.beat_schedule.values() if entry["task"] == REMIND_TASK]
     assert schedule["schedule"].hour == {6}

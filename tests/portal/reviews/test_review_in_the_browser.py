@@ -115,13 +115,16 @@ def test_a_rejected_proof_is_revised_by_its_team_and_accepted_by_two(desk, submi
     decide(page, "Reject")
 
     page = desk(owner_of(submission.team), submission.get_absolute_url())
-    expect(page.get_by_text("The noise is not bounded.").first).to_be_visible()
     page.get_by_text("Upload a revised proof", exact=True).click()
     (tmp_path / "better.md").write_text("# Bounded")
     section = page.locator("[data-kind=privacy_proof]")
     expect(section.locator(".dropzone")).to_be_visible()
     section.locator("input[type=file]").set_input_files(tmp_path / "better.md")
-    expect(section.get_by_text("better.md is uploaded.")).to_be_visible(timeout=30_000)
+    page.get_by_role("link", name="Preview and send it").click(timeout=30_000)
+    expect(page.frame_locator("iframe").get_by_text("Bounded")).to_be_visible()
+    page.get_by_label("What changed").fill("The noise is bounded.")
+    button(page, "Send version 2").click()
+    expect(page.get_by_text("Version 2 is sent")).to_be_visible()
     assert submission.proof().version == 2
 
     for _ in range(2):

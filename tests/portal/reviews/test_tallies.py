@@ -9,10 +9,11 @@ from django.utils import timezone
 
 from portal.reviews.models import Appeal, Decision, ProofReview
 from portal.reviews.queue import Part, queue_of, waiting_for
-from portal.reviews.selectors import decisions_on, open_appeals
+from portal.reviews.selectors import open_appeals, tallies_of
+from portal.reviews.services import let_rejections_stand
 from portal.reviews.tallies import rejected, verified
-from portal.reviews.verdict import ResultStatus, Verdict, verdict
-from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.reviews.verdict import ResultStatus, Verdict, status_of, verdict_of
+from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import make_run, make_submission, make_team, make_track
 from tests.portal.reviews.test_decisions import make_reviewer
 
@@ -21,7 +22,10 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(params=[0, 1, 2, 3])
 def track(request):
-    """A track with a submission for every combination of decisions; every second one has an appeal."""
+    """A track with a submission for every combination of decisions; every second one has an appeal.
+
+    Every third lone rejection stands, since nobody has contradicted it for long enough.
+    """
     track = make_track("anls", required_reviews=request.param)
     reviewers = [make_reviewer() for _ in range(3)]
     team, now = make_team(), timezone.now()
@@ -36,19 +40,20 @@ def track(request):
                 reviewer=reviewer,
                 decision=decision,
                 reason="a reason",
-                decided_at=None if decision == Decision.PENDING else now,
+                decided_at=None if decision == Decision.PENDING else now - timedelta(days=number % 3 * 4),
             )
         if number % 2:
             since = now - timedelta(days=1) if number % 4 == 1 else now + timedelta(days=1)
             Appeal.objects.create(
                 submission=submission, author=submission.created_by, text="No.", created_at=since
             )
+    assert let_rejections_stand(now) > 0
     return track
 
 
 def test_boards_select_what_the_verdict_says(track):
-    keys = list(Submission.objects.filter(track=track).values_list("pk", flat=True))
-    statuses = {pk: verdict(found, track.required_reviews).status for pk, found in decisions_on(keys).items()}
+    tallies = tallies_of(track.submissions.all())
+    statuses = {pk: status_of(tally, track.required_reviews) for pk, tally in tallies.items()}
     for chosen, status in (
         (rejected(), ResultStatus.REJECTED),
         (verified(track.required_reviews), ResultStatus.VERIFIED),
@@ -68,8 +73,8 @@ def part_of(found: Verdict, *, has_decided: bool, is_appealed: bool) -> Part:
 
 
 def test_a_proof_is_in_the_part_of_those_who_have_to_act(track):
-    keys = list(track.submissions.values_list("pk", flat=True))
-    verdicts = {pk: verdict(found, track.required_reviews) for pk, found in decisions_on(keys).items()}
+    tallies = tallies_of(track.submissions.all())
+    verdicts = {pk: verdict_of(tally, track.required_reviews) for pk, tally in tallies.items()}
     appealed = set(open_appeals().values_list("submission", flat=True))
     assert appealed
     for reviewer in {review.reviewer for review in ProofReview.objects.all()}:

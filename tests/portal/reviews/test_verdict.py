@@ -12,6 +12,7 @@ ACCEPTED, CHANGES, REJECTED, PENDING = (
     (Decision.REJECTED, "no composition"),
     (Decision.PENDING, ""),
 )
+PROPOSAL = "one reviewer proposes to reject the proof; a second opinion is due"
 ALL = [ACCEPTED, CHANGES, REJECTED, PENDING]
 
 
@@ -21,7 +22,8 @@ ALL = [ACCEPTED, CHANGES, REJECTED, PENDING]
         ([], 2, ResultStatus.PROVISIONAL, "proof accepted by 0 of 2 reviewers"),
         ([ACCEPTED, PENDING], 2, ResultStatus.PROVISIONAL, "proof accepted by 1 of 2 reviewers"),
         ([ACCEPTED, ACCEPTED], 2, ResultStatus.VERIFIED, "proof accepted by 2 reviewers"),
-        ([REJECTED, PENDING], 1, ResultStatus.REJECTED, "proof rejected: no composition"),
+        ([REJECTED, PENDING], 1, ResultStatus.PROVISIONAL, PROPOSAL),
+        ([REJECTED, REJECTED], 1, ResultStatus.REJECTED, "proof rejected: no composition"),
         ([ACCEPTED, REJECTED], 1, ResultStatus.PROVISIONAL, "reviewers disagree; a third decides"),
         ([ACCEPTED, REJECTED, PENDING], 2, ResultStatus.PROVISIONAL, "reviewers disagree; a third decides"),
         ([ACCEPTED, ACCEPTED, REJECTED], 2, ResultStatus.VERIFIED, "proof accepted by 2 reviewers"),
@@ -35,7 +37,7 @@ ALL = [ACCEPTED, CHANGES, REJECTED, PENDING]
             [ACCEPTED, REJECTED, REJECTED],
             2,
             ResultStatus.REJECTED,
-            "proof rejected: no composition; no composition",
+            "proof rejected: no composition",
         ),
         ([CHANGES], 2, ResultStatus.PROVISIONAL, "changes to the proof requested"),
         ([CHANGES, REJECTED], 2, ResultStatus.PROVISIONAL, "changes to the proof requested"),
@@ -57,8 +59,10 @@ def test_the_order_of_reviews_makes_no_difference_to_the_status(decisions, requi
 
 
 @given(st.integers(1, 4), st.integers(1, 4))
-def test_a_rejection_that_nobody_contradicts_withholds(rejections, required):
-    assert verdict([REJECTED] * rejections, required).status == ResultStatus.REJECTED
+def test_one_rejection_proposes_and_a_second_one_or_time_withholds(rejections, required):
+    found = verdict([REJECTED] * rejections, required)
+    assert found.is_proposal == (rejections == 1) == (found.status != ResultStatus.REJECTED)
+    assert verdict([REJECTED], required, rejection_stands=True).status == ResultStatus.REJECTED
 
 
 @given(st.lists(st.sampled_from(ALL)), st.integers(1, 4))

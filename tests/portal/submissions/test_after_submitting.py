@@ -5,7 +5,8 @@ from django.utils import timezone
 
 from portal.audit.models import AuditEntry
 from portal.submissions import services
-from portal.submissions.models import RunState, SubmissionState
+from portal.submissions.models import Artifact, RunState, SubmissionState
+from portal.submissions.proof_versions import discard_staged, send_revision
 from portal.submissions.selectors import quota_of
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.storage import storage_of
@@ -79,13 +80,13 @@ class TestRevisedProof:
         return submission
 
     @staticmethod
-    def revise(submission, content=b"# Better"):
+    def revise(submission, content=b"# Better", filename="proof.md"):
         upload = services.start_upload(
             submission,
             None,
             "privacy_proof",
             submission.created_by,
-            filename="proof.md",
+            filename=filename,
             size_bytes=len(content),
             sha256=sha(content),
         )
@@ -97,27 +98,49 @@ class TestRevisedProof:
         upload.refresh_from_db()
         return services.finish_upload(upload, submission.created_by)
 
-    def test_it_is_the_next_version_and_the_first_is_kept(self, submission):
+    def send(self, submission, content=b"# Better", note="Section 3."):
+        self.revise(submission, content)
+        return send_revision(submission, note, submission.created_by)
+
+    def test_it_is_staged_until_its_team_sends_it(self, submission, django_capture_on_commit_callbacks):
+        first, staged = submission.proof(), self.revise(submission)
+        assert (staged.state, staged.version) == ("staged", 2)
+        assert list(submission.artifacts.filter(kind="privacy_proof")) == [first]
+        with django_capture_on_commit_callbacks(execute=True):
+            better = self.revise(submission, b"# Even better")
+        assert list(Artifact.staged.all()) == [better]
+        assert Upload.objects.get(pk=staged.upload_id).state == UploadState.ABORTED
+        discard_staged(submission, submission.created_by)
+        with rejected("E_SUBMISSION_STATE"):
+            send_revision(submission, "Section 3.", submission.created_by)
+
+    def test_it_is_the_next_version_with_its_note_and_the_first_is_kept(self, submission):
         first = submission.proof()
-        second = self.revise(submission)
+        second = self.send(submission)
         assert (first.version, second.version, submission.proof()) == (1, 2, second)
+        assert submission.proof().note == "Section 3."
         first.refresh_from_db()
         assert first.superseded_at is not None
         assert first.upload.state == UploadState.COMPLETED
         assert AuditEntry.objects.get(action="submission.proof_revised").details["version"] == 2
 
     def test_it_uses_no_slot_and_changes_no_run(self, submission):
-        self.revise(submission)
+        self.send(submission)
         assert quota_of(submission.team, submission.track, timezone.now()).used == 1
         assert {run.state for run in submission.runs.all()} == {RunState.QUEUED}
 
     def test_a_version_comes_once_and_not_too_often(self, submission):
-        self.revise(submission, b"# Better")
+        self.send(submission, b"# Better")
         with rejected("E_SUBMISSION_STATE"):
             self.revise(submission, b"# Better")
-        self.revise(submission, b"# Even better")
+        self.send(submission, b"# Even better")
         with rejected("E_SUBMISSION_STATE"):
             self.revise(submission, b"# Best")
+
+    def test_what_reviewers_could_not_read_is_rejected_on_arrival(self, submission):
+        with rejected("E_PROOF_FORMAT"):
+            self.revise(submission, b"{", "proof.ipynb")
+        assert not Artifact.staged.exists()
 
     def test_no_other_file_is_taken(self, submission):
         run = submission.runs.first()

@@ -4,6 +4,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.api import HEAD_BYTES
 from evaluator.messages.jobs import ArtifactKind
 from portal.submissions import arrival, services
 from portal.submissions.models import Artifact
@@ -126,6 +127,47 @@ def test_a_proof_that_is_no_pdf_is_rejected(private_run):
     assert problems(private_run, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.pdf") == [
         (ErrorCode.ARTIFACT_KIND, "proof.pdf")
     ]
+
+
+class TestBeginning:
+    """What the site says of a file's first bytes, before it has the file."""
+
+    def found(self, run, kind, head, size_bytes=None, filename="model.safetensors"):
+        size_bytes = len(head) if size_bytes is None else size_bytes
+        try:
+            services.check_head(
+                run.submission, run, kind, filename=filename, size_bytes=size_bytes, head=head
+            )
+        except ProblemError as error:
+            return [(problem.code, problem.where) for problem in error.problems]
+        return []
+
+    def test_a_checkpoint_of_another_shape_is_rejected_by_its_header(self, run, references):
+        wrong = checkpoint(bytes(600_000))
+        head = wrong[:HEAD_BYTES]
+        assert self.found(run, "checkpoint", head, len(wrong)) == [(ErrorCode.CHECKPOINT_SHAPE, "tensor x")]
+        assert self.found(run, "checkpoint", checkpoint()) == []
+
+    def test_a_header_that_is_longer_than_the_beginning_is_left_for_later(self, run):
+        header = (2**20).to_bytes(8, "little") + b"{" + b" " * 1000
+        assert self.found(run, "checkpoint", header, 2**21) == []
+
+    def test_the_first_rows_of_a_log_decide(self, run):
+        rows = LOG + b"1,-1,99,5\n" + b"1,-1,0,5\n" * 1000
+        assert self.found(run, "communication_log", rows[:500], len(rows), "log.csv") == [
+            (ErrorCode.LOG_PARTY, "line 3")
+        ]
+
+    def test_an_annex_must_answer_the_challenge(self, private_run):
+        private_run.challenge = "cd" * 32
+        annex = annex_for("ab" * 32)
+        assert self.found(private_run, "training_annex", annex, filename="annex.jsonl") == [
+            (ErrorCode.RECORD_CHALLENGE, "line 1, challenge")
+        ]
+
+    def test_without_its_beginning_name_and_size_are_checked(self, run):
+        assert self.found(run, "checkpoint", b"", 100) == []
+        assert self.found(run, "checkpoint", b"", 100, "model.pt") == [(ErrorCode.ARTIFACT_KIND, "model.pt")]
 
 
 def test_a_rejected_file_is_removed_and_the_one_before_stays(run, django_capture_on_commit_callbacks):

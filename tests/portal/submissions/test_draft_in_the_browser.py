@@ -1,6 +1,7 @@
 """The draft's page in a real browser against a real server: parts, a lost connection, a reload, a pause."""
 
 import os
+import re
 from typing import Any
 
 import pytest
@@ -108,7 +109,10 @@ def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complai
     assert visible_buttons(file) == ["Choose a file or shards"]
     assert not warns_on_leaving(page)
     choose(page, "checkpoint", checkpoint)
-    expect(file.get_by_text("Sent:")).to_be_visible()
+    numbers = file.locator(".transfer-numbers")
+    expect(numbers).to_have_text(re.compile(r"^model\.safetensors · .* of 21\.0 MB sent"))
+    expect(file.get_by_text("No file yet.")).to_be_hidden()
+    expect(page).to_have_title(re.compile(r"^\d+ % · "))
     assert visible_buttons(file) == ["Pause", "Cancel"]
     assert warns_on_leaving(page)
     file.get_by_role("button", name="Pause").click()
@@ -122,13 +126,15 @@ def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complai
     expect(file.locator(".problem")).to_have_count(0)
     assert visible_buttons(file) == ["Replace"]
     assert stored_content("checkpoint") == checkpoint.read_bytes()
+    assert page.evaluate("() => Object.keys(localStorage)") == []
+    assert "%" not in page.title()
 
     page.route(PARTS, lambda route: None)  # never answered
     log = checkpoint.with_name("log.csv")
-    log.write_bytes(b"1,-1,0,5\n" * 1000)
+    log.write_bytes(LOG + b"1,-1,0,5\n" * 1000)
     choose(page, "communication_log", log)
     file = draft_file(page, "communication_log")
-    expect(file.get_by_text("Sent: 0 B of 9.00 kB")).to_be_visible()
+    expect(file.get_by_text(re.compile(r"^log\.csv · 0 B of 9\.\d\d kB sent$"))).to_be_visible()
     file.get_by_role("button", name="Cancel").click()
     expect(file.get_by_text("Canceled.")).to_be_visible()
     assert visible_buttons(file) == ["Choose a file"]
@@ -150,6 +156,20 @@ def test_after_a_rejection_another_file_can_be_chosen(open_page, tmp_path):
     empty.touch()
     choose(page, "communication_log", empty)
     expect(draft_file(page, "communication_log").locator(".problem")).to_contain_text("The file is empty.")
+
+
+def test_a_large_file_that_is_wrong_from_its_beginning_is_neither_read_nor_sent(open_page, tmp_path):
+    page, readings, requests = open_page(), [], []
+    page.on("worker", lambda worker: readings.append(worker.url))
+    page.on("request", lambda request: requests.append(request.url))
+    wrong = tmp_path / "model.safetensors"
+    wrong.write_bytes(b"PK\x03\x04")
+    os.truncate(wrong, 40 * MEGABYTE)
+    choose(page, "checkpoint", wrong)
+    expect(draft_file(page, "checkpoint").locator(".problem")).to_contain_text("E_CHECKPOINT_FORMAT")
+    assert readings == []
+    assert [url for url in requests if "/uploads" in url and not url.endswith("/uploads/check")] == []
+    assert not Upload.objects.exists()
 
 
 def test_a_dropped_file_is_uploaded(open_page, complaints):

@@ -41,7 +41,7 @@ class TestList:
         track = make_track()
         for _ in range(20):
             make_run(make_submission(team, track))
-        with django_assert_max_num_queries(10):
+        with django_assert_max_num_queries(11):
             page(member, "list")
 
     def test_it_shows_score_rank_and_review(self, member, team):
@@ -58,6 +58,19 @@ class TestList:
             make_submission(team, track)
         assert "Page 1 of 2" in page(member, "list")
         assert "Page 2 of 2" in page(member, "list", page=2)
+
+    def test_it_is_filtered_by_state_and_drafts_are_discarded_together(self, member, team):
+        drafts = [make_submission(team, title=f"Try {number}") for number in range(3)]
+        foreign = make_submission(title="Foreign")
+        make_submission(team, state=SubmissionState.SUBMITTED, title="Done")
+        page = member.get("/submissions/?state=submitted").text
+        assert "Done" in page
+        assert f'href="{drafts[0].get_absolute_url()}"' not in page
+        chosen = [str(draft.pk) for draft in [*drafts[:2], foreign]]
+        page = member.post("/submissions/discard/", {"draft": chosen}, follow=True).text
+        assert "“Try 0” is discarded." in page
+        states = [Submission.objects.get(pk=one.pk).state for one in [*drafts, foreign]]
+        assert states == ["withdrawn", "withdrawn", "draft", "draft"]
 
     def test_it_says_what_to_do_when_it_is_empty(self, member):
         assert "Nothing submitted yet" in page(member, "list")

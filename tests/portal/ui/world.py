@@ -31,11 +31,14 @@ from portal.news.models import NewsItem
 from portal.notifications.kinds import Kind
 from portal.notifications.models import Notification
 from portal.notifications.preferences import link_token
+from portal.organizers import closing
 from portal.reviews.checklist import CHECKLIST, Answer
 from portal.reviews.models import Decision
+from portal.reviews.run_appeals import appeal
 from portal.reviews.services import decide
 from portal.reviews.threads import post_message
-from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
+from portal.submissions.proof_versions import stage
 from portal.submissions.services import withdraw
 from portal.teams.models import Team
 from portal.teams.services import invite
@@ -44,6 +47,7 @@ from tests.portal.factories import (
     make_artifact,
     make_epsilons,
     make_key,
+    make_phase,
     make_run,
     make_submission,
     make_team,
@@ -84,14 +88,34 @@ def make_world() -> World:
     submissions["foreign"] = foreign
     ids |= {name: str(submission.pk) for name, submission in submissions.items()}
     ids["run"] = str(foreign.runs.get().pk)
+    ids["disqualified_run"] = str(submissions["disqualified"].runs.get().pk)
+    upload = make_upload(team, b"# Theorem\n\n$$x^4$$", "proof.md")
+    revised = Artifact.pending.create(
+        submission=submissions["private"], kind=ArtifactKind.PRIVACY_PROOF, upload=upload
+    )
+    stage(revised, owner_of(team))
     examine(foreign.runs.get(), people["organizer"])
     revise_proof(foreign, make_upload(other, b"# Theorem\n\n$$x^3$$", "proof.md"), owner_of(other))
     ids["phase"] = str(Phase.objects.get(track__slug="track-2").pk)
+    ids["ended"] = str(ended_phase(other).pk)
     ids["test_set"] = TestSet.objects.create(
         name=foreign.track.test_set, sha256=HASH, split_sha256=HASH, private_fraction=0.5
     ).name
     ids["unsubscribe"] = link_token(people["participant"], Kind.RESULTS)
     return World(people, ids)
+
+
+def ended_phase(team: Team) -> Phase:
+    """Return a phase of track 1 that has ended, with final results."""
+    ended = timezone.now() - timedelta(days=30)
+    track = Track.objects.get(slug="track-1")
+    track.phases.update(starts_at=ended)
+    phase = make_phase(track, name="Warm-up", ends_at=ended)
+    submission = make_submission(team, track, state="submitted", title="Early", phase=phase)
+    make_run(submission, state=RunState.SCORED, anls=0.9, bytes_total=12345)
+    publication = closing.Publication(slug="final", title="Warm-up: final results")
+    closing.close_phase(phase, publication, seen=closing.version_of(phase), actor=None)
+    return phase
 
 
 def examine(run: Run, organizer: User) -> None:
@@ -160,6 +184,11 @@ def make_submissions(team: Team, reviewer: User) -> dict[str, Submission]:
     withdrawn = submitted(team, track, title="Withdrawn")
     make_run(withdrawn, state=RunState.SCORED, anls=0.95, bytes_total=1000)
     withdraw(withdrawn, owner_of(team))
+    disqualified = submitted(team, track, title="Disqualified")
+    out = make_run(
+        disqualified, state=RunState.SCORED, anls=0.92, bytes_total=2000, disqualified_because="A reason."
+    )
+    appeal(out, "Another reason.", author=owner_of(team))
     private = private_submission(team)
     accept(private, reviewer)
     post_message(private, "noise", "Which deviation has it?", author=reviewer)
@@ -176,6 +205,7 @@ def make_submissions(team: Team, reviewer: User) -> dict[str, Submission]:
         "queued": queued,
         "failed": failed,
         "withdrawn": withdrawn,
+        "disqualified": disqualified,
         "private": private,
         "public": public,
     }

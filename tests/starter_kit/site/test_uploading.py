@@ -1,6 +1,7 @@
 """Files on their way to the real site, over connections that break."""
 
 import hashlib
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from evaluator.messages.jobs import ArtifactKind
 from portal.submissions.models import Artifact
 from portal.uploads.stores import current_store
 from starter_kit.site.client import SiteClient
-from starter_kit.site.uploading import hashes_of, upload_file
+from starter_kit.site.uploading import FileProgress, hashes_of, upload_file
 from tests.services.live_site import Fault, LiveSite
 
 
@@ -32,12 +33,17 @@ def draft(client: SiteClient) -> tuple[UUID, UUID]:
 
 
 def upload(client: SiteClient, submission: UUID, run: UUID, path: Path) -> int:
-    """Upload as a method file, whose content the site doesn't look into; how many bytes were reported as stored."""
-    stored: list[int] = []
+    """Upload as a method file, whose content the site doesn't look into; how many bytes were reported as sent."""
+    reported: list[FileProgress] = []
     kind = ArtifactKind.METHOD_FILE
-    artifact = upload_file(client, path, submission=submission, run=run, kind=kind, on_stored=stored.append)
+    artifact = upload_file(
+        client, path, submission=submission, run=run, kind=kind, on_progress=reported.append
+    )
     assert artifact.size_bytes == path.stat().st_size
-    return sum(stored)
+    done = [one.done_bytes for one in reported]
+    assert done == sorted(done)
+    assert done[-1] == artifact.size_bytes
+    return reported[-1].sent_bytes
 
 
 def content_at_the_site(run: UUID) -> bytes:
@@ -98,7 +104,7 @@ def test_a_file_that_changes_while_it_is_uploaded_is_not_completed(
             submission=submission,
             run=run,
             kind=ArtifactKind.METHOD_FILE,
-            on_stored=lambda _: file.touch(),
+            on_progress=lambda _: file.touch(),
         )
     assert caught.value.problem.code is ErrorCode.ARTIFACT_HASH
     assert not Artifact.objects.exists()
@@ -169,6 +175,27 @@ def test_a_file_that_the_site_does_not_take_is_rejected_with_its_code(
         upload(site_client, *draft(site_client), path)
     assert caught.value.problem.code is ErrorCode.ARTIFACT_KIND
     assert parts_sent(site) == {}
+
+
+def test_a_file_that_is_wrong_from_its_beginning_is_rejected_before_it_is_read(
+    site: LiveSite, site_client: SiteClient, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"PK\x03\x04")
+    os.truncate(path, 2_000_000_000)
+    submission, run = draft(site_client)
+    reported: list[FileProgress] = []
+    with pytest.raises(ProblemError) as caught:
+        upload_file(
+            site_client,
+            path,
+            submission=submission,
+            run=run,
+            kind=ArtifactKind.CHECKPOINT,
+            on_progress=reported.append,
+        )
+    assert caught.value.problem.code is ErrorCode.CHECKPOINT_FORMAT
+    assert (reported, site.calls["POST /api/v1/uploads"]) == ([], 0)
 
 
 @given(st.binary(max_size=5000), st.integers(1, 2000))

@@ -9,7 +9,7 @@ from evaluator.messages.states import FINAL_STATES
 from portal.evaluation.display.status import STEP_NAMES
 from portal.evaluation.services import may_cancel
 from portal.submissions.draft_files import DraftFile, proof_of
-from portal.submissions.models import Refund, RunState, Submission, SubmissionState
+from portal.submissions.models import Artifact, Refund, RunState, Submission, SubmissionState
 
 ENDED_BADLY = {RunState.REJECTED, RunState.FAILED}
 
@@ -21,6 +21,7 @@ class TeamActions:
     Attributes:
         proof: The privacy proof, which a revised one may replace; None where there is nothing to revise.
         version: The number of the proof's newest version.
+        staged: The number of a revised version that isn't sent yet; 0 if there is none.
     """
 
     news: list[str]
@@ -29,6 +30,7 @@ class TeamActions:
     may_copy: bool
     proof: DraftFile | None
     version: int
+    staged: int
 
 
 def team_actions_on(submission: Submission) -> TeamActions:
@@ -36,6 +38,7 @@ def team_actions_on(submission: Submission) -> TeamActions:
     states = [RunState(run.state) for run in submission.runs.all()]
     is_submitted = submission.state == SubmissionState.SUBMITTED
     proof = submission.proof() if is_submitted else None
+    staged = Artifact.staged.filter(submission=submission).first() if is_submitted else None
     return TeamActions(
         news=news_of(submission, states) if is_submitted else [],
         may_edit=is_submitted,
@@ -43,6 +46,7 @@ def team_actions_on(submission: Submission) -> TeamActions:
         may_copy=not is_submitted or bool(ENDED_BADLY.intersection(states)),
         proof=proof_of(submission) if proof else None,
         version=proof.version if proof else 0,
+        staged=staged.version if staged else 0,
     )
 
 

@@ -16,11 +16,13 @@ from evaluator.errors import shorten
 from evaluator.messages.jobs import Outcome, Step, WorkerReport
 from portal.accounts.models import User
 from portal.audit.models import record
-from portal.evaluation import notifications
+from portal.evaluation import clock, notifications
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepQueue, StepReport, Worker
 from portal.evaluation.queue import places
 from portal.evaluation.queue.diagnosis import Ending, Outage, SickWorker, diagnose
 from portal.evaluation.queue.dispatch import ALIVE, dispatch_on_commit
+from portal.liveness import outages
+from portal.liveness.models import Cause
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +68,7 @@ def resume(queue: StepQueue, actor: User | None = None) -> bool:
     paused = StepQueue.objects.filter(pk=queue.pk, paused_at__isnull=False)
     if not paused.update(paused_at=None, probe_at=None, reason=""):
         return False
+    outages.end(Cause.PAUSED, queue.pk, clock.now())
     record(actor, "stepqueue.resumed", queue)
     logger.warning("Steps of the queue %s are sent again.", queue)
     dispatch_on_commit()
@@ -120,6 +123,7 @@ def _pause(queue: StepQueue, trace: str, now: datetime) -> None:
     unpaused = StepQueue.objects.filter(pk=queue.pk, paused_at__isnull=True)
     if not unpaused.update(paused_at=now, probe_at=probe_at, reason=reason):
         return
+    outages.begin(Cause.PAUSED, queue.pk, now)
     record(None, "stepqueue.paused", queue, reason=reason)
     logger.error("The queue %s is paused, because steps of many runs fail: %s", queue, reason)
     notifications.notify_outage(queue, reason)

@@ -27,6 +27,8 @@ from portal.evaluation.intake.consequences import after_loss, is_last_loss
 from portal.evaluation.intake.outcomes import carry_out
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Watch, Worker
 from portal.evaluation.queue import dispatch, places
+from portal.liveness import outages
+from portal.liveness.models import Cause
 from portal.submissions.models import Run
 
 logger = logging.getLogger(__name__)
@@ -67,6 +69,7 @@ def _watching_since(now: datetime) -> datetime | None:
         return None
     if elapsed_s > max(settings.EVALUATION_SILENCE_SECONDS / 2, 2 * settings.WATCHDOG_SECONDS):
         last.since = now
+        outages.note_stop(last.watched_at, now)
     last.watched_at = now
     last.save()
     return last.since
@@ -152,10 +155,12 @@ def _notify_unattended(name: str, now: datetime, since: datetime) -> None:
         if queue.unattended_at is not None:
             queue.unattended_at = None
             queue.save(update_fields=["unattended_at"])
+            outages.end(Cause.UNATTENDED, queue.pk, now)
         return
     if queue.unattended_at is not None or queue.paused_at is not None or since >= long_ago:
         return
     queue.unattended_at = now
     queue.save(update_fields=["unattended_at"])
+    outages.begin(Cause.UNATTENDED, queue.pk, oldest)
     logger.error("No worker takes steps from %s; the oldest waits since %s.", queue, oldest)
     notifications.notify_unattended(queue, waiting.count(), oldest)

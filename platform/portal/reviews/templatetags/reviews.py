@@ -1,4 +1,4 @@
-"""The link to the reviewers' queue in the site's menu, and the rows of the queue."""
+"""The link to the reviewers' queue in the site's menu, the rows of the queue, and a method's code."""
 
 from typing import Any
 
@@ -8,9 +8,17 @@ from django.template.context import Context
 from portal.accounts.selectors import is_reviewer
 from portal.reviews import queue_rows
 from portal.reviews.queue import waiting_for
+from portal.submissions.code import code_files
+from portal.submissions.models import Submission
 
 register = template.Library()
 register.simple_tag(queue_rows.queue_rows)
+
+
+@register.inclusion_tag("reviews/method_and_code.html")
+def method_and_code(submission: Submission) -> dict[str, Any]:
+    """Show what the team says about its method, and the attached files of its code."""
+    return {"submission": submission, "files": code_files(submission)}
 
 
 @register.filter

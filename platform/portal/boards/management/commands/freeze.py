@@ -30,7 +30,5 @@ class Command(BaseCommand):
         except FileExistsError as error:
             raise CommandError(f"{folder} already exists; choose a new folder.") from error
         except BoardsChangedError as error:
-            raise CommandError(
-                f"The leaderboards changed in the meantime. Remove {folder} and try again."
-            ) from error
+            raise CommandError("The leaderboards changed in the meantime. Try again.") from error
         self.stdout.write(f"Wrote {folder}. Verify it with: python {folder / 'verify.py'}")

@@ -8,8 +8,18 @@ import { FileUpload, UploadError } from "./upload.js";
 const page = document.getElementById("uploads");
 const settings = { api: page.dataset.api, csrf: page.dataset.csrf, worker: page.dataset.worker };
 
-// The files that are being sent, which leaving the page would interrupt.
-const sending = new Set();
+// The part of a transfer's time that reading the file takes, as far as the bar is concerned.
+const READING_SHARE = 0.1;
+const TITLE = document.title;
+
+// The files that are being sent, which leaving the page would interrupt, and the part of each that is done.
+const sending = new Map();
+
+function showInTitle() {
+  const parts = [...sending.values()];
+  const done = parts.reduce((sum, part) => sum + part, 0) / parts.length;
+  document.title = parts.length ? `${Math.floor(done * 100)} % · ${TITLE}` : TITLE;
+}
 
 addEventListener("beforeunload", (event) => {
   if (sending.size) event.preventDefault();
@@ -81,6 +91,7 @@ function bind(section) {
     enter("sending");
     rate = new Rate();
     numbers.textContent = "";
+    progress.value = 0;
     say(`Uploading ${current.file.name}.`);
     problems.replaceChildren();
     try {
@@ -143,20 +154,32 @@ function bind(section) {
     transfer.hidden = !isOpen;
     button("pause").hidden = phase !== "sending";
     button("resume").hidden = phase !== "stopped";
-    if (phase === "sending") sending.add(section);
+    // While a transfer is shown, nothing beside it says that there is no file, or how else to resume.
+    section.classList.toggle("is-transferring", isOpen);
+    // The numbers name the file as well; this line is for those who hear the page.
+    status.classList.toggle("visually-hidden", phase === "sending");
+    if (phase === "sending") sending.set(section, 0);
     else sending.delete(section);
+    showInTitle();
   }
 
   function show(state) {
+    // Something may still arrive of an upload that was stopped.
+    if (!upload || phase !== "sending") return;
+    const name = upload.file.name;
     if (state.phase === "waiting") {
       const reason = state.problems[0].code === "E_STORE_UNAVAILABLE" ? state.problems[0].message : "The connection is bad.";
-      numbers.textContent = `${reason} Next try in ${state.seconds} s.`;
+      numbers.textContent = `${name} · ${reason} Next try in ${state.seconds} s.`;
       return;
     }
-    progress.value = state.total ? state.done / state.total : 0;
+    const isSending = state.phase === "sending";
+    const part = state.total ? state.done / state.total : 0;
+    progress.value = isSending ? READING_SHARE + (1 - READING_SHARE) * part : READING_SHARE * part;
     const amount = `${readableBytes(state.done)} of ${readableBytes(state.total)}`;
-    if (state.phase === "reading") numbers.textContent = `Reading the file: ${amount}`;
-    else numbers.textContent = [`Sent: ${amount}`, ...rate.inWords(state.done, state.total)].join(", ");
+    const details = isSending ? [`${amount} sent`, ...rate.inWords(state.done, state.total)] : [`${amount} read`];
+    numbers.textContent = [name, ...details].join(" · ");
+    sending.set(section, progress.value);
+    showInTitle();
   }
 
   function reject(error, what) {

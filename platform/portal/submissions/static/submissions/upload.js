@@ -3,18 +3,20 @@
 //   const upload = new FileUpload(file, {submission, run, kind}, {api, csrf, worker, onProgress});
 //   await upload.run();      // resolves with the artifact; rejects with UploadError, or AbortError after pause()
 //
-// The server alone knows what is stored: every start asks it which parts it has. The browser stores
-// just the file's SHA-256, so that a file need not be read twice after a reload.
+// The file's beginning goes first, by which the site rejects a wrong file before it is read. The server alone knows what
+// is stored: every start asks it which parts it has. The browser keeps just the SHA-256 of a file that it sends, so that
+// the file need not be read twice after a reload.
 import { problem, unreadable } from "./problem.js";
 
 const PARALLEL = 3;
 const ATTEMPTS = 8;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 20_000;
-const HEAD_BYTES = 1024 * 1024;
+const HEAD_BYTES = 256 * 1024; // as evaluator/messages/api.py
 const PASSING = new Set(["E_UPLOAD_URL", "E_UPLOAD_PART"]); // a fresh address or another try may well do
 const OF_STORE = { 400: "E_UPLOAD_PART", 403: "E_UPLOAD_URL", 404: "E_UPLOAD_STATE" };
 const MEMORY = "pfl-sha256:";
+const MEMORY_MS = 7 * 24 * 60 * 60 * 1000; // the site keeps an unfinished upload no longer
 
 export class UploadError extends Error {
   // `problems` are coded, as in the API's responses.
@@ -39,21 +41,27 @@ export class FileUpload {
   constructor(file, role, { api, csrf, worker, onProgress = () => {} }) {
     Object.assign(this, { file, role, api, csrf, worker, onProgress });
     this.id = null;
+    this.key = null;
     this.control = new AbortController();
   }
 
   async run() {
     this.control = new AbortController();
+    const file = { ...this.role, filename: this.file.name, size_bytes: this.file.size };
+    const head = await base64(this.file.slice(0, HEAD_BYTES)).catch((error) => {
+      throw this.unreadable(error.message);
+    });
+    await this.retrying(() => this.call("POST", "uploads/check", { ...file, head }));
     const sha256 = await this.hash();
-    const upload = await this.retrying(() =>
-      this.call("POST", "uploads", { ...this.role, filename: this.file.name, size_bytes: this.file.size, sha256 }),
-    );
+    const upload = await this.retrying(() => this.call("POST", "uploads", { ...file, sha256 }));
     this.id = upload.id;
     for (let round = 0; ; round++) {
       // A completed one is in its place already.
       if (upload.state !== "completed") await this.sendMissing(upload);
       try {
-        return await this.retrying(() => this.call("POST", `uploads/${this.id}/complete`));
+        const artifact = await this.retrying(() => this.call("POST", `uploads/${this.id}/complete`));
+        forget(this.key);
+        return artifact;
       } catch (error) {
         const lacksParts = error instanceof UploadError && error.problems.some((p) => p.code === "E_UPLOAD_INCOMPLETE");
         if (!lacksParts || round === 2) throw error;
@@ -67,6 +75,7 @@ export class FileUpload {
 
   async cancel() {
     this.pause();
+    forget(this.key);
     if (this.id) await this.call("DELETE", `uploads/${this.id}`, undefined, null);
   }
 
@@ -74,11 +83,11 @@ export class FileUpload {
     const head = await digest(await this.file.slice(0, HEAD_BYTES).arrayBuffer());
     // A joined file has no date of its own and says what it is made of.
     const { name, size, lastModified, identity = lastModified } = this.file;
-    const key = MEMORY + [name, size, identity, head].join("|");
-    const known = localStorage.getItem(key);
+    this.key = MEMORY + [name, size, identity, head].join("|");
+    const known = remembered(this.key);
     if (known) return known;
     const sha256 = await this.hashInWorker();
-    localStorage.setItem(key, sha256);
+    localStorage.setItem(this.key, `${sha256} ${Date.now()}`);
     return sha256;
   }
 
@@ -222,6 +231,28 @@ export class FileUpload {
       signal.addEventListener("abort", () => reject(signal.reason), { once: true });
     });
   }
+}
+
+function base64(blob) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(blob);
+  });
+}
+
+// The SHA-256 of a file whose upload has begun; those of abandoned uploads are forgotten.
+function remembered(key) {
+  for (const other of Object.keys(localStorage).filter((name) => name.startsWith(MEMORY))) {
+    const at = Number(localStorage.getItem(other).split(" ")[1] ?? 0);
+    if (Date.now() - at > MEMORY_MS) forget(other);
+  }
+  return localStorage.getItem(key)?.split(" ")[0];
+}
+
+function forget(key) {
+  if (key) localStorage.removeItem(key);
 }
 
 async function digest(bytes) {

@@ -1,0 +1,53 @@
+"""The organizers' downloads over the API, and accepting their terms."""
+
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Router
+
+from evaluator.messages.api import DownloadInfo, TermsInfo
+from portal.accounts.models import User
+from portal.api.authentication import ApiRequest
+from portal.api.responses import response_of
+from portal.api.throttling import PUBLIC_LIMITS
+from portal.challenge.models import Track
+from portal.downloads.models import Download, Terms
+from portal.downloads.services import accept, has_accepted
+from portal.downloads.views import requester
+
+router = Router(tags=["downloads"])
+
+
+@router.get("", response=list[DownloadInfo], auth=None, throttle=PUBLIC_LIMITS, summary="List the downloads")
+def list_downloads(request: HttpRequest, track: str = "") -> list[DownloadInfo]:
+    """With `track`, those of this track alone. No token is needed, except to see which terms you have accepted."""
+    if track:
+        get_object_or_404(Track, slug=track)
+    user = requester(request)
+    return [_info(request, download, user) for download in Download.objects.filter(is_offered=True)]
+
+
+@router.post("/terms/{terms_id}/accept", response=TermsInfo, summary="Accept the terms of a download")
+def accept_terms(request: ApiRequest, terms_id: int) -> TermsInfo:
+    """Records your account, this version of the terms and the time. Read the text before you accept it."""
+    terms = get_object_or_404(Terms, pk=terms_id)
+    accept(terms, request.auth)
+    return _terms(request, terms, request.auth)
+
+
+def _info(request: HttpRequest, download: Download, user: User | None) -> DownloadInfo:
+    return response_of(
+        DownloadInfo,
+        download,
+        url=request.build_absolute_uri(download.get_absolute_url()),
+        tracks=[],
+        terms=_terms(request, download.terms, user) if download.terms else None,
+    )
+
+
+def _terms(request: HttpRequest, terms: Terms, user: User | None) -> TermsInfo:
+    return response_of(
+        TermsInfo,
+        terms,
+        url=request.build_absolute_uri(terms.get_absolute_url()),
+        accepted=has_accepted(user, terms),
+    )

@@ -1,0 +1,53 @@
+"""The page that closes a phase: what must hold before, the standings that would be frozen, and the button."""
+
+from django.contrib import messages
+from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+
+from portal.accounts.requests import UserRequest
+from portal.boards.snapshots import BoardsChangedError
+from portal.challenge.models import Phase
+from portal.organizers import closing
+from portal.organizers.access import FORM, for_organizers
+from portal.organizers.forms import ClosingForm
+
+
+@for_organizers("challenge.change_track", "submissions.view_submission", methods=FORM)
+def close(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
+    phase = get_object_or_404(Phase.objects.select_related("track"), track__slug=slug, pk=phase_id)
+    form = ClosingForm(request.POST or None, initial=_suggested(phase))
+    if request.method == "POST" and form.is_valid():
+        publication = closing.Publication(**form.cleaned_data)
+        try:
+            results = closing.close_phase(
+                phase, publication, seen=request.POST.get("seen", ""), actor=request.user
+            )
+        except (closing.NotReadyError, BoardsChangedError):
+            messages.warning(request, "Something has changed in the meantime; please review this page again.")
+        else:
+            messages.success(request, "The final results are published and announced.")
+            return redirect(results)
+    conditions = closing.conditions(phase, timezone.now())
+    context = {
+        "track": phase.track,
+        "phase": phase,
+        "form": form,
+        "conditions": conditions,
+        "is_ready": closing.is_ready(conditions),
+        "warning": closing.warning(phase),
+        "standings": closing.standings(phase),
+        "seen": closing.version_of(phase),
+        "published": phase.final_results.all(),
+    }
+    return render(request, "organizers/close.html", context)
+
+
+def _suggested(phase: Phase) -> dict[str, str]:
+    today = timezone.now()
+    number = phase.final_results.count()
+    again = f"-{number + 1}" if number else ""
+    return {
+        "slug": f"{phase.track.slug}-{today:%Y-%m}{again}",
+        "title": f"{phase.track}, {phase}: final results {today:%Y}",
+    }

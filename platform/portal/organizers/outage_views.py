@@ -1,0 +1,51 @@
+"""The page of outages: planned maintenance, what was noticed, and making up for it by extending phases."""
+
+from django.contrib import messages
+from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+
+from portal.accounts.requests import UserRequest
+from portal.challenge.models import Phase
+from portal.liveness.models import Outage
+from portal.organizers import outages
+from portal.organizers.access import FORM, POST, for_organizers
+from portal.organizers.forms import OutageForm
+
+MOST_LISTED = 50
+
+
+@for_organizers("challenge.change_track", methods=FORM)
+def overview(request: UserRequest) -> HttpResponseBase:
+    """Show the outages of each phase with what extending it does; a POST adds maintenance or an outage."""
+    form = OutageForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        outages.add_outage(**form.cleaned_data, actor=request.user)
+        messages.success(request, "It was added.")
+        return redirect("organizers:outages")
+    now = timezone.now()
+    context = {
+        "form": form,
+        "now": now,
+        "downtimes": [(one, outages.extension_of(one, now)) for one in outages.downtimes(now)],
+        "outages": [(one, one.is_going_on(now)) for one in Outage.objects.all()[:MOST_LISTED]],
+    }
+    return render(request, "organizers/outages.html", context)
+
+
+@for_organizers("challenge.change_track", methods=POST)
+def extend(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
+    phase = get_object_or_404(Phase, track__slug=slug, pk=phase_id)
+    if outages.extend(phase, request.POST.get("seen", ""), actor=request.user):
+        messages.success(
+            request, f"“{phase}” is extended. Teams are notified, and every page says so for a week."
+        )
+    else:
+        messages.warning(request, "The effect has changed in the meantime; please review it again.")
+    return redirect("organizers:outages")
+
+
+@for_organizers("challenge.change_track", methods=POST)
+def withdraw(request: UserRequest, outage_id: int) -> HttpResponseBase:
+    outages.withdraw(get_object_or_404(Outage, pk=outage_id), actor=request.user)
+    return redirect("organizers:outages")

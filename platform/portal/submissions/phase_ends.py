@@ -1,0 +1,54 @@
+"""The notification that a phase has closed, to the teams that submitted in it or have a draft in its track."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Q
+from django.urls import reverse
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.challenge.models import Phase
+from portal.notifications.kinds import Kind
+from portal.notifications.sending import notify
+from portal.submissions.models import SubmissionState
+
+# A phase that ended earlier was closed before this site notified anybody, or while its clock stood still.
+RECENT = timedelta(days=2)
+
+
+def notify_of_closed_phases(now: datetime | None = None) -> int:
+    """Notify the members of these teams, once for each end of a phase; return how many people."""
+    now = now or timezone.now()
+    ended = Phase.objects.filter(ends_at__lte=now, ends_at__gt=now - RECENT).select_related("track")
+    return sum(_notify(phase, now) for phase in ended)
+
+
+def _notify(phase: Phase, now: datetime) -> int:
+    track, ends_at = phase.track, phase.ends_at
+    following = track.phases.filter(starts_at__gte=ends_at).order_by("starts_at").first()
+    if following and following.starts_at and following.starts_at > now:
+        then = f"The next phase, “{following.name}”, begins on {following.starts_at:%-d %b %Y at %H:%M} UTC."
+    elif following:
+        then = f"The phase “{following.name}” has begun."
+    else:
+        then = "The track takes no further submissions."
+    return notify(
+        _people(phase),
+        Kind.DEADLINES,
+        f"{track}: the phase “{phase.name}” has closed",
+        [
+            f"{track} took submissions to the phase “{phase.name}” until {ends_at:%-d %b %Y, %H:%M} UTC. Runs that "
+            "were submitted by then are evaluated to the end, and reviews go on; drafts stay drafts.",
+            then,
+            settings.SITE_URL + reverse("challenge:track", args=[track.slug]),
+        ],
+        key=f"phase closed {phase.pk} {ends_at:%Y-%m-%dT%H:%M}",
+    )
+
+
+def _people(phase: Phase) -> list[User]:
+    submissions = "membership__team__submissions"
+    submitted = Q(**{f"{submissions}__phase": phase, f"{submissions}__state": SubmissionState.SUBMITTED})
+    drafted = Q(**{f"{submissions}__track": phase.track, f"{submissions}__state": SubmissionState.DRAFT})
+    return list(User.objects.filter(submitted | drafted, is_active=True).distinct())

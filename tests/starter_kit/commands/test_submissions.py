@@ -1,0 +1,67 @@
+"""`pfl submissions` against the real site."""
+
+import json
+
+import pytest
+from django.utils import timezone
+
+from evaluator.messages.results import RunResults
+from portal.challenge.models import Track
+from portal.submissions.models import Run, RunState
+from portal.teams.models import Team
+from tests.portal.factories import SCORES, make_run, make_submission
+from tests.services.live_site import LiveSite
+from tests.starter_kit.commands.pfl import pfl
+
+
+def passing(*arguments: object) -> str:
+    return pfl(*arguments).stdout
+
+
+def failing(*arguments: object, status: int = 2) -> str:
+    ended = pfl(*arguments, status=status)
+    return ended.stdout + ended.stderr
+
+
+@pytest.fixture(autouse=True)
+def access(site: LiveSite, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PFL_SITE", site.url)
+    monkeypatch.setenv("PFL_TOKEN", token)
+
+
+def scored(team: Team, title: str, bytes_total: int, anls: float = 0.85) -> Run:
+    submission = make_submission(team, Track.objects.get(slug="track-1"), state="submitted", title=title)
+    results = {**SCORES, "anls": anls, "bytes_total": bytes_total}
+    return make_run(submission, state=RunState.SCORED, scored_at=timezone.now(), **results)
+
+
+def test_it_lists_scores_and_ranks_of_the_own_team(team: Team) -> None:
+    scored(team, "Small", 1000)
+    scored(team, "Large", 2000)
+    make_submission(team, Track.objects.get(slug="track-1"), title="Begun")
+    printed = passing("submissions").splitlines()
+    assert [line.split("  ", 1)[1] for line in printed if "track-1" in line] == [
+        "track-1  Begun (draft, not submitted)",
+        f"track-1  Large (submitted, {timezone.now():%Y-%m-%d})",
+        f"track-1  Small (submitted, {timezone.now():%Y-%m-%d})",
+    ]
+    assert [line.strip() for line in printed if "ANLS" in line] == [
+        "run: scored, ANLS 0.8500, rank 2 of 2",
+        "run: scored, ANLS 0.8500, rank 1 of 2",
+    ]
+
+
+def test_one_is_shown_by_the_first_digits_of_its_id_with_rank_and_address(team: Team, site: LiveSite) -> None:
+    run = scored(team, "Small", 1000)
+    printed = passing("submissions", str(run.submission_id)[:8])
+    assert printed.splitlines()[-1] == f"run: rank 1 of 1 · {site.url}/submissions/{run.submission_id}/"
+    assert json.loads(passing("submissions", str(run.submission_id), "--json"))["runs"][0]["rank"] == 1
+    assert "pfl submissions" in failing("submissions", "zzzz")
+
+
+def test_watching_ends_with_the_reason_why_a_run_has_no_rank(team: Team) -> None:
+    scored(team, "Weak", 1000, anls=0.1)
+    printed = passing("submissions", "--watch")
+    assert "run: no rank, ANLS 0.1000 is below the threshold" in printed.splitlines()[-1]
+    Run.objects.update(state=RunState.REJECTED, scored_at=None, results=RunResults())
+    assert "run: rejected" in failing("submissions", "--watch", status=1)
