@@ -4,6 +4,7 @@ The process starts with the first notebook and stays, since loading nbformat tak
 """
 
 import atexit
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -112,7 +113,8 @@ def read_notebook(text: str, filename: str) -> Notebook:
     if isinstance(found, str):
         raise _problem(filename, found)
     try:
-        return Notebook.model_validate(found)
+        # As JSON: its parser rejects what can't be encoded again, such as half a character.
+        return Notebook.model_validate_json(json.dumps(found))
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in detail["loc"])

@@ -130,10 +130,11 @@ class _Part:
 
     def __init__(self, number: int, cell: Cell, outputs: Sequence[Output]) -> None:
         self.number, self.cell, self.outputs = number, cell, outputs
-        self.source, embedded = joined(cell.source), {}
+        self.source = joined(cell.source)
+        self.attachments: dict[str, Bundle] = dict(cell.attachments)
         if cell.cell_type == "markdown":
             self.source, embedded = detached(self.source)
-        self.attachments: dict[str, Bundle] = {**cell.attachments, **embedded}
+            self.attachments |= embedded
 
     def formatted(self) -> Iterator[str]:
         """Yield the texts with formulas, in their order."""
