@@ -71,6 +71,7 @@ class SubmissionPlan:
     track: str
     runs: list[PlannedRun]
     proof: Path | None
+    practice: bool = False
     requires_code: bool = False
 
     @property
@@ -87,12 +88,19 @@ class SubmissionPlan:
 
 
 def prepare(
-    client: SiteClient, track: str, folders: Sequence[Path], proof: Path | None, *, with_code: bool = True
+    client: SiteClient,
+    track: str,
+    folders: Sequence[Path],
+    proof: Path | None,
+    *,
+    with_code: bool = True,
+    practice: bool = False,
 ) -> SubmissionPlan:
     """Plan what to upload by the track's own rules, and check it before anything is sent.
 
     Args:
         with_code: Whether to attach each run's settings and method file, for the organizers' examinations.
+        practice: Whether the submission is for practice, which needs no proof.
 
     Raises:
         ProblemError: The track doesn't exist, a file is missing, a record is invalid or carries no run token, a run
@@ -128,15 +136,15 @@ def prepare(
                 found="a second run",
             )
         runs[run.budget] = run
-    if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not proof:
+    if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not (proof or practice):
         raise ProblemError.of(
             ErrorCode.ARTIFACT_MISSING,
             "--proof",
             "the privacy proof, which this track requires",
             "no --proof",
-            next_step="Add --proof FILE: a PDF, Markdown or notebook file.",
+            next_step="Add --proof FILE: a PDF, Markdown or notebook file. A trial with --practice needs none.",
         )
-    return SubmissionPlan(track, list(runs.values()), proof, rules.requires_code)
+    return SubmissionPlan(track, list(runs.values()), proof, practice, rules.requires_code and not practice)
 
 
 def register_keys(client: SiteClient, plan: SubmissionPlan) -> list[str]:
@@ -161,9 +169,8 @@ def send(
     `choices` say whether it is private or anonymous, and whether the team agrees to publish its proof; what is None
     stays as the draft has it.
     """
-    draft = resumable_draft(client, plan.track, title) or client.create_submission(
-        plan.track, title, description
-    )
+    draft = resumable_draft(client, plan.track, title, practice=plan.practice)
+    draft = draft or client.create_submission(plan.track, title, description, practice=plan.practice)
     if choices:
         client.change_draft(draft.id, choices)
     if plan.requires_code:
@@ -253,13 +260,15 @@ def discard_private_files(plan: SubmissionPlan) -> int:
     return sum(remove_vectors(folder) for folder in folders)
 
 
-def resumable_draft(client: SiteClient, track: str, title: str) -> Submission | None:
-    """Return the team's newest draft with this track and title; None if it has none."""
-    wanted = (SubmissionState.DRAFT, track, title)
+def resumable_draft(
+    client: SiteClient, track: str, title: str, *, practice: bool = False
+) -> Submission | None:
+    """Return the team's newest draft with this track and title, for practice or not; None if it has none."""
+    wanted = (SubmissionState.DRAFT, track, title, practice)
     drafts = (
         submission
         for submission in client.submissions()
-        if (submission.state, submission.track, submission.title) == wanted
+        if (submission.state, submission.track, submission.title, submission.practice) == wanted
     )
     return next(drafts, None)
 

@@ -147,9 +147,15 @@ def command_lines(
     folders = ["--data", str(data), "--base", str(base)]
     lines = []
     for trial in trials:
-        changes = [word for change in (*fixed, *trial.changes) for word in ("--set", change)]
+        changes = [word for change in (*fixed, *trial.changes, *_seed(trial)) for word in ("--set", change)]
         lines.append(shlex.join(["pfl", "train", config, *folders, "--out", str(out / trial.name), *changes]))
     return lines
+
+
+def _seed(trial: Trial) -> list[str]:
+    """The change that gives a run the seed of all others, which `pfl train` by itself would draw."""
+    settings = trial.settings
+    return [] if "seed" in settings.model_fields_set else [f"seed={settings.seed}"]
 
 
 def _axis(line: str) -> list[str]:

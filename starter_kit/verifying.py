@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from evaluator.communication.log import read_log
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.api import TrackInfo
-from evaluator.messages.jobs import CheckStatus, PrivacyRules, TrackRules
+from evaluator.messages.jobs import CheckStatus
 from evaluator.messages.rankings import BUDGET, Limits, RankingRule
 from evaluator.messages.results import RunResults
 from evaluator.records.case import Case, RunFile
@@ -156,24 +156,12 @@ def _of_record(
 ) -> Iterator[Difference]:
     """Yield what is wrong with a record: reading it has verified its chain and its signature."""
     record = read_record(path, max_rounds=track.max_rounds)
-    privacy = PrivacyRules(
-        epsilon=budget,
-        delta=track.delta,
-        sampling_rule=track.sampling_rule,
-        accountant=track.accountant,
-        adjacency=track.adjacency,
-    )
-    found = account(record, privacy, []).epsilon
+    rules = track.rules(budget)
+    if rules.privacy is None:
+        return
+    found = account(record, rules.privacy, []).epsilon
     if results.epsilon is None or not isclose(found, results.epsilon, rel_tol=TOLERANCE):
         yield Difference(f"{where}, ε", f"{found:.6f}", f"{results.epsilon}")
-    rules = TrackRules(
-        reference=track.reference,
-        test_set="unknown",
-        clients=track.clients,
-        max_rounds=track.max_rounds,
-        providers_per_client=track.providers_per_client,
-        privacy=privacy,
-    )
     case = Case(record, rules, {RunFile.LOG: log})
     for check in RECORD_CHECKS:
         if set(check.needs) <= {RunFile.LOG} and (made := check.make(case)).status is CheckStatus.FAILED:

@@ -65,6 +65,7 @@ class ErrorCode(StrEnum):
     SECURE_AGGREGATION = "E_SECURE_AGGREGATION"
     SIGNING_KEY = "E_SIGNING_KEY"
     RUN_FOLDER = "E_RUN_FOLDER"
+    TRACK_RULES = "E_TRACK_RULES"
     SITE_UNREACHABLE = "E_SITE_UNREACHABLE"
 
     CONFORMANCE_IMPORT = "E_CONFORMANCE_IMPORT"
@@ -297,8 +298,9 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Each round must start from the weights released by the previous round. Upload the checkpoint of the same run.",
     ),
     ErrorCode.RECORD_ANNEX: Explanation(
-        "The annex can't be read or doesn't belong to this training record.",
-        "Upload the annex that the trainer wrote next to the record.",
+        "The annex can't be read, doesn't belong to this training record, or states other numbers of providers.",
+        "Upload the annex that `pfl submit` makes of this very run. If the numbers of providers differ, train on the "
+        "track's data: with PFL_SITE set, `pfl train` compares it.",
     ),
     ErrorCode.RECORD_CHALLENGE: Explanation(
         "The annex doesn't answer the challenge that the site drew when the training record was uploaded.",
@@ -333,7 +335,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.CONFIGURATION: Explanation(
         "A setting is unknown, missing or out of range.",
-        "Correct the named setting; docs/settings.md lists all settings.",
+        "Correct the named setting or option. docs/settings.md lists all settings, and --help all options.",
     ),
     ErrorCode.PRIVACY_BUDGET: Explanation(
         "A training round would exceed the run's ε.",
@@ -351,6 +353,11 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.SIGNING_KEY: Explanation(
         "The key can't be used: it isn't an Ed25519 key, or its file can't be read.",
         "Create a key with `pfl key create`, and keep its file private.",
+    ),
+    ErrorCode.TRACK_RULES: Explanation(
+        "The run doesn't fit the site's track: it has other data, base weights or settings.",
+        "Use the data and base weights of the track's page. For a run that isn't for this site, leave out --site and "
+        "PFL_SITE.",
     ),
     ErrorCode.RUN_FOLDER: Explanation(
         "The folder doesn't contain a finished run, or it already contains a run when a new one should be written.",

@@ -17,7 +17,7 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 from evaluator.messages.base import Message
 from evaluator.messages.examinations import Report
-from evaluator.messages.jobs import DRAWN_ROUNDS, ArtifactKind, Step, TrustLevel
+from evaluator.messages.jobs import DRAWN_ROUNDS, ArtifactKind, PrivacyRules, Step, TrackRules, TrustLevel
 from evaluator.messages.rankings import RankingRule
 from evaluator.messages.results import RunResults
 from evaluator.messages.states import FINAL_STATES, RunState, SubmissionState
@@ -110,10 +110,13 @@ class TrackInfo(Response):
         optional_artifacts: The files that a run may have as well, for a higher trust level.
         submission_artifacts: The files that the submission as a whole needs.
         reference: The name of the base weights.
+        reference_sha256: The SHA-256 of their file; empty on a site that doesn't have them itself.
         trainable: Shell-style patterns of the names of the tensors that may differ from the base weights; all may
             where the list is empty.
         providers_per_client: How many providers of the training data each client has, which a training record must not
             exceed; empty where the organizers don't say.
+        data_sha256: The hash of the training data's manifest, which annexes must state; empty without an account, since
+            whoever can guess the data could compare, and where the organizers don't say.
         drawn_rounds: How many rounds a challenge draws for a replay, which covers the last one as well.
         challenges_per_day: How many new training records a team may upload in any 24 hours; each gets a challenge.
         requires_code: Whether a submission needs a description, and code: a link to a commit, or files of each run.
@@ -133,10 +136,12 @@ class TrackInfo(Response):
     optional_artifacts: list[ArtifactKind]
     submission_artifacts: list[ArtifactKind]
     reference: str
+    reference_sha256: str = ""
     trainable: list[str]
     clients: int
     max_rounds: int
     providers_per_client: list[int]
+    data_sha256: str = ""
     drawn_rounds: int = DRAWN_ROUNDS
     max_checkpoint_bytes: int
     anls_threshold: float
@@ -149,6 +154,29 @@ class TrackInfo(Response):
     unbound_level: TrustLevel = TrustLevel.REPLAYED
     phases: list[PhaseInfo]
     closed_because: str
+
+    def rules(self, budget: float | None) -> TrackRules:
+        """Return the rules of a run at this budget, as workers apply them; the test set is secret."""
+        privacy = None
+        if budget is not None:
+            privacy = PrivacyRules(
+                epsilon=budget,
+                delta=self.delta,
+                accountant=self.accountant,
+                sampling_rule=self.sampling_rule,
+                adjacency=self.adjacency,
+            )
+        return TrackRules(
+            reference=self.reference,
+            test_set="secret",
+            trainable=self.trainable,
+            clients=self.clients,
+            max_rounds=self.max_rounds,
+            providers_per_client=self.providers_per_client,
+            data_sha256=self.data_sha256,
+            drawn_rounds=self.drawn_rounds,
+            privacy=privacy,
+        )
 
 
 class NewRunToken(Request):
@@ -221,6 +249,7 @@ class NewSubmission(Request):
     Attributes:
         keep_private: Whether only the team and the organizers see it, once submitted, until the team publishes it.
         anonymous: Whether the public reads a random name in place of the team's.
+        practice: Whether it is for practice: never public, reviewed or ranked, and free to repeat a checkpoint.
     """
 
     track: str
@@ -230,12 +259,13 @@ class NewSubmission(Request):
     paper_url: str = ""
     keep_private: bool = False
     anonymous: bool = False
+    practice: bool = False
 
 
 class ChangedText(Request):
     """Change the text of a submission; a field that is left out stays.
 
-    Once it is submitted, the title, `keep_private` and `anonymous` stay as well.
+    Once it is submitted, the title, `keep_private`, `anonymous` and `practice` stay as well.
 
     Attributes:
         publishes_proof: Whether the team agrees that everybody can read its privacy proof, and the answers to the
@@ -248,6 +278,7 @@ class ChangedText(Request):
     paper_url: str | None = None
     keep_private: bool | None = None
     anonymous: bool | None = None
+    practice: bool | None = None
     publishes_proof: bool | None = None
 
 
@@ -360,7 +391,10 @@ class RunStatus(RunSummary):
 
 
 class QuotaStatus(Response):
-    """The team's quota slots of the last 24 hours in a track; `next_slot` is null when a slot is free now."""
+    """The team's quota slots of the last 24 hours in a track; `next_slot` is null when a slot is free now.
+
+    Of a practice submission they are the slots for practice.
+    """
 
     limit: int
     used: int
@@ -376,6 +410,7 @@ class Submission(Response):
         phase: The phase in which it was submitted; null for a draft.
         published_at: Since when it is public, once a run has a score; null while it is private.
         anonymous: Whether the public reads an alias in place of the team's name.
+        practice: Whether it is for practice, and never public, reviewed or ranked.
     """
 
     id: UUID
@@ -387,12 +422,19 @@ class Submission(Response):
     submitted_at: datetime | None
     published_at: datetime | None = None
     anonymous: bool = False
+    practice: bool = False
 
 
 class SubmissionSummary(Submission):
     """A submission as the team's list shows it."""
 
     runs: list[ListedRun]
+
+
+class CheckpointStatus(Response):
+    """What would keep the team from submitting a checkpoint to a track for a rank; no problems where nothing would."""
+
+    problems: list[Problem]
 
 
 class SubmissionPage(Response):

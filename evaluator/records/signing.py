@@ -41,6 +41,15 @@ def create_key(path: Path) -> Ed25519PrivateKey:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(pem)
+    except FileExistsError as error:
+        raise ProblemError.of(
+            ErrorCode.SIGNING_KEY,
+            message="There is a key already, which is never overwritten.",
+            where=str(path),
+            expected="a new file",
+            found="an existing one",
+            next_step="Use it: `pfl key show` prints its public key. For another key, name another file.",
+        ) from error
     except OSError as error:
         raise _unusable(path, "a new file", error.strerror) from error
     return key

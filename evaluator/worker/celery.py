@@ -2,7 +2,6 @@
 
 import os
 import secrets
-from pathlib import Path
 from typing import Any
 
 from celery import Celery
@@ -11,10 +10,11 @@ from evaluator.logs import log_tasks_in_context, logging_settings
 from evaluator.messages.jobs import INTAKE_QUEUE, Progress, WorkerReport
 from evaluator.messages.signed import sign
 from evaluator.worker.broker import is_rabbitmq, worker_settings
+from evaluator.worker.home import broker_url
 
 # Without the fixups: Celery would load the site beside the worker wherever the environment names its settings.
 app = Celery("evaluator", include=["evaluator.worker.tasks"], fixups=[])
-_url = os.environ.get("PFL_BROKER_URL") or f"sqlite:///{Path.cwd()}/var/broker.sqlite3"
+_url = broker_url()
 app.conf.update(worker_settings(_url))
 
 # RabbitMQ lets an account write to exchanges, not to queues: to the one that leads to the intake and to no other.

@@ -14,6 +14,7 @@ from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Sandbox, SandboxError
 from evaluator.worker.artifacts import FetchError
 from evaluator.worker.folder import step_inputs
+from evaluator.worker.home import evaluator_home
 from evaluator.worker.step_process import StepEnding, StepRequest
 
 logger = logging.getLogger(__name__)
@@ -100,5 +101,5 @@ def _progress(message: Any) -> tuple[int, int]:
 
 
 def default_runner() -> StepRunner:
-    """Return a runner in the folder that `PFL_EVALUATOR_HOME` names."""
-    return StepRunner(Path(os.environ.get("PFL_EVALUATOR_HOME") or Path.cwd() / "var" / "evaluator"))
+    """Return a runner in the worker's own folder."""
+    return StepRunner(evaluator_home())

@@ -117,6 +117,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "portal.accounts.staff.RequireSecondFactor",
     "portal.ui.method_not_allowed.MethodNotAllowedPage",
+    "portal.api.errors.MethodNotAllowedProblem",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
@@ -305,12 +306,13 @@ STORAGES = {
 _store = store_location(os.environ.get("PFL_STORE_URL") or (HOME / "store").as_uri(), os.environ)
 STORE_BUCKET = _store if isinstance(_store, Bucket) else None
 STORE_FOLDER = HOME / "store" if isinstance(_store, Bucket) else _store
-# The tracks' base weights, as on the workers, whose headers new checkpoints are compared with; a site may have none.
-REFERENCES_FOLDER = Path(os.environ.get("PFL_REFERENCES") or HOME / "evaluator" / "references")
 # What examinations need, on the machine that takes them: the data folder with the training split, and the base weights
 # and test sets that a worker has.
 EXAMINATION_DATA = os.environ.get("PFL_EXAMINATION_DATA", "")
 EVALUATOR_HOME = Path(os.environ.get("PFL_EVALUATOR_HOME") or HOME / "evaluator")
+# The tracks' base weights, as on the workers: new checkpoints are compared with their headers, and participants' own
+# copies with their hashes. A site may have none.
+REFERENCES_FOLDER = Path(os.environ.get("PFL_REFERENCES") or EVALUATOR_HOME / "references")
 EXAMINATION_REPEATS = int(os.environ.get("PFL_EXAMINATION_REPEATS", "5"))
 EXAMINATION_HOURS = float(os.environ.get("PFL_EXAMINATION_HOURS", "24"))
 # Where a proxy in front of the site sends the folder's files by itself, at X-Accel-Redirect; empty without one.

@@ -1,74 +1,99 @@
 """`pfl check`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evaluator.mechanisms.mechanism import SamplingRule
-from starter_kit.commands.options import BaseFolder, RunDirectory, require_number, wrong_option
+from starter_kit.commands.options import (
+    ApiToken,
+    BaseFolder,
+    RunDirectory,
+    Site,
+    connect,
+    require_number,
+    wrong_option,
+)
 from starter_kit.console import EXIT_REJECTED, print_lines, print_problems, progress
 from starter_kit.reporting.rounding import rounded_up
 from starter_kit.settings.track_rules import BUDGETS, DELTA, KNOWN, MAX_ROUNDS, RULE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from evaluator.errors import Problem
+    from evaluator.messages.api import TrackInfo
     from evaluator.messages.jobs import StepResult, TrackRules
     from evaluator.messages.rankings import RankingRule
     from starter_kit.evaluation.steps import StepOutcome
+    from starter_kit.runs.folder import RunFolder
+    from starter_kit.site.client import SiteClient
+
+DEFAULT_CLIENTS = 10
 
 
 def check(
     run: RunDirectory,
     base: BaseFolder,
-    track: Annotated[str, typer.Option(help="The track, or kind of track, whose rules apply.")] = "track-1",
+    track: Annotated[
+        str,
+        typer.Option(
+            help="The site's track whose rules apply; without a site, track-1, track-2 or a kind of track."
+        ),
+    ] = "track-1",
+    site: Site = "",
+    token: ApiToken = "",
     budget: Annotated[
         float | None,
         typer.Option(help="ε of the board; by default the smallest one that covers the record's claim."),
     ] = None,
-    clients: Annotated[int, typer.Option(min=1, help="Number of clients in the track.")] = 10,
+    clients: Annotated[
+        int | None,
+        typer.Option(min=1, help=f"Number of clients, in place of the track's or {DEFAULT_CLIENTS}."),
+    ] = None,
     max_rounds: Annotated[
-        int, typer.Option(min=1, help="Maximum number of rounds in the track.")
-    ] = MAX_ROUNDS,
-    delta: Annotated[float, typer.Option(help="δ of the track.")] = DELTA,
+        int | None,
+        typer.Option(min=1, help=f"Maximum number of rounds, in place of the track's or {MAX_ROUNDS:,}."),
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help=f"δ, in place of the track's or {DELTA:g}.")] = None,
     sampling_rule: Annotated[
-        SamplingRule, typer.Option(help="The track's amplification rule for two-stage sampling.")
-    ] = RULE,
+        SamplingRule | None,
+        typer.Option(
+            help=f"Amplification rule for two-stage sampling, in place of the track's or {RULE.value}."
+        ),
+    ] = None,
     trainable: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PATTERN",
-            help="Tensors that may differ from the base weights, such as '*.layer_norm.weight'; repeat the option for "
-            "several patterns. By default, all may differ.",
+            help="Tensors that may differ from the base weights, such as '*.layer_norm.weight', in place of the "
+            "track's; repeat the option for several patterns. Without a site, all may differ by default.",
         ),
     ] = None,
 ) -> None:
-    """Run the workers' checks on your machine, and list everything that they would reject."""
-    from evaluator.messages.jobs import PrivacyRules, TrackRules
-    from starter_kit.evaluation.steps import check_run, require_record, require_run
-    from starter_kit.runs.folder import RunFolder, budget_of
+    """Run the workers' checks on your machine, and list everything that they would reject.
 
-    folder = RunFolder(run)
-    rule = _rule_of(track)
+    With --site or PFL_SITE, by the rules of that site's track: base weights, clients, providers, rounds and privacy.
+    With an API token as well, the run's data are compared, and whether the checkpoint was submitted before.
+    """
+    from starter_kit.runs.folder import RunFolder
+
     require_number("--budget", budget)
     require_number("--delta", delta, below=1)
-    require_run(folder)
-    privacy = None
-    if rule.is_accounted:
-        require_record(folder)
-        epsilon = budget_of(folder.record(max_rounds=max_rounds), BUDGETS) if budget is None else budget
-        privacy = PrivacyRules(epsilon=epsilon, delta=delta, sampling_rule=sampling_rule)
-    rules = TrackRules(
-        reference="local",
-        test_set="local",
-        trainable=trainable or [],
-        clients=clients,
-        max_rounds=max_rounds,
-        privacy=privacy,
+    client = connect(site, token, needs_token=False) if site else None
+    known = client.track(track) if client else None
+    rule = known.rule if known else _rule_of(track)
+    folder = RunFolder(run)
+    options = {"clients": clients, "max_rounds": max_rounds, "trainable": trainable}
+    rules = _rules_of(
+        folder, rule, known, options, {"epsilon": budget, "delta": delta, "sampling_rule": sampling_rule}
     )
-    accepted = True
-    for outcome in check_run(folder, rules, base, progress):
-        _print_outcome(outcome, rules)
-        accepted = accepted and outcome.accepted
-    if privacy:
+    print_lines(_source(known, client))
+    accepted = _check_run(folder, rules, base)
+    if known and client:
+        accepted = _check_with_site(client, known, folder, base) and accepted
+    if rules.privacy:
         print_lines(
             "The site also checks whether the run token and the key belong to your team. After it receives the record, "
             "it draws the blocks that the annex must open (record.challenge)."
@@ -84,9 +109,98 @@ def _rule_of(track: str) -> "RankingRule":
             "--track",
             " or ".join(KNOWN),
             track,
-            next_step="Choose the closest track, or its kind, and override its rules with options.",
+            next_step="Set PFL_SITE for the rules of a site's track; or choose the closest track, or its kind, and "
+            "override its rules with options.",
         )
     return KNOWN[track]
+
+
+def _rules_of(
+    folder: "RunFolder",
+    rule: "RankingRule",
+    track: "TrackInfo | None",
+    options: dict[str, Any],
+    private: dict[str, Any],
+) -> "TrackRules":
+    """The rules of a run: the site's or the competition's, with those in their place that options name.
+
+    Args:
+        private: The options of the privacy rules, which apply where ε is accounted.
+
+    Raises:
+        ProblemError: The run's folder or its record is missing.
+    """
+    from evaluator.messages.jobs import PrivacyRules, TrackRules
+    from starter_kit.evaluation.steps import require_record, require_run
+    from starter_kit.runs.folder import budget_of
+
+    rules = TrackRules(reference="local", test_set="local", clients=DEFAULT_CLIENTS, max_rounds=MAX_ROUNDS)
+    if track:
+        rules = track.rules(None)
+    rules = rules.model_copy(update=_given(options))
+    require_run(folder)
+    if not rule.is_accounted:
+        return rules
+    require_record(folder)
+    budgets = [one for one in track.budgets if one is not None] if track else BUDGETS
+    epsilon = private["epsilon"] or budget_of(folder.record(max_rounds=rules.max_rounds), budgets)
+    privacy = track.rules(epsilon).privacy if track else None
+    privacy = privacy or PrivacyRules(epsilon=epsilon, delta=DELTA, sampling_rule=RULE)
+    return rules.model_copy(update={"privacy": privacy.model_copy(update=_given(private))})
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _check_run(folder: "RunFolder", rules: "TrackRules", base: "Path") -> bool:
+    """Take the workers' steps, print what they find, and return whether all pass."""
+    from starter_kit.evaluation.steps import check_run
+
+    accepted = True
+    for outcome in check_run(folder, rules, base, progress):
+        _print_outcome(outcome, rules)
+        accepted = accepted and outcome.accepted
+    return accepted
+
+
+def _check_with_site(client: "SiteClient", track: "TrackInfo", folder: "RunFolder", base: "Path") -> bool:
+    """Print what else the site would reject, and return whether that is nothing."""
+    problems = list(_site_problems(client, track, folder, base))
+    print_lines(f"site: {'not passed' if problems else 'passed'}{_not_compared(client, track)}")
+    print_problems(problems)
+    return not problems
+
+
+def _source(track: "TrackInfo | None", client: "SiteClient | None") -> str:
+    """Whose rules the run is checked by."""
+    if track and client:
+        return f"Rules: {track.slug} of {client.site}"
+    return "Rules: the competition's defaults, and options. Set PFL_SITE to check by those of a site's track."
+
+
+def _site_problems(
+    client: "SiteClient", track: "TrackInfo", folder: "RunFolder", base: "Path"
+) -> "Iterator[Problem]":
+    """Yield what no step of the workers finds: other base weights, and a checkpoint that was submitted before."""
+    from evaluator.checkpoints.contents import sha256_of
+    from evaluator.messages.jobs import ArtifactKind
+    from starter_kit.runs.track_fit import base_differences
+
+    yield from base_differences(base, track)
+    checkpoint = folder.files().get(ArtifactKind.CHECKPOINT)
+    if client.has_token and checkpoint:
+        yield from client.checkpoint_problems(track.slug, sha256_of(checkpoint))
+
+
+def _not_compared(client: "SiteClient", track: "TrackInfo") -> str:
+    """What couldn't be compared."""
+    missing = []
+    if not track.reference_sha256:
+        missing.append("base weights, which the site doesn't have")
+    if not client.has_token:
+        missing.append("data and earlier submissions, which need PFL_TOKEN")
+    return f"; not compared: {'; '.join(missing)}" if missing else ""
 
 
 def _print_outcome(outcome: "StepOutcome", rules: "TrackRules") -> None:

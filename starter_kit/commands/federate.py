@@ -61,7 +61,7 @@ def server(
     ] = 600.0,
     log_to: Loggers = None,
     resume: Resume = False,
-    track: RecordTrack = "track-2",
+    track: RecordTrack = None,
     run_token: RunToken = None,
     key: KeyFile = None,
     site: Site = "",

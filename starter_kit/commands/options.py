@@ -73,7 +73,14 @@ Loggers = Annotated[
         help="Send each round to tensorboard=FOLDER or wandb=PROJECT; can be repeated.",
     ),
 ]
-RecordTrack = Annotated[str, typer.Option("--track", help="Track of the training record and its run token.")]
+RecordTrack = Annotated[
+    str | None,
+    typer.Option(
+        "--track",
+        help="Track that the run is for: whose rules the site is asked for, and whose run token the record carries. By "
+        "default track-2 for a run with a record, else the site's first track without one.",
+    ),
+]
 RunToken = Annotated[
     str | None,
     typer.Option(

@@ -89,7 +89,8 @@ def _chosen(client: "SiteClient", start: str) -> UUID:
 
 def _lines(submission: "SubmissionSummary") -> list[str]:
     day = f"{submission.submitted_at:%Y-%m-%d}" if submission.submitted_at else "not submitted"
-    head = f"{str(submission.id)[:SHOWN_DIGITS]}  {submission.track}  {submission.title} ({submission.state}, {day})"
+    state = f"practice, {submission.state}" if submission.practice else submission.state
+    head = f"{str(submission.id)[:SHOWN_DIGITS]}  {submission.track}  {submission.title} ({state}, {day})"
     return [head, *(f"          {_run_line(run)}" for run in submission.runs)]
 
 

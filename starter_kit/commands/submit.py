@@ -1,13 +1,16 @@
 """`pfl submit`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from starter_kit.commands.options import ApiToken, Site, connect, wrong_option
 from starter_kit.commands.submissions import follow
 from starter_kit.console import print_lines, transfer
+
+if TYPE_CHECKING:
+    from evaluator.messages.api import SubmissionStatus
 
 
 def submit(
@@ -41,6 +44,14 @@ def submit(
         bool,
         typer.Option(
             "--anonymous", help="List the submission under a random name, if the track's phase allows that."
+        ),
+    ] = False,
+    practice: Annotated[
+        bool,
+        typer.Option(
+            "--practice",
+            help="Try the path: the runs are evaluated, but never public, reviewed or ranked. Needs no proof, and may "
+            "repeat a checkpoint.",
         ),
     ] = False,
     publish_proof: Annotated[
@@ -78,7 +89,7 @@ def submit(
             next_step="Name the proof with --proof, or leave out --publish-proof.",
         )
     client = connect(site, token)
-    plan = prepare(client, track, runs, proof, with_code=code)
+    plan = prepare(client, track, runs, proof, with_code=code, practice=practice)
     if plan.examined_files:
         print_lines(f"Attached {', '.join(plan.examined_files)} (for verification by the organizers)")
     for public_key in register_keys(client, plan):
@@ -102,14 +113,7 @@ def submit(
             choices if choices.model_dump(exclude_none=True) else None,
         )
     print_lines(f"Submitted: {submission.url}")
-    if submission.published_at is None:
-        print_lines(
-            "The submission is unpublished. Its page says when it becomes public, or lets you publish it."
-        )
-    if not submission.anonymous:
-        print_lines(
-            "Once the results are public, so are the communication log and any training record; the annex never is."
-        )
+    print_lines(*_visibility(submission))
     if submission.publishes_proof:
         print_lines("As your team agreed, the proof is public while the result is verified.")
     if unexplained := unexplained_tries(client, plan):
@@ -126,3 +130,19 @@ def submit(
 def _text(text: str) -> str:
     """Return the text, or that of the file whose name follows an @."""
     return Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text
+
+
+def _visibility(submission: "SubmissionStatus") -> list[str]:
+    """Who will see the submission, in sentences."""
+    if submission.practice:
+        return ["For practice: only your team and the organizers see it, and it is never ranked."]
+    lines = []
+    if submission.published_at is None:
+        lines.append(
+            "The submission is unpublished. Its page says when it becomes public, or lets you publish it."
+        )
+    if not submission.anonymous:
+        lines.append(
+            "Once the results are public, so are the communication log and any training record; the annex never is."
+        )
+    return lines

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from starter_kit.commands.options import ApiToken, Site, connect
-from starter_kit.console import print_lines
+from starter_kit.console import log, print_lines
 
 
 def token(
@@ -24,4 +24,6 @@ def token(
     """Request a token for one training run. `pfl train` does so automatically if the site is set."""
     training = secrets.token_hex(16) if reserve else ""
     run_token = connect(site, token).issue_run_token(track, training).token
+    if not reserve:
+        log("Your next `pfl train` takes this token by itself. Reviewers see how many tokens were issued.")
     print_lines(run_token)

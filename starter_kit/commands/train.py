@@ -40,7 +40,7 @@ def train(
         typer.Argument(help="A YAML file, or the name of one of the kit's configs (see `pfl methods`)."),
     ] = None,
     changes: Changes = None,
-    track: RecordTrack = "track-2",
+    track: RecordTrack = None,
     resume: Resume = False,
     processes: Annotated[
         int, typer.Option(min=1, help="Number of processes that train clients, each with its own model.")
@@ -66,9 +66,16 @@ def train(
     require_free_folder(out, resume=resume)
 
     # What trains takes seconds to load: mistakes are reported before.
+    from starter_kit.runs.opening import RunPaths
     from starter_kit.settings.configuration import load_settings
+    from starter_kit.settings.drawn_seed import with_seed
 
-    settings = load_settings(config, changes or [], flags=flags, on_note=log)
+    settings, drawn = with_seed(
+        load_settings(config, changes or [], flags=flags, on_note=log),
+        RunPaths(out).settings if resume else None,
+    )
+    if drawn:
+        log(f"seed {settings.seed}, drawn for this run; to repeat it, add --set seed={settings.seed}")
 
     from starter_kit.engines.devices import chosen_devices, use_device
     from starter_kit.engines.processes import in_processes

@@ -7,16 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.commands.options import connect_if_known, key_path
+from starter_kit.commands.options import connect, connect_if_known, key_path
 from starter_kit.console import log, print_lines
 from starter_kit.secure_aggregation import NOT_AUDITED
 
 if TYPE_CHECKING:  # what trains takes seconds to load, and mistakes are reported before
+    from evaluator.messages.api import TrackInfo
     from starter_kit.reporting.metrics import RoundMetrics
+    from starter_kit.runs.setup import RunSetup
     from starter_kit.runs.training import OpenEngine
     from starter_kit.settings.run_settings import RunSettings
     from starter_kit.site.client import SiteClient
     from starter_kit.site.credentials import Credentials
+
+# Of a run with a training record, unless another is named.
+RECORD_TRACK = "track-2"
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class RunOptions:
     data: Path
     base: Path
     out: Path
-    track: str = "track-2"
+    track: str | None = None
     resume: bool = False
     log_to: Sequence[str] = ()
     run_token: str | None = None
@@ -57,8 +62,9 @@ def run_training(settings: "RunSettings", options: RunOptions, open_engine: "Ope
     from starter_kit.runs.training import train
     from starter_kit.settings.own_methods import own_files
 
-    out, track, resume = options.out, options.track, options.resume
+    out, track, resume = options.out, options.track or RECORD_TRACK, options.resume
     loggers = loggers_of(options.log_to)
+    compare = comparison_with_site(settings, options)
     site = connect_if_known(options.site, options.token)
     credentials = credentials_of(settings, options.key, options.run_token, track, site, out, resumed=resume)
     if settings.secure_aggregation is not None:
@@ -79,12 +85,56 @@ def run_training(settings: "RunSettings", options: RunOptions, open_engine: "Ope
             on_round=delivery.write,
             resume=resume,
             open_engine=open_engine,
+            on_setup=compare,
         )
         delivery.close(read_summary(out / SUMMARY))
     for file in own_files(settings):
         file.keep(out)
     write_report(out)
     print_lines(*_outcome(out, settings.rounds))
+
+
+def comparison_with_site(settings: "RunSettings", options: RunOptions) -> "Callable[[RunSetup], None]":
+    """Return a function that compares a run with its track at the site, whose rules are asked for now.
+
+    A run with a record that carries a run token is rejected where it differs, since the token would be spent in vain.
+    Any other may be an experiment: then the differences are reported. Nothing is compared of a run that is resumed.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) The site has no such track; (`E_SITE_UNREACHABLE`) it doesn't answer.
+    """
+    from starter_kit.settings.run_settings import RecordedSettings
+
+    recorded = isinstance(settings, RecordedSettings)
+    track = _track_at(options, recorded=recorded) if options.site and not options.resume else None
+    spends_token = recorded and bool(options.token or options.run_token)
+
+    def compare(setup: "RunSetup") -> None:
+        from starter_kit.runs.track_fit import track_differences
+
+        problems = track_differences(setup, track) if track else []
+        if problems and spends_token:
+            raise ProblemError(*problems)
+        for problem in problems:
+            log(f"not as {track and track.slug} of {options.site} demands: {problem}")
+
+    return compare
+
+
+def _track_at(options: RunOptions, *, recorded: bool) -> "TrackInfo | None":
+    """Return the track of the site that the run is for; None where it has none for such runs, or isn't needed."""
+    site = connect(options.site, options.token, needs_token=False)
+    slug = options.track or (RECORD_TRACK if recorded else "")
+    if recorded and options.token and not options.run_token:
+        return site.track(slug)
+    try:
+        tracks = site.tracks()
+    except ProblemError as error:
+        # The machine may have no access to it: the run brings its token, or needs none.
+        log(f"The run isn't compared with {options.site}: {error.problem.message}")
+        return None
+    fitting = (track for track in tracks if track.slug == slug or not (slug or track.rule.is_accounted))
+    return next(fitting, None)
 
 
 def require_free_folder(out: Path, *, resume: bool) -> None:
@@ -185,6 +235,7 @@ def _outcome(run: Path, rounds: int) -> list[str]:
     """A finished run in a few lines; `rounds` is how many its settings name."""
     from starter_kit.reporting.metrics import SUMMARY, read_summary
     from starter_kit.reporting.rounding import epsilon_text, size_text
+    from starter_kit.runs.folder import RunFolder
     from starter_kit.runs.vectors import FOLDER, VectorFolder
 
     summary = read_summary(run / SUMMARY)
@@ -197,5 +248,11 @@ def _outcome(run: Path, rounds: int) -> list[str]:
             f"Trained {summary.rounds} of {rounds} rounds: another round would exceed ε = {summary.budget:g}"
         )
     if kept := VectorFolder.of(run, 0).size_bytes:
-        lines.append(f"{run / FOLDER}: {size_text(kept)}, needed by `pfl submit` and deleted afterwards")
+        token = RunFolder(run).record(max_rounds=summary.rounds).run.run_token
+        use = (
+            "`pfl submit` and deleted afterwards"
+            if token
+            else "`pfl replay open`; delete it when it isn't any more"
+        )
+        lines.append(f"{run / FOLDER}: {size_text(kept)}, needed by {use}")
     return [*lines, f"Report: {run / 'report.html'}. To score the run: `pfl evaluate {run}`"]

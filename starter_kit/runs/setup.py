@@ -73,7 +73,7 @@ class RunSetup:
         self.saves: TrainingSaves | None = None
         self._started_from: str | None = None
         self.data = data
-        self._base = base
+        self.base_folder = base
         model, self.tokenizer = _open_base(base)
         _check_finite(model, base)
         self.dataset = PagesOnDisk(data, "train")
@@ -207,7 +207,7 @@ class RunSetup:
     @cached_property
     def base_sha256(self) -> str:
         """The SHA-256 of the file of the base weights."""
-        return sha256_of(self._base / WEIGHTS)
+        return sha256_of(self.base_folder / WEIGHTS)
 
     @cached_property
     def data_sha256(self) -> str:

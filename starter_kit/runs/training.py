@@ -54,6 +54,7 @@ def train(
     on_round: Callable[[RoundMetrics], None] = lambda _: None,
     resume: bool = False,
     open_engine: OpenEngine = in_process,
+    on_setup: Callable[[RunSetup], None] = lambda _: None,
 ) -> None:
     """Train from the weights in `base` on the training split of `data`, and write the run folder `out`.
 
@@ -63,6 +64,7 @@ def train(
         on_round: Called with the metrics of each round that was recorded and shown.
         resume: Resume the unfinished run of `out`, which has the same settings.
         open_engine: Where clients run, for as long as its context is open.
+        on_setup: Called with the run before anything is written; it may raise.
 
     Raises:
         ProblemError: The data, the base, the settings or the output folder can't be used, a round would exceed the
@@ -70,6 +72,7 @@ def train(
     """
     setup = RunSetup(settings, data=data, base=base)
     _check_before_writing(setup)
+    on_setup(setup)
     if setup.guarantee and not setup.record_terms:
         log(
             f"{settings.method} writes no training record: its run can't be submitted to a track that asks for one"

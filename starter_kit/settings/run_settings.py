@@ -64,6 +64,8 @@ class RunSettings(BaseModel, ABC):
         method: Name of the module in starter_kit/methods, with hyphens, or path of a Python file.
         experiment: Name of the run.
         seed: The seed of all randomness that privacy doesn't depend on. Coins and noise of a private run have no seed.
+            Where none is set, `pfl train` draws one, because equal runs give equal checkpoints and a site takes each
+            checkpoint once; elsewhere it is 42.
         rounds: Number of federated rounds. With 0, the result is the unchanged base weights, for reference.
         max_input_tokens: Maximum number of tokens of question and page read in training; null for the limit of the base
             weights, which also applies in the evaluation.

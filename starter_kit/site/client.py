@@ -22,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.api import (
     ChangedText,
+    CheckpointStatus,
     DownloadInfo,
     ExplainedTry,
     IssuedRunToken,
@@ -88,16 +89,17 @@ class SiteClient:
     site didn't answer in several tries or its answer isn't one of this API.
     """
 
-    def __init__(self, site: str, token: str, *, first_pause_s: float = FIRST_PAUSE_S) -> None:
+    def __init__(self, site: str, token: str = "", *, first_pause_s: float = FIRST_PAUSE_S) -> None:
         self.site = site.rstrip("/")
+        self.has_token = bool(token)
         self._first_pause_s = first_pause_s
         self._session = requests.Session()
         if token:
             self._session.headers["Authorization"] = f"Bearer {token}"
 
     def tracks(self) -> list[TrackInfo]:
-        """Return the tracks with their rules."""
-        return self._call(list[TrackInfo], "GET", "/tracks")
+        """Return the tracks with their rules; with a token also the hash of each track's data."""
+        return self._call(list[TrackInfo], "GET", "/tracks" if self.has_token else "/leaderboards")
 
     def track(self, slug: str) -> TrackInfo:
         """Return the track of this name in its address, or raise `E_CONFIGURATION` with those that there are."""
@@ -105,12 +107,18 @@ class SiteClient:
         for track in tracks:
             if track.slug == slug:
                 return track
+        names = ", ".join(track.slug for track in tracks)
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where="--track",
-            expected=f"one of {', '.join(track.slug for track in tracks)}",
+            expected=f"one of {names}" if tracks else "a track of the site, which has none yet",
             found=slug,
+            next_step=f"The tracks of {self.site} are on its page “Tracks”.",
         )
+
+    def checkpoint_problems(self, track: str, sha256: str) -> list[Problem]:
+        """Return what would keep the team from submitting the checkpoint of this SHA-256 to the track for a rank."""
+        return self._call(CheckpointStatus, "GET", f"/tracks/{track}/checkpoints/{sha256}").problems
 
     def downloads(self, track: str) -> list[DownloadInfo]:
         """Return what the organizers offer for a track; of terms, whether the account has accepted them."""
@@ -160,9 +168,11 @@ class SiteClient:
         """Return the team's submissions, newest first."""
         return self._all("/submissions", SubmissionPage, lambda page: page.items)
 
-    def create_submission(self, track: str, title: str, description: str = "") -> SubmissionStatus:
+    def create_submission(
+        self, track: str, title: str, description: str = "", *, practice: bool = False
+    ) -> SubmissionStatus:
         """Open a draft."""
-        draft = NewSubmission(track=track, title=title, description=description)
+        draft = NewSubmission(track=track, title=title, description=description, practice=practice)
         return self._call(SubmissionStatus, "POST", "/submissions", draft)
 
     def change_draft(self, submission: UUID, changes: ChangedText) -> SubmissionStatus:

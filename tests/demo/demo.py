@@ -350,7 +350,8 @@ class Demo:
 
     def train_command(self, training: Training) -> Command:
         where = ["--data", self.public, "--base", self.base, "--out", self.run_folder(training)]
-        settings = [word for setting in training.settings for word in ("--set", setting)]
+        # With a seed of its own, each demonstration would have other numbers.
+        settings = [word for setting in ("seed=42", *training.settings) for word in ("--set", setting)]
         arguments = [str(PFL), "train", training.config, *map(str, where), *settings]
         return Command(arguments, self.pfl_environment(training.participant))
 

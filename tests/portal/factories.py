@@ -17,6 +17,7 @@ from evaluator.messages.results import RunResults
 from portal.accounts.models import User
 from portal.challenge.models import Phase, Track
 from portal.challenge.rankings import FEWEST_BYTES, Ranking
+from portal.downloads.models import Download, DownloadKind
 from portal.submissions.models import (
     Artifact,
     ArtifactState,
@@ -227,6 +228,19 @@ def make_artifact(
 
 
 @transaction.atomic
+def make_download(kind: DownloadKind, **fields: Any) -> Download:
+    """A file that the site offers; nothing is in the store."""
+    slug = f"{kind}-{next(numbers)}"
+    defaults = {
+        "title": slug,
+        "license": "Apache-2.0",
+        "filename": f"{slug}.zip",
+        "size_bytes": 1,
+        "sha256": "0" * 64,
+    }
+    return Download.objects.create(slug=slug, kind=kind, store_key=f"dl/{slug}", **{**defaults, **fields})
+
+
 def revise_proof(submission: Submission, upload: Upload, actor: User, note: str = "Better.") -> Artifact:
     """The newest version of the submission's proof, with this file."""
     revised = Artifact.pending.create(submission=submission, kind=ArtifactKind.PRIVACY_PROOF, upload=upload)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.worker.home import broker_url, evaluator_home
+
 ROOT = Path(__file__).parents[2]
 SAFE = {
     "PFL_SITE_URL": "https://benchmark.example.org",
@@ -123,3 +125,21 @@ def test_the_home_is_for_the_account_and_its_group_alone(tmp_path: Path) -> None
         assert read(home).returncode == 0
     assert new.stat().st_mode & 0o777 == 0o700
     assert open_to_all.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_worker_of_the_same_home_has_the_sites_broker_and_base_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PFL_BROKER_URL", "PFL_EVALUATOR_HOME", "PFL_REFERENCES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PFL_HOME", str(tmp_path))
+    script = "from portal import settings; print(settings.BROKER_URL, settings.REFERENCES_FOLDER)"
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("PFL_")},
+        "PYTHONPATH": f"{ROOT}/platform:{ROOT}",
+        "PFL_HOME": str(tmp_path),
+    }
+    site = subprocess.run(
+        [sys.executable, "-c", script], env=environment, text=True, capture_output=True, check=True
+    )
+    assert site.stdout.split() == [broker_url(), str(evaluator_home() / "references")]

@@ -6,11 +6,12 @@ import pytest
 
 from portal.accounts.services import create_token
 from portal.challenge.definitions import DEFAULT_DEFINITIONS, read_definitions, save_tracks
+from portal.challenge.models import Track
 from portal.teams.models import Team
 from starter_kit.site.client import SiteClient
 from tests.portal.factories import make_team
 from tests.services.live_site import LiveSite
-from tests.starter_kit.pocket_data import make_base, make_data
+from tests.starter_kit.pocket_data import CLIENTS, make_base, make_data
 
 
 @pytest.fixture(scope="session")
@@ -27,10 +28,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def site(transactional_db: None, settings: Any, tmp_path: Path) -> Iterator[LiveSite]:
-    """The real site with the shipped tracks, a store of its own, and parts so small that small files have several."""
+    """The real site with the shipped tracks for the pocket data's clients, a store of its own, and small parts."""
     settings.STORE_FOLDER = tmp_path / "store"
     settings.UPLOAD_PART_SIZE_BYTES = 1000
     save_tracks(read_definitions(DEFAULT_DEFINITIONS))
+    Track.objects.update(clients=len(CLIENTS))
     with LiveSite() as site:
         yield site
 

@@ -280,6 +280,8 @@ def test_only_a_draft_of_the_same_track_and_title_is_resumed(site_client: SiteCl
     site_client.submit(earlier.pk)
     assert resumable_draft(site_client, earlier.track.slug, "Mine") is None
     mine = [site_client.create_submission("track-1", "Mine") for _ in range(2)]
+    practice = site_client.create_submission("track-1", "Mine", practice=True)
+    assert resumable_draft(site_client, "track-1", "Mine", practice=True).id == practice.id
     found = resumable_draft(site_client, "track-1", "Mine")
     assert found is not None
     assert found.id == mine[-1].id

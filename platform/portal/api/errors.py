@@ -1,5 +1,7 @@
 """Errors as responses: the body of each is `evaluator.messages.api.Problems`, a list of coded problems."""
 
+from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
@@ -50,6 +52,31 @@ def answer_with_problems(api: NinjaAPI) -> None:
             for detail in error.errors
         ]
         return problem_response(ProblemError(*problems))
+
+
+class MethodNotAllowedProblem:
+    """Middleware: answers 405 of the API as any other error of it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response, match = self._get_response(request), request.resolver_match
+        if response.status_code != HTTPStatus.METHOD_NOT_ALLOWED or match is None or match.namespace != "api":
+            return response
+        allowed = response["Allow"]
+        problem = problem_response(
+            ProblemError.of(
+                ErrorCode.REQUEST_INVALID,
+                message="This address doesn't accept the request's method.",
+                where=request.path,
+                expected=allowed,
+                found=request.method or "",
+            ),
+            HTTPStatus.METHOD_NOT_ALLOWED,
+        )
+        problem["Allow"] = allowed
+        return problem
 
 
 def _printable(value: object) -> str:

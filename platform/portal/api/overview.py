@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router
 
-from evaluator.messages.api import Account, QuotaStatus, TrackInfo
+from evaluator.messages.api import Account, CheckpointStatus, QuotaStatus, TrackInfo
 from evaluator.messages.team_api import ChangedAccount
 from portal.accounts.forms import ProfileForm
 from portal.accounts.models import Scope
@@ -13,6 +13,8 @@ from portal.api.authentication import MANAGING, ApiRequest, TokenOrSession, requ
 from portal.api.errors import cleaned
 from portal.api.responses import response_of
 from portal.challenge.models import Track
+from portal.challenge.references import reference_sha256
+from portal.submissions.duplicates import duplicate
 from portal.submissions.selectors import quota_of
 from portal.teams.selectors import team_of
 
@@ -23,7 +25,7 @@ TRACKS, ACCOUNT = ["tracks"], ["account"]
 
 @router.get("/tracks", response=list[TrackInfo], summary="List tracks and their rules", tags=TRACKS)
 def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja knows it by its name)
-    return track_infos()
+    return track_infos(with_data=True)
 
 
 @public.get(
@@ -33,8 +35,8 @@ def list_public_tracks(request: HttpRequest) -> list[TrackInfo]:  # noqa: ARG001
     return track_infos()
 
 
-def track_infos() -> list[TrackInfo]:
-    """Return all tracks with their rules."""
+def track_infos(*, with_data: bool = False) -> list[TrackInfo]:
+    """Return all tracks with their rules; the hash of the data only for participants, who have the data."""
     now = timezone.now()
     return [
         response_of(
@@ -45,7 +47,9 @@ def track_infos() -> list[TrackInfo]:
             run_artifacts=track.kind.run_artifacts,
             optional_artifacts=track.kind.optional_artifacts,
             submission_artifacts=track.kind.submission_artifacts,
+            reference_sha256=reference_sha256(track.reference),
             trainable=track.trainable_patterns(),
+            data_sha256=track.data_sha256 if with_data else "",
             phases=list(track.phases.all()),
             closed_because=track.closed_because(now),
         )
@@ -60,6 +64,18 @@ def get_quota(request: ApiRequest, slug: str) -> QuotaStatus:
     """Submissions that members made in other teams within 24 hours also count."""
     quota = quota_of(team_in(request), Track.objects.get(slug=slug), timezone.now())
     return QuotaStatus.model_validate(quota)
+
+
+@router.get(
+    "/tracks/{slug}/checkpoints/{sha256}",
+    response=CheckpointStatus,
+    summary="Check whether your team can submit a checkpoint",
+    tags=TRACKS,
+)
+def get_checkpoint(request: ApiRequest, slug: str, sha256: str) -> CheckpointStatus:
+    """`sha256` is that of the file. Each checkpoint is submitted once, except for practice."""
+    problem = duplicate(team_in(request), Track.objects.get(slug=slug), sha256)
+    return CheckpointStatus(problems=[problem] if problem else [])
 
 
 @router.get("/me", response=Account, summary="Get the token and its owner", tags=ACCOUNT)

@@ -200,7 +200,7 @@ def _detail(request: ApiRequest, submission: Submission) -> SubmissionStatus:
         SubmissionStatus,
         submission,
         **_places(request, submission),
-        quota=quota_of(submission.team, submission.track, timezone.now()),
+        quota=quota_of(submission.team, submission.track, timezone.now(), practice=submission.practice),
         runs=[_status(status, ranks) for status in run_status.statuses(runs)],
     )
 

@@ -1,6 +1,6 @@
 """The API and its routers."""
 
-from django.urls import path
+from django.urls import path, re_path
 from django.views.generic import RedirectView
 
 from evaluator.messages.jobs import evaluator_version
@@ -9,7 +9,7 @@ from portal.api.authentication import TokenOrSession
 from portal.api.errors import answer_with_problems
 from portal.api.schema import DocumentedAPI
 from portal.api.throttling import API_LIMITS, PUBLIC_LIMITS, UPLOAD_LIMITS
-from portal.api.views import docs
+from portal.api.views import docs, no_such_operation
 from portal.boards.api import router as leaderboards
 
 api = DocumentedAPI(
@@ -37,4 +37,5 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="api-docs")),
     path("docs", docs(api), name="api-docs"),
     path("", api.urls),
+    re_path("", no_such_operation),
 ]

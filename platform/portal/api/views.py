@@ -1,4 +1,4 @@
-"""The API's documentation page."""
+"""The API's documentation page, and the answer at addresses that it doesn't have."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,8 +6,12 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.text import slugify
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
+
+from evaluator.errors import ErrorCode, ProblemError
+from portal.uploads.problems import problem_response
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,12 @@ class Subject:
     anchor: str
     about: str
     endpoints: list[dict[str, Any]] = field(default_factory=list)
+
+
+@csrf_exempt
+def no_such_operation(_request: HttpRequest) -> HttpResponse:
+    """Answer for an address that the API doesn't have."""
+    return problem_response(ProblemError.of(ErrorCode.REQUEST_NOT_FOUND))
 
 
 def docs(api: NinjaAPI) -> Any:

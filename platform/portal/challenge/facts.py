@@ -34,30 +34,13 @@ FILES = {
     "creates it once the site has the record and picks the parts to show",
     ArtifactKind.PRIVACY_PROOF: "The privacy argument for the method, as `.pdf`, `.md` or `.ipynb`",
 }
-# Requirements for submitting a file from the terminal.
-NOTES = {
-    ArtifactKind.TRAINING_RECORD: "`pfl train` uses it to get a run token from the site. Register your signing key "
-    "with `pfl key register`; `pfl train` signs the training record with it."
-}
 CODE = "Required: what the method does, and a link to a commit, or the settings or method file attached to each run"
-OPTIONS = {ArtifactKind.PRIVACY_PROOF: "--proof proof.pdf"}
 
 
 def facts_of(track: Track) -> list[tuple[str, str]]:
     """Return the rules of the track that only its kind has, each with its name."""
     found = [(FACTS[field][0], FACTS[field][1](track)) for field in track.kind.fields if field in FACTS]
     return [*found, ("Description and code", CODE)] if track.requires_code else found
-
-
-def notes_of(track: Track) -> list[str]:
-    """Return what to know before a training whose files go to this track."""
-    return [NOTES[kind] for kind in track.kind.run_artifacts if kind in NOTES]
-
-
-def options_of(track: Track) -> list[str]:
-    """Return the options of `pfl submit` that the track asks for."""
-    described = ["--description @method.md"] if track.requires_code else []
-    return described + [OPTIONS[kind] for kind in track.kind.submission_artifacts if kind in OPTIONS]
 
 
 def files_of(track: Track) -> Iterator[tuple[str, str, str]]:

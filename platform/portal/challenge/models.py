@@ -203,8 +203,8 @@ class Track(models.Model):
         blank=True,
         validators=[RegexValidator(r"^[0-9a-f]{64}$", "64 hexadecimal digits in lower case.")],
         help_text="ANLS ranking: the output of `pfl data manifest FOLDER` for the training data. Runs whose annex "
-        "states a different hash are rejected. Never shown on the site: distribute it with the data. Empty: not "
-        "checked.",
+        "states a different hash are rejected. Only the API shows it, to participants, so that `pfl` compares their "
+        "data before training. Empty: not checked.",
     )
     unbound_level = models.PositiveSmallIntegerField(
         "unbound runs",

@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from portal.challenge.deadlines import Deadline, calendar
-from portal.challenge.facts import facts_of, files_of, notes_of, options_of
+from portal.challenge.facts import facts_of, files_of
 from portal.challenge.models import Track
 
 WITH_PHASES = Track.objects.prefetch_related("phases")
@@ -31,8 +31,6 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
         "changes": found.rule_changes.all(),
         "facts": facts_of(found),
         "files": files_of(found),
-        "notes": notes_of(found),
-        "options": options_of(found),
     }
     return render(request, "challenge/track.html", context)
 

@@ -152,8 +152,8 @@ def _publication_sentences(before: Phase | None, edited: Phase, now: datetime) -
         yield "Public submissions stay public; new ones become public when the phase ends."
     if edited.has_begun(now) and not edited.has_ended(now):
         drafts = Submission.objects.filter(track=edited.track, state=SubmissionState.DRAFT)
-        private = 0 if edited.allows_private else drafts.filter(keep_private=True).count()
-        anonymous = 0 if edited.allows_anonymous else drafts.filter(anonymous=True).count()
+        private = 0 if edited.allows_private else drafts.filter(keep_private=True, practice=False).count()
+        anonymous = 0 if edited.allows_anonymous else drafts.filter(anonymous=True, practice=False).count()
         if private:
             yield f"{private} draft{pluralize(private)} can’t be kept unpublished in this phase."
         if anonymous:
@@ -161,7 +161,7 @@ def _publication_sentences(before: Phase | None, edited: Phase, now: datetime) -
 
 
 def _submission_sentences(edited: Phase, now: datetime) -> Iterable[str]:
-    made = Submission.objects.filter(phase=edited, state=SubmissionState.SUBMITTED)
+    made = Submission.objects.filter(phase=edited, state=SubmissionState.SUBMITTED, practice=False)
     kept_back = made.filter(published_at__isnull=True, keep_private=False).count()
     private = made.filter(published_at__isnull=True, keep_private=True).count()
     anonymous = made.filter(anonymous=True).count()

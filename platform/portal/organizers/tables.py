@@ -1,6 +1,6 @@
 """What the organizers export: people, submissions, reviews and audit entries, as rows of named plain values."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,8 @@ from django.db.models import F, QuerySet
 
 from portal.accounts.models import User
 from portal.audit.models import AuditEntry
-from portal.reviews.selectors import judgeable_submissions, visible_reviews
+from portal.reviews.records import COLUMNS, review_rows
+from portal.reviews.selectors import judgeable_submissions
 from portal.submissions.models import Run
 
 BATCH = 500
@@ -16,18 +17,24 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class Table:
-    """Something to export: `columns` by name with the field of each, read with `permission`."""
+    """Something to export, read with `permission`: `rows` yields what an organizer may see of it, by column."""
 
     title: str
     permission: str
-    columns: dict[str, str]
-    query: Callable[[User], QuerySet[Any]]
+    columns: Sequence[str]
+    rows: Callable[[User], Iterator[dict[str, object]]]
 
-    def rows(self, organizer: User) -> Iterator[dict[str, object]]:
-        """Yield the rows that the organizer may see, a batch of them in memory at a time."""
-        found = self.query(organizer).values_list(*map(F, self.columns.values()))
-        for values in found.iterator(BATCH):
-            yield dict(zip(self.columns, values, strict=True))
+
+def _of_query(
+    title: str, permission: str, fields: dict[str, str], query: Callable[[User], QuerySet[Any]]
+) -> Table:
+    """Return the table of a query: `fields` by the names of the columns. A batch of rows is in memory at a time."""
+
+    def rows(organizer: User) -> Iterator[dict[str, object]]:
+        for values in query(organizer).values_list(*map(F, fields.values())).iterator(BATCH):
+            yield dict(zip(fields, values, strict=True))
+
+    return Table(title, permission, list(fields), rows)
 
 
 def _runs(organizer: User) -> QuerySet[Run]:
@@ -36,7 +43,7 @@ def _runs(organizer: User) -> QuerySet[Run]:
 
 
 TABLES = {
-    "people": Table(
+    "people": _of_query(
         "People",
         "accounts.view_user",
         {
@@ -52,7 +59,7 @@ TABLES = {
         },
         lambda _: User.objects.order_by("pk"),
     ),
-    "submissions": Table(
+    "submissions": _of_query(
         "Submissions",
         "submissions.view_submission",
         {
@@ -66,6 +73,7 @@ TABLES = {
             "submitted_at": "submission__submitted_at",
             "published_at": "submission__published_at",
             "anonymous": "submission__anonymous",
+            "practice": "submission__practice",
             "alias": "submission__alias",
             "refunded_at": "submission__refunded_at",
             "baseline": "submission__is_baseline",
@@ -79,27 +87,8 @@ TABLES = {
         },
         _runs,
     ),
-    "reviews": Table(
-        "Reviews",
-        "reviews.view_proofreview",
-        {
-            "submission": "submission__pk",
-            "title": "submission__title",
-            "team": "submission__team__name",
-            "track": "submission__track__slug",
-            "reviewer": "reviewer__email",
-            "decision": "decision",
-            "reason": "reason",
-            "checklist": "checklist",
-            "notes": "notes",
-            "changes_due": "changes_due",
-            "declares_no_conflict": "declares_no_conflict",
-            "created_at": "created_at",
-            "decided_at": "decided_at",
-        },
-        lambda organizer: visible_reviews(organizer).order_by("pk"),
-    ),
-    "audit": Table(
+    "reviews": Table("Reviews", "reviews.view_proofreview", COLUMNS, review_rows),
+    "audit": _of_query(
         "Audit entries",
         "audit.view_auditentry",
         {

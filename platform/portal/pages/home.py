@@ -18,6 +18,7 @@ from portal.boards.boards import StoredBoard, heads_of, stored_boards
 from portal.boards.caching import cached, page_unless_unchanged
 from portal.boards.ranking import Row
 from portal.challenge.models import Track
+from portal.downloads.commands import has_files, track_commands, trial_commands
 from portal.downloads.kit import install_command
 from portal.downloads.models import Download, DownloadKind
 from portal.news.models import NewsItem, published
@@ -63,13 +64,16 @@ def home(request: HttpRequest) -> HttpResponse:
     news = list(published()[:NEWS])
 
     def respond() -> HttpResponse:
+        open_track = next((track for track in tracks if not track.closed_because()), None)
+        take_part = open_track if has_files() else None
         context = {
             "cards": _cards(tracks, versions),
             "organizers": settings.ORGANIZERS,
-            "open_track": next((track for track in tracks if not track.closed_because()), None),
+            "open_track": open_track,
+            "take_part": take_part,
+            "commands": track_commands(take_part) if take_part else trial_commands(),
             "news": news,
             "install": install_command(Download.objects.filter(kind=DownloadKind.KIT, is_offered=True)),
-            "site_url": settings.SITE_URL,
             "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
             "member": home_of(request.user) if isinstance(request.user, User) else None,
         }

@@ -98,7 +98,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
             one,
             verdict,
             is_listed=is_listed,
-            shows_would_rank=membership is not None and submission.is_unpublished,
+            shows_would_rank=membership is not None and submission.is_unpublished and not submission.practice,
             names_team=names_team,
         )
         for one in status["statuses"]
@@ -110,7 +110,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "submission": submission,
         "is_own": membership is not None,
         "names_team": names_team,
-        "attached_code": {artifact.upload.filename for artifact in code_files(submission)},
+        "has_attached_code": code_files(submission).exists(),
         "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
         "may_withdraw": may_withdraw(submission, membership),
         "withdrawal": WithdrawalForm(),

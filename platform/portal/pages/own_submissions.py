@@ -20,6 +20,7 @@ from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import Verdict
 from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.selectors import submissions_of, token_counts, tokens_of
+from portal.submissions.token_fates import fates_of
 from portal.teams.selectors import team_of
 from portal.uploads.storage import storage_of
 
@@ -71,7 +72,7 @@ def listing(request: UserRequest) -> HttpResponse:
         "query": f"state={state}&" if state else "",
         "page": page,
         "rows": rows_of(page.object_list),
-        "tokens": tokens_of(team)[:NEWEST_TOKENS],
+        "fates": fates_of(tokens_of(team)[:NEWEST_TOKENS]),
         "token_counts": token_counts(team),
         "storage": storage_of(team),
         "draft_days": settings.RETENTION_DRAFT_DAYS,

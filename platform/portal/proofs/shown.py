@@ -9,11 +9,11 @@ from django.utils import timezone
 
 from evaluator.errors import Problem, ProblemError
 from evaluator.messages.jobs import evaluator_version
-from portal.proofs.models import DrawingState, Page
+from portal.proofs.models import Drawing, DrawingState, Page
 from portal.proofs.pages import draw_later
 from portal.proofs.reading import is_pdf, read_proof
 from portal.proofs.rendering import RenderedProof, render_proof
-from portal.proofs.unshown import Unshown
+from portal.proofs.unshown import Unshown, summary
 from portal.submissions.models import Artifact
 from portal.uploads.models import Upload
 
@@ -65,6 +65,33 @@ def prepare(*, upload: Upload, **_: object) -> None:
         _rendered(upload)
 
 
+@dataclass(frozen=True)
+class Display:
+    """How a proof is displayed: what reviewers can't see of it, and whether its pages are still being drawn.
+
+    Attributes:
+        unshown: How many parts of each kind its page doesn't show, such as "2 formulas, 1 picture".
+    """
+
+    problems: Sequence[Problem] = ()
+    is_waiting: bool = False
+    unshown: str = ""
+
+
+def display_of(upload: Upload) -> Display:
+    """Return how the file of a proof is displayed. It was rendered when it arrived, so that this is fast."""
+    if is_pdf(upload):
+        drawing = draw_later(upload)
+        return Display(_problems(drawing), drawing.state == DrawingState.WAITING)
+    try:
+        return Display(unshown=summary(_rendered(upload).unshown))
+    except ProblemError as error:
+        return Display(error.problems)
+    except FileNotFoundError:
+        # A rule of retention has removed it.
+        return Display()
+
+
 def shown_proof(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProof:
     """Return what is shown of this version; `page_url` makes the address of a page's image from its number.
 
@@ -82,14 +109,17 @@ def shown_proof(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProo
 def _pages(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProof:
     drawing = draw_later(artifact.upload)
     pages = [ShownPage(page, page_url(page.number)) for page in drawing.pages.all()]
-    problems = [Problem.model_validate(drawing.problem)] if drawing.problem else []
     return ShownProof(
         artifact,
         pages=pages,
-        problems=problems,
+        problems=_problems(drawing),
         is_waiting=drawing.state == DrawingState.WAITING,
         is_late=drawing.created_at < timezone.now() - LATE,
     )
+
+
+def _problems(drawing: Drawing) -> list[Problem]:
+    return [Problem.model_validate(drawing.problem)] if drawing.problem else []
 
 
 def _rendered(upload: Upload) -> RenderedProof:

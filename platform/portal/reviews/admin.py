@@ -1,24 +1,214 @@
-"""The read-only list of proof reviews; they are made at the reviewers' desk, `portal.reviews.desk_views`."""
+"""Proofs and the decisions on them in the administration: the same service and the same form as at the desk."""
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+from uuid import UUID
 
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.core.exceptions import PermissionDenied
+from django.db.models import Case, Count, F, IntegerField, Q, QuerySet, Value, When
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
+from typing_extensions import override
 
+from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
-from portal.audit.models import AuditEntry
+from portal.accounts.requests import UserRequest
+from portal.accounts.selectors import is_reviewer
+from portal.reviews import tallies
+from portal.reviews.assignments import may_organize
 from portal.reviews.checklist import CHECKLIST
-from portal.reviews.models import ProofReview
-from portal.reviews.selectors import visible_reviews
+from portal.reviews.deciding import take_decision
+from portal.reviews.drafts import draft_of
+from portal.reviews.forms import ReviewForm, initial_of
+from portal.reviews.models import Proof, ProofReview
+from portal.reviews.selectors import (
+    reviewable_submissions,
+    sees_decisions,
+    verdict_on,
+    visible_reviews,
+    waits_for_reviewers,
+)
+from portal.reviews.services import review_barred_because
+from portal.reviews.timeline import timeline
+from portal.submissions.models import Run, SubmissionState
+
+# The states of a proof, by whom it waits for, and what they are called.
+VERIFIED = tallies.verified(F("track__required_reviews"))
+STATES: dict[str, tuple[str, Callable[[], Q]]] = {
+    "reviewers": ("waits for reviewers", waits_for_reviewers),
+    "verified": ("verified", lambda: VERIFIED),
+    "rejected": ("rejected", tallies.rejected),
+    "team": ("waits for the team", lambda: Q(change_requests__gt=0) & ~VERIFIED & ~tallies.rejected()),
+}
+
+
+class ReadOnly:
+    """What the administration only shows."""
+
+    def has_add_permission(self, _request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
+        return False
+
+
+class StateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    @override
+    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
+        return [(key, words) for key, (words, _) in STATES.items()]
+
+    @override
+    def queryset(self, _request: HttpRequest, queryset: QuerySet[Proof]) -> QuerySet[Proof]:
+        known = STATES.get(self.value() or "")
+        return queryset.filter(known[1]()) if known else queryset
+
+
+@admin.register(Proof)
+class ProofAdmin(ReadOnly, admin.ModelAdmin[Proof]):
+    """The proofs that the visitor has no conflict of interest about, those first that wait for reviewers."""
+
+    list_display = (
+        "title",
+        "team",
+        "track",
+        "state_",
+        "versions",
+        "age",
+        "due",
+        "assignees",
+        "decided",
+        "desk",
+    )
+    list_display_links = ("title",)
+    list_filter = (StateFilter, "track")
+    search_fields = ("title", "team__name")
+
+    @override
+    def get_ordering(self, _request: HttpRequest) -> tuple[str, ...]:
+        return ("place", "submitted_at")
+
+    @override
+    def has_view_permission(self, request: HttpRequest, obj: Proof | None = None) -> bool:
+        assert isinstance(request.user, User)  # noqa: S101  (the admin lets nobody anonymous in)
+        return is_reviewer(request.user) or may_organize(request.user)
+
+    @override
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return isinstance(request.user, User) and self.has_view_permission(request)
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Proof]:
+        assert isinstance(request.user, User)  # noqa: S101
+        scored = Run.objects.filter(scored_at__isnull=False).values("submission")
+        judged = reviewable_submissions(request.user).filter(state=SubmissionState.SUBMITTED, pk__in=scored)
+        place = [
+            When(condition(), then=Value(number)) for number, (_, condition) in enumerate(STATES.values())
+        ]
+        sent = Q(artifacts__kind=ArtifactKind.PRIVACY_PROOF, artifacts__state__in=["attached", "superseded"])
+        found = Proof.objects.filter(pk__in=judged.values("pk")).select_related("team", "track")
+        return found.annotate(
+            place=Case(*place, default=Value(len(place)), output_field=IntegerField()),
+            sent=Count("artifacts", filter=sent),
+        ).prefetch_related("reviews__reviewer")
+
+    @admin.display(description="state", ordering="place")
+    def state_(self, proof: Any) -> str:
+        words = [*(words for words, _ in STATES.values()), "under review"]
+        return words[int(proof.place)]
+
+    @admin.display(description="versions")
+    def versions(self, proof: Any) -> int:
+        return int(proof.sent)
+
+    @admin.display(description="age", ordering="submitted_at")
+    def age(self, proof: Proof) -> str:
+        return timesince(proof.published_at or proof.created_at, depth=1)
+
+    @admin.display(description="due")
+    def due(self, proof: Proof) -> date | None:
+        """Return the first day by which somebody was asked to decide."""
+        return min((one.due for one in proof.reviews.all() if one.due and not one.is_decided), default=None)
+
+    @admin.display(description="assigned to")
+    def assignees(self, proof: Proof) -> str:
+        return ", ".join(str(one.reviewer) for one in proof.reviews.all() if one.assigned_at) or "nobody"
+
+    @admin.display(description="decisions")
+    def decided(self, proof: Proof) -> str:
+        """Return how many of the required reviewers have decided; not how, which some have yet to judge alone."""
+        return f"{sum(one.is_decided for one in proof.reviews.all())} of {proof.track.required_reviews}"
+
+    @admin.display(description="desk")
+    def desk(self, proof: Proof) -> SafeString:
+        address = reverse("reviews:desk", args=[proof.pk])
+        return format_html('<a href="{}">Open the desk</a>', address)
+
+    @override
+    def change_view(  # type: ignore[override]
+        self, request: UserRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Show the proof with its timeline, and record the decision that is posted."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        proof = get_object_or_404(self.get_queryset(request), pk=_key(object_id))
+        barred = review_barred_because(proof, request.user)
+        own = proof.reviews.filter(reviewer=request.user).first()
+        form = ReviewForm(request.POST or None, initial=initial_of(draft_of(own)))
+        if request.method == "POST":
+            if barred:
+                raise PermissionDenied(barred)
+            if review := take_decision(request, proof, form):
+                self.message_user(
+                    request, f"Your decision on {proof} is recorded: {review.get_decision_display()}."
+                )
+                return redirect("admin:reviews_proof_changelist")
+        sees = sees_decisions(proof, request.user)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Privacy proof of {proof}",
+            "opts": self.opts,
+            "original": proof,
+            "submission": proof,
+            "newest": proof.proof(),
+            "facts": {
+                name: getattr(self, name)(proof) for name in ("state_", "age", "due", "assignees", "decided")
+            },
+            "verdict": verdict_on(proof) if sees else None,
+            "timeline": timeline(proof) if sees else [],
+            "recusals": proof.recusals.select_related("person"),
+            "barred": barred,
+            "may_assign": may_organize(request.user),
+            "form": form,
+        }
+        status = 422 if form.is_bound else 200
+        return TemplateResponse(request, "admin/reviews/proof/change_form.html", context, status=status)
+
+
+def _key(written: str) -> UUID | None:
+    try:
+        return UUID(written)
+    except ValueError:
+        return None
 
 
 @admin.register(ProofReview)
-class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
-    """Decisions are read here. A reviewer finds those of others only where they have decided themselves."""
+class ProofReviewAdmin(ReadOnly, admin.ModelAdmin[ProofReview]):
+    """Who reviews what, and what they decided, as far as the visitor may read it. Proofs lead here."""
 
-    list_display = ("submission", "reviewer", "decision", "decided_at", "desk")
+    list_display = ("submission", "reviewer", "decision", "decided_at", "proof")
     # Of people, those who have reviewed; participants aren't offered.
     list_filter = ("decision", "submission__track", ("reviewer", admin.RelatedOnlyFieldListFilter))
     list_select_related = ("submission", "reviewer")
@@ -34,26 +224,18 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
         "assigned_at",
         "due",
         "decided_at",
-        "history",
-        "desk",
+        "proof",
     )
-    readonly_fields = ("answers", "history", "desk")
+    readonly_fields = ("answers", "proof")
 
-    def has_add_permission(self, _request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, _request: HttpRequest, _obj: ProofReview | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, _request: HttpRequest, _obj: ProofReview | None = None) -> bool:
-        return False
-
+    @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[ProofReview]:
         """Leave out what the visitor has a conflict of interest about, or has yet to judge alone."""
-        assert isinstance(request.user, User)  # noqa: S101  (the admin lets nobody anonymous in)
+        assert isinstance(request.user, User)  # noqa: S101
         visible = visible_reviews(request.user)
         return super().get_queryset(request).filter(pk__in=visible.values("pk"))
 
+    @override
     def has_view_permission(self, request: HttpRequest, obj: ProofReview | None = None) -> bool:
         return request.user.has_perm("reviews.review_proofs") or super().has_view_permission(request, obj)
 
@@ -66,22 +248,7 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
         )
         return format_html("<ul>{}</ul>", format_html_join("", "<li><strong>{}</strong> {} {}</li>", rows))
 
-    @admin.display(description="history")
-    def history(self, review: ProofReview) -> SafeString:
-        """Return every decision of the reviewer on the proof."""
-        entries = AuditEntry.objects.filter(object_type="reviews.proofreview", object_id=str(review.pk))
-        rows = (
-            (
-                f"{entry.at:%Y-%m-%d %H:%M} UTC",
-                entry.action.partition(".")[2],
-                entry.details.get("reason", ""),
-            )
-            for entry in entries
-        )
-        return format_html("<ul>{}</ul>", format_html_join("", "<li>{}: {}. {}</li>", rows))
-
-    @admin.display(description="reviewers' desk")
-    def desk(self, review: ProofReview) -> SafeString:
-        """Return the link to the page of the review."""
-        address = reverse("reviews:desk", args=[review.submission_id])
-        return format_html('<a href="{}">Read the proof, or decide again</a>', address)
+    @admin.display(description="proof")
+    def proof(self, review: ProofReview) -> SafeString:
+        address = reverse("admin:reviews_proof_change", args=[review.submission_id])
+        return format_html('<a href="{}">History of the proof</a>', address)

@@ -12,7 +12,7 @@ from portal.accounts.models import User
 from portal.audit.models import record
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
-from portal.reviews.assignments import assigning_barred_because
+from portal.reviews.assignments import organizers_for
 from portal.reviews.models import Appeal
 from portal.reviews.selectors import verdict_on
 from portal.reviews.threads import is_of_team
@@ -71,9 +71,8 @@ def appeal_text(submission: Submission, text: str, author: User) -> str:
 
 def notify_organizers(submission: Submission, subject: str, text: str, address: str) -> None:
     """Notify the organizers who may decide on the submission of an appeal."""
-    staff = User.objects.filter(is_staff=True, is_active=True)
     notify(
-        [one for one in staff if not assigning_barred_because(submission, one)],
+        organizers_for(submission),
         Kind.REVIEWING,
         subject,
         [text, settings.SITE_URL + address],

@@ -13,7 +13,7 @@ from portal.audit.models import record
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
 from portal.reviews.deadlines import MAX_TIME, is_in_reach
-from portal.reviews.models import ProofReview
+from portal.reviews.models import ProofReview, Recusal
 from portal.reviews.selectors import conflict_of_interest, reviewers
 from portal.reviews.services import review_barred_because
 from portal.submissions.models import Submission, SubmissionState
@@ -33,10 +33,18 @@ def assigning_barred_because(submission: Submission, user: User) -> str:
     return conflict_of_interest(submission, user)
 
 
+def organizers_for(submission: Submission) -> list[User]:
+    """Return those who may assign reviewers to the submission's proof."""
+    staff = User.objects.filter(is_staff=True, is_active=True)
+    return [one for one in staff if not assigning_barred_because(submission, one)]
+
+
 def eligible_reviewers(submission: Submission) -> list[User]:
-    """Return those who may review the proof and have not decided on it."""
+    """Return those who may review the proof, and have neither decided on it nor declined."""
     decided = {review.reviewer_id for review in submission.reviews.all() if review.is_decided}
-    found = reviewers().filter(is_active=True).exclude(pk__in=decided).order_by("name", "email")
+    declined = submission.recusals.values("person")
+    found = reviewers().filter(is_active=True).exclude(pk__in=decided).exclude(pk__in=declined)
+    found = found.order_by("name", "email")
     return [one for one in found if not review_barred_because(submission, one)]
 
 
@@ -63,6 +71,8 @@ def assign(submission: Submission, reviewer: User, due: date, *, actor: User) ->
         review = ProofReview.objects.select_for_update().get(pk=review.pk)
         if review.is_decided:
             raise ValidationError("This reviewer has already decided.")
+        # Whoever had no time may have found some.
+        Recusal.objects.filter(submission=submission, person=reviewer).delete()
         review.assigned_at, review.due = timezone.now(), due
         review.save(update_fields=["assigned_at", "due"])
         record(

@@ -19,17 +19,25 @@ from portal.reviews.access import View, for_reviewers, reviewed_submission
 from portal.reviews.assignments import assign, assigning_barred_because, eligible_reviewers, may_organize
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.deadlines import default_due
-from portal.reviews.decisions import decisions_for_reviewer
-from portal.reviews.drafts import Draft, draft_of
-from portal.reviews.evidence import evidence_on
-from portal.reviews.forms import AssignmentForm, MessageForm, ReviewForm, initial_of
-from portal.reviews.models import Decision, ProofReview
-from portal.reviews.selectors import open_appeals, verdict_on
-from portal.reviews.services import decide, review_barred_because, save_draft
+from portal.reviews.deciding import take_decision
+from portal.reviews.drafts import draft_of
+from portal.reviews.evidence import facts_on
+from portal.reviews.forms import AssignmentForm, MessageForm, RecusalForm, ReviewForm, initial_of
+from portal.reviews.models import Decision, ProofReview, Recusal
+from portal.reviews.recusals import recuse
+from portal.reviews.selectors import coordinates, open_appeals, sees_decisions, verdict_on
+from portal.reviews.services import review_barred_because, save_draft
 from portal.reviews.threads import post_message, threads_for_reviewer
+from portal.reviews.timeline import timeline
 from portal.submissions.models import Submission
 from portal.submissions.tries import tries_against
 
+# The decisions as the desk offers them, each with what the button says.
+DECISIONS = {
+    Decision.ACCEPTED: "Accept",
+    Decision.CHANGES_REQUESTED: "Request changes",
+    Decision.REJECTED: "Reject",
+}
 DRAFTS = Limit("review-draft", 60)
 
 
@@ -40,55 +48,38 @@ def for_this_review(view: View) -> View:
     def checked(request: UserRequest, submission_id: UUID) -> HttpResponse:
         submission = reviewed_submission(submission_id)
         if rejection := review_barred_because(submission, request.user):
-            return render(request, "reviews/conflict.html", {"rejection": rejection}, status=403)
+            return _barred(request, rejection)
         return view(request, submission)
 
     return for_reviewers(checked)
 
 
+def _barred(request: UserRequest, rejection: str) -> HttpResponse:
+    return render(request, "reviews/conflict.html", {"rejection": rejection}, status=403)
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_this_review
-def desk(request: UserRequest, submission: Submission) -> HttpResponse:
-    """Show the proof beside the checklist, and record the decision that is posted."""
-    own = _own(submission, request)
+@for_reviewers
+def desk(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Show the proof beside the checklist, and record the decision that is posted.
+
+    Who coordinates the review reads the decisions instead of the checklist.
+    """
+    submission = reviewed_submission(submission_id)
+    if rejection := review_barred_because(submission, request.user):
+        if request.method != "POST" and coordinates(submission, request.user):
+            return _desk(request, submission, None, None)
+        return _barred(request, rejection)
     if request.method != "POST":
+        own = _own(submission, request)
         return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))))
     form = ReviewForm(request.POST)
-    if form.is_valid():
-        written = form.draft()
-        try:
-            review = _decide(request, submission, written)
-        except ValidationError as error:
-            # What was written isn't lost with the page.
-            own = save_draft(submission, written, actor=request.user)
-            form.add_error(None, error)
-        else:
-            messages.success(
-                request, f"Your decision on {submission} is recorded: {review.get_decision_display()}."
-            )
-            return redirect("reviews:queue")
-    return _desk(request, submission, own, form)
-
-
-def _decide(request: UserRequest, submission: Submission, draft: Draft) -> ProofReview:
-    posted = request.POST.get("decision")
-    return decide(
-        submission,
-        Decision(posted) if posted in Decision.values else Decision.PENDING,
-        draft.reason,
-        draft.answers,
-        actor=request.user,
-        notes=draft.notes,
-        changes_due=draft.changes_due,
-        declares_no_conflict=draft.declares_no_conflict,
-        version=_read_version(request),
-    )
-
-
-def _read_version(request: UserRequest) -> int | None:
-    """Return the version of the proof that the page showed; None if it doesn't say."""
-    written = request.POST.get("version", "")
-    return int(written) if written.isascii() and written.isdecimal() and len(written) < 5 else None
+    if review := take_decision(request, submission, form):
+        messages.success(
+            request, f"Your decision on {submission} is recorded: {review.get_decision_display()}."
+        )
+        return redirect("reviews:queue")
+    return _desk(request, submission, _own(submission, request), form)
 
 
 @require_POST
@@ -129,6 +120,27 @@ def message(request: UserRequest, submission: Submission) -> HttpResponse:
     return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))), form)
 
 
+@require_POST
+@for_this_review
+def step_aside(request: UserRequest, submission: Submission) -> HttpResponse:
+    """Record why the reviewer doesn't decide on the proof."""
+    form = RecusalForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Choose why you don't review this proof.")
+        return redirect("reviews:desk", submission.pk)
+    why = Recusal.Why(form.cleaned_data["why"])
+    try:
+        recuse(submission, why, form.cleaned_data["text"], actor=request.user)
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
+        return redirect("reviews:desk", submission.pk)
+    if why is Recusal.Why.COORDINATION:
+        messages.success(request, "You coordinate this review now, and read every decision.")
+        return redirect("reviews:desk", submission.pk)
+    messages.success(request, f"You don't review {submission}. The organizers are informed.")
+    return redirect("reviews:queue")
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 @login_required
@@ -151,7 +163,13 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
             messages.success(request, f"{reviewer} is asked to decide by {due:%d %b %Y}.")
             return redirect("reviews:assign", submission.pk)
     assigned = [review for review in submission.reviews.all() if review.assigned_at]
-    context = {"submission": submission, "form": form, "assigned": assigned, "eligible": eligible}
+    context = {
+        "submission": submission,
+        "form": form,
+        "assigned": assigned,
+        "eligible": eligible,
+        "recusals": submission.recusals.select_related("person"),
+    }
     return render(request, "reviews/assign.html", context)
 
 
@@ -190,31 +208,37 @@ def _desk(
     request: UserRequest,
     submission: Submission,
     own: ProofReview | None,
-    form: ReviewForm,
+    form: ReviewForm | None,
     message_form: MessageForm | None = None,
 ) -> HttpResponse:
+    """Return the desk; without a form for whoever reads only."""
     runs = statuses(submission.runs.all())
     threads = threads_for_reviewer(submission, request.user)
-    has_decided = own is not None and own.is_decided
+    sees = sees_decisions(submission, request.user)
+    table = facts_on(submission, runs)
     context = {
         "submission": submission,
         "form": form,
         "runs": runs,
         "lost_tries": tries_against(submission),
-        "groups": form.groups(evidence_on(submission, runs), threads),
+        "facts": table,
+        "groups": form.groups(table, threads) if form else [],
+        "chosen": request.POST.get("decision", ""),
+        "decisions": DECISIONS,
         "general": next((thread.lines for thread in threads if not thread.item), []),
         "epsilon_columns": EPSILON_COLUMNS,
         "is_insider": True,
         "proof": submission.proof(),
         "versions": submission.artifacts.filter(superseded_at__isnull=False).order_by("-version"),
         "own": own,
-        "has_decided": has_decided,
-        "verdict": verdict_on(submission) if has_decided else None,
-        "decisions": decisions_for_reviewer(submission, request.user),
+        "has_decided": own is not None and own.is_decided,
+        "verdict": verdict_on(submission) if sees else None,
+        "timeline": timeline(submission) if sees else [],
+        "recusal_form": RecusalForm(),
         "appeal": open_appeals().filter(submission=submission).first(),
         "may_assign": not assigning_barred_because(submission, request.user),
         "message_form": message_form or MessageForm(),
         **_state(own),
     }
-    has_errors = bool(form.errors) or (message_form is not None and bool(message_form.errors))
+    has_errors = bool(form and form.errors) or (message_form is not None and bool(message_form.errors))
     return render(request, "reviews/desk.html", context, status=422 if has_errors else 200)

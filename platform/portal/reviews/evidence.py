@@ -3,8 +3,9 @@
 It never answers a question. A passed check is evidence with limits, which its text on the page names.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 from django.db.models import Count
 from pydantic import ValidationError
@@ -14,7 +15,6 @@ from evaluator.messages.jobs import AccountingResult, CheckStatus, Step
 from portal.evaluation.display.results import shown_checks
 from portal.evaluation.display.status import RunStatus
 from portal.submissions.models import RunToken, Submission
-from portal.ui.budgets import IN_ONE_PIECE
 from portal.ui.rounding import rounded_up
 
 # The checks that bear on a question, by their ids in `evaluator.records.check_table`.
@@ -34,58 +34,102 @@ CHECKS_OF: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """One fact about a run or the team, with the status of the check that it comes from, if it comes from one."""
+class Stated:
+    """A fact that the accounting of a record states: its name, and the questions that it bears on."""
 
-    text: str
+    key: str
+    title: str
+    items: tuple[str, ...]
+    text: Callable[[AccountingResult], str]
+
+
+STATED = (
+    Stated(
+        "releases",
+        "Releases, noise relative to the sensitivity",
+        ("noise", "sampling", "composition"),
+        lambda result: "; ".join(map(in_words, result.events)),
+    ),
+    Stated(
+        "rounds", "Rounds accounted for", ("composition", "empty_rounds"), lambda result: str(result.rounds)
+    ),
+    Stated(
+        "accountant",
+        "δ and accountant",
+        ("conversion",),
+        lambda result: f"δ = {result.delta:g}, by {result.accountant}",
+    ),
+    Stated("recomputed", "ε claimed and recomputed", ("recomputed",), lambda result: compared(result)),
+    Stated(
+        "declared",
+        "Earlier training runs on the private data, declared",
+        ("tuning",),
+        lambda result: str(result.tuning_runs),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is known of a fact in one run, with the status of the check that it comes from, if it comes from one."""
+
+    text: str = ""
     status: str = ""
     badge: CheckStatus | None = None
-    check: str = ""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A row of the table: what is known in each run, and the questions of the checklist that it bears on."""
+
+    key: str
+    title: str
+    items: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    is_check: bool = False
+
+    @property
+    def spans(self) -> list[tuple[Cell, int]]:
+        """The cells, each with how many runs in a row it is the same for."""
+        return [(cell, len(list(same))) for cell, same in groupby(self.cells)]
 
     @property
     def is_passed(self) -> bool:
-        """Whether it is a check that has passed."""
-        return self.badge is CheckStatus.PASSED
+        """Whether it is a check that has passed in every run that has it."""
+        found = [cell.badge for cell in self.cells if cell.badge]
+        return self.is_check and set(found) == {CheckStatus.PASSED}
+
+    @property
+    def worst(self) -> Cell:
+        """The cell to look at first: one of a check that hasn't passed, if there is one."""
+        return next((one for one in self.cells if one.badge not in (None, CheckStatus.PASSED)), self.cells[0])
 
 
-def evidence_on(submission: Submission, runs: Iterable[RunStatus]) -> dict[str, list[Evidence]]:
-    """Return the evidence by item of the checklist, in one query beside those of `runs`."""
-    # What is the same in several runs is said once, with the budgets of them all.
-    budgets: dict[str, dict[Evidence, list[str]]] = {}
-    for status in runs:
-        for key, fact in _facts(status):
-            budgets.setdefault(key, {}).setdefault(fact, []).append(f"{status.run.budget:g}")
-    found = {
-        key: [replace(fact, text=f"{IN_ONE_PIECE}{', '.join(of)}: {fact.text}") for fact, of in facts.items()]
-        for key, facts in budgets.items()
-    }
-    own = RunToken.objects.filter(team=submission.team_id, track=submission.track_id)
-    tokens = own.aggregate(issued=Count("pk"), used=Count("run"), drawn=Count("challenged_at"))
-    if tokens["issued"]:
-        text = (
-            f"Run tokens of the team in this track: {tokens['issued']} issued, {tokens['used']} used by a run, "
-            f"{tokens['drawn'] - tokens['used']} lost."
-        )
-        for key in ("tuning", "multiple_releases"):
-            found.setdefault(key, []).append(Evidence(text))
-    return found
+@dataclass(frozen=True)
+class FactTable:
+    """What the platform knows of the runs: each fact once, by ε."""
+
+    runs: list[str]
+    facts: list[Fact]
+
+    def bearing_on(self, item: str) -> list[Fact]:
+        """Return the facts that bear on a question of the checklist."""
+        return [fact for fact in self.facts if item in fact.items]
 
 
-def recorded(result: AccountingResult) -> dict[str, list[str]]:
-    """Return what the accounting of a record says about the questions, by item."""
-    releases = [in_words(event) for event in result.events]
+def facts_on(submission: Submission, runs: Sequence[RunStatus]) -> FactTable:
+    """Return what is known of the runs and the team, in one query beside those of `runs`."""
+    facts = [*_stated(runs), *_checked(runs), *_tokens(submission, len(runs))]
+    return FactTable([f"{status.run.budget:g}" for status in runs], facts)
+
+
+def compared(result: AccountingResult) -> str:
+    """Return the ε that the record claims beside the recomputed one."""
     difference = result.epsilon - result.epsilon_claimed
-    return {
-        "noise": releases,
-        "sampling": releases,
-        "composition": [f"{result.rounds} rounds accounted for", *releases],
-        "conversion": [f"δ = {result.delta:g}, by {result.accountant}"],
-        "recomputed": [
-            f"claimed {rounded_up(result.epsilon_claimed)}, recomputed {rounded_up(result.epsilon)}, "
-            f"difference {difference:+.2g}"
-        ],
-        "tuning": [f"{result.tuning_runs} earlier training runs on the private data declared"],
-    }
+    return (
+        f"claimed {rounded_up(result.epsilon_claimed)}, recomputed {rounded_up(result.epsilon)}, "
+        f"difference {difference:+.2g}"
+    )
 
 
 def in_words(event: Event) -> str:
@@ -111,25 +155,36 @@ def _accounting(status: RunStatus) -> AccountingResult | None:
         return None
 
 
-def _facts(status: RunStatus) -> Iterable[tuple[str, Evidence]]:
-    """Return what is known of one run, without its budget: each fact once, with the item that it bears on."""
-    result = _accounting(status)
-    stated = recorded(result) if result else {}
-    pairs = ((key, Evidence(text)) for key, texts in stated.items() for text in texts)
-    return dict.fromkeys([*pairs, *_checked(status)])
+def _stated(runs: Sequence[RunStatus]) -> Iterable[Fact]:
+    results = [_accounting(status) for status in runs]
+    if not any(results):
+        return
+    for one in STATED:
+        cells = tuple(Cell(one.text(result)) if result else Cell() for result in results)
+        yield Fact(one.key, one.title, one.items, cells)
 
 
-def _checked(status: RunStatus) -> Iterable[tuple[str, Evidence]]:
-    shown = {check.check.id: check for check in shown_checks(status.run)}
-    for key, ids in CHECKS_OF.items():
-        for check in (shown[id_] for id_ in ids if id_ in shown):
-            found = f": {check.check.found}" if check.check.found else ""
-            yield (
-                key,
-                Evidence(
-                    f"{check.check.id} {check.name}{found}",
-                    check.status,
-                    check.check.status,
-                    check.check.id,
-                ),
-            )
+def _checked(runs: Sequence[RunStatus]) -> Iterable[Fact]:
+    shown = [{check.check.id: check for check in shown_checks(status.run)} for status in runs]
+    for id_ in dict.fromkeys(id_ for ids in CHECKS_OF.values() for id_ in ids):
+        found = [checks.get(id_) for checks in shown]
+        name = next((check.name for check in found if check), "")
+        items = tuple(key for key, ids in CHECKS_OF.items() if id_ in ids)
+        cells = tuple(
+            Cell(check.check.found or "", check.status, check.check.status) if check else Cell()
+            for check in found
+        )
+        if name:
+            yield Fact(id_, f"{id_} {name}", items, cells, is_check=True)
+
+
+def _tokens(submission: Submission, runs: int) -> Iterable[Fact]:
+    own = RunToken.objects.filter(team=submission.team_id, track=submission.track_id)
+    tokens = own.aggregate(issued=Count("pk"), used=Count("run"), drawn=Count("challenged_at"))
+    if tokens["issued"]:
+        text = (
+            f"{tokens['issued']} issued, {tokens['used']} used by a run, "
+            f"{tokens['drawn'] - tokens['used']} lost"
+        )
+        items = ("tuning", "multiple_releases")
+        yield Fact("tokens", "Run tokens of the team in this track", items, (Cell(text),) * runs)

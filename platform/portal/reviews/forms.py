@@ -1,6 +1,6 @@
 """The forms of the reviewers' desk and of the team's page about its proof."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,10 @@ from django.forms import BoundField
 from portal.accounts.models import User
 from portal.reviews.appeals import MAX_APPEAL
 from portal.reviews.checklist import CHECKLIST, Answer, Group
+from portal.reviews.deadlines import default_due, is_in_reach
 from portal.reviews.drafts import MAX_NOTE, MAX_REASON, Draft
-from portal.reviews.evidence import Evidence
+from portal.reviews.evidence import Fact, FactTable
+from portal.reviews.models import Recusal
 from portal.reviews.threads import GENERAL, MAX_MESSAGE, QUESTIONS, Thread, ThreadLine
 
 ANSWERS = [(answer.value, answer.value) for answer in Answer]
@@ -27,21 +29,24 @@ class PageAnchor:
 
 @dataclass(frozen=True)
 class ChecklistQuestion:
-    """An item of the checklist on the page: its fields, what the platform knows, and what was written about it."""
+    """An item of the checklist on the page: its fields, what the platform knows, and what was written about it.
+
+    `state` is the answer that the form shows, empty for none; only the first question without one is unfolded.
+    """
 
     key: str
     answer: BoundField
     note: BoundField
-    evidence: list[Evidence]
+    facts: list[Fact]
     lines: list[ThreadLine]
+    state: str
+    is_open: bool
 
     @property
     def offer(self) -> str:
         """The passed checks that speak for "yes", where none speaks against it; the reviewer decides."""
-        checks = [fact for fact in self.evidence if fact.check]
-        if any(not fact.is_passed for fact in checks):
-            return ""
-        return ", ".join(dict.fromkeys(fact.check for fact in checks))
+        checks = [fact for fact in self.facts if fact.is_check]
+        return ", ".join(fact.key for fact in checks) if all(fact.is_passed for fact in checks) else ""
 
 
 class ReviewForm(forms.Form):
@@ -52,13 +57,14 @@ class ReviewForm(forms.Form):
         required=False,
         max_length=MAX_REASON,
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="Required to reject or to request changes. A rejection's reason is also public on the leaderboard.",
+        help_text="Required to reject or to request changes. A rejection's reason is also public on the leaderboard, "
+        "once it takes the rank.",
     )
     changes_due = forms.DateField(
         label="Revised proof until",
         required=False,
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
-        help_text="Required to request changes.",
+        help_text="The team is asked to send a revised proof by this day.",
     )
     no_conflict = forms.BooleanField(
         label="I have no conflict of interest",
@@ -111,14 +117,18 @@ class ReviewForm(forms.Form):
         ]
 
     def groups(
-        self, evidence: Mapping[str, list[Evidence]], threads: Iterable[Thread]
+        self, table: FactTable, threads: Iterable[Thread]
     ) -> list[tuple[Group, list[ChecklistQuestion]]]:
-        """Return the questions by group, each with the platform's evidence and the messages on it."""
+        """Return the questions by group, each with the platform's facts and the messages on it."""
         lines = {thread.item: thread.lines for thread in threads}
+        states = {item.key: str(self[item.key].value() or "") for item in CHECKLIST}
+        first = next((key for key, state in states.items() if not state), "")
 
         def question(key: str) -> ChecklistQuestion:
+            answer, note = self[key], self[note_name(key)]
+            is_open = key == first or bool(answer.errors or note.errors)
             return ChecklistQuestion(
-                key, self[key], self[note_name(key)], evidence.get(key, []), lines.get(key, [])
+                key, answer, note, table.bearing_on(key), lines.get(key, []), states[key], is_open
             )
 
         return [(group, [question(item.key) for item in CHECKLIST if item.group == group]) for group in Group]
@@ -135,7 +145,7 @@ def initial_of(draft: Draft) -> dict[str, Any]:
         **draft.answers,
         **{note_name(key): note for key, note in draft.notes.items()},
         "reason": draft.reason,
-        "changes_due": draft.changes_due,
+        "changes_due": draft.changes_due if is_in_reach(draft.changes_due) else default_due(),
         "no_conflict": draft.declares_no_conflict,
     }
 
@@ -160,6 +170,19 @@ class AppealForm(forms.Form):
     def __init__(self, *args: Any, label: str = "Why the rejection is wrong", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["text"].label = label
+
+
+class RecusalForm(forms.Form):
+    """Why a reviewer doesn't decide on a proof."""
+
+    why = forms.ChoiceField(label="Reason", choices=Recusal.Why.choices, widget=forms.RadioSelect)
+    text = forms.CharField(
+        label="Note to the organizers",
+        required=False,
+        max_length=500,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="The team doesn't read it.",
+    )
 
 
 class AssignmentForm(forms.Form):

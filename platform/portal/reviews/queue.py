@@ -12,14 +12,17 @@ from django.db.models.functions import Cast
 
 from portal.accounts.models import User
 from portal.reviews import tallies
+from portal.reviews.checklist import CHECKLIST
+from portal.reviews.drafts import draft_of
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import (
     awaiting_review,
+    disclosed_submissions,
     reviewable_submissions,
     verdict_on,
     waits_for_reviewers,
 )
-from portal.reviews.verdict import ResultStatus, Verdict
+from portal.reviews.verdict import Verdict
 from portal.submissions.models import Run, Submission, SubmissionState
 
 PART_LENGTH = 50
@@ -48,7 +51,8 @@ class QueueEntry:
 
     Attributes:
         reviewers: The names of those to whom the review is assigned.
-        due: Until when the reviewer whose queue it is was asked to decide.
+        own: What the reviewer whose queue it is has done, in words; empty if nothing.
+        due: Until when they were asked to decide.
         shows_verdict: Whether what others decided may be shown: only once it can no longer sway the reviewer.
     """
 
@@ -56,6 +60,7 @@ class QueueEntry:
     verdict: Verdict
     flagged: int
     reviewers: Sequence[str]
+    own: str
     due: date | None
     changes_due: date | None
     shows_verdict: bool
@@ -85,11 +90,22 @@ def queue_of(reviewer: User) -> list[Section]:
     parts = _parts(reviewer)
     shown = [pk for first, _ in parts.values() for pk in first]
     listed, flagged = _listed(shown), _flagged(shown)
-    decided = set(_decided_by(reviewer).filter(submission__in=shown).values_list("submission_id", flat=True))
+    own = {one.submission_id: one for one in reviewer.proof_reviews.filter(submission__in=shown)}
+    disclosed = set(disclosed_submissions(reviewer).filter(pk__in=shown).values_list("pk", flat=True))
+    recused = set(reviewer.recusals.filter(submission__in=shown).values_list("submission_id", flat=True))
     return [
         Section(
             part,
-            [_entry(listed[pk], flagged[pk], reviewer, has_decided=pk in decided) for pk in first],
+            [
+                _entry(
+                    listed[pk],
+                    flagged[pk],
+                    own.get(pk),
+                    shows_verdict=pk in disclosed,
+                    is_recused=pk in recused,
+                )
+                for pk in first
+            ],
             total,
         )
         for part, (first, total) in parts.items()
@@ -102,7 +118,10 @@ def waiting_for(reviewer: User) -> int:
 
 
 def _parts(reviewer: User) -> dict[Part, tuple[list[UUID], int]]:
-    """Return the first of every part, and how many it has; the accepted ones newest first, all others oldest first."""
+    """Return the first of every part, and how many it has; the accepted ones newest first, all others oldest first.
+
+    What the reviewer was asked to decide by some day comes before the rest.
+    """
     scored = reviewable_submissions(reviewer).filter(state=SubmissionState.SUBMITTED, pk__in=_scored())
     ordered = scored.annotate(part=_part(reviewer)).order_by("submitted_at", "pk")
     found: dict[str, list[str]] = {part: [] for part in Part}
@@ -110,15 +129,21 @@ def _parts(reviewer: User) -> dict[Part, tuple[list[UUID], int]]:
     for part, pk in ordered.values_list("part", Cast("pk", CharField())):
         found[part].append(pk)
     found[Part.DECIDED].reverse()
+    assigned = reviewer.proof_reviews.filter(due__isnull=False)
+    due = dict(assigned.values_list(Cast("submission", CharField()), "due"))
+    found[Part.NEEDS_ME].sort(key=lambda pk: due.get(pk, date.max))
     return {part: ([UUID(pk) for pk in found[part][:PART_LENGTH]], len(found[part])) for part in Part}
 
 
 def _part(reviewer: User) -> Case:
     """Return the part of a reviewer's queue that a proof belongs to."""
-    waits, decided = waits_for_reviewers(), _decided_by(reviewer).values("submission")
+    waits = waits_for_reviewers()
+    done = Q(pk__in=_decided_by(reviewer).values("submission")) | Q(
+        pk__in=reviewer.recusals.values("submission")
+    )
     return Case(
         When(tallies.verified(F("track__required_reviews")), then=Value(Part.DECIDED.value)),
-        When(waits & Q(pk__in=decided), then=Value(Part.WAITING_FOR_REVIEWERS.value)),
+        When(waits & done, then=Value(Part.WAITING_FOR_REVIEWERS.value)),
         When(waits, then=Value(Part.NEEDS_ME.value)),
         default=Value(Part.WAITING_FOR_TEAM.value),
     )
@@ -151,15 +176,26 @@ def _flagged(submissions: Collection[UUID]) -> Counter[UUID]:
     return flagged
 
 
-def _entry(submission: Submission, flagged: int, reviewer: User, *, has_decided: bool) -> QueueEntry:
+def _entry(
+    submission: Submission, flagged: int, own: ProofReview | None, *, shows_verdict: bool, is_recused: bool
+) -> QueueEntry:
     reviews, found = list(submission.reviews.all()), verdict_on(submission)
-    own = next((review for review in reviews if review.reviewer_id == reviewer.pk), None)
     return QueueEntry(
         submission,
         found,
         flagged=flagged,
         reviewers=[str(review.reviewer) for review in reviews if review.assigned_at],
+        own="declined" if is_recused else _in_words(own),
         due=own.due if own and not own.is_decided else None,
         changes_due=max((review.changes_due for review in reviews if review.changes_due), default=None),
-        shows_verdict=has_decided or found.status is ResultStatus.VERIFIED,
+        shows_verdict=shows_verdict,
     )
+
+
+def _in_words(own: ProofReview | None) -> str:
+    """Return what a reviewer has done: decided, begun a draft, or nothing."""
+    if own is None:
+        return ""
+    if own.is_decided:
+        return own.get_decision_display()
+    return f"draft {draft_of(own).answered}/{len(CHECKLIST)}" if own.draft is not None else ""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import date
 
+from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
@@ -14,6 +15,7 @@ from portal.ui.templatetags.ui import ago
 NOBODY = SafeString('<span class="muted">nobody</span>')
 HIDDEN = SafeString('<span class="muted">shown after your decision</span>')
 NO_FLAG = SafeString("none")
+NOTHING = SafeString('<span class="muted">–</span>')
 EMPTY = SafeString("")
 
 
@@ -30,7 +32,8 @@ def _row(entry: QueueEntry, desk: str) -> SafeString:
         _cell("Team", submission.team),
         _cell("Track", submission.track),
         _cell("Submitted", ago(submission.submitted_at)),
-        _cell("Assigned to", ", ".join(entry.reviewers) or NOBODY, _note("you, by", entry.due)),
+        _cell("Assigned to", ", ".join(entry.reviewers) or NOBODY),
+        _cell("You", entry.own or NOTHING, _due(entry.due)),
         _cell("Flagged checks", _flags(entry.flagged)),
         _cell("Reviews", _reviews(entry), _note("revision due", _changes_due(entry))),
     ]
@@ -46,6 +49,15 @@ def _note(words: str, day: date | None) -> SafeString:
     if day is None:
         return EMPTY
     return markup(' <span class="muted small">({} {})</span>', words, f"{day.day} {day:%b %Y}")
+
+
+def _due(day: date | None) -> SafeString:
+    """Return the day by which the reviewer was asked to decide, with the days left."""
+    if day is None:
+        return EMPTY
+    left = (day - timezone.now().date()).days
+    words = "overdue since" if left < 0 else f"{left} day{'' if left == 1 else 's'} left, due"
+    return _note(words, day)
 
 
 def _flags(count: int) -> SafeString:

@@ -14,7 +14,7 @@ from portal.accounts.selectors import is_reviewer
 from portal.challenge.models import Track
 from portal.challenge.rankings import WITH_PROOFS
 from portal.reviews import tallies
-from portal.reviews.models import Appeal, Decision, ProofReview
+from portal.reviews.models import Appeal, Decision, ProofReview, Recusal
 from portal.reviews.verdict import ResultStatus, Tally, Verdict, verdict, verdict_of
 from portal.submissions.models import Artifact, Run, RunToken, Submission, SubmissionState
 from portal.submissions.selectors import competed_tracks, private_submissions
@@ -68,6 +68,8 @@ def conflict_of_interest(submission: Submission, user: User) -> str:
         return "You took part in this submission."
     if competed_tracks(user).filter(pk=submission.track_id).exists():
         return "Your team competes in this track."
+    if _recused(user, Recusal.Why.CONFLICT).filter(submission=submission).exists():
+        return "You have declared a conflict of interest."
     return ""
 
 
@@ -92,12 +94,14 @@ def judgeable_submissions(user: User) -> QuerySet[Submission]:
         .exclude(team__in=teams)
         .exclude(created_by=user)
         .exclude(track__in=_keys(competed_tracks(user)))
+        .exclude(pk__in=_recused_from(user, Recusal.Why.CONFLICT))
     )
 
 
 def awaiting_review(reviewer: User) -> QuerySet[Submission]:
     """Return the scored submissions that need a decision of `reviewer`, who has made none, oldest first."""
-    return awaiting_decisions(reviewable_submissions(reviewer).filter(~Exists(_decisions_of(reviewer))))
+    open_ones = reviewable_submissions(reviewer).exclude(pk__in=_recused_from(reviewer))
+    return awaiting_decisions(open_ones.filter(~Exists(_decisions_of(reviewer))))
 
 
 def awaiting_decisions(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
@@ -144,18 +148,41 @@ def open_appeals() -> QuerySet[Appeal]:
     return Appeal.objects.filter(~Exists(again), ~Exists(revised))
 
 
-def has_decided(submission: Submission, reviewer: User) -> bool:
-    """Return whether the reviewer has decided on the newest version of the proof."""
-    return ProofReview.objects.filter(submission=submission, reviewer=reviewer).exclude(**PENDING).exists()
+def settled() -> Q:
+    """Return the condition that the verdict on a proof is final, as long as nobody revises it or appeals."""
+    is_verified = tallies.verified(F("track__required_reviews"))
+    return (is_verified | tallies.rejected()) & ~Q(pk__in=open_appeals().values("submission"))
+
+
+def disclosed_submissions(user: User) -> QuerySet[Submission]:
+    """Return the submissions of which `user` may read every decision.
+
+    A reviewer judges alone: they read what others decided once they have decided themselves, or the verdict is final.
+    Organizers who don't review read everything, and so do reviewers who coordinate a review instead of deciding.
+    Whoever has a conflict of interest reads nothing.
+    """
+    found = reviewable_submissions(user)
+    if not is_reviewer(user):
+        return found
+    decided = ProofReview.objects.filter(reviewer=user).exclude(**PENDING).values("submission")
+    coordinated = _recused_from(user, Recusal.Why.COORDINATION)
+    return found.filter(settled() | Q(pk__in=decided) | Q(pk__in=coordinated))
+
+
+def sees_decisions(submission: Submission, user: User) -> bool:
+    """Return whether `user` may read every decision on the proof."""
+    return disclosed_submissions(user).filter(pk=submission.pk).exists()
 
 
 def visible_reviews(user: User) -> QuerySet[ProofReview]:
-    """Return the reviews that `user` may read: of others only where a reviewer has decided, and has no conflict."""
-    found = ProofReview.objects.filter(submission__in=reviewable_submissions(user))
-    if not is_reviewer(user):
-        return found
-    decided = ProofReview.objects.filter(reviewer=user).exclude(**PENDING)
-    return found.filter(Q(reviewer=user) | Q(submission__in=decided.values("submission")))
+    """Return the reviews that `user` may read: all of disclosed submissions, and their own."""
+    own = Q(reviewer=user, submission__in=reviewable_submissions(user))
+    return ProofReview.objects.filter(own | Q(submission__in=disclosed_submissions(user)))
+
+
+def coordinates(submission: Submission, user: User) -> bool:
+    """Return whether `user` has said that they coordinate the review of the proof and don't decide."""
+    return _recused(user, Recusal.Why.COORDINATION).filter(submission=submission).exists()
 
 
 def reviewer_numbers(submission: Submission) -> dict[int, int]:
@@ -181,6 +208,15 @@ def staged_proofs(user: User) -> QuerySet[Artifact]:
 
 def _decisions_of(reviewer: User) -> QuerySet[ProofReview]:
     return ProofReview.objects.filter(submission=OuterRef("pk"), reviewer=reviewer).exclude(**PENDING)
+
+
+def _recused(user: User, *why: Recusal.Why) -> QuerySet[Recusal]:
+    """Return what the user doesn't review, for one of these reasons, or for any."""
+    return Recusal.objects.filter(person=user, why__in=why or list(Recusal.Why))
+
+
+def _recused_from(user: User, *why: Recusal.Why) -> list[UUID]:
+    return list(_recused(user, *why).values_list("submission", flat=True))
 
 
 def _keys(rows: QuerySet[Any]) -> list[int]:

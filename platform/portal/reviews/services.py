@@ -21,7 +21,7 @@ from portal.reviews.checklist import CHECKLIST
 from portal.reviews.deadlines import MAX_TIME, SECOND_OPINION_TIME, default_due, is_in_reach
 from portal.reviews.drafts import Draft, decided_draft
 from portal.reviews.models import LONE_REJECTION, Decision, ProofReview
-from portal.reviews.selectors import conflict_of_interest, verdict_on
+from portal.reviews.selectors import conflict_of_interest, coordinates, verdict_on
 from portal.submissions.models import Artifact, Submission, SubmissionState
 from portal.teams.selectors import active_members
 
@@ -38,6 +38,8 @@ def review_barred_because(submission: Submission, user: User) -> str:
         return "Only organizers with permission to review can review proofs."
     if submission.submitted_at and submission.published_at is None:
         return "The team hasn't published this submission yet; reviews start once it is public."
+    if coordinates(submission, user):
+        return "You coordinate this review, so you don't decide on the proof."
     return conflict_of_interest(submission, user)
 
 
@@ -183,18 +185,7 @@ def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
     submission = artifact.submission
     decided = list(submission.reviews.exclude(decision=Decision.PENDING).select_related("reviewer"))
     for review in decided:
-        before, reason = review.decision, review.reason
-        _take_back(review)
-        record(
-            actor,
-            "proof_review.reopened",
-            review,
-            submission=str(submission.pk),
-            before=before,
-            reason=reason,
-            version=artifact.version,
-        )
-    boards_changed(submission.track_id)
+        take_back(review, actor=actor, version=artifact.version)
     page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
     text = f"Version {artifact.version} of the privacy proof of {submission} is ready for another review."
     note = f"What changed, by its team: {artifact.note}" if artifact.note else ""
@@ -206,7 +197,11 @@ def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
     )
 
 
-def _take_back(review: ProofReview) -> None:
+def take_back(review: ProofReview, *, actor: User, **details: int) -> None:
+    """Undo a decision, if there is one; what was written stays as the reviewer's draft. The audit record keeps it."""
+    if not review.is_decided:
+        return
+    before, reason = review.decision, review.reason
     # They read the new version with what they found in the old one; the text for the team and the tick are due again.
     if review.draft is None:
         written = decided_draft(review).model_copy(
@@ -219,6 +214,16 @@ def _take_back(review: ProofReview) -> None:
         # The day was for the version before.
         review.due = default_due()
     review.save()
+    boards_changed(review.submission.track_id)
+    record(
+        actor,
+        "proof_review.reopened",
+        review,
+        submission=str(review.submission_id),
+        before=before,
+        reason=reason,
+        **details,
+    )
 
 
 def _require_complete(submission: Submission, decision: Decision, given: Draft, *, is_new: bool) -> None:

@@ -17,7 +17,7 @@ from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import ProofReview, ReviewMessage
-from portal.reviews.selectors import has_decided, reviewer_numbers
+from portal.reviews.selectors import reviewer_numbers, sees_decisions
 from portal.reviews.services import review_barred_because
 from portal.submissions.models import Submission, SubmissionState
 from portal.teams.models import Team
@@ -57,9 +57,9 @@ class Thread:
 
 
 def threads_for_reviewer(submission: Submission, reviewer: User) -> list[Thread]:
-    """Return the messages about the proof: of other reviewers only once the reviewer has decided."""
+    """Return the messages about the proof: of other reviewers only once their decisions may be read."""
     messages = submission.review_messages.all()
-    if not has_decided(submission, reviewer):
+    if not sees_decisions(submission, reviewer):
         # What the team writes to others isn't hidden: it speaks for its proof to all of them.
         messages = messages.filter(Q(by_team=True) | Q(author=reviewer))
     return _threads(submission, messages, you=reviewer)

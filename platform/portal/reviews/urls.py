@@ -9,6 +9,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("<uuid:submission_id>/draft/", desk_views.draft, name="draft"),
     path("<uuid:submission_id>/messages/", desk_views.message, name="message"),
     path("<uuid:submission_id>/assign/", desk_views.assignment, name="assign"),
+    path("<uuid:submission_id>/decline/", desk_views.step_aside, name="decline"),
     path("<uuid:submission_id>/take/", desk_views.take, name="take"),
     path("<uuid:submission_id>/team/", team_views.team, name="team"),
     path("<uuid:submission_id>/team/messages/", team_views.team_message, name="team_message"),

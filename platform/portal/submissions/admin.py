@@ -43,8 +43,18 @@ class ArtifactInline(ReadOnlyInline[Artifact, Submission]):
 class SubmissionAdmin(PrivateAdmin[Submission]):
     """The submissions, which organizers may mark as baselines."""
 
-    list_display = ("title", "team", "track", "phase", "state", "is_baseline", "submitted_at", "published_at")
-    list_filter = ("track", "state", "is_baseline")
+    list_display = (
+        "title",
+        "team",
+        "track",
+        "phase",
+        "state",
+        "is_baseline",
+        "practice",
+        "submitted_at",
+        "published_at",
+    )
+    list_filter = ("track", "state", "is_baseline", "practice")
     list_select_related = ("team", "track", "phase")
     search_fields = ("title", "team__name", "alias")
     date_hierarchy = "created_at"

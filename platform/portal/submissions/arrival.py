@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from django.conf import settings
-
 from evaluator.checkpoints.header import MAX_HEADER_BYTES, Header, read_header
 from evaluator.checkpoints.inspection import header_problems
 from evaluator.communication.log import read_log
@@ -23,6 +21,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records import annex, reading
 from portal.challenge.models import Track
+from portal.challenge.references import reference_file
 from portal.submissions.challenges import reject_other_answer
 from portal.submissions.models import Artifact, Run, Submission
 from portal.submissions.signals import proof_arrived
@@ -33,7 +32,6 @@ from portal.uploads.stores import current_store
 
 Result = TypeVar("Result")
 
-WEIGHTS = "model.safetensors"
 HEAD_BYTES = {
     ArtifactKind.COMMUNICATION_LOG: 2**20,
     ArtifactKind.TRAINING_RECORD: 4 * 2**20,
@@ -189,8 +187,8 @@ CHECKS: dict[ArtifactKind, Callable[[Arrival], None]] = {
 
 def _base_header(track: Track) -> Header | None:
     """Return the header of the track's base weights; None on a site that doesn't have them."""
-    path: Path = settings.REFERENCES_FOLDER / track.reference / WEIGHTS
-    return read_header(path) if path.is_file() else None
+    path = reference_file(track.reference)
+    return read_header(path) if path else None
 
 
 def _with_file(head: bytes, size_bytes: int, read: Callable[[Path], Result]) -> Result:

@@ -31,8 +31,8 @@ def code_files(submission: Submission) -> QuerySet[Artifact]:
 
 
 def code_problems(submission: Submission) -> list[Problem]:
-    """Return what a submission lacks of a description and of code, where its track requires both."""
-    if not submission.track.requires_code:
+    """Return what a submission lacks of a description and of code, where its track requires both for a rank."""
+    if submission.practice or not submission.track.requires_code:
         return []
     problems = []
     if not submission.description.strip():

@@ -95,14 +95,13 @@ def files_of(submission: Submission) -> tuple[list[RunFiles], list[DraftFile]]:
 
     def draft_file(kind: ArtifactKind, run: Run | None) -> DraftFile:
         place: Place = (run.pk if run else None, kind)
-        is_required = kind not in optional
         return DraftFile(
-            kind, run, max_bytes(track, kind), stored.get(place), unfinished.get(place), is_required
+            kind, run, max_bytes(track, kind), stored.get(place), unfinished.get(place), kind in required
         )
 
     runs = {run.budget: run for run in submission.runs.all()}
-    optional = track.kind.optional_artifacts
-    kinds = [*track.kind.run_artifacts, *optional]
+    kinds = [*track.kind.run_artifacts, *track.kind.optional_artifacts]
+    required = {*track.kind.run_artifacts, *submission.required_proofs}
     boards = [
         RunFiles(budget, run, [draft_file(kind, run) for kind in kinds] if run else [])
         for budget in track.run_budgets()

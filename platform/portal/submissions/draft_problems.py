@@ -6,15 +6,12 @@ from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.models import Track
 from portal.submissions.code import code_problems
-from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
+from portal.submissions.duplicates import duplicates_in
+from portal.submissions.models import Run, Submission
 from portal.submissions.publication import visibility_problems
 from portal.submissions.selectors import quota_of
-from portal.teams.models import Team
 from portal.ui.budgets import at_budget, plain
 from portal.uploads.models import UploadState
-
-# The checkpoint of a rejected or failed run may be submitted again.
-TAKEN_STATES = [RunState.QUEUED, RunState.RUNNING, RunState.SCORED]
 
 
 def problems_of(submission: Submission, now: datetime) -> list[Problem]:
@@ -24,8 +21,8 @@ def problems_of(submission: Submission, now: datetime) -> list[Problem]:
         *_visibility(submission, now),
         *_missing(submission),
         *code_problems(submission),
-        *_duplicates(submission),
-        *_over_quota(submission.team, submission.track, now),
+        *duplicates_in(submission),
+        *_over_quota(submission, now),
     ]
 
 
@@ -65,7 +62,7 @@ def _missing(submission: Submission) -> list[Problem]:
         ).problems
     stored = submission.artifacts.filter(upload__state=UploadState.COMPLETED)
     present = set(stored.values_list("run", "kind"))
-    roles: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in track.kind.submission_artifacts]
+    roles: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in submission.required_proofs]
     roles += [(run, kind) for run in runs for kind in track.kind.run_artifacts]
     missing = [
         Problem.of(
@@ -89,38 +86,12 @@ def _add_a_run(track: Track) -> str:
     return f"Add at least one run (ε = {choices})." if choices else "Add a run."
 
 
-def _duplicates(submission: Submission) -> list[Problem]:
-    """Find the runs whose checkpoint is in the track already, whoever submitted it, or twice in this submission."""
-    checkpoints = Artifact.objects.filter(kind=ArtifactKind.CHECKPOINT)
-    own = list(
-        checkpoints.filter(submission=submission).order_by("run__budget").select_related("run", "upload")
-    )
-    taken = checkpoints.filter(submission__track=submission.track_id, run__state__in=TAKEN_STATES)
-    # A team may submit again what it has withdrawn; nobody else may.
-    taken = taken.exclude(submission__team=submission.team_id, submission__state=SubmissionState.WITHDRAWN)
-    seen = set(
-        taken.filter(upload__sha256__in=[artifact.upload.sha256 for artifact in own]).values_list(
-            "upload__sha256", flat=True
-        )
-    )
-    problems = []
-    for artifact in own:
-        if artifact.upload.sha256 in seen and artifact.run:
-            problems += ProblemError.of(
-                ErrorCode.SUBMISSION_DUPLICATE,
-                where=f"{artifact.run.label}, {artifact.upload.filename}",
-                found=f"SHA-256 {artifact.upload.sha256}",
-            ).problems
-        seen.add(artifact.upload.sha256)
-    return problems
-
-
-def _over_quota(team: Team, track: Track, now: datetime) -> list[Problem]:
-    quota = quota_of(team, track, now)
+def _over_quota(submission: Submission, now: datetime) -> list[Problem]:
+    quota = quota_of(submission.team, submission.track, now, practice=submission.practice)
     if quota.next_slot is None:
         return []
     return ProblemError.of(
         ErrorCode.SUBMISSION_QUOTA,
-        expected=f"{quota.limit} submissions in 24 hours at most",
+        expected=f"at most {quota.limit} {'practice ' if submission.practice else ''}submissions in 24 hours",
         next_step=f"The next slot is free on {quota.next_slot:%d %B at %H:%M} UTC; platform errors cost none.",
     ).problems

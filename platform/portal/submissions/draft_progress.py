@@ -26,7 +26,8 @@ def draft_steps(
     problems: Sequence[Problem],
 ) -> list[DraftStep]:
     """Return the steps of a draft; the first one that isn't done is the next."""
-    required = [file for board in boards for file in board.files if file.is_required] + list(proofs)
+    files = [file for board in boards for file in board.files] + list(proofs)
+    required = [file for file in files if file.is_required]
     stored = sum(file.stored is not None for file in required)
     has_runs = any(board.run for board in boards)
     is_described = bool(submission.description) or not submission.track.requires_code

@@ -50,7 +50,7 @@ class SubmissionForm(TextForm):
     """What a team says about its method, and what of it stays unpublished. The API validates with it."""
 
     class Meta(TextForm.Meta):
-        fields = ["title", *TextForm.Meta.fields, "keep_private", "anonymous"]
+        fields = ["title", *TextForm.Meta.fields, "keep_private", "anonymous", "practice"]
 
 
 class DraftForm(SubmissionForm):

@@ -53,7 +53,8 @@ class Submission(models.Model):
 
     Once it is submitted it belongs to a phase, and is public from `published_at` on: at once, at the end of a phase
     that keeps results back, or, where the team chose `keep_private`, when the team publishes it. While it is
-    `anonymous`, the public reads `alias` in place of the team. See `portal.submissions.publication`.
+    `anonymous`, the public reads `alias` in place of the team. See `portal.submissions.publication`. One for
+    `practice` is never published, so that it has no rank and no review; its name says so wherever it is shown.
 
     How many reviewers have made each decision on its proof is written by `portal.reviews.models.ProofReview` alone.
     `rejection_stands` says that the only decision is a rejection, and that nobody has contradicted it in time.
@@ -80,6 +81,12 @@ class Submission(models.Model):
         help_text="Only your team and the organizers can see it until you publish it. Reviews start then.",
     )
     published_at = models.DateTimeField(null=True, blank=True, help_text="Empty while it isn't public.")
+    practice = models.BooleanField(
+        "submit for practice",
+        default=False,
+        help_text="Evaluated like any other, but never public, reviewed or ranked. It needs no proof, may repeat a "
+        "checkpoint, has scores of two decimals, and doesn't count against the quota.",
+    )
     anonymous = models.BooleanField(
         "stay anonymous",
         default=False,
@@ -151,13 +158,17 @@ class Submission(models.Model):
                 condition=~models.Q(state="submitted", anonymous=True) | ~models.Q(alias=""),
                 name="anonymous_submissions_have_an_alias",
             ),
+            models.CheckConstraint(
+                condition=models.Q(practice=False) | models.Q(published_at__isnull=True),
+                name="practice_is_never_published",
+            ),
             models.UniqueConstraint(
                 fields=["alias"], condition=~models.Q(alias=""), name="every_alias_is_of_one_submission"
             ),
         ]
 
     def __str__(self) -> str:
-        return self.title
+        return f"{self.title} (practice)" if self.practice else self.title
 
     def get_absolute_url(self) -> str:
         from django.urls import reverse
@@ -168,6 +179,11 @@ class Submission(models.Model):
     def is_unpublished(self) -> bool:
         """Whether it is submitted, and only its team and the organizers see it."""
         return self.state == SubmissionState.SUBMITTED and self.published_at is None
+
+    @property
+    def required_proofs(self) -> tuple[ArtifactKind, ...]:
+        """The files of the submission as a whole that it needs."""
+        return () if self.practice else self.track.kind.submission_artifacts
 
     @property
     def author(self) -> str:

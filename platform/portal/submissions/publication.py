@@ -44,11 +44,14 @@ def new_alias() -> str:
 
 def published_on_submission(submission: Submission, phase: Phase, now: datetime) -> datetime | None:
     """Return since when a submission is public that is submitted now; None while it isn't."""
-    return now if phase.results == ResultsTiming.AT_ONCE and not submission.keep_private else None
+    is_kept = submission.practice or submission.keep_private
+    return now if phase.results == ResultsTiming.AT_ONCE and not is_kept else None
 
 
 def visibility_problems(submission: Submission, phase: Phase) -> list[Problem]:
-    """Return what of the team's choices the phase doesn't allow."""
+    """Return what of the team's choices the phase doesn't allow; they don't matter for practice."""
+    if submission.practice:
+        return []
     problems = []
     if submission.keep_private and not phase.allows_private:
         problems.append(_not_allowed(f"The phase “{phase}” takes no unpublished submissions."))
@@ -58,12 +61,15 @@ def visibility_problems(submission: Submission, phase: Phase) -> list[Problem]:
 
 
 def may_publish(submission: Submission, now: datetime | None = None) -> bool:
-    """Return whether the team may publish the submission now: not while its phase keeps all results back."""
+    """Return whether the team may publish the submission now: not while its phase keeps all results back.
+
+    One for practice is never published.
+    """
     phase = submission.phase
     is_open = phase is not None and (
         phase.results == ResultsTiming.AT_ONCE or phase.has_ended(now or timezone.now())
     )
-    return submission.is_unpublished and is_open
+    return submission.is_unpublished and is_open and not submission.practice
 
 
 @transaction.atomic
@@ -79,7 +85,14 @@ def publish(submission: Submission, actor: User, now: datetime | None = None) ->
             ErrorCode.SUBMISSION_STATE,
             message="The submission can't be published right now.",
             expected="an unpublished submission, in a phase that shows results or has ended",
-            found="a public one" if current.published_at else f"one that is {current.state}",
+            found="a practice submission"
+            if current.practice
+            else "a public one"
+            if current.published_at
+            else f"one that is {current.state}",
+            next_step="Submit the draft first."
+            if current.state == SubmissionState.DRAFT
+            else "Its page says who sees it, and until when.",
         )
     change_listed(current, actor, "submission.published", {"published_at": now})
     submission.published_at = current.published_at
@@ -137,7 +150,7 @@ def kept_back(now: datetime) -> QuerySet[Submission]:
     """Return the submissions that a phase has kept back, and no longer does; what a team keeps unpublished stays so."""
     shown = Q(phase__results=ResultsTiming.AT_ONCE) | Q(phase__ends_at__lte=now)
     return Submission.objects.filter(
-        shown, state=SubmissionState.SUBMITTED, published_at__isnull=True, keep_private=False
+        shown, state=SubmissionState.SUBMITTED, published_at__isnull=True, keep_private=False, practice=False
     )
 
 

@@ -8,6 +8,8 @@ WINDOW = timedelta(hours=24)
 # So many rejected submissions of a team and its members give their slots back within the window, and so many may be
 # canceled: each has cost the site work, so their number must have an end.
 RETURNED_SLOTS = 5
+# The practice submissions of a team and its members in 24 hours, which count for themselves.
+PRACTICE_SLOTS = 3
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from portal.accounts.models import User
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Track
 from portal.submissions.models import Refund, Run, RunToken, Submission, SubmissionState
-from portal.submissions.quota import WINDOW, Quota, next_slot, quota
+from portal.submissions.quota import PRACTICE_SLOTS, WINDOW, Quota, next_slot, quota
 from portal.teams.models import Membership, PastMembership, Team
 from portal.teams.selectors import teams_ever_of
 from portal.uploads.models import Upload, UploadState
@@ -152,9 +152,13 @@ def competed_tracks(user: User) -> QuerySet[Track]:
     ).distinct()
 
 
-def counted_times(team: Team, track: Track, now: datetime) -> list[datetime]:
-    """Return when the submissions were made that count against the team's quota; withdrawn ones do, refunded not."""
-    return _times(_counted_together(team, track, now).filter(refunded_at__isnull=True))
+def counted_times(team: Team, track: Track, now: datetime, *, practice: bool = False) -> list[datetime]:
+    """Return when the submissions were made that count against the team's quota; withdrawn ones do, refunded not.
+
+    Practice submissions count for themselves.
+    """
+    counted = _counted_together(team, track, now)
+    return _times(counted.filter(refunded_at__isnull=True, practice=practice))
 
 
 def returned_times(team: Team, track: Track, now: datetime) -> list[datetime]:
@@ -196,9 +200,10 @@ def _times(submissions: QuerySet[Submission]) -> list[datetime]:
     return [time for time in submissions.values_list("submitted_at", flat=True) if time]
 
 
-def quota_of(team: Team, track: Track, now: datetime) -> Quota:
-    """Return the quota of the team, with its members' other teams, in the track."""
-    return quota(counted_times(team, track, now), now, track.slots_per_day(now))
+def quota_of(team: Team, track: Track, now: datetime, *, practice: bool = False) -> Quota:
+    """Return the quota of the team, with its members' other teams, in the track: for ranks, or for practice."""
+    limit = PRACTICE_SLOTS if practice else track.slots_per_day(now)
+    return quota(counted_times(team, track, now, practice=practice), now, limit)
 
 
 def next_challenge(team: Team, track: Track, now: datetime) -> datetime | None:

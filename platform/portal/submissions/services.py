@@ -17,6 +17,7 @@ from portal.challenge.models import Track
 from portal.submissions.arrival import Arrival, arrival_of, check_arrival
 from portal.submissions.challenges import draw_challenge, reject_other_answer
 from portal.submissions.draft_problems import no_such_budget, problems_of
+from portal.submissions.duplicates import reject_duplicate
 from portal.submissions.locks import lock_submission, lock_team, wrong_state
 from portal.submissions.models import (
     Artifact,
@@ -128,8 +129,8 @@ def start_upload(
 
     An unfinished upload of the same file in the same place is resumed; one of another file is aborted. If the very file
     is in that place already, its completed upload is returned.
-    Raises `ProblemError` as `validate_artifact` and `uploads.create_upload`, and `E_SUBMISSION_STATE` unless it is a
-    draft.
+    Raises `ProblemError` as `validate_artifact`, `reject_duplicate` and `uploads.create_upload`, and
+    `E_SUBMISSION_STATE` unless it is a draft.
     """
     lock_team(submission.team_id)
     known = validate_artifact(
@@ -145,6 +146,8 @@ def start_upload(
     ).select_related("upload")
     for artifact in stored.filter(upload__size_bytes=size_bytes, upload__sha256=sha256):
         return artifact.upload
+    if known is ArtifactKind.CHECKPOINT:
+        reject_duplicate(submission, sha256, filename)
     pending = Artifact.pending.filter(**place, upload__state=UploadState.OPEN).select_related("upload")
     for other in pending:
         if (other.upload.size_bytes, other.upload.sha256) == (size_bytes, sha256):
@@ -355,13 +358,16 @@ def describe(
 def copy_to_draft(submission: Submission, user: User) -> Submission:
     """Open a draft with the text and all files of a submission that isn't a draft; nothing is uploaded again.
 
-    A file that a rule of retention has removed is left out. Raises `ProblemError` (`E_SUBMISSION_STATE`) when it is a
+    What was evaluated for practice is copied to compete with it. A file that a rule of retention has removed is left
+    out. Raises `ProblemError` (`E_SUBMISSION_STATE`) when it is a
     draft itself, or the team has too many of them.
     """
     if submission.state == SubmissionState.DRAFT:
         raise wrong_state(submission, "a submission that isn't a draft")
     text = {name: getattr(submission, name) for name in ("title", *EDITABLE, "keep_private", "anonymous")}
-    draft = create_submission(submission.team, user, submission.track, **text)
+    practiced = submission.runs.filter(scored_at__isnull=False).exists()
+    practice = submission.practice and not practiced
+    draft = create_submission(submission.team, user, submission.track, **text, practice=practice)
     runs: dict[UUID | None, Run | None] = {None: None}
     for run in submission.runs.all():
         runs[run.pk], _ = Run.objects.update_or_create(

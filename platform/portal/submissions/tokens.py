@@ -3,7 +3,7 @@
 One token is for one training: it belongs to the first record that is uploaded with it
 (`portal.submissions.challenges`), and one run at a time has it. A team that must submit the very same training again,
 after its run was rejected, failed or was withdrawn, submits the very same record; the new run then takes the token
-over.
+over. So does a run for a rank after one for practice, while practice takes no token from another run.
 """
 
 import secrets
@@ -95,13 +95,18 @@ def find_token(run: Run, text: str | None) -> RunToken:
     token = token_of(run, text)
     if (token.record_sha256, token.challenge) != (_record_sha256(run), run.challenge):
         raise _rejected("a token for this training alone", "one that another training record came with")
-    if token.run not in (None, run) and not _is_over(token.run):
+    if not run.submission.practice and token.run not in (None, run) and not _is_over(token.run):
         raise _rejected("an unused token", f"one that a run of “{token.run.submission}” has")
     return token
 
 
 def claim_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
-    """Give `run` a token that `find_token` returned, in the same transaction. `events` are its releases."""
+    """Give `run` a token that `find_token` returned, in the same transaction. `events` are its releases.
+
+    For practice it takes none that another run has.
+    """
+    if run.submission.practice and token.run not in (None, run):
+        return
     before, token.run = token.run, run
     token.events = [event.model_dump(mode="json") for event in events]
     token.save(update_fields=["run", "events"])
@@ -112,9 +117,8 @@ def claim_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
 
 def _is_over(run: Run) -> bool:
     """Return whether the run makes no use of its token any more, so that the same training may be submitted again."""
-    return (
-        run.state in (RunState.REJECTED, RunState.FAILED) or run.submission.state == SubmissionState.WITHDRAWN
-    )
+    ended = run.state in (RunState.REJECTED, RunState.FAILED)
+    return ended or run.submission.practice or run.submission.state == SubmissionState.WITHDRAWN
 
 
 def _record_sha256(run: Run) -> str:

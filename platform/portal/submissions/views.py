@@ -9,10 +9,11 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
@@ -29,15 +30,18 @@ from portal.submissions.forms import (
     TextForm,
     WithdrawalForm,
 )
-from portal.submissions.models import Submission, SubmissionState
+from portal.submissions.models import RunToken, Submission, SubmissionState
 from portal.submissions.proof_consent import publish_or_not
 from portal.submissions.selectors import (
     has_unused_token,
     next_challenge,
     quota_of,
     submissions_of,
+    token_counts,
+    tokens_of,
     visible_submissions,
 )
+from portal.submissions.token_fates import fates_of
 from portal.submissions.tries import explain, lost_tries, tries_against
 from portal.teams.models import Membership, Role
 from portal.teams.selectors import current_keys, membership_of, team_of
@@ -47,6 +51,7 @@ Result = TypeVar("Result")
 
 # The name of the field by which a team agrees that its proof becomes public.
 PUBLISH = "publish_proof"
+TOKENS_OF_A_PAGE = 50
 # In the address of a draft's page: the attempt to submit it has failed.
 NOT_SUBMITTED = "not-submitted"
 # A draft's page has notices of these, whether or not anything else is missing.
@@ -220,7 +225,37 @@ def give_name(request: UserRequest, submission: Submission) -> None:
 @team_action
 def explain_try(request: UserRequest, submission: Submission, token_id: int) -> None:
     """Store what the team says about a lost try in the submission's track."""
-    token = get_object_or_404(lost_tries(submission.team, submission.track), pk=token_id)
+    _explain(request, get_object_or_404(lost_tries(submission.team, submission.track), pk=token_id))
+
+
+@login_required
+@require_safe
+def tokens(request: UserRequest) -> HttpResponse:
+    """List all run tokens of the team, and what became of each."""
+    team = team_of(request.user)
+    if team is None:
+        return render(request, "submissions/no_team.html")
+    page = Paginator(tokens_of(team), TOKENS_OF_A_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "team": team,
+        "page": page,
+        "fates": fates_of(page.object_list),
+        "token_counts": token_counts(team),
+    }
+    return render(request, "submissions/all_tokens.html", context)
+
+
+@login_required
+@require_POST
+def explain_token(request: UserRequest, token_id: int) -> HttpResponse:
+    """Store what the team says about one of its lost tries. Other teams' tokens answer 404."""
+    team = team_of(request.user)
+    own = tokens_of(team) if team else RunToken.objects.none()
+    _explain(request, get_object_or_404(own, pk=token_id))
+    return redirect("submissions:tokens")
+
+
+def _explain(request: UserRequest, token: RunToken) -> None:
     form = ExplanationForm(request.POST)
     if not form.is_valid():
         messages.error(request, f"Not saved. {' '.join(map(str, form.errors['explanation']))}")
@@ -268,7 +303,7 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "was_rejected": NOT_SUBMITTED in request.GET,
         "closed_because": track.closed_because(now),
         "phase": track.nearest_phase(now),
-        "quota": quota_of(team, track, now),
+        "quota": quota_of(team, track, now, practice=submission.practice),
         "storage": storage_of(team),
         "draft_days": settings.RETENTION_DRAFT_DAYS,
         **(_record_needs(submission, now) if track.kind.is_accounted else {}),

@@ -46,8 +46,11 @@ class NodeRegistry:
         Raises:
             ProblemError: (`E_CLIENTS_LOST`) Some are still missing after `timeout_s`.
         """
-        deadline = time.monotonic() + timeout_s
+        deadline, reported = time.monotonic() + timeout_s, list[str]()
         while missing := [str(client) for client in self.clients if self.node_of(client) is None]:
+            if missing != reported:
+                self.log(f"waiting for a node of client {', '.join(missing)}, for {timeout_s:g} s at most")
+                reported = missing
             if time.monotonic() > deadline:
                 raise ProblemError.of(
                     ErrorCode.CLIENTS_LOST,

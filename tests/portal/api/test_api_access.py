@@ -181,3 +181,17 @@ def test_the_page_of_the_api_groups_all_of_it_by_subject(client):
         shown = set(re.findall(r'<h4 id="([^"]*)">', part))
         expected = {one["operationId"] for one in operations if one["tags"] == [name.lower()]}
         assert shown == expected != set()
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_an_unknown_address_answers_with_problem_details(client, method):
+    response = client.generic(method, "/api/v1/nothing/here")
+    assert (response.status_code, codes(response)) == (404, ["E_REQUEST_NOT_FOUND"])
+    assert response["Content-Type"] == "application/problem+json"
+
+
+def test_a_method_that_an_address_does_not_accept_is_named_in_problem_details(client, run):
+    response = Caller(client, run.submission.created_by)("DELETE", "tracks")
+    assert (response.status_code, codes(response)) == (405, ["E_REQUEST_INVALID"])
+    assert response["Allow"] == "GET"
+    assert response.json()["problems"][0]["found"] == "DELETE"

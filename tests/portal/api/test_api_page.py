@@ -91,6 +91,7 @@ def test_every_command_works_as_the_page_says(client: Client) -> None:
         "REVIEWED": str(reviewed.pk),
         "ARTIFACT": str(make_artifact(rejected, ArtifactKind.COMMUNICATION_LOG).pk),
         "MEMBER": str(Membership.objects.create(team=team, user=make_user()).pk),
+        "CHECKPOINT": "0" * 64,
         "KEY": make_key(team).public_key,
         "TERMS": str(Terms.objects.create(title="Data agreement", version="1", text="No redistribution.").pk),
     }

@@ -221,6 +221,7 @@ def test_a_submitted_proof_is_revised(owner, team):
     submission = make_submission(team, make_private_track(), state=SubmissionState.SUBMITTED)
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
     owner.upload(str(submission.pk), "privacy_proof", b"# Better", filename="proof.md")
+    owner.post(f"submissions/{submission.pk}/revision", {"note": "The bound is tighter."})
     listed = owner.get(f"submissions/{submission.pk}/artifacts")
     assert [(one["version"], one["superseded_at"] is None) for one in listed] == [(1, False), (2, True)]
 

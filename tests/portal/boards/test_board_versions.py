@@ -106,7 +106,7 @@ WRITERS = {
     "proofs/pages.py:draw_again",
     "reviews/models.py:save",  # of a review, with the counts of its submission
     "reviews/services.py:_decide",
-    "reviews/services.py:_take_back",
+    "reviews/services.py:take_back",
     "submissions/states.py:change_listed",
     "submissions/states.py:update_results",
     "submissions/services.py:describe",  # of a draft, which no board shows

@@ -9,7 +9,8 @@ from pytest_django import DjangoAssertNumQueries
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Anonymity, Track
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
-from tests.portal.factories import make_phase, make_track, make_user
+from portal.downloads.models import DownloadKind
+from tests.portal.factories import make_download, make_phase, make_track, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -45,7 +46,6 @@ def test_a_track_names_its_base_weights_and_what_may_differ_from_them(client: Cl
     assert "All</dd>" in html
     html = page(client, make_track(trainable="*.bias\n<b>*"))
     assert "<code>*.bias</code> or <code>&lt;b&gt;*</code>" in html
-    assert "--trainable '*.bias'" in html
     assert "<b>*" not in html
 
 
@@ -56,8 +56,14 @@ def test_a_private_track_shows_budgets_and_delta_and_requires_record_and_proof(c
 
 
 def test_it_shows_how_to_submit_from_a_terminal(client: Client) -> None:
-    track = make_track()
-    assert f"pfl submit save/run --track {track.slug}" in page(client, track)
+    track = make_track(reference="vt5-base")
+    html = page(client, track)
+    assert f"pfl check save/run --base base --track {track.slug}" in html
+    assert f"pfl submit save/run --track {track.slug}" in html
+    assert "pfl data download" not in html
+    for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
+        make_download(kind)
+    assert f"pfl data download --track {track.slug}" in page(client, track)
 
 
 def test_a_closed_track_offers_no_submission(client: Client) -> None:

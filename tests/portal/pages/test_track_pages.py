@@ -19,7 +19,15 @@ from portal.downloads.models import Download, DownloadKind
 from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import mark_baseline
-from tests.portal.factories import make_epsilons, make_run, make_submission, make_team, make_track, make_user
+from tests.portal.factories import (
+    make_download,
+    make_epsilons,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -233,8 +241,8 @@ class TestHome:
     ):
         for number in range(6):
             add_run(bytes_track, bytes_total=number + 1)
-        # The tracks, their versions, the news, the kit's files, the first run with a rank, its row, the notices.
-        with django_assert_num_queries(8):
+        # Tracks, versions, news, kinds of files, the kit's, the first run with a rank, its row, the notices.
+        with django_assert_num_queries(9):
             client.get(reverse("home"))
 
     def test_the_list_of_leaderboards_has_their_leaders(self, client, bytes_track):
@@ -278,6 +286,21 @@ class TestHome:
         page = unescape(client.get(f"{reverse('home')}?again").text)
         assert f"-c {settings.SITE_URL}/data/pins/constraints.txt" in page
         assert f'"pfl-docvqa-benchmark[kit] @ {settings.SITE_URL}/data/kit/{files["kit"]}"' in page
+
+    def test_it_prints_the_commands_of_its_own_open_track_once_data_and_weights_are_offered(
+        self, client, bytes_track, settings
+    ):
+        trial = unescape(client.get(reverse("home")).text)
+        assert "pfl data forms data" in trial
+        assert "pfl submit save/run" not in trial
+        for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
+            make_download(kind)
+        page = unescape(client.get(f"{reverse('home')}?again").text)
+        assert f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=…" in page
+        for verb in ("data download", "submit save/run"):
+            assert f"pfl {verb} --track {bytes_track.slug}" in page
+        assert f"pfl check save/run --base base --track {bytes_track.slug}" in page
+        assert "pfl data forms" not in page
 
     def test_nothing_is_posted(self, client):
         assert client.post(reverse("home")).status_code == 405

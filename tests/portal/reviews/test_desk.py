@@ -121,7 +121,7 @@ def test_a_past_decision_is_read_with_its_history_and_not_edited(client, submiss
     change = reverse("admin:reviews_proofreview_change", args=[review.pk])
     page = client.get(change)
     assert "No composition over rounds." in page.text
-    assert address(submission) in page.text
+    assert reverse("admin:reviews_proof_change", args=[submission.pk]) in page.text
     assert client.post(change, {"decision": "accepted"}).status_code == 403
     assert client.get("/admin/reviews/proofreview/add/").status_code == 403
     delete = reverse("admin:reviews_proofreview_delete", args=[review.pk])
@@ -131,7 +131,7 @@ def test_a_past_decision_is_read_with_its_history_and_not_edited(client, submiss
 def test_the_list_of_decisions_leads_to_what_waits(client, submission, reviewer):
     reject(submission, reviewer)
     page = client.get("/admin/reviews/proofreview/")
-    assert QUEUE in page.text
+    assert reverse("admin:reviews_proof_change", args=[submission.pk]) in page.text
     assert submission.title in page.text
 
 
@@ -250,6 +250,7 @@ def test_changes_are_asked_for_with_a_day(client, submission, reviewer):
     asked = {"decision": "changes_requested", "reason": "State the sampling.", "no_conflict": "on"}
     assert client.post(address(submission), asked).context["form"].errors.keys() == {"changes_due"}
     due = timezone.now().date() + timedelta(days=14)
+    assert f'value="{due.isoformat()}"' in client.get(address(submission)).text
     client.post(address(submission), {**asked, "changes_due": due.isoformat()})
     assert ProofReview.objects.get().changes_due == due
 
@@ -262,6 +263,17 @@ def test_a_passed_check_is_offered_and_never_ticked(client, submission, reviewer
     offers = {one.key: one.offer for _, questions in page.context["groups"] for one in questions}
     assert (offers["unit"], offers["sampling"], offers["code"]) == ("record.track_rules", "", "")
     assert " checked" not in page.text
+
+
+def test_questions_are_folded_but_the_first_open_one_and_what_is_missing(client, submission, reviewer):
+    def unfolded(page):
+        return [one.key for _, questions in page.context["groups"] for one in questions if one.is_open]
+
+    assert unfolded(client.get(address(submission))) == [CHECKLIST[0].key]
+    page = client.post(address(submission), {**ACCEPT, "noise": ""})
+    assert unfolded(page) == ["noise"]
+    assert page.text.count('<span class="answer answer-yes">yes</span>') == 15
+    assert 'value="accepted" checked' in page.text
 
 
 def test_drafts_and_what_is_withdrawn_have_no_desk(client, submission, reviewer):

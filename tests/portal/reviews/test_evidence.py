@@ -7,7 +7,7 @@ from evaluator.records.check_table import CHECKS
 from portal.evaluation.display.status import statuses
 from portal.evaluation.models import Evaluation, StepReport
 from portal.reviews.checklist import CHECKLIST
-from portal.reviews.evidence import CHECKS_OF, evidence_on, in_words, recorded
+from portal.reviews.evidence import CHECKS_OF, STATED, compared, facts_on, in_words
 from portal.submissions.models import RunState
 from tests.portal.evaluation.messages import make_accounting
 from tests.portal.factories import change_results, make_run
@@ -15,7 +15,8 @@ from tests.portal.reviews.test_decisions import make_reviewer, scored_submission
 
 
 def test_it_names_only_questions_and_checks_that_exist():
-    assert CHECKS_OF.keys() <= {item.key for item in CHECKLIST}
+    stated = {item for one in STATED for item in one.items}
+    assert CHECKS_OF.keys() | stated <= {item.key for item in CHECKLIST}
     assert {check for checks in CHECKS_OF.values() for check in checks} <= CHECKS.keys()
 
 
@@ -52,17 +53,23 @@ def accounted(db):
     return submission, result
 
 
+def facts(submission):
+    return {fact.key: fact for fact in facts_on(submission, statuses(submission.runs.all())).facts}
+
+
 def test_the_claimed_epsilon_is_beside_the_recomputed_one(accounted):
-    (text,) = recorded(accounted[1])["recomputed"]
-    assert text == "claimed 0.9, recomputed 0.98765, difference +0.088"
+    assert compared(accounted[1]) == "claimed 0.9, recomputed 0.98765, difference +0.088"
+    assert facts(accounted[0])["recomputed"].cells[0].text == compared(accounted[1])
 
 
-def test_the_page_has_the_evidence_at_its_question(client, accounted):
+def test_a_question_leads_to_the_facts_that_bear_on_it(client, accounted):
     submission, _ = accounted
     client.force_login(make_reviewer())
     page = client.get(reverse("reviews:desk", args=[submission.pk])).text
-    sampling = page.index("record.providers sampled providers: 18 providers")
-    assert page.index("Does the accounted sampling match") < sampling < page.index('name="sampling"')
+    link = page.index('href="#fact-record.providers"')
+    assert page.index("Does the accounted sampling match") < link < page.index('name="sampling"')
+    row = page[page.index('id="fact-record.providers"') :]
+    assert "18 providers" in row[: row.index("</tr>")]
     assert "3 rounds: gaussian, effective noise multiplier 4" in page
     assert "1 issued, 0 used by a run" in page
 
@@ -70,22 +77,20 @@ def test_the_page_has_the_evidence_at_its_question(client, accounted):
 def test_a_report_of_another_version_leaves_the_other_evidence(accounted):
     submission, _ = accounted
     StepReport.objects.update(result={"kind": "accounting", "unknown": 1})
-    found = evidence_on(submission, statuses(submission.runs.all()))
-    assert [one.status for one in found["sampling"]] == ["flagged"]
+    found = facts(submission)
+    assert found["record.providers"].worst.status == "flagged"
     assert "recomputed" not in found
 
 
-def test_what_is_the_same_in_several_runs_is_said_once(db):
+def test_a_fact_has_one_row_and_what_is_the_same_one_cell(db):
     submission = scored_submission()
     first = submission.runs.get()
     for budget, found in ((4, "18 providers"), (8, "17 providers")):
         change_results(make_run(submission, budget=budget, state=RunState.SCORED), checks=[providers(found)])
     change_results(first, checks=[providers("18 providers")])
-    texts = [one.text for one in evidence_on(submission, statuses(submission.runs.all()))["sampling"]]
-    assert texts == [
-        "ε\xa0=\xa01, 4: record.providers sampled providers: 18 providers",
-        "ε\xa0=\xa08: record.providers sampled providers: 17 providers",
-    ]
+    fact = facts(submission)["record.providers"]
+    assert [(cell.text, span) for cell, span in fact.spans] == [("18 providers", 2), ("17 providers", 1)]
+    assert fact.is_passed
 
 
 def providers(found):

@@ -3,6 +3,8 @@ from django.test import RequestFactory
 from django.urls import reverse
 
 from portal.accounts.adapters import AccountAdapter
+from portal.reviews.assignments import assign
+from portal.reviews.deadlines import default_due
 from portal.reviews.queue import Part, queue_of, waiting_for
 from portal.submissions.models import RunState
 from portal.teams.models import Membership
@@ -57,6 +59,16 @@ def test_the_page_shows_flags_and_hides_what_others_decided(client, reviewer):
     assert reverse("reviews:desk", args=[submission.pk]) in page
     assert "1 flagged" in page
     assert "accepted by" not in page
+
+
+def test_a_row_says_what_the_reviewer_has_done_and_what_is_due_comes_first(client, reviewer):
+    older, urgent = scored_submission(), scored_submission()
+    assign(urgent, reviewer, default_due(), actor=reviewer)
+    client.post(reverse("reviews:draft", args=[older.pk]), {"noise": "yes"})
+    assert parts(reviewer)[Part.NEEDS_ME] == [urgent, older]
+    page = client.get(QUEUE).text
+    assert "draft 1/16" in page
+    assert "14 days left" in page
 
 
 def test_a_long_part_says_how_much_is_not_listed(client, reviewer, monkeypatch):

@@ -74,8 +74,9 @@ def answer_all(page):
 
 
 def decide(page, name):
+    page.get_by_role("radio", name=name).check()
     page.get_by_label("I have no conflict of interest").check()
-    button(page, name).click()
+    button(page, "Record the decision").click()
     expect(page.get_by_text("is recorded")).to_be_visible()
 
 
@@ -83,6 +84,7 @@ def test_three_reviewers_settle_a_proof(desk, submission):
     page = desk()
     answer_all(page)
     note = page.locator("#item-noise").get_by_label("Note")
+    page.locator("#item-noise .note > summary").click()
     note.fill("j is a letter here")
     expect(page.get_by_text("16 of 16 answered")).to_be_visible()
     expect(page.locator("#desk-state")).to_contain_text("Saved ")
@@ -92,10 +94,14 @@ def test_three_reviewers_settle_a_proof(desk, submission):
     decide(page, "Accept")
 
     page = desk()
+    page.locator("#item-noise > summary").click()
     page.locator("#item-noise").get_by_role("radio", name="no").check()
+    expect(page.get_by_label("What the team reads")).to_be_hidden()
+    page.get_by_role("radio", name="Reject").check()
     page.get_by_label("What the team reads").fill("The noise is too small.")
+    expect(page.get_by_label("Revised proof until")).to_be_hidden()
     page.get_by_label("I have no conflict of interest").check()
-    button(page, "Reject").click()
+    button(page, "Record the decision").click()
     expect(page.get_by_text("Add a note to every “no”")).to_be_visible()
     page.locator("#item-noise").get_by_label("Note").fill("Half precision.")
     decide(page, "Reject")
@@ -109,8 +115,10 @@ def test_three_reviewers_settle_a_proof(desk, submission):
 
 def test_a_rejected_proof_is_revised_by_its_team_and_accepted_by_two(desk, submission, tmp_path):
     page = desk()
+    page.locator("#item-noise > summary").click()
     page.locator("#item-noise").get_by_role("radio", name="no").check()
     page.locator("#item-noise").get_by_label("Note").fill("No bound.")
+    page.get_by_role("radio", name="Reject").check()
     page.get_by_label("What the team reads").fill("The noise is not bounded.")
     decide(page, "Reject")
 
@@ -141,6 +149,7 @@ def test_every_question_can_be_answered_beside_the_opened_checks(desk):
     page.get_by_text("Checks of the run").click()
     for width in (1280, 1600, 390):
         page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate("document.querySelectorAll('.item').forEach((item) => (item.open = true))")
         answers = page.get_by_role("radio", name="yes")
         answers.first.click(timeout=10_000)
         expect(answers.first).to_be_checked()

@@ -6,6 +6,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.api import HEAD_BYTES
 from evaluator.messages.jobs import ArtifactKind
+from portal.challenge.references import WEIGHTS
 from portal.submissions import arrival, services
 from portal.submissions.models import Artifact
 from portal.uploads.models import UploadState
@@ -33,7 +34,7 @@ def references(settings, tmp_path):
     settings.REFERENCES_FOLDER = tmp_path / "references"
     folder = settings.REFERENCES_FOLDER / "vt5-tiny"
     folder.mkdir(parents=True)
-    (folder / arrival.WEIGHTS).write_bytes(checkpoint(bytes(7)))
+    (folder / WEIGHTS).write_bytes(checkpoint(bytes(7)))
 
 
 def arrive(run, kind, content, filename="file.bin"):

@@ -86,7 +86,7 @@ class TestListing:
         for _ in range(20):
             make_token(team, track, run=make_run(make_submission(team, track), budget=1.0))
         client.force_login(owner)
-        with django_assert_max_num_queries(11):
+        with django_assert_max_num_queries(13):
             client.get(reverse("submissions:list"))
 
     def test_organizers_read_and_never_edit(self, client, team):
@@ -97,3 +97,52 @@ class TestListing:
         assert (
             client.post(f"/admin/submissions/runtoken/{token.pk}/delete/", {"post": "yes"}).status_code == 403
         )
+
+
+class TestWhatBecameOfThem:
+    """The page of all tokens, to which the list of submissions leads."""
+
+    @pytest.fixture
+    def track(self):
+        return make_private_track()
+
+    def page(self, client, owner):
+        client.force_login(owner)
+        return client.get(reverse("submissions:tokens")).content.decode()
+
+    def test_each_token_says_what_became_of_it(self, client, team, owner, track):
+        run = make_run(make_submission(team, track, title="FedDP"), budget=4.0)
+        make_token(team, track, run=run)
+        make_token(team, track, record_sha256="5" * 64)
+        make_token(team, track, training="a" * 32)
+        make_token(team, track)
+        queued = make_submission(team, track, state="submitted", title="Waiting")
+        waiting = make_run(queued, state="queued", budget=1.0)
+        make_token(team, track, record_sha256="6" * 64, challenge=waiting.challenge)
+        html = self.page(client, owner)
+        for words in (
+            "FedDP at ε\xa0=\xa04</a>: accounted",
+            "lost try: a record was uploaded",
+            "a training has it",
+            "not used yet",
+            "Waiting at ε\xa0=\xa01</a>: in evaluation",
+        ):
+            assert words in html
+        assert html.count('name="explanation"') == 2
+
+    def test_a_lost_try_is_explained_there_by_its_own_team_only(self, client, team, owner, track):
+        lost = make_token(team, track, record_sha256="5" * 64)
+        address = reverse("submissions:explain_token", args=[lost.pk])
+        client.force_login(owner)
+        assert (
+            "The disk was full."
+            in client.post(address, {"explanation": "The disk was full."}, follow=True).text
+        )
+        client.force_login(make_team().memberships.get().user)
+        assert client.post(address, {"explanation": "Not mine."}).status_code == 404
+        assert RunToken.objects.get(pk=lost.pk).explanation == "The disk was full."
+
+    def test_a_team_without_any_reads_how_to_get_one(self, client, owner):
+        html = self.page(client, owner)
+        assert "has no run tokens yet" in html
+        assert "pfl train" in html

@@ -41,7 +41,7 @@ class TestList:
         track = make_track()
         for _ in range(20):
             make_run(make_submission(team, track))
-        with django_assert_max_num_queries(11):
+        with django_assert_max_num_queries(12):
             page(member, "list")
 
     def test_it_shows_score_rank_and_review(self, member, team):

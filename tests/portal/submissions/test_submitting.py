@@ -193,68 +193,6 @@ class TestQuota:
         submit(make_complete_draft(team, track))
 
 
-class TestDuplicates:
-    """A checkpoint is submitted to a track once."""
-
-    @staticmethod
-    def make(track, team=None, weights=b"the same weights", budget=None):
-        submission = make_submission(team, track)
-        run = fill(make_run(submission, budget=budget), leave_out=[ArtifactKind.CHECKPOINT])
-        make_artifact(run, ArtifactKind.CHECKPOINT, weights, "model.safetensors")
-        return submission
-
-    def test_a_checkpoint_of_another_team_is_rejected_without_naming_it(self):
-        track, owner = make_track(), make_team(name="The Secret Team")
-        first = self.make(track, owner)
-        submit(first)
-        with pytest.raises(ProblemError) as error:
-            submit(self.make(track))
-        assert error.value.problem.code == "E_SUBMISSION_DUPLICATE"
-        message = str(error.value)
-        assert "Secret Team" not in message
-        assert str(first.pk) not in message
-        assert first.title not in message
-
-    def test_an_earlier_checkpoint_of_the_same_team_is_rejected(self):
-        track, team = make_track(), make_team()
-        submit(self.make(track, team))
-        assert codes(self.make(track, team)) == ["E_SUBMISSION_DUPLICATE"]
-
-    def test_it_may_be_submitted_to_another_track(self):
-        team = make_team()
-        submit(self.make(make_track(), team))
-        submit(self.make(make_track(), team))
-
-    def test_a_draft_takes_nothing_from_others(self):
-        track = make_track()
-        self.make(track)
-        submit(self.make(track))
-
-    @pytest.mark.parametrize("ending", [RunState.REJECTED, RunState.FAILED])
-    def test_it_may_come_again_after_it_was_not_scored(self, ending):
-        track, team = make_track(), make_team()
-        first = self.make(track, team)
-        submit(first)
-        first.runs.update(state=ending)
-        submit(self.make(track, team))
-
-    def test_what_was_withdrawn_may_come_again_from_its_own_team_only(self):
-        track, team = make_track(), make_team()
-        first = self.make(track, team)
-        submit(first)
-        services.withdraw(first, first.created_by)
-        assert codes(self.make(track)) == ["E_SUBMISSION_DUPLICATE"]
-        submit(self.make(track, team))
-
-    def test_two_runs_of_one_submission_are_two_checkpoints(self):
-        submission = make_submission(track=make_private_track())
-        make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
-        for budget in (1.0, 4.0):
-            run = fill(make_run(submission, budget=budget), leave_out=[ArtifactKind.CHECKPOINT])
-            make_artifact(run, ArtifactKind.CHECKPOINT, b"the same weights", "model.safetensors")
-        assert codes(submission) == ["E_SUBMISSION_DUPLICATE"]
-
-
 class TestFiles:
     """What may be uploaded into which place."""
 

@@ -19,7 +19,8 @@ def check(run: Path, base: Path, *options: str, status: int = 0) -> Ended:
 
 def test_a_trained_run_passes_the_checks_of_both_tracks(run: Path, base: Path) -> None:
     first = pfl("check", run, "--base", base)
-    line = first.stdout.splitlines()[0]
+    source, line = first.stdout.splitlines()[:2]
+    assert "the competition's defaults" in source
     changed, tensors = map(int, re.findall(r"\d+", line))
     assert line == f"validate: passed, {changed} of {tensors} tensors differ from the base weights"
     assert 0 < changed < tensors

@@ -4,6 +4,8 @@ import signal
 import time
 from pathlib import Path
 
+import yaml
+
 from starter_kit.commands.main import main
 from tests.services.forked import Forked
 from tests.starter_kit.commands.pfl import QUICK, pfl
@@ -17,6 +19,21 @@ def test_a_run_that_its_budget_ends_early_says_so(tmp_path: Path, base: Path, da
     whole = pfl(*common, "--set", "target_epsilon=100", "--out", tmp_path / "whole").stdout
     assert "4 rounds" in whole
     assert "another round would exceed" not in whole
+
+
+def test_a_run_without_a_seed_draws_one_by_which_it_can_be_repeated(
+    tmp_path: Path, base: Path, data: Path
+) -> None:
+    def trained(name: str, *changes: object) -> tuple[int, bytes]:
+        where = ("--data", data, "--base", base, "--out", tmp_path / name)
+        pfl("train", "fedavg", *where, *QUICK, *changes)
+        settings = yaml.safe_load((tmp_path / name / "settings.yaml").read_text())
+        return settings["seed"], (tmp_path / name / "model.safetensors").read_bytes()
+
+    first, second = trained("first"), trained("second")
+    assert first[0] != second[0]
+    assert first[1] != second[1]
+    assert trained("again", "--set", f"seed={first[0]}") == first
 
 
 def test_an_interrupted_run_reports_how_to_resume_it_and_is_not_lost(

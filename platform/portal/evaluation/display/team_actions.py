@@ -12,6 +12,9 @@ from portal.submissions.draft_files import DraftFile, proof_of
 from portal.submissions.models import Artifact, Refund, RunState, Submission, SubmissionState
 
 ENDED_BADLY = {RunState.REJECTED, RunState.FAILED}
+# A copy of the submission as a draft: the button, and what it is for.
+AGAIN = ("Try again with these files", "Fix the problem in the draft and submit it.")
+COMPETE = ("Compete with these files", "The draft isn’t for practice: add what is missing, and submit it.")
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,7 @@ class TeamActions:
     """What the team can do with its submission; `news` says in sentences what happens now.
 
     Attributes:
+        copy: The words for copying it to a draft; None where that isn't offered.
         proof: The privacy proof, which a revised one may replace; None where there is nothing to revise.
         version: The number of the proof's newest version.
         staged: The number of a revised version that isn't sent yet; 0 if there is none.
@@ -27,7 +31,7 @@ class TeamActions:
     news: list[str]
     may_edit: bool
     may_cancel: bool
-    may_copy: bool
+    copy: tuple[str, str] | None
     proof: DraftFile | None
     version: int
     staged: int
@@ -43,11 +47,23 @@ def team_actions_on(submission: Submission) -> TeamActions:
         news=news_of(submission, states) if is_submitted else [],
         may_edit=is_submitted,
         may_cancel=is_submitted and may_cancel(submission),
-        may_copy=not is_submitted or bool(ENDED_BADLY.intersection(states)),
+        copy=_copy(submission, states),
         proof=proof_of(submission) if proof else None,
         version=proof.version if proof else 0,
         staged=staged.version if staged else 0,
     )
+
+
+def _copy(submission: Submission, states: Collection[RunState]) -> tuple[str, str] | None:
+    if submission.state != SubmissionState.SUBMITTED or ENDED_BADLY.intersection(states):
+        return AGAIN
+    return COMPETE if submission.practice and RunState.SCORED in states else None
+
+
+def _where(submission: Submission) -> str:
+    if submission.practice:
+        return "are for practice, and stay with your team"
+    return "are unpublished" if submission.is_unpublished else "appear on the leaderboard"
 
 
 def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
@@ -60,8 +76,7 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
             "close this page."
         )
     elif RunState.SCORED in states:
-        where = "are unpublished" if submission.is_unpublished else "appear on the leaderboard"
-        news.append(f"The evaluation is complete. Scored runs {where}.")
+        news.append(f"The evaluation is complete. Scored runs {_where(submission)}.")
     elif submission.refunded_for == Refund.REJECTED:
         news.append("No run passed validation. Nothing was published, and the quota slot was returned.")
     elif RunState.REJECTED in states:
@@ -71,7 +86,7 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
         )
     elif RunState.FAILED in states:
         news.append("The evaluation failed because of a platform error. The quota slot was returned.")
-    if track.kind.needs_proof and set(states) - ENDED_BADLY:
+    if submission.required_proofs and set(states) - ENDED_BADLY:
         once = "Once published, a scored" if submission.is_unpublished else "A scored"
         news.append(
             f"{once} run stays under review until {apnumber(track.required_reviews)} reviewers have accepted the "

@@ -35,6 +35,7 @@ class Facts:
         trust: What the run has earned if it is scored now.
         failure: The examination that takes its rank; None if none does.
         test_set: The test set by its name; None unless the report is on a score.
+        practice: Whether the submission is for practice.
         team: Of an accounting, what the team's other trainings add to it, or what is wrong with its token and key.
     """
 
@@ -48,6 +49,7 @@ class Facts:
     trust: Trust
     failure: Failure | None = None
     test_set: TestSet | None = None
+    practice: bool = False
     team: TeamAccounting | Sequence[Problem] = ()
 
 
@@ -71,6 +73,7 @@ def gather(evaluation: Evaluation, run: Run, report: WorkerReport, now: datetime
         trust=earned(now, examinations),
         failure=failure(examinations),
         test_set=_test_set(rules.test_set, result) if isinstance(result, ScoringResult) else None,
+        practice=run.submission.practice,
         team=look_up_team(run, result) if is_accounted and isinstance(result, AccountingResult) else (),
     )
 

@@ -11,7 +11,7 @@ from portal.evaluation.examining.trust import with_trust
 from portal.evaluation.intake.accounting import TeamAccounting
 from portal.evaluation.intake.facts import Facts
 from portal.evaluation.intake.report_checks import faults
-from portal.evaluation.test_sets.parts import stored_scores
+from portal.evaluation.test_sets.parts import stored_scores, with_practice_scores
 
 logger = logging.getLogger(__name__)
 
@@ -143,6 +143,8 @@ def _results(report: WorkerReport, facts: Facts, *, is_last: bool) -> RunResults
         case ScoringResult(), _:
             is_revealed = facts.test_set is not None and facts.test_set.revealed_at is not None
             results = stored_scores(results, report.scoring_detail, is_revealed=is_revealed)
+            if facts.practice:
+                results = with_practice_scores(results)
     if not is_last or report.step is Step.LEAKAGE:
         return results
     # The files are the same, so what was examined and measured of them stays.

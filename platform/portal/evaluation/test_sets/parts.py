@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from evaluator.messages.jobs import GroupScore, ScoringDetail, Step
 from evaluator.messages.results import QuestionTypeScore, RunResults, supported_decimals
+from evaluator.scoring.metrics import cut
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
@@ -24,6 +25,8 @@ from portal.evaluation.notifications import notify_of_reveal
 from portal.evaluation.test_sets.question_types import question_types
 from portal.submissions.models import Run
 
+# Of the scores of practice submissions.
+PRACTICE_DECIMALS = 2
 # What the tracks' pages note when the private part is revealed.
 NOTE = "Results: public part of the test set → private part."
 # An earlier attempt may have left some.
@@ -109,6 +112,17 @@ def stored_scores(results: RunResults, detail: ScoringDetail | None, *, is_revea
     return results.model_copy(update={**NO_PUBLIC_SCORES, "question_types": types})
 
 
+def with_practice_scores(results: RunResults) -> RunResults:
+    """Return the results of a practice submission: scores of two decimals, by which nothing can be chosen."""
+    scores = {name: getattr(results, name) for name in ("anls", "accuracy", "public_anls", "public_accuracy")}
+    shown = {
+        name: float(cut(score, PRACTICE_DECIMALS)) for name, score in scores.items() if score is not None
+    }
+    decimals = min(results.decimals, PRACTICE_DECIMALS)
+    rest: dict[str, object] = {"anls_low": None, "anls_high": None, "question_types": []}
+    return results.model_copy(update={**shown, **rest, "decimals": decimals})
+
+
 @transaction.atomic
 def reveal(test_set: TestSet, reason: str, *, actor: User, now: datetime | None = None) -> str:
     """Make the private scores those of all runs on the test set, and notify their teams; return why not, or "".
@@ -117,7 +131,8 @@ def reveal(test_set: TestSet, reason: str, *, actor: User, now: datetime | None 
     """
     now = now or timezone.now()
     # Runs first, as those who report on them lock them; then nobody waits for the other.
-    runs = list(Run.objects.select_for_update().filter(rules__test_set=test_set.name).order_by("pk"))
+    ranked = Run.objects.filter(rules__test_set=test_set.name, submission__practice=False)
+    runs = list(ranked.select_for_update(of=("self",)).order_by("pk"))
     current = TestSet.objects.select_for_update().get(pk=test_set.pk)
     tracks = list(Track.objects.select_for_update().filter(test_set=test_set.name).order_by("pk"))
     if current.part is not ScoredPart.PUBLIC:

@@ -7,7 +7,9 @@ from django.template.context import Context
 
 from portal.accounts.selectors import is_reviewer
 from portal.reviews import queue_rows
+from portal.reviews.assignments import may_organize
 from portal.reviews.queue import waiting_for
+from portal.reviews.selectors import awaiting_decisions, reviewable_submissions
 from portal.submissions.code import code_files
 from portal.submissions.models import Submission
 
@@ -25,6 +27,15 @@ def method_and_code(submission: Submission) -> dict[str, Any]:
 def in_menu(waiting: int) -> str:
     """Return the label of the queue's link, with how many proofs need the visitor's review."""
     return f"Reviews ({waiting})"
+
+
+@register.simple_tag(takes_context=True)
+def proofs_waiting(context: Context) -> int | None:
+    """Return how many proofs wait for reviewers, whoever they are; None for those who neither review nor organize."""
+    user: Any = context["user"]
+    if not (is_reviewer(user) or may_organize(user)):
+        return None
+    return awaiting_decisions(reviewable_submissions(user)).count()
 
 
 @register.simple_tag(takes_context=True)

@@ -39,8 +39,9 @@ pytestmark = pytest.mark.django_db
 RECORD = b"the record of one training"
 
 
-def queued_run(team, track):
-    return make_run(make_submission(team, track, state="submitted"), state=RunState.QUEUED, budget=4.0)
+def queued_run(team, track, **fields):
+    submission = make_submission(team, track, state="submitted", **fields)
+    return make_run(submission, state=RunState.QUEUED, budget=4.0)
 
 
 def at_accounting(run):
@@ -159,6 +160,15 @@ class TestToken:
             Run.objects.filter(pk=first.pk).update(state=end)
         second = account(queued_run(team, track), run_token=first.token.token)
         assert second.state == RunState.RUNNING
+        assert RunToken.objects.get().run == second
+
+    def test_a_run_for_a_rank_takes_it_from_one_for_practice_and_never_loses_it_to_one(self, team, track):
+        practice = {"practice": True, "published_at": None}
+        first = account(queued_run(team, track, **practice))
+        assert RunToken.objects.get().run == first
+        second = account(queued_run(team, track), run_token=first.token.token)
+        third = account(queued_run(team, track, **practice), run_token=first.token.token)
+        assert (second.state, third.state) == (RunState.RUNNING, RunState.RUNNING)
         assert RunToken.objects.get().run == second
 
     def test_another_training_never_gets_it(self, team, track):

@@ -3,10 +3,12 @@
 const items = [...document.querySelectorAll("#review .item")];
 const state = document.getElementById("desk-state");
 
-/** Move the keyboard to the question's chosen answer, or to its first one. */
+/** Unfold the question, and move the keyboard to its chosen answer, or to its first one. */
 function enter(item) {
-  (item?.querySelector("input[type=radio]:checked") ?? item?.querySelector("input[type=radio]"))?.focus();
-  item?.scrollIntoView({ block: "center" });
+  if (!item) return;
+  item.open = true;
+  (item.querySelector("input[type=radio]:checked") ?? item.querySelector("input[type=radio]"))?.focus();
+  item.scrollIntoView({ block: "center" });
 }
 
 function answer(item, value) {
@@ -15,7 +17,20 @@ function answer(item, value) {
   radio.click();
 }
 
-document.getElementById("review").addEventListener("keydown", (event) => {
+const review = document.getElementById("review");
+
+// The folded line shows the answer; "no" asks for a note, and everything else for the next question.
+review?.addEventListener("change", (event) => {
+  const item = event.target.closest(".item");
+  if (!item || event.target.type !== "radio") return;
+  const shown = item.querySelector(".answer");
+  shown.textContent = event.target.value;
+  shown.className = `answer answer-${event.target.value.replace("/", "")}`;
+  if (event.target.value === "no") item.querySelector(".note").open = true;
+  else if (items[items.indexOf(item) + 1]) items[items.indexOf(item) + 1].open = true;
+});
+
+review?.addEventListener("keydown", (event) => {
   const item = event.target.closest(".item");
   // Letters are text in a note, and belong to the browser with a modifier.
   if (!item || event.target.matches("textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -31,8 +46,17 @@ document.getElementById("review").addEventListener("keydown", (event) => {
   acts[event.key]();
 });
 
+/** A link from the list of what is missing leads into a question, unfolded. */
+function unfold() {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+}
+
+addEventListener("hashchange", unfold);
+unfold();
+
 for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
-  state.addEventListener(name, () => {
+  state?.addEventListener(name, () => {
     state.textContent = "Not saved: the site can't be reached, or you are logged out. Your text is still here.";
   });
 }
