@@ -6,6 +6,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 from portal import well_known
+from portal.docs import views as documents
 from portal.evaluation import urls as evaluation
 from portal.operations import views as operations
 from portal.pages import urls as leaderboard
@@ -42,6 +43,7 @@ urlpatterns = [
     path("", include((TEAM_PAGES, "teams"))),
     path("tracks/", include("portal.challenge.urls")),
     path("privacy/calculator/", include("portal.calculator.urls")),
+    path("search/", documents.search_documents, name="search"),
     path("docs/", include("portal.docs.urls")),
     path("about/", include("portal.about.urls")),
     path("results/", include((leaderboard.final, "results"))),

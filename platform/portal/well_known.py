@@ -27,6 +27,7 @@ HIDDEN_FROM_ROBOTS = (
     # As many pages as there are pairs of methods.
     "/leaderboard/*/compare/",
     "/reviews/",
+    "/search/",
     "/submissions/create/",
     "/team/",
     "/uploads/",
@@ -40,6 +41,7 @@ PAGES = (
     "docs:contents",
     "calculator:calculator",
     "news:list",
+    "participation",
     "about:contact",
     "about:cite",
     "about:privacy",

@@ -1,6 +1,7 @@
 """The API's documentation page, and the answer at addresses that it doesn't have."""
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -33,8 +34,9 @@ def no_such_operation(_request: HttpRequest) -> HttpResponse:
 def docs(api: NinjaAPI) -> Any:
     """Return a view that lists every endpoint in the OpenAPI schema of `api`."""
 
-    @require_safe
-    def page(request: HttpRequest) -> HttpResponse:
+    # The schema is that of the code, so the page is put together once.
+    @cache
+    def subjects() -> list[Subject]:
         schema = api.get_openapi_schema()
         groups = {
             tag["name"]: Subject(tag["name"], slugify(tag["name"]), tag["description"])
@@ -44,7 +46,11 @@ def docs(api: NinjaAPI) -> Any:
             for method, operation in operations.items():
                 (name,) = operation["tags"]
                 groups[name].endpoints.append(_endpoint(schema, method, path, operation))
-        return render(request, "api/docs.html", {"subjects": groups.values()})
+        return list(groups.values())
+
+    @require_safe
+    def page(request: HttpRequest) -> HttpResponse:
+        return render(request, "api/docs.html", {"subjects": subjects()})
 
     return page
 

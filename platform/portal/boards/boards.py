@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from evaluator.messages.jobs import TrustLevel
 from portal.boards.ordering import (
     Place,
     counts,
+    first_verified,
     listed_runs,
     pending_levels,
     places,
@@ -108,9 +110,28 @@ class StoredBoard:
         return self.rows(found, entries_at(self.track, found, with_checks=self.with_checks))
 
 
-def heads_of(boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
-    """Return the first rows of each of a track's boards, all of which are loaded together."""
-    return _rows_at(boards, [board.places(0, length) for board in boards])
+@dataclass(frozen=True)
+class Leaders:
+    """Who leads a board: the first with a rank, and the first of those that are verified, where reviewers decide."""
+
+    board: StoredBoard
+    first: Entry | None
+    verified: Entry | None
+
+
+def leaders_of(boards: Sequence[StoredBoard]) -> list[Leaders]:
+    """Return who leads each of a track's boards; all of them are loaded together."""
+    track = boards[0].track if boards else None
+    if track is None:
+        return []
+    first = [next(iter(ranked_places(track, board.budget, EVERYTHING, 0, 1)), None) for board in boards]
+    verified = [first_verified(track, board.budget) if track.kind.needs_proof else None for board in boards]
+    known = [place.run for place in first if place] + [run for run in verified if run]
+    entries = entries_at(track, [Place(run, None) for run in known])
+    return [
+        Leaders(board, entries.get(place.run) if place else None, entries.get(run) if run else None)
+        for board, place, run in zip(boards, first, verified, strict=True)
+    ]
 
 
 def selected_rows(selection: Selection, boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
@@ -142,11 +163,49 @@ class MethodRow:
         return min(row.rank for row in self.rows if row and row.rank)
 
 
+@dataclass(frozen=True)
+class Overview:
+    """The boards of all budgets together.
+
+    Attributes:
+        methods: Those with one of the first rows on any board.
+        withheld: Rows that were taken off their boards, each after the name of its board.
+    """
+
+    methods: Sequence[MethodRow]
+    withheld: Sequence[tuple[str, Row]]
+
+
+def overview_of(
+    boards: Sequence[StoredBoard], selection: Selection, length: int, withheld: Sequence[UUID]
+) -> Overview:
+    """Return the selected methods that lead any of a track's boards, and the rows of these withheld runs."""
+    found = _leading_places(boards, selection, length)
+    # Their boards are known once they are loaded, with all others.
+    entries = entries_at(boards[0].track, [*chain(*found), *(Place(run, None) for run in withheld)])
+    methods = _methods(
+        boards, [board.rows(places_, entries) for board, places_ in zip(boards, found, strict=True)], length
+    )
+    by_budget = {board.budget: board for board in boards}
+    rows = [
+        (at_budget(entry.budget, "{}"), row)
+        for run in withheld
+        if (entry := entries.get(run)) and entry.budget in by_budget
+        for row in by_budget[entry.budget].rows([Place(run, None)], entries)
+    ]
+    return Overview(methods, rows)
+
+
 def leading_methods(boards: Sequence[StoredBoard], selection: Selection, length: int) -> list[MethodRow]:
     """Return the methods with the first of the selected rows on any of a track's boards, with all of their rows.
 
     The rank of a row that isn't among the first of its board is not counted, which would take a pass over all.
     """
+    return _methods(boards, _rows_at(boards, _leading_places(boards, selection, length)), length)
+
+
+def _leading_places(boards: Sequence[StoredBoard], selection: Selection, length: int) -> list[list[Place]]:
+    """Return the first selected places of each board, and those of the same methods that aren't among the first."""
     heads = [ranked_places(board.track, board.budget, selection, 0, length) for board in boards]
     first = [place.run for places_ in heads for place in places_]
     submissions = Run.objects.filter(pk__in=first).values("submission")
@@ -158,9 +217,13 @@ def leading_methods(boards: Sequence[StoredBoard], selection: Selection, length:
         known = {place.run for place in head}
         others = [run for run, budget in runs.items() if budget == board.budget and run not in known]
         found.append([*head, *(Place(run, None) for run in others)])
-    boards_rows = [[_beyond(row, length) for row in rows] for rows in _rows_at(boards, found)]
-    budgets = [board.budget for board in boards]
-    return sorted(_by_method(boards_rows, budgets), key=lambda method: method.best_rank)
+    return found
+
+
+def _methods(boards: Sequence[StoredBoard], rows: Sequence[Sequence[Row]], length: int) -> list[MethodRow]:
+    shown = [[_beyond(row, length) for row in of_board] for of_board in rows]
+    methods = _by_method(shown, [board.budget for board in boards])
+    return sorted(methods, key=lambda method: method.best_rank)
 
 
 def _beyond(row: Row, length: int) -> Row:
@@ -219,6 +282,7 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
         .annotate(shown=F("results") if with_checks else WithoutChecks("results"))
         .values_list(
             "pk",
+            "budget",
             "shown",
             "flagged_checks",
             "submission_id",
@@ -276,6 +340,7 @@ def _entry(row: Any, verdict: Verdict, address: str, proof_address: str) -> Entr
     )
     return Entry(
         run=row.pk,
+        budget=row.budget,
         method=row.submission__title,
         team=row.submission__team__name,
         url=address,

@@ -38,6 +38,17 @@ PICK = (
 )
 
 
+def standing(entry: Entry) -> SafeString:
+    """Return what one must know of a run before believing its rank: its status, and whether it is a baseline."""
+    return markup(
+        '<span class="badge badge-{}">{}</span>{}{}',
+        entry.status,
+        entry.status.label,
+        BASELINE if entry.is_baseline else EMPTY,
+        AGAIN if entry.is_evaluated_again else EMPTY,
+    )
+
+
 def overview_row(found: MethodRow) -> SafeString:
     """Return a row of the table of all budgets."""
     outcome = found.entry.status
@@ -151,7 +162,8 @@ def verification(results: RunResults) -> SafeString:
 def status(row: Row) -> SafeString:
     """Return the status of a row, or in a few signs why it has no rank; what its rank waits for, and flagged checks."""
     entry = row.entry
-    kind, label = ("unranked", row.short_reason) if row.short_reason else (entry.status, entry.status.label)
+    unranked = "rejected" if entry.withheld else "unranked"
+    kind, label = (unranked, row.short_reason) if row.short_reason else (entry.status, entry.status.label)
     again = AGAIN if entry.is_evaluated_again else EMPTY
     flagged = EMPTY
     if count := entry.flagged_checks:

@@ -20,6 +20,7 @@ from django.db.models import (
     IntegerField,
     Max,
     Min,
+    OrderBy,
     Q,
     QuerySet,
     RowRange,
@@ -45,6 +46,8 @@ KeptLimits = tuple[tuple[str, float | None], ...]
 # The id decides where even the times are equal.
 BY_AGE = ("submission__submitted_at", "pk")
 KEPT_QUERIES = 128
+# What takes a run off its board whatever its results, as a rejected proof does.
+TAKEN_OFF = ~Q(disqualified_because="") | Q(failed_level__isnull=False)
 # The orders that a visitor may choose in place of the ranks.
 ORDERS: dict[Sort, tuple[str, ...]] = {
     Sort.ANLS: ("-anls", *BY_AGE),
@@ -189,21 +192,59 @@ POINT = (
 
 def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
     """Return `POINT` of the first runs with a rank, the result that ranks each, and whether that is verified."""
-    is_verified = _holds(verified(track.reviews_needed, "submission__"))
-    return list(_ranked(track, budget).values_list(*POINT, F(track.kind.first), is_verified)[:length])
+    shown = (*POINT, F(track.kind.first), _is_verified(track))
+    return list(_ranked(track, budget).values_list(*shown)[:length])
+
+
+def _is_verified(track: Track) -> Case:
+    return _holds(verified(track.reviews_needed, "submission__"))
+
+
+def first_verified(track: Track, budget: float | None) -> UUID | None:
+    """Return the first run with a rank whose result is verified."""
+    return _verified(_ranked(track, budget), track).values_list("pk", flat=True).first()
+
+
+def withheld_runs(track: Track, selection: Selection, length: int) -> list[UUID]:
+    """Return the newest of the selected runs that reviewers, organizers or an examination took off the track's boards.
+
+    As two queries, each of which an index answers.
+    """
+    runs = _filtered(public_runs().filter(submission__track=track), track, selection)
+    parts = [runs.filter(TAKEN_OFF), runs.filter(rejected("submission__"))]
+    found: dict[UUID, datetime] = {}
+    for part in parts if track.kind.needs_proof else parts[:1]:
+        newest = part.order_by("-submission__submitted_at", "pk")
+        rows = newest.values_list("pk", "submission__submitted_at")[:length]
+        found |= {run: at for run, at in rows if at}
+    return sorted(found, key=lambda run: found[run], reverse=True)[:length]
+
+
+def withheld_points(track: Track, runs: Collection[UUID]) -> list[tuple[Any, ...]]:
+    """Return the budget of each of these runs, why it was taken off its board, `POINT` and the result that ranks."""
+    if not runs:
+        return []
+    why = Case(
+        When(~Q(disqualified_because=""), then=Value("disqualified")),
+        When(rejected("submission__"), then=Value("proof rejected")),
+        default=Value("failed an examination"),
+        output_field=CharField(),
+    )
+    known = _with_results(Run.objects.filter(pk__in=list(runs)), track.kind)
+    return list(known.order_by(*BY_AGE).values_list("budget", why, *POINT, F(track.kind.first)))
 
 
 def front_and_nearest_points(
     track: Track, of_front: int, nearest: int
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """Return `POINT` of the first runs by bytes whose ANLS none with fewer bytes reaches, and of the first unranked."""
+    """Return `POINT` of the first runs by bytes whose ANLS none with fewer bytes reaches, and of the next to a rank."""
     by_bytes = ("bytes_total", "-anls", *BY_AGE)
     before = Window(Max("anls"), order_by=by_bytes, frame=RowRange(None, -1))
     front = Q(before__isnull=True) | Q(anls__gt=F("before"))
     runs = _ranked(track, None).annotate(before=before).filter(front)
     on_front = list(_keys(runs.order_by(*by_bytes), 0, of_front))
-    unranked = list(_keys(_unranked(track, None), 0, nearest))
-    found = _points_of([*on_front, *unranked], track.kind)
+    unranked = list(_keys(_unranked(track, None).exclude(TAKEN_OFF), 0, nearest))
+    found = _points_of([*on_front, *unranked], track)
     return [found[key] for key in on_front if key in found], [found[key] for key in unranked if key in found]
 
 
@@ -214,20 +255,20 @@ def record_points(track: Track, budget: float | None, length: int) -> list[tuple
     before = Window(best, order_by=BY_AGE, frame=RowRange(None, -1))
     better = Q(**{f"{name}__{'gt' if is_falling else 'lt'}": F("before")})
     runs = _ranked(track, budget).annotate(before=before).filter(Q(before__isnull=True) | better)
-    return _points(runs.order_by(*BY_AGE).reverse(), length, track.kind)[::-1]
+    return _points(runs.order_by(*BY_AGE).reverse(), length, track)[::-1]
 
 
-def _points(runs: QuerySet[Run], length: int, kind: Ranking) -> list[tuple[Any, ...]]:
+def _points(runs: QuerySet[Run], length: int, track: Track) -> list[tuple[Any, ...]]:
     """Return `POINT` of the first of these runs, for which the database reads the rows of no others."""
     keys = list(_keys(runs, 0, length))
-    found = _points_of(keys, kind)
+    found = _points_of(keys, track)
     return [found[key] for key in keys if key in found]
 
 
-def _points_of(keys: Collection[UUID], kind: Ranking) -> dict[UUID, tuple[Any, ...]]:
-    """Return `POINT` of these runs and the result that ranks each."""
-    runs = _with_results(Run.objects.filter(pk__in=list(keys)), kind)
-    rows = runs.order_by().values_list("pk", *POINT, F(kind.first))
+def _points_of(keys: Collection[UUID], track: Track) -> dict[UUID, tuple[Any, ...]]:
+    """Return `POINT` of these runs, the result that ranks each, and whether that is verified."""
+    runs = _with_results(Run.objects.filter(pk__in=list(keys)), track.kind)
+    rows = runs.order_by().values_list("pk", *POINT, F(track.kind.first), _is_verified(track))
     return {key: tuple(point) for key, *point in rows}
 
 
@@ -281,11 +322,15 @@ def _ranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: Kep
 @lru_cache(maxsize=KEPT_QUERIES)
 def _unranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: KeptLimits) -> QuerySet[Run]:
     runs = _listed(track_id, budget, kind).annotate(has_rank=_holds(_qualifies(kind, dict(limits))))
-    missed = [
+    return runs.filter(has_rank=False).order_by(_holds(rejected("submission__")), *_missed(kind), *BY_AGE)
+
+
+def _missed(kind: Ranking) -> list[OrderBy]:
+    """Return the order of runs that meet not every condition; the one that missed a rank by least comes first."""
+    return [
         F(name).desc(nulls_last=True) if is_least else F(name).asc(nulls_last=True)
         for name, _, is_least in kind.rule.limits
     ]
-    return runs.filter(has_rank=False).order_by(_holds(rejected("submission__")), *missed, *BY_AGE)
 
 
 def _with_results(runs: QuerySet[Run], kind: Ranking) -> QuerySet[Run]:

@@ -32,19 +32,24 @@ from portal.ui.templatetags.ui import readable_bytes
 NAMED = 6
 NAME_CHARACTERS = 22
 TIME_TICKS = 4
+DAY_S = 24 * 3600
 # Between the ticks of an axis of bytes, as a part of the axis.
 BYTES_GAP = 0.14
 GUESSING = 0.5
+OUT = ("out", "rejected or disqualified")
+REVIEWED = [("verified", ResultStatus.VERIFIED.label), ("hollow", ResultStatus.PROVISIONAL.label)]
 # Where the axis of measured leakage begins at the latest: guessing has some room below it.
 LOWEST = 0.4
 
 
 @dataclass(frozen=True)
 class PlottedRun:
-    """What a plot shows of a run. `kind` is the style of its mark: front, other or baseline.
+    """What a plot shows of a run. `kind` is the style of its mark: front, other, baseline, or out for a rejected one.
 
     Attributes:
         value: The result by which its board is ranked.
+        withheld: Why it lost its rank, such as "disqualified"; empty for all others.
+        is_verified: Whether reviewers have accepted its proof; nobody has where it needs none.
     """
 
     method: str
@@ -55,6 +60,8 @@ class PlottedRun:
     value: float
     kind: str = "other"
     decimals: int = MOST_DECIMALS
+    withheld: str = ""
+    is_verified: bool = False
 
     @property
     def score(self) -> str:
@@ -62,13 +69,21 @@ class PlottedRun:
         return cut(self.anls, self.decimals)
 
     @property
+    def name(self) -> str:
+        """Its method, with why it lost its rank."""
+        return f"{self.method} ({self.withheld})" if self.withheld else self.method
+
+    @property
     def label(self) -> str:
         """The run in words."""
-        return f"{self.method}: {readable_bytes(self.bytes_total)}, ANLS {self.score}"
+        return f"{self.name}: {readable_bytes(self.bytes_total)}, ANLS {self.score}"
 
 
 def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kind: str) -> list[PlottedRun]:
-    """Return the runs that `portal.boards.ordering` found: `POINT`, and the result by which the board is ranked."""
+    """Return the runs that `portal.boards.ordering` found.
+
+    A row is `POINT`, the result by which the board is ranked and, where that has been asked, whether it is verified.
+    """
     return [
         PlottedRun(
             title,
@@ -79,9 +94,21 @@ def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kin
             value,
             "baseline" if is_baseline and kind == "other" else kind,
             decimals or MOST_DECIMALS,
+            is_verified=any(verified),
         )
-        for key, title, is_baseline, at, sent, anls, decimals, value, *_ in rows
+        for key, title, is_baseline, at, sent, anls, decimals, value, *verified in rows
         if sent is not None and anls is not None
+    ]
+
+
+def withheld_marks(
+    rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str]
+) -> list[tuple[float | None, PlottedRun]]:
+    """Return the runs that `portal.boards.ordering.withheld_points` found, each after its budget."""
+    return [
+        (budget, replace(run, withheld=why))
+        for budget, why, *row in rows
+        for run in plotted([row], addresses, "out")
     ]
 
 
@@ -93,7 +120,7 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
         name="bytes",
         title="ANLS vs. communication",
         x=logarithmic(
-            "communication in bytes (log scale)",
+            _log_title("communication in bytes", runs),
             [run.bytes_total for run in runs],
             _bytes_text,
             least_gap=BYTES_GAP,
@@ -107,9 +134,14 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
         level=None
         if threshold is None
         else Level(threshold, f"threshold {threshold_text(threshold)}", is_shaded=True),
-        key=[(kind, f"{kind} runs") for kind in ("other", "baseline") if kind in {run.kind for run in runs}],
+        key=[
+            (kind, words)
+            for kind, words in (("other", "other runs"), ("baseline", "baseline runs"), OUT)
+            if kind in {run.kind for run in runs}
+        ],
         columns=["Method", "Communication", "ANLS"],
-        rows=[(run.method, readable_bytes(run.bytes_total), run.score) for run in runs],
+        rows=[(run.name, readable_bytes(run.bytes_total), run.score) for run in runs],
+        addresses=[run.url for run in runs],
     )
 
 
@@ -126,7 +158,7 @@ class PlottedMethod:
     @property
     def status(self) -> str:
         """Whether reviewers have accepted its proof, in words."""
-        return (ResultStatus.VERIFIED if self.is_verified else ResultStatus.PROVISIONAL).label
+        return _status(self.is_verified)
 
 
 def budgets_plot(
@@ -134,6 +166,7 @@ def budgets_plot(
     best: Sequence[float | None],
     budgets: Sequence[float],
     without_privacy: float | None,
+    withheld: Sequence[tuple[float | None, PlottedRun]] = (),
 ) -> Plot:
     """Return the plot of ANLS vs. ε.
 
@@ -141,12 +174,14 @@ def budgets_plot(
         methods: The methods in the order of the table.
         best: The best score at each budget.
         without_privacy: The best score where ε plays no part.
+        withheld: Runs that have lost their ranks, each after its budget.
     """
+    out = [(budgets.index(budget), run) for budget, run in withheld if budget in budgets]
     level = (
         None if without_privacy is None else Level(without_privacy, f"without privacy {cut(without_privacy)}")
     )
     curves = [_known(method.scores) for method in methods]
-    scores = [score for curve in curves for _, score in curve]
+    scores = [*(score for curve in curves for _, score in curve), *(run.anls for _, run in out)]
     return Plot(
         name="budgets",
         title="ANLS vs. ε",
@@ -166,9 +201,22 @@ def budgets_plot(
             )
             for method, curve in zip(methods, curves, strict=True)
             for number, score in curve
+        ]
+        + [
+            Mark(
+                (number, run.anls),
+                run.kind,
+                f"{run.name}: ANLS {run.score}{at_budget(budgets[number])}",
+                run.url,
+            )
+            for number, run in out
         ],
         level=level,
-        key=[("verified", ResultStatus.VERIFIED.label), ("hollow", ResultStatus.PROVISIONAL.label)],
+        key=[
+            *REVIEWED,
+            *([OUT] if out else []),
+        ],
+        addresses=[*(method.url for method in methods), *(run.url for _, run in out)],
         columns=["Method", *(f"ANLS{at_budget(budget)}" for budget in budgets), "Status"],
         rows=[
             (
@@ -177,6 +225,10 @@ def budgets_plot(
                 method.status,
             )
             for method in methods
+        ]
+        + [
+            (run.method, *(run.score if at == number else "–" for at in range(len(budgets))), run.withheld)
+            for number, run in out
         ],
     )
 
@@ -184,8 +236,14 @@ def budgets_plot(
 def progress_plot(track: Track, budget: float | None, runs: Sequence[PlottedRun]) -> Plot:
     """Return the plot of the best result so far over time; `runs` are those that were better than all earlier ones."""
     times = [run.at.timestamp() for run in runs]
-    low, high = min(times), max(max(times), min(times) + 24 * 3600)
+    # At least a day between two ticks, which are days.
+    low, high = min(times), max(max(times), min(times) + (TIME_TICKS - 1) * DAY_S)
     zone = runs[0].at.tzinfo
+    reviewed = track.kind.needs_proof
+    status = [_status(run.is_verified) if reviewed else "" for run in runs]
+    labels = [
+        ", ".join(filter(None, [run.label, status_])) for run, status_ in zip(runs, status, strict=True)
+    ]
     words, values = track.kind.words, [run.value for run in runs]
     return Plot(
         name="progress" + at_budget(budget, "-{}", plain).replace(".", "-"),
@@ -195,29 +253,48 @@ def progress_plot(track: Track, budget: float | None, runs: Sequence[PlottedRun]
             [low + (high - low) * number / (TIME_TICKS - 1) for number in range(TIME_TICKS)],
             lambda at: _day(datetime.fromtimestamp(at, zone)),
         ),
-        y=logarithmic(words.title, values, _bytes_text) if words.in_bytes else linear(words.title, values),
+        y=logarithmic(_log_title(words.title, runs), values, _bytes_text)
+        if words.in_bytes
+        else linear(words.title, values),
         lines=[Line("front", list(zip(times, values, strict=True)), is_stepped=True)],
         marks=[
-            Mark((at, value), "front", run.label, run.url, _short(run.method))
-            for at, value, run in zip(times, values, runs, strict=True)
+            Mark(
+                (at, value),
+                "front",
+                label,
+                run.url,
+                _short(run.method),
+                is_hollow=reviewed and not run.is_verified,
+            )
+            for at, value, run, label in zip(times, values, runs, labels, strict=True)
         ],
-        columns=["Submitted", "Method", "Communication", "ANLS"],
-        rows=[(_day(run.at), run.method, readable_bytes(run.bytes_total), run.score) for run in runs],
+        key=REVIEWED if reviewed else (),
+        columns=["Submitted", "Method", "Communication", "ANLS", *(["Status"] if reviewed else [])],
+        rows=[
+            tuple(
+                filter(None, [_day(run.at), run.method, readable_bytes(run.bytes_total), run.score, status_])
+            )
+            for run, status_ in zip(runs, status, strict=True)
+        ],
+        addresses=[run.url for run in runs],
     )
 
 
 def leakage_plot(runs: Sequence[Run]) -> Plot | None:
-    """Return the balanced accuracy of the attack on each measured run, below what its ε allows; None without any."""
+    """Return the balanced accuracy of the attack on each measured run, below what its ε allows.
+
+    None where no attack succeeded significantly: the table of results says so.
+    """
     measured = [
         (run.results.epsilon, run.pk, run.results.leakage, run.results.membership)
         for run in sorted(runs, key=lambda run: run.results.epsilon or 0)
         if run.results.leakage and run.results.epsilon is not None
     ]
-    if not measured:
+    found = _known([leakage.balanced_accuracy for *_, leakage, _ in measured])
+    if not found:
         return None
     epsilons = [f"{IN_ONE_PIECE}{epsilon_text(epsilon)}" for epsilon, *_ in measured]
     allowed = _known([bounds.balanced_accuracy if bounds else None for *_, bounds in measured])
-    found = _known([leakage.balanced_accuracy for *_, leakage, _ in measured])
     return Plot(
         name="leakage",
         title="Leakage vs. ε",
@@ -285,6 +362,11 @@ def _times_with_rank(records: Sequence[RankRecord], last: date) -> list[list[Poi
     return [part for part in parts if part]
 
 
+def _status(is_verified: bool) -> str:
+    """Return whether reviewers have accepted a proof, in words."""
+    return (ResultStatus.VERIFIED if is_verified else ResultStatus.PROVISIONAL).label
+
+
 def _known(values: Sequence[float | None]) -> list[tuple[int, float]]:
     """Return the values that there are, each after its number."""
     return [(number, value) for number, value in enumerate(values) if value is not None]
@@ -304,6 +386,11 @@ def _at_most(measured: float | None, bound: float | None) -> str:
     """Return a measured figure with what ε allows at most."""
     value = "n.s." if measured is None else f"{measured:.2f}"
     return value if bound is None else f"{value} (at most {bound:.3f})"
+
+
+def _log_title(quantity: str, runs: Sequence[PlottedRun]) -> str:
+    """Return the title of a logarithmic axis of bytes, on which a run that sent nothing lies apart."""
+    return f"{quantity} (log scale{'' if all(run.bytes_total for run in runs) else '; 0 set apart'})"
 
 
 def _bytes_text(size: float) -> str:

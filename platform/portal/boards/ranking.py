@@ -29,6 +29,7 @@ class Entry:
     """One scored run, with results of which not all is public.
 
     Attributes:
+        budget: That of its board; None where ε plays no part.
         results: Without checks, except where they are published.
         proof_url: The page with its privacy proof; empty unless that is public.
         status_reason: Why the result has its status, where reviewers decide on it.
@@ -52,6 +53,7 @@ class Entry:
     code_url: str = ""
     paper_url: str = ""
     submission: UUID | None = None
+    budget: float | None = None
     phase: str = ""
     examined_ranks: int = 0
     examined_level: int = TrustLevel.RERUN
@@ -73,6 +75,12 @@ class Entry:
         """The trust level that it needs to be among the first of its phase and lacks; None where it needs none."""
         is_enough = (self.results.trust_level or 0) >= self.examined_level
         return None if is_enough or not self.examined_ranks else TrustLevel(self.examined_level)
+
+    @property
+    def withheld(self) -> bool:
+        """Whether reviewers, organizers or an examination took its rank, whatever its results."""
+        is_rejected = self.status is ResultStatus.REJECTED
+        return bool(self.disqualified_because) or is_rejected or self.results.failed_level is not None
 
     @property
     def accountant_name(self) -> str:

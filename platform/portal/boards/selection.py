@@ -90,6 +90,11 @@ class Selection:
         return replace(self, sort=Sort.RANK) != Selection()
 
     @property
+    def is_folded(self) -> bool:
+        """Whether it asks for more than a text, by controls that are folded until they are used."""
+        return replace(self, text="") != Selection()
+
+    @property
     def is_of_visitors_making(self) -> bool:
         """Whether it has a value that a visitor makes up, of which there is no end."""
         return bool(self.text or self.team or self.since or self.until)

@@ -20,7 +20,7 @@ from markdown_it.token import Token
 from portal.docs import library
 from portal.ui.budgets import unbroken
 from portal.ui.front_matter import split_front_matter
-from portal.ui.markdown import DRAWN, Allowance, parser, prepare
+from portal.ui.markdown import DRAWN, Allowance, Prepared, parser, prepare
 
 NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 # In the list of contents.
@@ -57,6 +57,7 @@ def document(name: str) -> Document:
     }
     tokens = _parser.parse(environment[DRAWN].text, environment)
     found = list(_numbered_headings(tokens))
+    _name_rows(tokens)
     for token in _all_tokens(tokens):
         _adapt(token, name)
     return Document(
@@ -67,6 +68,41 @@ def document(name: str) -> Document:
         headings=tuple(heading for heading in found if heading.level in CONTENTS_LEVELS),
         metadata=metadata,
     )
+
+
+def parsed(name: str) -> list[Token]:
+    """Return the tokens of a document, of which headings and rows have the ids that its page has.
+
+    Its formulas are text, since to draw them takes most of the time of a page.
+    """
+    text = split_front_matter(library.read(name))[1]
+    tokens = _parser.parse(text, {DRAWN: Prepared(text, [], is_cut=False)})
+    list(_numbered_headings(tokens))
+    _name_rows(tokens)
+    return tokens
+
+
+def row_name(tokens: list[Token], at: int) -> str | None:
+    """Return what a row of a table is about: the code that is all of its first cell; None where there is none.
+
+    Several, such as two settings, are a name with commas.
+    """
+    if tokens[at].type != "tr_open" or tokens[at + 1].type != "td_open":
+        return None
+    cell = tokens[at + 2].children or []
+    codes = [child.content for child in cell if child.type == "code_inline"]
+    between = {child.content for child in cell if child.type != "code_inline"}
+    return ", ".join(codes) if codes and between <= {", "} else None
+
+
+def _name_rows(tokens: list[Token]) -> None:
+    """Give the first row about each name an id, which links can lead to."""
+    taken: set[str] = set()
+    for at, token in enumerate(tokens):
+        name = row_name(tokens, at)
+        if name and name not in taken:
+            taken.add(name)
+            token.attrSet("id", f"row-{slug_of(name)}")
 
 
 def slug_of(heading: str) -> str:

@@ -75,6 +75,11 @@ class Download(models.Model):
     sha256 = models.CharField(max_length=64, validators=[RegexValidator(r"^[0-9a-f]{64}$")])
     store_key = models.CharField(max_length=300, unique=True)
     added_at = models.DateTimeField(default=timezone.now)
+    times_sent = models.PositiveBigIntegerField(
+        default=0,
+        editable=False,
+        help_text="How often the file was requested; a resumed request counts again.",
+    )
 
     class Meta:
         ordering = ["position", "slug"]

@@ -5,6 +5,7 @@ from itertools import groupby
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
+from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
@@ -65,6 +66,8 @@ def send_file(request: HttpRequest, slug: str, filename: str) -> HttpResponse:
     download = get_object_or_404(Download, slug=slug, filename=filename, is_offered=True)
     if download.terms and not has_accepted(requester(request), download.terms):
         return redirect(f"{download.terms.get_absolute_url()}?{urlencode({'next': request.path})}")
+    if request.method == "GET":
+        Download.objects.filter(pk=download.pk).update(times_sent=F("times_sent") + 1)
     address = current_store().download_url(
         download.store_key, download.filename, settings.DOWNLOAD_URL_SECONDS
     )

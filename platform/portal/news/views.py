@@ -1,11 +1,11 @@
 """The pages of the news."""
 
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from portal.news.models import published
+from portal.ui.paging import page_of
 
 PAGE_LENGTH = 20
 
@@ -13,7 +13,7 @@ PAGE_LENGTH = 20
 @require_safe
 def news_list(request: HttpRequest) -> HttpResponse:
     """List the announcements, newest first."""
-    page = Paginator(published(), PAGE_LENGTH).get_page(request.GET.get("page"))
+    page = page_of(published(), PAGE_LENGTH, request.GET.get("page"))
     return render(request, "news/list.html", {"page": page})
 
 

@@ -2,7 +2,6 @@
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
@@ -13,6 +12,7 @@ from portal.accounts.requests import UserRequest
 from portal.notifications.forms import MailForm
 from portal.notifications.inbox import mark_read, notifications_of
 from portal.notifications.preferences import choose_mails, read_link_token, turn_off
+from portal.ui.paging import page_of
 
 PAGE_LENGTH = 20
 
@@ -22,7 +22,7 @@ PAGE_LENGTH = 20
 @require_safe
 def inbox(request: UserRequest) -> HttpResponse:
     """List the user's notifications, newest first, beside the choice of mails. Looking marks none as read."""
-    page = Paginator(notifications_of(request.user), PAGE_LENGTH).get_page(request.GET.get("page"))
+    page = page_of(notifications_of(request.user), PAGE_LENGTH, request.GET.get("page"))
     newest = notifications_of(request.user).order_by("-pk").values_list("pk", flat=True).first()
     context = {"page": page, "newest": newest, "form": MailForm(request.user)}
     return render(request, "notifications/list.html", context)

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -15,6 +14,7 @@ from portal.organizers.access import FORM, for_organizers
 from portal.organizers.forms import RevealForm
 from portal.organizers.parts import both_parts, mean_difference
 from portal.reviews.selectors import judgeable_submissions
+from portal.ui.paging import page_of
 
 PAGE_LENGTH = 100
 
@@ -45,7 +45,7 @@ def test_set(request: UserRequest, name: str) -> HttpResponseBase:
         "parts": parts,
         "test_set": found,
         "form": form,
-        "page": Paginator(rows, PAGE_LENGTH).get_page(request.GET.get("page")),
+        "page": page_of(rows, PAGE_LENGTH, request.GET.get("page")),
         "hidden": len(parts.rows) - len(rows),
         # Of these rows only: that of all would give away those that are hidden.
         "mean_difference": mean_difference(rows),

@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -31,6 +30,7 @@ from portal.reviews import run_appeals
 from portal.reviews.selectors import judgeable_submissions
 from portal.submissions.models import RUN_STATES, Run, RunState
 from portal.submissions.services import disqualify, mark_baseline, refund
+from portal.ui.paging import page_of
 
 PAGE_LENGTH = 50
 UNCONFIRMED = "Nothing was changed: please tick the box to confirm."
@@ -51,7 +51,7 @@ def runs(request: UserRequest) -> HttpResponseBase:
     query = request.GET.copy()
     query.pop("page", None)
     context = {
-        "page": Paginator(newest_first, PAGE_LENGTH).get_page(request.GET.get("page")),
+        "page": page_of(newest_first, PAGE_LENGTH, request.GET.get("page")),
         "chosen": chosen,
         "tracks": Track.objects.all(),
         "states": [state for state in RUN_STATES if state[0] != RunState.DRAFT],

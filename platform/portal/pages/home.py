@@ -14,10 +14,12 @@ from django.views.decorators.http import require_safe
 from portal.about.citations import bibtex
 from portal.accounts.models import User
 from portal.audit.versions import boards_versions
-from portal.boards.boards import StoredBoard, heads_of, stored_boards
+from portal.boards.boards import Leaders, leaders_of, stored_boards
 from portal.boards.caching import cached, page_unless_unchanged
-from portal.boards.ranking import Row
+from portal.boards.cells import standing
+from portal.boards.ranking import Entry
 from portal.challenge.models import Track
+from portal.challenge.rankings import Ranking
 from portal.downloads.commands import has_files, track_commands, trial_commands
 from portal.downloads.kit import install_command
 from portal.downloads.models import Download, DownloadKind
@@ -38,22 +40,43 @@ class TrackCard:
 
 @dataclass(frozen=True)
 class Leader:
-    """The first of one board, which is the number to beat there; `row` is None while no run has a rank."""
+    """A run that leads a board."""
 
-    board: StoredBoard
-    row: Row | None
-
-    @property
-    def name(self) -> str:
-        """The board's budget, or what comes first on it."""
-        return at_budget(self.board.budget, "{}") or self.board.track.kind.best
+    entry: Entry
+    kind: Ranking
 
     @property
     def figure(self) -> str:
-        if self.row is None:
-            return ""
-        kind, results = self.board.track.kind, self.row.entry.results
-        return kind.figure(getattr(results, kind.first), results.decimals)
+        results = self.entry.results
+        return self.kind.figure(getattr(results, self.kind.first), results.decimals)
+
+    @property
+    def standing(self) -> SafeString:
+        return standing(self.entry)
+
+
+@dataclass(frozen=True)
+class BoardLeaders:
+    """Who leads one board.
+
+    Attributes:
+        name: The board's budget, or what comes first on it.
+        best: The first run; where reviewers decide, the first verified one. None while there is none.
+        under_review: The first run, where it is not verified yet but would be by the reviewers' decision.
+    """
+
+    name: str
+    best: Leader | None
+    under_review: Leader | None
+
+    @classmethod
+    def of(cls, found: Leaders) -> "BoardLeaders":
+        track = found.board.track
+        name = at_budget(found.board.budget, "{}") or track.kind.best
+        first, verified = (Leader(one, track.kind) if one else None for one in (found.first, found.verified))
+        if not track.kind.needs_proof:
+            return cls(name, first, None)
+        return cls(name, verified, None if first == verified else first)
 
 
 @require_safe
@@ -101,12 +124,7 @@ def _leaders(track: Track, version: str) -> SafeString:
     """Return who leads the track's boards; nothing in it changes with time alone, since it is cached."""
 
     def draw() -> str:
-        boards = stored_boards(track)
-        heads = heads_of(boards, 1)
-        leaders = [
-            Leader(board, head[0] if head and head[0].rank else None)
-            for board, head in zip(boards, heads, strict=True)
-        ]
+        leaders = [BoardLeaders.of(found) for found in leaders_of(stored_boards(track))]
         return render_to_string("pages/leaders.html", {"track": track, "leaders": leaders})
 
     return mark_safe(cached(version, f"leaders {track.pk}", draw))  # noqa: S308  (a template made it)

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -22,6 +21,7 @@ from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.selectors import submissions_of, token_counts, tokens_of
 from portal.submissions.token_fates import fates_of
 from portal.teams.selectors import team_of
+from portal.ui.paging import page_of
 from portal.uploads.storage import storage_of
 
 PAGE_LENGTH = 25
@@ -63,7 +63,7 @@ def listing(request: UserRequest) -> HttpResponse:
     found = submissions_of(team).prefetch_related("reviews")
     if state:
         found = found.filter(state=state)
-    page = Paginator(found, PAGE_LENGTH).get_page(request.GET.get("page"))
+    page = page_of(found, PAGE_LENGTH, request.GET.get("page"))
     context = {
         "team": team,
         "states": STATES,

@@ -23,6 +23,8 @@ from portal.boards.ordering import (
     first_points,
     front_and_nearest_points,
     record_points,
+    withheld_points,
+    withheld_runs,
 )
 from portal.boards.plots import (
     PlottedMethod,
@@ -32,8 +34,11 @@ from portal.boards.plots import (
     plotted,
     progress_plot,
     rank_plot,
+    withheld_marks,
 )
+from portal.boards.selection import EVERYTHING, Selection
 from portal.challenge.models import Track
+from portal.reviews.verdict import ResultStatus
 from portal.submissions.models import Run, Submission
 from portal.submissions.selectors import submission_addresses
 from portal.ui.budgets import at_budget
@@ -41,22 +46,27 @@ from portal.ui.plots import Plot, draw
 
 # A row of `portal.boards.ordering.POINT`.
 Point = Sequence[Any]
+# A run that lost its rank, after the budget of its board.
+Withheld = tuple[float | None, PlottedRun]
 
 # Runs in the plot of bytes beside those on the front, and methods of each budget in that of ε.
 FIRST = 20
 NEAREST = 10
 MOST_OF_THE_FRONT = 20
 METHODS = 8
+MOST_WITHHELD = 12
 MOST_RECORDS = 30
 # Of the changes of a run's rank the last ones.
 MOST_CHANGES = 60
+# Between the two parts of what is drawn of a track.
+PLOT = "<!--plot-->"
 # From here on, tenths of a factor say nothing more.
 MANY_TIMES = 100
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The first runs of a board, of which the best is written beside the plot."""
+    """The first runs of a board, of which the best is written above it."""
 
     track: Track
     budget: float | None
@@ -76,6 +86,17 @@ class Headline:
         return self.track.kind.figure(self.best.value, self.best.decimals) if self.best else ""
 
     @property
+    def status(self) -> ResultStatus:
+        """Whether reviewers have accepted the proof of the best, where they decide."""
+        if not self.track.kind.needs_proof:
+            return ResultStatus.SCORED
+        return ResultStatus.VERIFIED if self.points[0][-1] else ResultStatus.PROVISIONAL
+
+    @property
+    def is_baseline(self) -> bool:
+        return bool(self.points[0][2])
+
+    @property
     def saving(self) -> str:
         """How many times fewer bytes it took than the best baseline; empty where nothing is saved."""
         baseline = best_baseline(self.track, self.budget)
@@ -87,22 +108,32 @@ class Headline:
         return f"{shown}× fewer bytes than the baseline {baseline[0]}"
 
 
-def track_plot(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> SafeString:
-    """Return the plot at the head of a track's page; empty without results."""
+@dataclass(frozen=True)
+class Glance:
+    """A track at a glance: the best result of every board, and a plot of them. Both are empty without results."""
+
+    headlines: SafeString
+    plot: SafeString
+
+
+def at_a_glance(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> Glance:
+    """Return what is above and below the boards of a track."""
     # It may have the best score of a track without privacy.
-    drawn = cached(str(versions), f"plot {track.pk}", lambda: _plot_with_headline(track, tracks))
-    return mark_safe(drawn)  # noqa: S308  (templates made it)
+    drawn = cached(
+        str(versions), f"glance {track.pk}", lambda: _draw_glance(track, tracks, versions[track.pk])
+    )
+    headlines, _, plot = drawn.partition(PLOT)
+    return Glance(mark_safe(headlines), mark_safe(plot))  # noqa: S308  (templates made it)
 
 
 def plot_with_mark(submission: Submission) -> SafeString:
     """Return the plot of the submission's track with its runs marked; empty where it has none in it."""
     tracks = list(Track.objects.all())
-    plot = track_plot(submission.track, tracks, boards_versions([track.pk for track in tracks]))
-    link = f'<a href="{submission.get_absolute_url()}" aria-label'
-    if link not in plot:
+    plot = at_a_glance(submission.track, tracks, boards_versions([track.pk for track in tracks])).plot
+    mark = f'data-of="{submission.get_absolute_url()}"'
+    if mark not in plot:
         return SafeString("")
-    marked = plot.replace(link, link.replace("<a ", '<a class="plot-here" '))
-    return mark_safe(marked)  # noqa: S308  (a template made it)
+    return mark_safe(plot.replace(mark, f"{mark} data-here"))  # noqa: S308  (a template made it)
 
 
 @require_safe
@@ -126,17 +157,31 @@ def rank_plots(runs: Sequence[Run], today: date) -> SafeString:
     return draw(*(rank_plot(run, recorded[run.pk][-MOST_CHANGES:], today) for run in changed))
 
 
-def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
-    """Return the plot with the best result of every board beside it."""
+def withheld_of(track: Track, selection: Selection, version: str) -> list[UUID]:
+    """Return the selected runs that were taken off the track's boards; all of them are found once for each version."""
+    if selection != EVERYTHING:
+        return withheld_runs(track, selection, MOST_WITHHELD)
+    name = f"withheld {track.pk}"
+    found = cached(version, name, lambda: " ".join(map(str, withheld_runs(track, EVERYTHING, MOST_WITHHELD))))
+    return list(map(UUID, found.split()))
+
+
+def _draw_glance(track: Track, tracks: Sequence[Track], version: str) -> str:
+    """Return the best result of every board and the plot, with a sign between them."""
     boards = [Headline(track, budget, first_points(track, budget, FIRST)) for budget in track.run_budgets()]
+    rows = withheld_points(track, withheld_of(track, EVERYTHING, version))
+    withheld = withheld_marks(rows, submission_addresses({row[2] for row in rows}).__getitem__)
     plot_of = _of_budgets if track.kind.has_budgets else _of_bytes
-    plot = plot_of(track, tracks, [board.points for board in boards])
+    plot = plot_of(track, tracks, [board.points for board in boards], withheld)
     if plot is None:
         return ""
-    return draw(plot) + render_to_string("pages/headline.html", {"track": track, "boards": boards})
+    headlines = render_to_string("pages/headlines.html", {"track": track, "boards": boards})
+    return headlines + PLOT + draw(plot)
 
 
-def _of_bytes(track: Track, _: Sequence[Track], boards: Sequence[Sequence[Point]]) -> Plot | None:
+def _of_bytes(
+    track: Track, _: Sequence[Track], boards: Sequence[Sequence[Point]], withheld: Sequence[Withheld]
+) -> Plot | None:
     front, nearest = front_and_nearest_points(track, MOST_OF_THE_FRONT, NEAREST)
     known = {row[0] for row in front}
     others = [*boards[0], *nearest]
@@ -144,12 +189,15 @@ def _of_bytes(track: Track, _: Sequence[Track], boards: Sequence[Sequence[Point]
     runs = [
         *plotted(front, address, "front"),
         *plotted((row for row in others if row[0] not in known), address, "other"),
+        *(run for _, run in withheld),
     ]
     threshold = track.anls_threshold if "anls_threshold" in track.kind.thresholds else None
     return bytes_plot(runs, threshold) if runs else None
 
 
-def _of_budgets(track: Track, tracks: Sequence[Track], boards: Sequence[Sequence[Point]]) -> Plot | None:
+def _of_budgets(
+    track: Track, tracks: Sequence[Track], boards: Sequence[Sequence[Point]], withheld: Sequence[Withheld]
+) -> Plot | None:
     first = [points[:METHODS] for points in boards]
     scores: dict[UUID, list[float | None]] = {}
     known: dict[UUID, tuple[str, bool, int]] = {}
@@ -166,7 +214,8 @@ def _of_budgets(track: Track, tracks: Sequence[Track], boards: Sequence[Sequence
         for key, (title, is_verified, decimals) in known.items()
     ]
     best = [scores[rows[0][0]][number] if rows else None for number, rows in enumerate(first)]
-    return budgets_plot(methods, best, list(map(float, track.budgets)), _without_privacy(track, tracks))
+    budgets = list(map(float, track.budgets))
+    return budgets_plot(methods, best, budgets, _without_privacy(track, tracks), withheld)
 
 
 def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:

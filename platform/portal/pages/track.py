@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from urllib.parse import urlencode
 
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Page
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -17,7 +17,7 @@ from django.utils.timezone import localdate, now
 from django.views.decorators.http import require_safe
 
 from portal.audit.versions import boards_versions
-from portal.boards.boards import StoredBoard, leading_methods, stored_boards
+from portal.boards.boards import StoredBoard, overview_of, stored_boards
 from portal.boards.caching import cached, page_unless_unchanged
 from portal.boards.cells import overview_row
 from portal.boards.columns import Table, board_table, sorts_of
@@ -30,12 +30,13 @@ from portal.challenge.models import Track
 from portal.evaluation.examining.levels import MEANINGS
 from portal.evaluation.models import Examination, ExaminationState
 from portal.evaluation.test_sets.parts import scored_test_set
-from portal.pages.progress import track_plot
+from portal.pages.progress import at_a_glance, withheld_of
 from portal.submissions.selectors import public_runs, quota_of
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
 from portal.ui.budgets import at_budget, budget_text
 from portal.ui.markup import markup
+from portal.ui.paging import page_of
 from portal.ui.templatetags.ui import at
 
 PAGE_LENGTH = 50
@@ -44,7 +45,7 @@ NEAREST = 10
 LEADING = 15
 ALL = "all"
 ALL_BUDGETS = "All ε"
-OWN = '<span class="badge badge-own">your team</span>'
+OWN = ' <span class="badge badge-own">your team</span>'
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,15 @@ class ShownBoard:
     Attributes:
         caption: What the table of runs with a rank is.
         page: The page that the rows are, of those with a rank, or of those without one.
-        unranked: Those without a rank that are folded below the others; of them there are `unranked_count`.
+        unranked: Those without a rank that are folded below the others, each after the name of its board where that
+            isn't clear; of them there are `unranked_count`.
     """
 
     caption: str
     rows: Sequence[Row]
     table: Table
     page: Page[int]
-    unranked: Sequence[Row] = ()
+    unranked: Sequence[tuple[str, Row]] = ()
     unranked_count: int = 0
 
     @property
@@ -156,7 +158,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "track": shown,
             "asked": asked,
             "tabs": _tabs(shown, asked),
-            "plot": track_plot(shown, tracks, versions),
+            "glance": at_a_glance(shown, tracks, versions),
             "boards": with_own_marked(boards, team),
             "trust_levels": [(level.label, meaning) for level, meaning in MEANINGS.items()],
             "own_team": team,
@@ -210,13 +212,15 @@ def _tabs(track: Track, asked: BoardQuery) -> list[Tab]:
 def _boards(track: Track, asked: BoardQuery, page: str | None, version: str, today: date) -> str:
     """Return the part of the boards that is asked for, rendered; with the ranks of a week before `today`."""
     if asked.is_overview:
-        return _kept(asked, version, f"overview {track.pk} {asked.query}", lambda: _overview(track, asked))
+        return _kept(
+            asked, version, f"overview {track.pk} {asked.query}", lambda: _overview(track, asked, version)
+        )
     board = dict(zip(track.board_names(), stored_boards(track), strict=True))[asked.budget]
     name = f"board {track.pk} {asked.query}"
     counted = _kept(asked, version, f"{name} counts", lambda: "{} {}".format(*board.counts(asked.selection)))
     ranked, unranked = map(int, counted.split())
     places = range(unranked if asked.only_unranked else ranked)
-    shown = Paginator(places, PAGE_LENGTH).get_page(page)
+    shown = page_of(places, PAGE_LENGTH, page)
     return _kept(
         asked, version, f"{name} {shown.number} {today}", lambda: _page(board, asked, shown, unranked, today)
     )
@@ -239,7 +243,7 @@ def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count
     before = ranks_before(track, [row.entry.run for row in rows], today)
     rows = [replace(row, was=before.get(row.entry.run)) for row in _with_ranges(board, rows)]
     caption = f"Ranked by {track.kind.words.title}{at_budget(board.budget)}"
-    shown = ShownBoard(caption, rows, table, page, unranked, unranked_count)
+    shown = ShownBoard(caption, rows, table, page, [("", row) for row in unranked], unranked_count)
     return _drawn(track, asked, shown)
 
 
@@ -262,6 +266,7 @@ def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
         "track": track,
         "asked": asked,
         "board": board,
+        "unranked": board.unranked,
         "more": "?" + replace(asked, more=not asked.more).query,
         "unranked_address": "?" + replace(asked, only_unranked=not asked.only_unranked).query,
         "scored_on": scored_test_set(track),
@@ -269,13 +274,20 @@ def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
     return render_to_string("boards/page_of_board.html", context)
 
 
-def _overview(track: Track, asked: BoardQuery) -> str:
+def _overview(track: Track, asked: BoardQuery, version: str) -> str:
     boards = stored_boards(track)
+    withheld = withheld_of(track, asked.selection, version)
+    overview = overview_of(boards, asked.selection, LEADING, withheld)
     context = {
         "track": track,
         "asked": asked,
         "boards": boards,
-        "lines": [overview_row(method) for method in leading_methods(boards, asked.selection, LEADING)],
+        "lines": [overview_row(method) for method in overview.methods],
+        "unranked": overview.withheld,
+        "unranked_boards": [
+            (budget_text(float(name)), "?" + replace(asked, budget=name, only_unranked=True).query)
+            for name in track.board_names()
+        ],
         "leading": LEADING,
         "scored_on": scored_test_set(track),
     }

@@ -8,6 +8,7 @@ from portal.pages import (
     home,
     method,
     own_submissions,
+    participation,
     progress,
     proof,
     results,
@@ -48,5 +49,6 @@ final: list[URLPattern] = [
 teams: list[URLPattern] = [path("teams/<slug:slug>/", team.team, name="detail")]
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", home.home, name="home"),
+    path("participation/", participation.participation, name="participation"),
     path("leaderboard/", include((boards, "leaderboard"))),
 ]

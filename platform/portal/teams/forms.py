@@ -10,12 +10,12 @@ class TeamDetailsForm(forms.ModelForm[Team]):
 
     class Meta:
         model = Team
-        fields = ["affiliation", "website"]
+        fields = ["affiliation", "website", "country"]
 
 
 class TeamForm(TeamDetailsForm):
     class Meta(TeamDetailsForm.Meta):
-        fields = ["name", "affiliation", "website"]
+        fields = ["name", "affiliation", "website", "country"]
 
 
 class InvitationForm(forms.ModelForm[Invitation]):

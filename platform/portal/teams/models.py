@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from typing_extensions import override
 
+from portal.teams.countries import choices
 from portal.teams.look_alikes import skeleton
 from portal.ui.names import NameField
 
@@ -31,6 +32,12 @@ class Team(models.Model):
     slug = models.SlugField(max_length=80, unique=True, help_text="Its part of the site's addresses.")
     affiliation = NameField(max_length=160, blank=True, help_text="Such as your university or company.")
     website = models.URLField(blank=True)
+    country = models.CharField(
+        max_length=2,
+        blank=True,
+        choices=choices,
+        help_text="Optional. Shown on the team's page, and counted on the page about participation.",
+    )
     founder = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.PROTECT,

@@ -31,7 +31,9 @@ SLUG_ATTEMPTS = 5
 
 
 @transaction.atomic
-def create_team(owner: User, name: str, *, affiliation: str = "", website: str = "") -> Team:
+def create_team(
+    owner: User, name: str, *, affiliation: str = "", website: str = "", country: str = ""
+) -> Team:
     """Make a team with `owner` as its owner.
 
     Raises:
@@ -46,7 +48,9 @@ def create_team(owner: User, name: str, *, affiliation: str = "", website: str =
             expected=f"at most {FOUNDINGS} new teams in {FOUNDING_WINDOW.days} days",
             next_step=f"The next is possible from {possible:%Y-%m-%d %H:%M} UTC. A team's owner may invite you before.",
         )
-    team = Team(name=name, affiliation=affiliation, website=website, founder=owner, created_at=now)
+    team = Team(
+        name=name, affiliation=affiliation, website=website, country=country, founder=owner, created_at=now
+    )
     _add(team)
     Membership.objects.create(team=team, user=owner, role=Role.OWNER)
     record(owner, "team.created", team, name=team.name)
@@ -212,15 +216,15 @@ def hand_over(team: Team, membership_id: int, *, by: User) -> User:
 
 
 @transaction.atomic
-def update_team(team: Team, *, by: User, affiliation: str, website: str) -> Team:
-    """Change the team's affiliation and website. Its name stays: results and citations carry it.
+def update_team(team: Team, *, by: User, affiliation: str, website: str, country: str) -> Team:
+    """Change the team's affiliation, website and country. Its name stays: results and citations carry it.
 
     Raises `ProblemError` (`E_TEAM_OWNER`) when `by` is no owner.
     """
     team = _lock_team_of_owner(by, team)
-    team.affiliation, team.website = affiliation, website
-    team.save(update_fields=["affiliation", "website"])
-    record(by, "team.updated", team, affiliation=affiliation, website=website)
+    team.affiliation, team.website, team.country = affiliation, website, country
+    team.save(update_fields=["affiliation", "website", "country"])
+    record(by, "team.updated", team, affiliation=affiliation, website=website, country=country)
     return team
 
 

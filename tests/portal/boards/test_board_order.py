@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from evaluator.messages.jobs import Check, CheckStatus, TrustLevel
-from portal.boards.boards import boards_of, heads_of, stored_boards
+from portal.boards.boards import boards_of, leaders_of, stored_boards
 from portal.boards.ordering import rank_if_published
 from portal.boards.ranking import Row
 from portal.boards.selection import Baselines, Selection, Sort
@@ -119,9 +119,17 @@ def test_pages_are_slices_of_the_whole_board(track, length):
 
 
 @every_kind
-def test_heads_and_the_rows_of_a_team_have_the_ranks_among_all(track):
+def test_the_leaders_are_the_first_and_the_first_verified_one(track):
     (rules,), (stored,) = boards_of(track), stored_boards(track)
-    assert heads_of([stored], 5) == [rules.rows[:5]]
+    ranked = [row.entry for row in rules.rows if row.rank]
+    (leaders,) = leaders_of([stored])
+    assert leaders.first == ranked[0]
+    assert leaders.verified == next((one for one in ranked if one.status is ResultStatus.VERIFIED), None)
+
+
+@every_kind
+def test_the_rows_of_a_team_have_the_ranks_among_all(track):
+    (rules,), (stored,) = boards_of(track), stored_boards(track)
     for team in {submission.team for submission in track.submissions.all()}:
         own = [row for row in rules.rows if row.entry.team == team.name]
         selection = Selection(team=team.slug)

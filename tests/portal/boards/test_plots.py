@@ -24,14 +24,26 @@ def add(track, title, day=0, budget=None, **fields):
     return make_run(submission, state=RunState.SCORED, budget=budget, **fields)
 
 
+def drawing(html):
+    """The first plot as a wide page shows it."""
+    start = html.index('<svg class="plot-wide"')
+    return html[start : html.index("</svg>", start)]
+
+
 def marks(html):
-    return re.findall(r'<a href="/submissions/[^"]+" aria-label="([^"]+)">.*?plot-mark plot-(\w+)', html)
+    """The label of each mark with its kind."""
+    svg = drawing(html)
+    kinds = re.findall(r'class="plot-mark plot-(\w+)[^"]*"[^>]* data-of="([^"]+)"', svg)
+    labels = dict(re.findall(r'<a href="([^"]+)" aria-label="([^"]+)"', svg))
+    return [(labels.get(url), kind) for kind, url in kinds]
 
 
 def hollow(html):
     """Whether the mark of each method is drawn hollow."""
-    found = re.findall(r'aria-label="(\w+): [^"]+"><title>[^<]*</title><circle class="([^"]*)"', html)
-    return {name: "plot-hollow" in kinds for name, kinds in found}
+    svg = drawing(html)
+    drawn = {url: kind for kind, url in re.findall(r'class="(plot-mark [^"]*)"[^>]* data-of="([^"]+)"', svg)}
+    names = re.findall(r'<a href="([^"]+)" aria-label="(\w+): ', svg)
+    return {name: "plot-hollow" in drawn[url] for url, name in names}
 
 
 @pytest.fixture
@@ -52,7 +64,7 @@ def test_the_front_has_the_runs_that_no_other_beats_in_both(client, track):
         ("Weak: 10 B, ANLS 0.5000", "other"),
         ("Worse: 20.0 kB, ANLS 0.8500", "other"),
     ]
-    assert html.count("<polyline") == 1
+    assert drawing(html).count("<polyline") == 1
     assert "threshold 0.8000" in html
     assert "plot-below" in html
 
@@ -60,7 +72,7 @@ def test_the_front_has_the_runs_that_no_other_beats_in_both(client, track):
 def test_a_name_that_is_cut_ends_in_an_ellipsis(client, track):
     add(track, "Sparse updates with error feedback", day=4, bytes_total=5000, anls=0.85)
     html = client.get("/leaderboard/bytes/").text
-    assert re.findall(r"<text[^>]*>(Sparse[^<]*)<", html) == ["Sparse updates with e…"]
+    assert set(re.findall(r"<text[^>]*>(Sparse[^<]*)<", html)) == {"Sparse updates with e…"}
 
 
 def test_a_table_has_the_numbers_of_the_plot(client, track):
@@ -76,11 +88,12 @@ def test_a_run_that_sent_nothing_is_at_the_left_end_apart_from_the_others(client
     ticks = [
         (float(at), text)
         for at, text in re.findall(
-            r'<text class="plot-text" x="([\d.]+)"[^>]*text-anchor="middle">([^<]+)<', html
+            r'<text class="plot-text" x="([\d.]+)"[^>]*text-anchor="middle">([^<]+)<', drawing(html)
         )
     ]
     assert ticks[0][1] == "0 bytes"
-    at = {name: float(x) for name, x in re.findall(r'aria-label="(\w+): [^>]*>.*?cx="([\d.]+)"', html)}
+    targets = re.findall(r'aria-label="(\w+): [^>]*>.*?cx="([\d.]+)"', drawing(html))
+    at = {name: float(x) for name, x in targets}
     assert at["Untrained"] == ticks[0][0]
     # Between it and the fewest bytes of the others is a gap.
     assert min(x for name, x in at.items() if name != "Untrained") >= ticks[1][0] > at["Untrained"] + 50
@@ -108,8 +121,8 @@ def test_progress_ends_with_the_best_of_today(client, track, monkeypatch):
 
 
 def test_of_equal_scores_the_front_has_the_one_with_fewer_bytes(client, track):
-    add(track, "Later", day=4, bytes_total=15_000, anls=0.9)
-    assert ("Later: 15.0 kB, ANLS 0.9000", "other") in marks(client.get("/leaderboard/bytes/").text)
+    add(track, "Later", day=4, bytes_total=18_000, anls=0.9)
+    assert ("Later: 18.0 kB, ANLS 0.9000", "other") in marks(client.get("/leaderboard/bytes/").text)
 
 
 def test_the_score_without_privacy_is_that_of_the_track_with_the_same_test_set(client, track):
@@ -147,7 +160,9 @@ def test_marks_are_filled_when_verified_and_hollow_under_review(client):
     html = client.get("/leaderboard/private/").text
     assert hollow(html) == {"Open": True, "Checked": False}
     assert "Checked: ANLS 0.3000 at ε\xa0=\xa01, verified" in html
-    rows = re.findall(r'<tr><th scope="row">(\w+)</th>.*?<td class="num">([a-z ]+)</td></tr>', html)
+    rows = re.findall(
+        r'<tr><th scope="row"><a href="[^"]+">(\w+)</a></th>.*?<td class="num">([a-z ]+)</td></tr>', html
+    )
     assert rows == [("Open", "under review"), ("Checked", "verified")]
     key = re.findall(r'plot-(verified|hollow)"[^>]*></svg>([a-z ]+)<', html)
     assert key == [("verified", "verified"), ("hollow", "under review")]
@@ -163,3 +178,43 @@ def test_nothing_is_plotted_where_there_is_nothing(client):
 def test_a_plot_has_no_more_digits_than_the_board(client, track):
     add(track, "Probe", bytes_total=500, anls=0.8765432198)
     assert "0.87654" not in client.get("/leaderboard/bytes/").text
+
+
+def test_runs_that_lost_their_ranks_are_crosses_named_with_the_reason(client, track):
+    add(track, "Cheat", day=4, bytes_total=100, anls=0.9, disqualified_because="copied answers")
+    html = client.get("/leaderboard/bytes/").text
+    assert ("Cheat (disqualified): 100 B, ANLS 0.9000", "out") in marks(html)
+    assert '<path class="plot-mark plot-out"' in drawing(html)
+    assert "rejected or disqualified</span>" in html
+    private = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4], required_reviews=1)
+    add(private, "Good", budget=1.0, epsilon=0.9, anls=0.4)
+    wrong = add(private, "Wrong", budget=4.0, epsilon=3.9, anls=0.6).submission
+    for _ in range(2):
+        ProofReview.objects.create(
+            submission=wrong,
+            reviewer=make_user(is_staff=True),
+            decision=Decision.REJECTED,
+            reason="no composition",
+            decided_at=timezone.now(),
+        )
+    html = client.get("/leaderboard/private/").text
+    assert ("Wrong (proof rejected): ANLS 0.6000 at ε\xa0=\xa04", "out") in marks(html)
+    board = html[html.index('id="board"') :]
+    assert "Not ranked (1 rejected or disqualified)" in board
+    assert '<span class="badge badge-rejected">proof rejected</span>' in board
+
+
+def test_runs_at_the_same_place_share_a_mark_that_leads_to_their_numbers(client, track):
+    add(track, "Twin", day=4, bytes_total=1000, anls=0.8101)
+    svg = drawing(client.get("/leaderboard/bytes/").text)
+    assert re.findall(r'<a href="(#[^"]+)" aria-label="(2 marks: [^"]+)"', svg) == [
+        ("#bytes-numbers", "2 marks: Twin: 1.00 kB, ANLS 0.8101; Small: 1.00 kB, ANLS 0.8100")
+    ]
+    assert ">Twin +1</text>" in svg
+    assert ">Small</text>" not in svg
+
+
+def test_the_ticks_of_a_day_are_days_that_differ(client, track):
+    svg = drawing(client.get("/leaderboard/bytes/progress/").text)
+    days = re.findall(r">(\d+ \w{3} \d{4})</text>", svg)
+    assert len(days) == len(set(days)) == 4

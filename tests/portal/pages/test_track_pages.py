@@ -191,8 +191,9 @@ class TestTrackPage:
             run = add_run(private_track, f"Method {number}", budget=1.0, epsilon=0.9)
             review(run, Decision.ACCEPTED)
         # The tracks, their versions, the first of two boards, their runs, and the rows. Of the plot: the first of two
-        # boards, and its best baseline. And whether the test set is split, and the notices.
-        with django_assert_num_queries(12):
+        # boards, its best baseline, and in two queries the runs that lost their ranks. And whether the set is split,
+        # and the notices.
+        with django_assert_num_queries(14):
             page_of(client, private_track)
         # The tracks, their versions, their phases, the counts, the levels, the first rows with a rank and without, the
         # rows, the intervals beside theirs, whether ranks of last week are known, whether the test set is split, and
@@ -203,9 +204,9 @@ class TestTrackPage:
         for _ in range(2):
             review(rejected, Decision.REJECTED, "no composition")
         boards_changed(private_track.pk)
-        # And the reasons of rejections; for the plot, the first of two boards, its best baseline and the best without
-        # privacy.
-        with django_assert_num_queries(11 + 1 + 4):
+        # And the reasons of rejections; for the plot, the first of two boards, its best baseline, the best without
+        # privacy, and in three queries the runs that lost their ranks.
+        with django_assert_num_queries(11 + 1 + 7):
             assert "proof rejected" in client.get("/leaderboard/privacy/?epsilon=1").text
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):

@@ -178,7 +178,7 @@ def test_only_owners_invite_revoke_remove_hand_over_and_edit() -> None:
     with pytest.raises(ProblemError, match="Only an owner"):
         services.hand_over(team, member.pk, by=member.user)
     with pytest.raises(ProblemError, match="Only an owner"):
-        services.update_team(team, by=member.user, affiliation="x", website="")
+        services.update_team(team, by=member.user, affiliation="x", website="", country="")
     assert team.memberships.count() == 3
 
 

@@ -29,6 +29,9 @@ PUBLIC = [
     "/leaderboard/track-2/",
     "/leaderboard/track-2/?epsilon=4",
     "/leaderboard/track-1/progress/",
+    "/participation/",
+    "/search/",
+    "/search/?q=E_RECORD_DATA",
     "/nothing-here/",
 ]
 PRIVATE = [

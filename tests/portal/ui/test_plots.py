@@ -1,21 +1,25 @@
 """Plots as pages have them: lines, marks and a level where the axes say, and everything in words and numbers too."""
 
 import re
+from itertools import combinations
+from math import dist
 
-from portal.ui.axes import linear, logarithmic
-from portal.ui.plots import Level, Line, Mark, Plot, draw
+from portal.ui.axes import linear, logarithmic, stretch
+from portal.ui.labels import Box, text_width
+from portal.ui.plots import TARGET, Level, Line, Mark, Plot, draw
+
+FIELDS: dict[str, object] = {
+    "name": "bytes",
+    "title": "Bytes against rounds",
+    "x": logarithmic("rounds", [1, 100]),
+    "y": linear("bytes", [0, 1]),
+    "columns": ["Rounds", "Bytes"],
+    "rows": [("1", "0.5"), ("100", "<1>")],
+}
 
 
 def plot(**parts: object) -> str:
-    fields = {
-        "name": "bytes",
-        "title": "Bytes against rounds",
-        "x": logarithmic("rounds", [1, 100]),
-        "y": linear("bytes", [0, 1]),
-        "columns": ["Rounds", "Bytes"],
-        "rows": [("1", "0.5"), ("100", "<1>")],
-    }
-    return " ".join(draw(Plot(**(fields | parts))).split())  # type: ignore[arg-type]
+    return " ".join(draw(Plot(**(FIELDS | parts))).split())  # type: ignore[arg-type]
 
 
 def test_a_line_has_its_corners_in_the_area_and_its_label_in_the_key() -> None:
@@ -28,6 +32,7 @@ def test_a_line_has_its_corners_in_the_area_and_its_label_in_the_key() -> None:
 def test_a_stepped_line_keeps_each_value_until_the_next_one_and_the_last_to_the_end() -> None:
     html = plot(lines=[Line("front", [(1, 0), (10, 1)], is_stepped=True)])
     assert 'points="58.0,274.0 291.0,274.0 291.0,30.0 524,30.0"' in html
+    assert 'points="54.0,244.0 185.0,244.0 185.0,30.0 316,30.0"' in html
 
 
 def test_lines_of_one_label_are_once_in_the_key() -> None:
@@ -36,13 +41,44 @@ def test_lines_of_one_label_are_once_in_the_key() -> None:
 
 def test_a_mark_with_an_address_is_a_link_and_others_are_not() -> None:
     linked = plot(marks=[Mark((1, 0.5), "front", "A & B", "/a/", "A", is_hollow=True)])
-    assert '<svg role="group"' in linked
+    assert '<svg class="plot-wide" role="group"' in linked
     assert '<a href="/a/" aria-label="A &amp; B"><title>A &amp; B</title>' in linked
     assert 'plot-hollow" cx="58.0" cy="152.0"' in linked
     assert ">A</text>" in linked
     plain = plot(marks=[Mark((1, 0.5), "front")])
-    assert '<svg role="img"' in plain
+    assert '<svg class="plot-wide" role="img"' in plain
     assert "<a " not in plain
+
+
+def test_targets_are_24_wide_and_none_overlaps_another() -> None:
+    marks = [Mark((10 ** (step / 40), 0.5), "front", f"Run {step}", f"/{step}/") for step in range(80)]
+    for drawing in Plot(**FIELDS, marks=marks).drawings:  # type: ignore[arg-type]
+        places = [target.place for target in drawing.targets]
+        assert 5 < len(places) < 80
+        assert min(dist(one, other) for one, other in combinations(places, 2)) >= TARGET
+        assert sum(len(target.marks) for target in drawing.targets) == 80
+    assert plot(marks=marks).count(f'r="{TARGET // 2}"') > 5
+
+
+def test_names_cover_neither_each_other_nor_a_mark_and_stay_inside() -> None:
+    marks = [
+        Mark((10 ** (step / 5), (step % 5) / 5), "front", f"Method {step}", f"/{step}/", f"Method {step}")
+        for step in range(11)
+    ]
+    for drawing in Plot(**FIELDS, marks=marks).drawings:  # type: ignore[arg-type]
+        labels = drawing.labels
+        boxes = [Box(one.x, one.y - 11, one.x + text_width(one.text), one.y + 3) for one in labels]
+        assert len(boxes) >= 3
+        assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+        dots = [Box.around(place, mark.radius) for mark, place in drawing.circles]
+        assert not any(box.overlaps(dot) for box in boxes for dot in dots)
+        assert all(box.left >= drawing.frame.left and box.right <= drawing.frame.width for box in boxes)
+
+
+def test_ticks_without_room_are_left_out_in_the_narrow_drawing() -> None:
+    x = stretch("day", range(8), "{:d} November 2026".format)
+    wide, narrow = Plot(**(FIELDS | {"x": x})).drawings  # type: ignore[arg-type]
+    assert len(list(narrow.x_ticks)) < len(list(wide.x_ticks)) < 8
 
 
 def test_a_level_lies_across_with_its_text_and_shades_the_area_below_it() -> None:

@@ -156,6 +156,17 @@ def nav_link(context: template.Context, view: str, label: str, app: str = "") ->
     )
 
 
+@register.simple_block_tag
+def titled(content: str) -> SafeString:
+    """Return the title of the page, also as sites show it that link to the page. The content is HTML already."""
+    title = " ".join(content.split())
+    quoted = title.replace('"', "&quot;")
+    # The page's templates wrote it.
+    return SafeString(
+        f'<title>{title} · PFL-DocVQA</title>\n  <meta property="og:title" content="{quoted} · PFL-DocVQA">'
+    )
+
+
 @register.simple_tag(takes_context=True)
 def canonical(context: template.Context) -> str:
     """Return the one address of the page, without its parameters; empty where there is no page."""
