@@ -22,6 +22,7 @@ from evaluator.messages.api import (
 )
 from evaluator.messages.jobs import DRAWN_ROUNDS, ArtifactKind
 from evaluator.messages.states import RunState, SubmissionState
+from evaluator.records.annex import Annex
 from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words
 from starter_kit.reporting.rounding import rounded_up
@@ -320,6 +321,17 @@ def outcome_line(run: RunStatus, url: str) -> str:
     return f"{name}: {f'no rank, {run.unranked_because}' if run.unranked_because else run.state} · {url}"
 
 
+def _require_data(annex: Annex, rules: TrackInfo, path: Path) -> None:
+    """Raise `ProblemError` (`E_RECORD_DATA`) for a run on other data than the track's, whose token isn't spent yet."""
+    if rules.data_sha256 not in ("", annex.data_sha256):
+        raise ProblemError.of(
+            ErrorCode.RECORD_DATA,
+            str(path),
+            f"the data of {rules.slug}",
+            "other documents, words or questions",
+        )
+
+
 def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun:
     """Return the run in the folder `path` with the track's files, and perhaps those for examinations."""
     folder = RunFolder(path)
@@ -338,7 +350,7 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
         raise ProblemError.of(
             ErrorCode.RECORD_TOKEN, str(path), "a run token, requested before the training", "no run token"
         )
-    require_answerable(path)
+    _require_data(require_answerable(path), rules, path)
     budgets = [budget for budget in rules.budgets if budget is not None]
     return PlannedRun(
         budget_of(record, budgets), files, record.end.public_key, rules.drawn_rounds, record.run.run_token

@@ -120,6 +120,7 @@ class ErrorCode(StrEnum):
     TEAM_MEMBER = "E_TEAM_MEMBER"
     TEAM_OWNER = "E_TEAM_OWNER"
     TEAM_INVITATION = "E_TEAM_INVITATION"
+    TEAM_REGISTRATION = "E_TEAM_REGISTRATION"
     RUN_TOKEN = "E_RUN_TOKEN"  # noqa: S105  (a code)
     CHALLENGE_LIMIT = "E_CHALLENGE_LIMIT"
 
@@ -563,6 +564,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.TEAM_INVITATION: Explanation(
         "The invitation can't be sent or accepted.", "Ask the team for a new invitation."
+    ),
+    ErrorCode.TEAM_REGISTRATION: Explanation(
+        "The team isn't registered for the track, or the organizers haven't admitted it.",
+        "Register the team on the track's page, or wait for the organizers.",
     ),
     ErrorCode.RUN_TOKEN: Explanation(
         "The site can't issue a run token.",

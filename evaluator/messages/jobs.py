@@ -97,7 +97,9 @@ STEP_ARTIFACTS: dict[Step, list[ArtifactKind]] = {
 
 
 # The name of a folder on the workers.
-FolderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+# Also of what a worker has; see `evaluator.messages.inventories`.
+FOLDER_NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+FolderName = Annotated[str, Field(pattern=FOLDER_NAME)]
 
 
 class ArtifactRef(Message):
@@ -208,6 +210,8 @@ class EvaluationJob(Message):
             a record.
         sample_key: From which the places of the weight sample follow, where the step takes one; no participant may know
             it.
+        is_rehearsal: Whether the worker takes its own base weights and a log without messages in place of a team's
+            files: how the organizers of a track try it before teams see it.
     """
 
     evaluation: UUID
@@ -218,6 +222,7 @@ class EvaluationJob(Message):
     artifacts: list[ArtifactRef]
     challenge: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     sample_key: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$", repr=False)
+    is_rehearsal: bool = False
 
     @model_validator(mode="after")
     def _has_what_its_step_needs(self) -> Self:

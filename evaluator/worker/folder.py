@@ -1,13 +1,26 @@
 """A worker's own folder: where base weights, test sets and fetched artifacts are."""
 
+import os
+import re
 from pathlib import Path
 from typing import Any
 
+from evaluator.communication.log import write_log
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.messages.jobs import STEP_ARTIFACTS, EvaluationJob, LeakageSet, Step
-from evaluator.pipeline import StepInputs
+from evaluator.messages.jobs import (
+    FOLDER_NAME,
+    STEP_ARTIFACTS,
+    ArtifactKind,
+    EvaluationJob,
+    LeakageSet,
+    Step,
+)
+from evaluator.pipeline import WEIGHTS, StepInputs
 from evaluator.progress import OnProgress
 from evaluator.worker.artifacts import fetch
+
+# What organizers put into the folder.
+REFERENCES, TEST_SETS = "references", "test_sets"
 
 
 def step_inputs(folder: Path, job: EvaluationJob, on_progress: OnProgress) -> StepInputs:
@@ -16,20 +29,40 @@ def step_inputs(folder: Path, job: EvaluationJob, on_progress: OnProgress) -> St
     Args:
         folder: The worker's own: what organizers put there (`references/`, `test_sets/`), and what it keeps.
     """
+    reference = _existing(folder, REFERENCES, job.rules.reference)
+    own = _untrained(folder, reference) if job.is_rehearsal else {}
     files = {}
     for kind in STEP_ARTIFACTS[job.step]:
         ref = job.artifact(kind)
-        if ref is None:
+        if kind in own:
+            files[kind] = own[kind]
+        elif ref is None:
             raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, where=kind)
-        files[kind] = fetch(ref, folder / "cache", on_progress=on_progress)
+        else:
+            files[kind] = fetch(ref, folder / "cache", on_progress=on_progress)
     return StepInputs(
         files=files,
         rules=job.rules,
-        reference=_existing(folder, "references", job.rules.reference),
+        reference=reference,
         challenge=job.challenge,
         sample_key=job.sample_key,
         **_secret_data(folder, job),
     )
+
+
+def is_folder_name(name: str) -> bool:
+    """Return whether a track can name the folder."""
+    return re.fullmatch(FOLDER_NAME, name) is not None
+
+
+def _untrained(folder: Path, reference: Path) -> dict[ArtifactKind, Path]:
+    """Return what a team would submit that has trained nothing: the base weights, and a log without messages."""
+    log = folder / "untrained.csv"
+    if not log.exists():
+        partial = log.with_suffix(f".{os.getpid()}.partial")
+        write_log(partial, [])
+        partial.replace(log)
+    return {ArtifactKind.CHECKPOINT: reference / WEIGHTS, ArtifactKind.COMMUNICATION_LOG: log}
 
 
 def _secret_data(folder: Path, job: EvaluationJob) -> dict[str, Any]:
@@ -38,13 +71,13 @@ def _secret_data(folder: Path, job: EvaluationJob) -> dict[str, Any]:
     match job.step, job.rules.leakage_set:
         case Step.SCORING, _:
             return {
-                "test_set": _existing(folder, "test_sets", job.rules.test_set),
+                "test_set": _existing(folder, TEST_SETS, job.rules.test_set),
                 "kept": folder / "scoring",
                 "answers": answers / f"{job.evaluation}.jsonl",
             }
         case Step.LEAKAGE, LeakageSet(folder=name, split=split):
             return {
-                "test_set": _existing(folder, "test_sets", name),
+                "test_set": _existing(folder, TEST_SETS, name),
                 "split": split,
                 "kept": folder / "leakage",
                 "answers": answers / f"{job.evaluation}.leakage.json",

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import threading
 import time
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -27,6 +28,7 @@ from evaluator.worker.broker import delivery_number
 from evaluator.worker.celery import WORKER_NAME, app, send_to_site
 from evaluator.worker.consuming import NotAcknowledgedError
 from evaluator.worker.heartbeat import Heartbeat
+from evaluator.worker.inventory import report_regularly
 from evaluator.worker.steps import default_runner
 
 logger = logging.getLogger(__name__)
@@ -54,6 +56,14 @@ def _log_protection(**_: object) -> None:
     logger.info("steps are confined by: %s", protection)
     for missing in protection.missing:
         logger.warning("this machine can't enforce on steps: %s", missing)
+
+
+@worker_ready.connect
+def _report_inventory(**_: object) -> None:
+    """Report from now on what this worker has, also while it waits for its first job."""
+    threading.Thread(
+        target=report_regularly, args=(runner.folder, threading.Event()), name="inventory", daemon=True
+    ).start()
 
 
 @app.task(name=STEP_TASK, bind=True, Request="evaluator.worker.consuming:HeldRequest")

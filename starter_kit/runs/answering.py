@@ -43,14 +43,15 @@ def answer_challenge(run: Path, challenge: str) -> bool:
     return True
 
 
-def require_answerable(run: Path) -> None:
-    """Raise `ProblemError` where no challenge that the site may draw could be answered, before anything is uploaded.
+def require_answerable(run: Path) -> Annex:
+    """Return the run's annex. Raise `ProblemError` where no challenge that the site may draw could be answered.
 
     An annex that answers a challenge already may be the answer to the site's.
     """
     record, annex = read_both(run)
     if annex.challenge == record.own_challenge:
         VectorFolder.of(run, record.run.numel).require(len(record.rounds), next_step=RESTORE)
+    return annex
 
 
 def read_both(run: Path) -> tuple[TrainingRecord, Annex]:

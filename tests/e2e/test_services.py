@@ -85,7 +85,7 @@ def test_submissions_go_over_the_bucket_and_are_scored_on_all_four_services(
     page.goto(f"{stack.url}/leaderboard/track-1/")
     expect(page.get_by_role("row").filter(has_text="Four services")).to_contain_text("Compilers")
 
-    # The same checkpoint again is a duplicate, which the site can detect only once the upload is complete.
+    # The same checkpoint again is a duplicate, which the site detects when the upload starts.
     printed = pfl(
         *("submit", run, "--track", "track-1", "--title", "FedAvg by pfl"),
         environment={

@@ -260,6 +260,14 @@ def test_a_run_without_a_token_is_rejected_before_anything_is_sent(
     assert not TeamKey.objects.exists()
 
 
+def test_a_run_on_other_data_than_the_tracks_is_rejected_before_its_token_is_spent(
+    site_client: SiteClient, runs: dict[float, Path], proof: Path
+) -> None:
+    Track.objects.filter(slug="track-2").update(data_sha256="5" * 64)
+    assert rejection(site_client, "track-2", [runs[8]], proof) is ErrorCode.RECORD_DATA
+    assert not Submission.objects.exists()
+
+
 def test_an_interrupted_submission_is_resumed(
     site: LiveSite, site_client: SiteClient, runs: dict[float, Path]
 ) -> None:

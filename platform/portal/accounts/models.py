@@ -16,6 +16,8 @@ from portal.ui.names import NameField
 
 TOKEN_PREFIX = "pfl_"  # noqa: S105  (lets secret scanners find a leaked token)
 TOKEN_DAYS = 90
+# The group of those who organize single tracks.
+TRACK_ORGANIZERS = "Track organizers"
 
 
 class UserManager(DjangoUserManager["User"]):
@@ -85,6 +87,11 @@ class User(AbstractUser):
         from allauth.mfa.utils import is_mfa_enabled
 
         return bool(is_mfa_enabled(self, ["totp", "webauthn"]))
+
+    @cached_property
+    def organizes_single_tracks(self) -> bool:
+        """Whether they organize only the tracks that name them."""
+        return not self.is_superuser and self.groups.filter(name=TRACK_ORGANIZERS).exists()
 
     @property
     def lacks_second_factor(self) -> bool:

@@ -19,7 +19,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluator.errors import ErrorCode, ProblemError
-from portal.accounts.models import TOKEN_DAYS, TOKEN_PREFIX, ApiToken, Scope, User
+from portal.accounts.models import TOKEN_DAYS, TOKEN_PREFIX, TRACK_ORGANIZERS, ApiToken, Scope, User
 from portal.accounts.selectors import active_tokens
 from portal.accounts.signals import security_changed
 from portal.audit.models import record
@@ -28,6 +28,15 @@ from portal.ui.names import clean_name
 LAST_USE_PRECISION = timedelta(minutes=1)
 MAX_TOKENS = 20
 REVIEWERS = "Reviewers"
+# What organizers of single tracks may do at the desk; the administration is closed to them.
+TRACK_PERMISSIONS = (
+    ("challenge", "organize"),
+    ("challenge", "change_track"),
+    ("submissions", "view_submission"),
+    ("submissions", "change_submission"),
+    ("evaluation", "change_evaluation"),
+    ("evaluation", "add_examination"),
+)
 # Of an authenticator's data: the secret of an app, and what recovery codes are derived from.
 ENCRYPTED_MEMBERS = ("secret", "seed")
 
@@ -233,6 +242,17 @@ def make_reviewer(user: User) -> None:
     group.permissions.add(Permission.objects.get(content_type__app_label="reviews", codename="review_proofs"))
     user.groups.add(group)
     record(None, "user.made_reviewer", user)
+
+
+@transaction.atomic
+def make_track_organizer(user: User) -> None:
+    """Add `user` to the group of those who organize the tracks that name them, and no others."""
+    group, _ = Group.objects.get_or_create(name=TRACK_ORGANIZERS)
+    for app, name in TRACK_PERMISSIONS:
+        group.permissions.add(Permission.objects.get(content_type__app_label=app, codename=name))
+    user.groups.add(group)
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    record(None, "user.made_track_organizer", user)
 
 
 @transaction.atomic

@@ -1,9 +1,13 @@
-"""Organizers have a second factor: the administration sends those who have none to the page that sets one up."""
+"""Who comes into the administration: organizers with a second factor, and none who organize single tracks.
+
+Those who have no second factor are sent to the page that sets one up.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
@@ -26,7 +30,11 @@ class RequireSecondFactor:
         match = request.resolver_match
         if match is None or "admin" not in match.app_names or match.url_name == "logout":
             return None
-        if not request.user.is_authenticated or not request.user.lacks_second_factor:
+        if not request.user.is_authenticated:
+            return None
+        if not request.user.lacks_second_factor:
+            if request.user.organizes_single_tracks:
+                raise PermissionDenied
             return None
         messages.warning(request, HINT)
         return redirect("mfa_index")

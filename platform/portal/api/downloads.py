@@ -23,7 +23,9 @@ def list_downloads(request: HttpRequest, track: str = "") -> list[DownloadInfo]:
     if track:
         get_object_or_404(Track, slug=track)
     user = requester(request)
-    return [_info(request, download, user) for download in Download.objects.filter(is_offered=True)]
+    offered = Download.objects.offered().select_related("terms").prefetch_related("tracks")
+    rows = [_info(request, download, user) for download in offered]
+    return [row for row in rows if not track or not row.tracks or track in row.tracks]
 
 
 @router.post("/terms/{terms_id}/accept", response=TermsInfo, summary="Accept the terms of a download")
@@ -39,7 +41,7 @@ def _info(request: HttpRequest, download: Download, user: User | None) -> Downlo
         DownloadInfo,
         download,
         url=request.build_absolute_uri(download.get_absolute_url()),
-        tracks=[],
+        tracks=[track.slug for track in download.tracks.all()],
         terms=_terms(request, download.terms, user) if download.terms else None,
     )
 

@@ -51,6 +51,8 @@ class Ranks:
             return ""
         if submission.state != SubmissionState.SUBMITTED:
             return f"the submission is {submission.state}"
+        if submission.practice:
+            return "the submission is for practice"
         if submission.is_unpublished:
             return "the submission is unpublished"
         return str(shortfall(run, rejected=verdict_on(submission).rejection) or "")

@@ -93,9 +93,11 @@ class AuditedAdmin(admin.ModelAdmin[ModelT]):
         super().delete_model(request, obj)
 
     @override
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        _record_deletions(request, queryset)
-        super().delete_queryset(request, queryset)
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        # What goes with an object is shown where it alone is deleted.
+        return {
+            name: action for name, action in super().get_actions(request).items() if name != "delete_selected"
+        }
 
 
 def _record_form(request: HttpRequest, form: "ModelForm[Any]", verb: str) -> None:

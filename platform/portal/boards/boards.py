@@ -125,7 +125,7 @@ def leaders_of(boards: Sequence[StoredBoard]) -> list[Leaders]:
     if track is None:
         return []
     first = [next(iter(ranked_places(track, board.budget, EVERYTHING, 0, 1)), None) for board in boards]
-    verified = [first_verified(track, board.budget) if track.kind.needs_proof else None for board in boards]
+    verified = [first_verified(track, board.budget) if track.kind.is_reviewed else None for board in boards]
     known = [place.run for place in first if place] + [run for run in verified if run]
     entries = entries_at(track, [Place(run, None) for run in known])
     return [

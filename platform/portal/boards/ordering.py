@@ -213,7 +213,7 @@ def withheld_runs(track: Track, selection: Selection, length: int) -> list[UUID]
     runs = _filtered(public_runs().filter(submission__track=track), track, selection)
     parts = [runs.filter(TAKEN_OFF), runs.filter(rejected("submission__"))]
     found: dict[UUID, datetime] = {}
-    for part in parts if track.kind.needs_proof else parts[:1]:
+    for part in parts if track.kind.is_reviewed else parts[:1]:
         newest = part.order_by("-submission__submitted_at", "pk")
         rows = newest.values_list("pk", "submission__submitted_at")[:length]
         found |= {run: at for run, at in rows if at}

@@ -239,7 +239,7 @@ def progress_plot(track: Track, budget: float | None, runs: Sequence[PlottedRun]
     # At least a day between two ticks, which are days.
     low, high = min(times), max(max(times), min(times) + (TIME_TICKS - 1) * DAY_S)
     zone = runs[0].at.tzinfo
-    reviewed = track.kind.needs_proof
+    reviewed = track.kind.is_reviewed
     status = [_status(run.is_verified) if reviewed else "" for run in runs]
     labels = [
         ", ".join(filter(None, [run.label, status_])) for run, status_ in zip(runs, status, strict=True)

@@ -3,20 +3,22 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 from typing_extensions import override
 
 from portal.audit.admin import AuditedAdmin
 from portal.audit.versions import boards_changed
-from portal.challenge.models import Phase, Track
+from portal.challenge.models import Track
 
 
 @admin.register(Track)
 class TrackAdmin(AuditedAdmin[Track]):
-    list_display = ["name", "slug", "ranking", "paused"]
-    list_filter = ["ranking", "paused"]
-    prepopulated_fields = {"slug": ["name"]}
+    """A track with its rules. The organizers' desk sets up new ones."""
+
+    list_display = ["name", "slug", "ranking", "is_draft", "paused"]
+    list_filter = ["ranking", "is_draft", "paused"]
     # Addresses that are out in the world stay valid. The rest changes rules that people rely on: the desk shows the
     # effect beforehand, and notes the change publicly.
     set_once = [
@@ -49,7 +51,14 @@ class TrackAdmin(AuditedAdmin[Track]):
             "What teams submit",
             {
                 "description": "When, and how often, the phases say, which the organizers' desk changes.",
-                "fields": ["paused", "max_checkpoint_bytes", "challenges_per_day", "requires_code"],
+                "fields": [
+                    "paused",
+                    "registration",
+                    "registration_questions",
+                    "max_checkpoint_bytes",
+                    "challenges_per_day",
+                    "requires_code",
+                ],
             },
         ),
         (
@@ -69,7 +78,7 @@ class TrackAdmin(AuditedAdmin[Track]):
         (
             "Ranking",
             {
-                "description": "Once the track exists, the organizers' desk changes its rules and texts: it shows what "
+                "description": "The organizers' desk changes its rules and texts: it shows what "
                 "a change does, and notes it on the track's page.",
                 "fields": ["ranking", "anls_threshold", "budgets", "required_reviews", "unbound_level"],
             },
@@ -92,8 +101,18 @@ class TrackAdmin(AuditedAdmin[Track]):
     ]
 
     @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Track]:
+        return Track.with_drafts.all()
+
+    @override
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    @override
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @override
     def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:
         super().save_model(request, obj, form, change)
-        if not change:
-            Phase.objects.create(track=obj)
         boards_changed(obj.pk)

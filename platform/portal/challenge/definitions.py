@@ -27,7 +27,7 @@ from portal.challenge.models import Phase, Track
 from portal.challenge.phases import overlap
 
 DEFAULT_DEFINITIONS = Path(__file__).with_name("tracks.json")
-FIELDS = frozenset(field.name for field in Track._meta.concrete_fields) - {"id", "slug"}
+FIELDS = frozenset(field.name for field in Track._meta.concrete_fields) - {"id", "slug", "is_draft"}
 PHASE_FIELDS = frozenset(field.name for field in Phase._meta.concrete_fields) - {
     "id",
     "track",
@@ -108,7 +108,7 @@ def save_tracks(definitions: Sequence[Definition], *, actor: User | None = None)
 
 
 def _save_track(definition: Definition, actor: User | None) -> list[str]:
-    track = Track.objects.select_for_update().filter(slug=definition.slug).first()
+    track = Track.with_drafts.select_for_update().filter(slug=definition.slug).first()
     is_new = track is None
     track = track or Track(slug=definition.slug)
     fields = {name: value for name, value in definition.fields.items() if name != PHASES}

@@ -2,14 +2,16 @@
 
 import math
 import re
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, ClassVar
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.urls import reverse
 from django.utils import timezone
+from typing_extensions import override
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
@@ -17,6 +19,7 @@ from evaluator.mechanisms.units import Adjacency
 from evaluator.messages.jobs import DRAWN_ROUNDS, MAX_DRAWN, LeakageSet, PrivacyRules, TrackRules, TrustLevel
 from evaluator.messages.rankings import BUDGET, Limits
 from portal.challenge import phases, rankings
+from portal.teams.models import INVITATION_DAYS, Team
 from portal.ui.budgets import at_budget, plain
 from portal.ui.names import NameField
 from portal.ui.rounding import power_of_ten
@@ -113,8 +116,28 @@ def validate_providers(value: object) -> None:
         raise ValidationError("Enter a list of whole numbers, one per client, such as [420, 398].")
 
 
+class PublishedTracks(models.Manager["Track"]):
+    """Finds the tracks that everybody sees. A draft is found only where it is looked for: `Track.with_drafts`."""
+
+    @override
+    def get_queryset(self) -> models.QuerySet["Track"]:
+        return super().get_queryset().filter(is_draft=False)
+
+
+class Registration(models.TextChoices):
+    """What a team does before it may submit to a track."""
+
+    NONE = "none", "teams submit without registering"
+    QUESTIONS = "questions", "teams register, and are admitted at once"
+    APPROVAL = "approval", "teams register, and an organizer admits them"
+
+
 class Track(models.Model):
-    """One competition track. `ranking` decides which of the rules below apply."""
+    """One competition track. `ranking` decides which of the rules below apply.
+
+    A draft is being set up (`portal.organizers.setup`): only organizers see it, and the only runs in it are tests of
+    its base weights (`portal.evaluation.rehearsal`). With `organizers`, those who organize single tracks see it.
+    """
 
     slug = models.SlugField(unique=True)
     name = models.CharField(max_length=120)
@@ -122,6 +145,21 @@ class Track(models.Model):
     description = models.TextField(help_text="Markdown, shown on the track's page.")
     ranking = models.CharField(max_length=40, choices=rankings.choices)
     position = models.PositiveSmallIntegerField(default=0)
+    is_draft = models.BooleanField("draft", default=False, help_text="Only organizers see it.")
+    organizers = models.ManyToManyField(
+        settings.AUTH_USER_MODEL,
+        blank=True,
+        related_name="+",
+        help_text="Organizers of single tracks who organize this one. All others organize every track.",
+    )
+
+    registration = models.CharField(max_length=10, choices=Registration.choices, default=Registration.NONE)
+    registration_questions = models.TextField(
+        "questions",
+        blank=True,
+        default="",
+        help_text="What a team that registers answers: one question per line.",
+    )
 
     paused = models.BooleanField(default=False, help_text="Closes the track for submissions until unchecked.")
 
@@ -235,7 +273,11 @@ class Track(models.Model):
         "the method's file to each run. The public reads description and link, reviewers also the files.",
     )
 
+    objects = PublishedTracks()
+    with_drafts: ClassVar[models.Manager["Track"]] = models.Manager()
+
     if TYPE_CHECKING:
+        registrations: RelatedManager["TeamRegistration"]
         rule_changes: RelatedManager["RuleChange"]
         phases: RelatedManager["Phase"]
 
@@ -274,6 +316,11 @@ class Track(models.Model):
     def limits(self, budget: float | None = None) -> Limits:
         """Return the limits of the track's kind by name, with that of the board at this budget."""
         return {name: getattr(self, name) for name in self.kind.rule.fields} | {BUDGET: budget}
+
+    @property
+    def questions(self) -> list[str]:
+        """What a team that registers answers."""
+        return patterns_in(self.registration_questions)
 
     @property
     def closes_at(self) -> datetime | None:
@@ -444,6 +491,67 @@ class Phase(models.Model):
     def allows_anonymous(self) -> bool:
         """Whether a team may be listed under an anonymous name."""
         return self.anonymity != Anonymity.NONE
+
+
+class RegistrationState(models.TextChoices):
+    WAITING = "waiting", "waiting for the organizers"
+    ADMITTED = "admitted", "admitted"
+    DECLINED = "declined", "declined"
+
+
+class TeamRegistration(models.Model):
+    """A team that registered for a track, with what it answered: a list of questions, each with its answer.
+
+    `portal.challenge.registering` moves its state.
+    """
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="registrations")
+    track = models.ForeignKey(Track, on_delete=models.CASCADE, related_name="registrations")
+    answers = models.JSONField(default=list, blank=True)
+    state = models.CharField(
+        max_length=10, choices=RegistrationState.choices, default=RegistrationState.WAITING
+    )
+    reason = models.CharField(max_length=300, blank=True, help_text="Why it was declined; the team reads it.")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["created_at", "pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["team", "track"], name="a_team_registers_once_for_a_track")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.team} in {self.track}"
+
+
+class StaffRole(models.TextChoices):
+    """What somebody is invited to do."""
+
+    REVIEWER = "reviewer", "reviewer of privacy proofs, in every track"
+    ORGANIZER = "organizer", "organizer of this track alone"
+
+
+class StaffInvitation(models.Model):
+    """A mail that makes whoever has its address and opens its link a reviewer, or an organizer of the track."""
+
+    track = models.ForeignKey(Track, on_delete=models.CASCADE, related_name="staff_invitations")
+    email = models.EmailField()
+    role = models.CharField(max_length=10, choices=StaffRole.choices)
+    digest = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the secret in the link.")
+    invited_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    accepted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return f"{self.email} as {self.role}"
+
+    @property
+    def expires_at(self) -> datetime:
+        return self.created_at + timedelta(days=INVITATION_DAYS)
 
 
 class RuleChange(models.Model):

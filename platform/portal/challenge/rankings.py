@@ -109,6 +109,9 @@ class Ranking:
         fields: The rules of a track that apply to this kind and not to every one, as fields of `Track`.
         note: What follows the sentence about the ranking; it may name `reviews` and `delta`.
         legend: How to read its boards, in sentences.
+        config: The kit's config with which its page shows how to train.
+        submit_options: What `pfl submit` needs besides.
+        training_note: What else `pfl train` does there, in a sentence.
     """
 
     rule: RankingRule
@@ -120,6 +123,9 @@ class Ranking:
     fields: tuple[str, ...] = ()
     note: str = ""
     legend: tuple[str, ...] = ()
+    config: str = "fedavg"
+    submit_options: str = ""
+    training_note: str = ""
 
     @property
     def key(self) -> str:
@@ -140,6 +146,26 @@ class Ranking:
     def needs_proof(self) -> bool:
         """Whether submissions have a privacy proof, which reviewers decide on."""
         return ArtifactKind.PRIVACY_PROOF in self.submission_artifacts
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether reviewers decide on results, so that the first verified run of a board is named beside the first."""
+        return self.needs_proof
+
+    @property
+    def best_heading(self) -> str:
+        """What stands above the leaders of a track."""
+        return "Best verified" if self.is_reviewed else "Current best"
+
+    @property
+    def no_leader(self) -> str:
+        """What stands in place of a board's leader while there is none."""
+        return "No verified run yet." if self.is_reviewed else "No ranked runs yet."
+
+    @property
+    def shows_way(self) -> bool:
+        """Whether the page of a track draws the way of a run to its rank, which has more than the evaluation."""
+        return self.needs_proof
 
     @property
     def first(self) -> str:
@@ -253,6 +279,9 @@ BEST_ANLS_AT_BUDGET = Ranking(
     optional_artifacts=(*FEWEST_BYTES.optional_artifacts, ArtifactKind.ROUND_OPENING),
     submission_artifacts=(ArtifactKind.PRIVACY_PROOF,),
     examined_for=(TrustLevel.REPLAYED, TrustLevel.RERUN),
+    config="fl-provider-dp",
+    submit_options=" --proof proof.pdf",
+    training_note="`pfl train` gets the run token and signs the training record by itself.",
     fields=(
         "budgets",
         "delta",

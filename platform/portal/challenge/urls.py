@@ -6,5 +6,6 @@ app_name = "challenge"
 urlpatterns = [
     path("", views.track_list, name="list"),
     path("<slug:slug>/", views.track, name="track"),
+    path("<slug:slug>/register/", views.register, name="register"),
     path("<slug:slug>/deadline.ics", views.deadline, name="deadline"),
 ]

@@ -1,14 +1,23 @@
 """The pages of the tracks."""
 
-from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
-from django.utils import timezone
-from django.views.decorators.http import require_safe
+from typing import Any
 
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from portal.accounts.requests import UserRequest
+from portal.challenge import registering
 from portal.challenge.deadlines import Deadline, calendar
 from portal.challenge.facts import facts_of, files_of
-from portal.challenge.models import Track
+from portal.challenge.forms import AnswersForm
+from portal.challenge.models import Registration, TeamRegistration, Track
+from portal.teams.selectors import team_of
 
 WITH_PHASES = Track.objects.prefetch_related("phases")
 
@@ -21,9 +30,13 @@ def track_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 def track(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the rules of one track and how to take part."""
-    found = get_object_or_404(WITH_PHASES.all(), slug=slug)
+    return render(request, "challenge/track.html", rules_of(get_object_or_404(WITH_PHASES.all(), slug=slug)))
+
+
+def rules_of(found: Track) -> dict[str, Any]:
+    """Return what the page of a track's rules shows."""
     phases, now = list(found.phases.all()), timezone.now()
-    context = {
+    return {
         "track": found,
         "phase": found.nearest_phase(now),
         "phases": phases,
@@ -32,7 +45,22 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
         "facts": facts_of(found),
         "files": files_of(found),
     }
-    return render(request, "challenge/track.html", context)
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def register(request: UserRequest, slug: str) -> HttpResponse:
+    """Show a team its registration for a track; a POST registers it."""
+    found, team = get_object_or_404(Track, slug=slug), team_of(request.user)
+    form = AnswersForm(found, request.POST if request.method == "POST" else None)
+    if team and found.registration != Registration.NONE and form.is_valid():
+        registering.register(team, found, form.answers, request.user)
+        messages.success(request, f"{team} is registered.")
+        return redirect("challenge:register", slug)
+    registration = TeamRegistration.objects.filter(team=team, track=found).first() if team else None
+    context = {"track": found, "team": team, "form": form, "registration": registration}
+    return render(request, "challenge/register.html", context)
 
 
 @require_safe

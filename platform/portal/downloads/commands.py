@@ -4,14 +4,12 @@ from django.conf import settings
 
 from portal.challenge.models import Track
 from portal.downloads.models import Download, DownloadKind
-
-# What training in a track takes, for a start: a method of the kit with a training record, and one without.
-RECORDED, PLAIN = "fl-provider-dp", "fedavg"
+from portal.ui.budgets import at_budget, plain
 
 
 def has_files() -> bool:
     """Return whether the site offers data and base weights, which `pfl data download` fetches."""
-    kinds = Download.objects.filter(is_offered=True).values_list("kind", flat=True)
+    kinds = Download.objects.offered().values_list("kind", flat=True)
     return {DownloadKind.DATA, DownloadKind.WEIGHTS} <= set(kinds)
 
 
@@ -19,7 +17,7 @@ def trial_commands() -> list[str]:
     """Return the commands of a trial on made-up data, which needs no site and no download."""
     return [
         "pfl data forms data && pfl base create base",
-        f"pfl train {PLAIN} --data data/public --base base --out save/run",
+        "pfl train fedavg --data data/public --base base --out save/run",
         "pfl evaluate save/run --base base --data data/public",
     ]
 
@@ -29,14 +27,12 @@ def track_commands(track: Track) -> list[str]:
 
     Without downloads, both must be in the folders `data/public` and `base` already.
     """
-    budget = f" --set target_epsilon={track.run_budgets()[-1]:g}" if track.kind.is_accounted else ""
-    config = RECORDED if track.kind.is_accounted else PLAIN
-    described = " --description @method.md" if track.requires_code else ""
-    proof = " --proof proof.pdf" if track.kind.needs_proof else ""
+    target = at_budget(track.run_budgets()[-1], " --set target_epsilon={}", plain)
+    kind, described = track.kind, " --description @method.md" if track.requires_code else ""
     return [
         f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=…",
         *([f"pfl data download --track {track.slug}"] if has_files() else []),
-        f"pfl train {config} --data data/public --base base --out save/run --track {track.slug}{budget}",
+        f"pfl train {kind.config} --data data/public --base base --out save/run --track {track.slug}{target}",
         f"pfl check save/run --base base --track {track.slug}",
-        f'pfl submit save/run --track {track.slug} --title "My method"{described}{proof} --wait',
+        f'pfl submit save/run --track {track.slug} --title "My method"{described}{kind.submit_options} --wait',
     ]

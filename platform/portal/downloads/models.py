@@ -1,10 +1,15 @@
 """Downloads, the terms that some of them are under, and who has accepted which version of these."""
 
+from typing import Self
+from urllib.parse import urlsplit
+
 from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
 from django.urls import reverse
 from django.utils import timezone
+
+from portal.challenge.models import Track
 
 
 class Terms(models.Model):
@@ -51,8 +56,19 @@ class DownloadKind(models.TextChoices):
     NOTEBOOK = "notebook", "Notebooks"
 
 
+class Downloads(models.QuerySet["Download"]):
+    def offered(self) -> Self:
+        """Return those that visitors may fetch: a file for drafts of tracks alone isn't among them."""
+        of_tracks = Track.with_drafts.filter(downloads=models.OuterRef("pk"))
+        is_hidden = models.Exists(of_tracks) & ~models.Exists(of_tracks.filter(is_draft=False))
+        return self.filter(~is_hidden, is_offered=True)
+
+
 class Download(models.Model):
-    """One file that visitors may fetch. Its bytes are in the store and never change."""
+    """One file that visitors may fetch. Its bytes are in the store and never change; those of a `link` are elsewhere.
+
+    Of a link, the size and the hash are what its organizers state: 0 and empty where they don't.
+    """
 
     slug = models.SlugField(max_length=80, unique=True)
     kind = models.CharField(max_length=10, choices=DownloadKind.choices)
@@ -68,12 +84,18 @@ class Download(models.Model):
         related_name="downloads",
         help_text="Required before downloading the file. Blank: no terms.",
     )
+    tracks = models.ManyToManyField(
+        Track, blank=True, related_name="downloads", help_text="Which it is for; none: all of them."
+    )
+    link = models.URLField(
+        blank=True, max_length=500, help_text="Where the file is, if it isn't in this site's store."
+    )
     position = models.PositiveSmallIntegerField(default=0)
     is_offered = models.BooleanField(default=True, help_text="Listed and available for download.")
     filename = models.CharField(max_length=200)
-    size_bytes = models.PositiveBigIntegerField()
-    sha256 = models.CharField(max_length=64, validators=[RegexValidator(r"^[0-9a-f]{64}$")])
-    store_key = models.CharField(max_length=300, unique=True)
+    size_bytes = models.PositiveBigIntegerField(default=0)
+    sha256 = models.CharField(max_length=64, blank=True, validators=[RegexValidator(r"^[0-9a-f]{64}$")])
+    store_key = models.CharField(max_length=300, blank=True)
     added_at = models.DateTimeField(default=timezone.now)
     times_sent = models.PositiveBigIntegerField(
         default=0,
@@ -81,8 +103,18 @@ class Download(models.Model):
         help_text="How often the file was requested; a resumed request counts again.",
     )
 
+    objects = Downloads.as_manager()
+
     class Meta:
         ordering = ["position", "slug"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["store_key"], condition=~models.Q(store_key=""), name="files_have_different_keys"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(link="") ^ models.Q(store_key=""), name="a_download_is_a_file_or_a_link"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.title
@@ -90,3 +122,8 @@ class Download(models.Model):
     def get_absolute_url(self) -> str:
         """Return the address that sends the file; its name is the last part, as installers expect."""
         return reverse("downloads:file", args=[self.slug, self.filename])
+
+    @property
+    def host(self) -> str:
+        """Where a link leads; empty of a file."""
+        return urlsplit(self.link).netloc

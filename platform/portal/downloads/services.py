@@ -1,12 +1,14 @@
 """Accepting terms, and putting a file of the organizers into the store."""
 
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from django.db import transaction
 
 from portal.accounts.models import User
 from portal.audit.models import record
+from portal.challenge.models import Track
 from portal.downloads.models import Acceptance, Download, Terms
 from portal.uploads.sending import send
 from portal.uploads.stores import current_store
@@ -31,8 +33,12 @@ def has_accepted(user: User | None, terms: Terms | None) -> bool:
     return user is not None and Acceptance.objects.filter(terms=terms, user=user).exists()
 
 
-def add_download(path: Path, slug: str, **fields: object) -> Download:
+def add_download(
+    path: Path, slug: str, *, track: Track | None = None, actor: User | None = None, **fields: object
+) -> Download:
     """Put the file into the store and offer it under `slug`; one of that name is replaced, and its file removed.
+
+    With a `track` it is for this one.
 
     Raises:
         ProblemError: The store doesn't take the file.
@@ -40,15 +46,38 @@ def add_download(path: Path, slug: str, **fields: object) -> Download:
     key = f"{PREFIX}/{secrets.token_hex(16)}"
     digest = send(path, key, current_store())
     stored = {
+        "link": "",
         "filename": path.name,
         "size_bytes": path.stat().st_size,
         "sha256": digest,
         "store_key": key,
     }
     with transaction.atomic():
-        replaced = list(Download.objects.filter(slug=slug).values_list("store_key", flat=True))
+        replaced = list(
+            Download.objects.filter(slug=slug).exclude(store_key="").values_list("store_key", flat=True)
+        )
         download, is_new = Download.objects.update_or_create(slug=slug, defaults={**fields, **stored})
-        record(None, "download.added" if is_new else "download.replaced", download, sha256=digest)
+        record(actor, "download.added" if is_new else "download.replaced", download, sha256=digest)
+        if track is not None:
+            download.tracks.add(track)
     for key in replaced:
         current_store().delete(key)
     return download
+
+
+@transaction.atomic
+def add_link(link: str, slug: str, *, track: Track, actor: User, **fields: object) -> Download:
+    """Offer a file that is elsewhere, for the track."""
+    download = Download.objects.create(slug=slug, link=link, **fields)
+    download.tracks.add(track)
+    record(actor, "download.added", download, link=link)
+    return download
+
+
+@transaction.atomic
+def take_from(track: Track, downloads: Iterable[Download]) -> None:
+    """Let downloads be for the track no more. One that was for it alone is no longer offered, or all would see it."""
+    for download in downloads:
+        if list(download.tracks(manager="with_drafts").all()) == [track]:
+            Download.objects.filter(pk=download.pk).update(is_offered=False)
+        download.tracks.remove(track)

@@ -27,7 +27,7 @@ BEARER = "Bearer "
 def data(request: HttpRequest) -> HttpResponse:
     """List what can be downloaded, by kind, with sizes, hashes and licenses."""
     offered = sorted(
-        Download.objects.filter(is_offered=True).select_related("terms"),
+        Download.objects.offered().select_related("terms"),
         key=lambda download: DownloadKind.values.index(download.kind),
     )
     groups = [
@@ -63,11 +63,13 @@ def show_terms(request: HttpRequest, terms_id: int) -> HttpResponse:
 @require_safe
 def send_file(request: HttpRequest, slug: str, filename: str) -> HttpResponse:
     """Lead to the file in the store, which honors ranges, or to the terms that must be accepted first."""
-    download = get_object_or_404(Download, slug=slug, filename=filename, is_offered=True)
+    download = get_object_or_404(Download.objects.offered(), slug=slug, filename=filename)
     if download.terms and not has_accepted(requester(request), download.terms):
         return redirect(f"{download.terms.get_absolute_url()}?{urlencode({'next': request.path})}")
     if request.method == "GET":
         Download.objects.filter(pk=download.pk).update(times_sent=F("times_sent") + 1)
+    if download.link:
+        return redirect(download.link)
     address = current_store().download_url(
         download.store_key, download.filename, settings.DOWNLOAD_URL_SECONDS
     )

@@ -320,6 +320,22 @@ class Worker(models.Model):
         return self.name
 
 
+class Inventory(models.Model):
+    """What a worker last reported that it has: base weights and test sets, each a name with its SHA-256."""
+
+    worker = models.CharField(max_length=200, unique=True)
+    references = models.JSONField(default=dict)
+    test_sets = models.JSONField(default=dict)
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["worker"]
+        verbose_name_plural = "inventories"
+
+    def __str__(self) -> str:
+        return self.worker
+
+
 class Watch(models.Model):
     """The one row of the watchdog: when it last looked, and since when it has looked without a long pause."""
 

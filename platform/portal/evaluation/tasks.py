@@ -1,4 +1,4 @@
-"""The site's tasks. Workers call the first two by name, the clock the third; the last is for examinations."""
+"""The site's tasks. Workers call the first three by name, the clock the last; another one is for examinations."""
 
 import logging
 from collections.abc import Callable
@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 
 from celery.signals import worker_ready
 
+from evaluator.messages.inventories import INVENTORY_TASK, Inventory
 from evaluator.messages.jobs import PROGRESS_TASK, REPORT_TASK
 from portal.celery import EXAMINATIONS_QUEUE, EXAMINE_TASK, WATCH_TASK, app
+from portal.evaluation import inventories
 from portal.evaluation.examining import running
 from portal.evaluation.intake import messages, receiving
 from portal.evaluation.queue import dispatch, watchdog
@@ -35,6 +37,13 @@ def receive_report(message: object) -> None:
     """Store a worker's report; a message that no worker of ours sends is dropped."""
     if report := _parsed(messages.parse_report, message):
         receiving.receive_report(report)
+
+
+@app.task(name=INVENTORY_TASK)
+def receive_inventory(message: object) -> None:
+    """Store what a worker has."""
+    if inventory := _parsed(Inventory.model_validate, message):
+        inventories.receive(inventory)
 
 
 def _parsed(parse: Callable[[object], Content], message: object) -> Content | None:

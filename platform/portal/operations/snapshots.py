@@ -74,7 +74,7 @@ def _snapshot_sqlite(target: Path) -> list[StoredFile]:
         columns = ", ".join(COLUMNS)
         rows = copy.execute(
             f"SELECT {columns} FROM {Upload._meta.db_table} WHERE state = ? "  # noqa: S608
-            f"UNION ALL SELECT {columns} FROM {Download._meta.db_table} ORDER BY store_key",
+            f"UNION ALL SELECT {columns} FROM {Download._meta.db_table} WHERE store_key <> '' ORDER BY store_key",
             [UploadState.COMPLETED.value],
         ).fetchall()
     return _as_files(rows)
@@ -93,9 +93,8 @@ def _snapshot_postgresql(target: Path) -> list[StoredFile]:
         (name,) = cursor.fetchone()
         _run("pg_dump", "--format=custom", "--no-owner", f"--snapshot={name}", f"--file={target}")
         completed = Upload.objects.filter(state=UploadState.COMPLETED).values_list(*COLUMNS)
-        return _as_files(
-            completed.union(Download.objects.values_list(*COLUMNS), all=True).order_by("store_key")
-        )
+        downloads = Download.objects.exclude(store_key="").values_list(*COLUMNS)
+        return _as_files(completed.union(downloads, all=True).order_by("store_key"))
 
 
 def _as_files(rows: Any) -> list[StoredFile]:

@@ -8,12 +8,15 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseBase
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from portal.accounts.models import User
 from portal.accounts.requests import UserRequest
 from portal.accounts.staff import HINT
+from portal.challenge.models import Phase
+from portal.challenge.selectors import organized_tracks
 
 DESK = "challenge.organize"
 SAFE = ("GET", "HEAD")
@@ -23,8 +26,22 @@ FORM = (*SAFE, *POST)
 View = Callable[..., HttpResponseBase]
 
 
-def for_organizers(*permissions: str, methods: Sequence[str] = SAFE) -> Callable[[View], View]:
-    """Return a decorator: a view for staff with a second factor, the desk's permission and these; of these methods."""
+def organized_phase(organizer: User, slug: str, phase_id: int) -> Phase:
+    """Return a phase of a public track that the organizer organizes. Raises `Http404` of any other."""
+    tracks = organized_tracks(organizer).filter(slug=slug, is_draft=False)
+    found: Phase = get_object_or_404(
+        Phase.objects.select_related("track"), track__in=tracks.order_by(), pk=phase_id
+    )
+    return found
+
+
+def for_organizers(
+    *permissions: str, methods: Sequence[str] = SAFE, of_every_track: bool = False
+) -> Callable[[View], View]:
+    """Return a decorator: a view for staff with a second factor, the desk's permission and these; of these methods.
+
+    One `of_every_track` is closed to organizers of single tracks.
+    """
 
     def decorate(view: View) -> View:
         @wraps(view)
@@ -36,6 +53,8 @@ def for_organizers(*permissions: str, methods: Sequence[str] = SAFE) -> Callable
                 messages.warning(request, HINT)
                 return redirect("mfa_index")
             if not request.user.is_staff or not request.user.has_perms((DESK, *permissions)):
+                raise PermissionDenied
+            if of_every_track and request.user.organizes_single_tracks:
                 raise PermissionDenied
             return view(request, *arguments, **named)
 

@@ -2,20 +2,20 @@
 
 from django.contrib import messages
 from django.http import HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from portal.accounts.requests import UserRequest
 from portal.boards.snapshots import BoardsChangedError
 from portal.challenge.models import Phase
 from portal.organizers import closing
-from portal.organizers.access import FORM, for_organizers
+from portal.organizers.access import FORM, for_organizers, organized_phase
 from portal.organizers.forms import ClosingForm
 
 
 @for_organizers("challenge.change_track", "submissions.view_submission", methods=FORM)
 def close(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
-    phase = get_object_or_404(Phase.objects.select_related("track"), track__slug=slug, pk=phase_id)
+    phase = organized_phase(request.user, slug, phase_id)
     form = ClosingForm(request.POST or None, initial=_suggested(phase))
     if request.method == "POST" and form.is_valid():
         publication = closing.Publication(**form.cleaned_data)

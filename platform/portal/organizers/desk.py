@@ -12,9 +12,11 @@ from portal.accounts.selectors import is_reviewer
 from portal.boards.required_examinations import MissingExamination, missing_examinations
 from portal.challenge.models import Phase, Track
 from portal.challenge.rankings import WITH_PROOFS
+from portal.challenge.selectors import organized_tracks, others_tracks
 from portal.evaluation import clock
 from portal.evaluation.examining.requests import unattended
 from portal.evaluation.intake.near_copies import near_copies_of_other_teams
+from portal.evaluation.inventories import stock
 from portal.evaluation.models import Evaluation, EvaluationState, TestSet, Worker
 from portal.evaluation.queue.dispatch import ALIVE
 from portal.liveness.models import silences
@@ -25,6 +27,7 @@ from portal.organizers.days import bars, daily_submissions
 from portal.organizers.failures import failures
 from portal.organizers.outages import downtimes
 from portal.organizers.quotas import near_quota
+from portal.organizers.registrations import waiting_registrations
 from portal.reviews.deadlines import REVIEW_TIME
 from portal.reviews.run_appeals import open_appeals
 from portal.reviews.selectors import awaiting_decisions, judgeable_submissions
@@ -66,22 +69,35 @@ def desk_of(organizer: User) -> dict[str, object]:
         *needs.disk_needs(figures.disk()),
     ]
     today = timezone.now().date()
-    tracks = list(Track.objects.prefetch_related("phases"))
+    organized = organized_tracks(organizer).prefetch_related("phases")
+    tracks = [track for track in organized if not track.is_draft]
+    own = [
+        *needs.track_needs(tracks, stock(now)),
+        *needs.registration_needs(waiting_registrations(organizer)),
+    ]
+    found = [*own, *([] if organizer.organizes_single_tracks else found)]
     return {
         "needs": found,
-        "failures": failures(),
+        "failures": failures(organized),
         "flagged": list(flagged_runs(judged, now)[:MOST_FLAGGED]),
         "near_copies": list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
         "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
         "missing_examinations": judged_missing(judged, tracks),
-        "cards": cards_for(organizer, judged, now),
+        "cards": [] if organizer.organizes_single_tracks else cards_for(organizer, judged, now),
         "backlogs": backlogs,
         "workers": workers,
         "days": bars(daily_submissions(today), today),
         "tracks": tracks,
+        "drafts": [track for track in organized if track.is_draft],
         "to_close": set(Phase.objects.filter(ends_at__lte=now, final_results=None)),
-        "split_test_sets": list(TestSet.objects.exclude(split_sha256="").order_by("name")),
+        "split_test_sets": split_test_sets(organizer),
     }
+
+
+def split_test_sets(organizer: User) -> list[TestSet]:
+    """Return the test sets with a private part that are used by tracks which the organizer organizes, and no others."""
+    found = TestSet.objects.exclude(split_sha256="").order_by("name")
+    return list(found.exclude(name__in=others_tracks(organizer).values("test_set")))
 
 
 def worker_rows(now: datetime) -> list[WorkerRow]:

@@ -8,8 +8,10 @@ from django.db.models.functions import TruncMonth
 from django.http import Http404, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render
 
+from portal.accounts.models import User
 from portal.accounts.requests import UserRequest
 from portal.audit.models import record
+from portal.challenge.selectors import others_tracks
 from portal.organizers.access import for_organizers
 from portal.organizers.exports import as_csv, as_json
 from portal.organizers.tables import TABLES
@@ -22,7 +24,9 @@ CONTENT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 def exports(request: UserRequest) -> HttpResponseBase:
     """Show the exports that the visitor may read, and the participation per track and month."""
     tables = {name: table for name, table in TABLES.items() if request.user.has_perm(table.permission)}
-    return render(request, "organizers/exports.html", {"tables": tables, "participation": _participation()})
+    return render(
+        request, "organizers/exports.html", {"tables": tables, "participation": _participation(request.user)}
+    )
 
 
 @for_organizers()
@@ -41,12 +45,16 @@ def export(request: UserRequest, name: str, kind: str) -> HttpResponseBase:
     return StreamingHttpResponse(parts, content_type=CONTENT_TYPES[kind], headers=disposition)
 
 
-def _participation() -> "QuerySet[Submission, Any]":
+def _participation(organizer: User) -> "QuerySet[Submission, Any]":
     """Return a row per track and month of submission, in one query. Baselines and withdrawn ones count, drafts don't.
 
     `people` are those who submitted; `runs` are of all states, `scored` and `rejected` of these.
     """
-    made = Submission.objects.filter(submitted_at__isnull=False).order_by()
+    made = (
+        Submission.objects.filter(submitted_at__isnull=False)
+        .exclude(track__in=others_tracks(organizer))
+        .order_by()
+    )
     by_month = made.annotate(month=TruncMonth("submitted_at")).values("track__name", "month")
     return by_month.annotate(
         teams=Count("team", distinct=True),

@@ -7,6 +7,7 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from evaluator.errors.codes import EXPLANATIONS, ErrorCode
 from evaluator.messages.jobs import Outcome
+from portal.challenge.models import Track
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
 from portal.submissions.models import Run, RunState
 
@@ -21,10 +22,10 @@ class Failure:
         return EXPLANATIONS[ErrorCode(self.code)].meaning if self.code in set(ErrorCode) else ""
 
 
-def failures() -> list[Failure]:
-    """Return the codes of all failed runs, the most frequent first, in one query."""
+def failures(tracks: QuerySet[Track]) -> list[Failure]:
+    """Return the codes of all failed runs in these tracks, the most frequent first, in one query."""
     counts: dict[str, int] = {}
-    for end in _ends().values("reported", "ended").annotate(runs=Count("pk")):
+    for end in _ends(tracks).values("reported", "ended").annotate(runs=Count("pk")):
         code = _code(end["reported"], end["ended"])
         counts[code] = counts.get(code, 0) + end["runs"]
     return [
@@ -32,18 +33,18 @@ def failures() -> list[Failure]:
     ]
 
 
-def failed_with(code: str) -> list[Run]:
-    """Return the failed runs with this code, the oldest submission first."""
-    runs = _ends().select_related("submission").order_by("submission__submitted_at", "pk")
+def failed_with(code: str, tracks: QuerySet[Track]) -> list[Run]:
+    """Return the failed runs in these tracks with this code, the oldest submission first."""
+    runs = _ends(tracks).select_related("submission").order_by("submission__submitted_at", "pk")
     return [run for run in runs if _code(vars(run)["reported"], vars(run)["ended"]) == code]
 
 
-def _ends() -> QuerySet[Any, Any]:
+def _ends(tracks: QuerySet[Track]) -> QuerySet[Any, Any]:
     """Return the failed runs with how their last attempt ended, and the first code that it reported."""
     attempts = Evaluation.objects.filter(run=OuterRef("pk")).order_by("-attempt")
     reports = StepReport.objects.filter(evaluation__run=OuterRef("pk"), outcome=Outcome.FAILED)
     return (
-        Run.objects.filter(state=RunState.FAILED)
+        Run.objects.filter(state=RunState.FAILED, submission__track__in=tracks.order_by())
         .order_by()
         .annotate(
             ended=Subquery(attempts.values("state")[:1]),

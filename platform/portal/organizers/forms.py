@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 
 from portal.boards.models import FinalResults
-from portal.challenge.models import Phase, Track
+from portal.challenge.models import Phase, RegistrationState, Track
 from portal.challenge.phases import overlap
 from portal.challenge.rankings import OF_ONE_KIND
 from portal.evaluation.examining.levels import LEVELS
@@ -13,6 +13,9 @@ from portal.liveness.models import Outage
 from portal.organizers import phase_changes, rule_changes, track_changes
 from portal.organizers.announcements import Audience
 from portal.reviews.run_appeals import MAX_ANSWER
+
+# Of registrations.
+DECISIONS = (RegistrationState.ADMITTED.value, RegistrationState.DECLINED.value)
 
 
 class PublicReason(forms.Form):
@@ -56,12 +59,7 @@ class RulesForm(OfOneKind):
     class Meta:
         model = Track
         fields = tuple(rule_changes.NAMES)
-        labels = {
-            "description": "Rules text",
-            "reference": "Base weights",
-            "delta": "δ",
-            "max_checkpoint_bytes": "Largest checkpoint in bytes",
-        }
+        labels = rule_changes.NAMES
         widgets = {
             "description": forms.Textarea(attrs={"rows": 20}),
             "trainable": forms.Textarea(attrs={"rows": 3}),
@@ -107,6 +105,13 @@ class RevealForm(PublicReason):
     """That the private part of a test set is to be revealed."""
 
     confirmed = forms.BooleanField()
+
+
+class RegistrationDecisionForm(forms.Form):
+    """Whether a team is admitted to a track, with a note that it reads."""
+
+    state = forms.ChoiceField(choices=[(state, state) for state in DECISIONS])
+    reason = forms.CharField(max_length=300, required=False)
 
 
 class DisqualificationForm(forms.Form):

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from django.conf import settings
 from django.template.defaultfilters import pluralize
 
+from portal.challenge.models import Track
+from portal.evaluation.inventories import Stock
 from portal.liveness.models import Process
 from portal.operations.figures import Backlog, Disk, Outbox, Workforce
 from portal.reviews.deadlines import REVIEW_TIME
@@ -29,6 +31,7 @@ QUEUES = Page("admin:evaluation_stepqueue_changelist", "Queues and workers")
 EVALUATIONS = Page("admin:evaluation_evaluation_changelist", "Evaluations")
 EXAMINATIONS = Page("admin:evaluation_examination_changelist", "Examinations")
 MAILS = Page("admin:mail_outgoingmail_changelist", "E-mails and their errors")
+REGISTRATIONS = Page("organizers:registrations", "Registrations")
 OUTAGES = Page("organizers:outages", "Outages and maintenance")
 DISQUALIFIED = Page("organizers:runs", "Runs")
 REVIEWS = Page("reviews:queue", "Proof reviews")
@@ -62,6 +65,27 @@ def queue_needs(backlogs: Mapping[str, Backlog], workforces: Mapping[str, Workfo
         if backlog.oldest_s > QUEUE_TIME.total_seconds():
             text = f"{waiting}, the oldest for {in_hours(backlog.oldest_s)}."
             yield Need(f"The queue {name} is slow", text, "queuelong", QUEUES)
+
+
+def track_needs(tracks: Iterable[Track], held: Stock) -> Iterator[Need]:
+    """Yield which public tracks have base weights or a test set that no worker has."""
+    for track in tracks:
+        folders = {
+            "the base weights": (track.reference, held.references),
+            "the test set": (track.test_set, held.test_sets),
+        }
+        missing = [f"{what} {name}" for what, (name, there) in folders.items() if name not in there]
+        if missing:
+            text = f"No worker has reported {' or '.join(missing)} lately: runs of this track would fail."
+            yield Need(f"{track} can't be evaluated", text, "tracklacksfiles")
+
+
+def registration_needs(waiting: int) -> Iterator[Need]:
+    if waiting:
+        heading = f"{waiting} team{pluralize(waiting)} waiting for admission"
+        yield Need(
+            heading, "Read what they answered, and admit or decline them.", "registrationswait", REGISTRATIONS
+        )
 
 
 def process_needs(silences: Mapping[Process, timedelta | None]) -> Iterator[Need]:

@@ -6,16 +6,15 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 
 from portal.accounts.requests import UserRequest
-from portal.challenge.models import Phase
 from portal.liveness.models import Outage
 from portal.organizers import outages
-from portal.organizers.access import FORM, POST, for_organizers
+from portal.organizers.access import FORM, POST, for_organizers, organized_phase
 from portal.organizers.forms import OutageForm
 
 MOST_LISTED = 50
 
 
-@for_organizers("challenge.change_track", methods=FORM)
+@for_organizers("challenge.change_track", methods=FORM, of_every_track=True)
 def overview(request: UserRequest) -> HttpResponseBase:
     """Show the outages of each phase with what extending it does; a POST adds maintenance or an outage."""
     form = OutageForm(request.POST or None)
@@ -33,9 +32,9 @@ def overview(request: UserRequest) -> HttpResponseBase:
     return render(request, "organizers/outages.html", context)
 
 
-@for_organizers("challenge.change_track", methods=POST)
+@for_organizers("challenge.change_track", methods=POST, of_every_track=True)
 def extend(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
-    phase = get_object_or_404(Phase, track__slug=slug, pk=phase_id)
+    phase = organized_phase(request.user, slug, phase_id)
     if outages.extend(phase, request.POST.get("seen", ""), actor=request.user):
         messages.success(
             request, f"“{phase}” is extended. Teams are notified, and every page says so for a week."
@@ -45,7 +44,7 @@ def extend(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
     return redirect("organizers:outages")
 
 
-@for_organizers("challenge.change_track", methods=POST)
+@for_organizers("challenge.change_track", methods=POST, of_every_track=True)
 def withdraw(request: UserRequest, outage_id: int) -> HttpResponseBase:
     outages.withdraw(get_object_or_404(Outage, pk=outage_id), actor=request.user)
     return redirect("organizers:outages")

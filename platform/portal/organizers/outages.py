@@ -68,6 +68,7 @@ def downtimes(now: datetime) -> list[Downtime]:
         Q(ends_at=None) | Q(ends_at__gt=now - LATELY),
         Q(starts_at=None) | Q(starts_at__lte=now),
         final_results=None,
+        track__is_draft=False,
     )
     outages = list(_begun(now))
     return [

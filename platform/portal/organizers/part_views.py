@@ -3,14 +3,14 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from portal.accounts.requests import UserRequest
-from portal.evaluation.models import TestSet
 from portal.evaluation.test_sets.parts import reveal
 from portal.organizers.access import FORM, for_organizers
+from portal.organizers.desk import split_test_sets
 from portal.organizers.forms import RevealForm
 from portal.organizers.parts import both_parts, mean_difference
 from portal.reviews.selectors import judgeable_submissions
@@ -22,7 +22,9 @@ PAGE_LENGTH = 100
 @for_organizers("challenge.change_track", "submissions.view_submission", methods=FORM)
 def test_set(request: UserRequest, name: str) -> HttpResponseBase:
     """Show what revealing the private part does; a POST that carries what was shown reveals it."""
-    found = get_object_or_404(TestSet.objects.exclude(split_sha256=""), name=name)
+    found = next((one for one in split_test_sets(request.user) if one.name == name), None)
+    if found is None:
+        raise Http404("no such test set")
     parts, form = both_parts(found, timezone.now()), RevealForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         if request.POST.get("seen") != parts.preview.digest:

@@ -17,7 +17,7 @@ from portal.accounts.models import User
 from portal.accounts.requests import UserRequest
 from portal.audit.models import AuditEntry
 from portal.audit.transitions import IllegalTransitionError
-from portal.challenge.models import Track
+from portal.challenge.selectors import organized_tracks
 from portal.evaluation import clock
 from portal.evaluation.display.results import shortfall
 from portal.evaluation.examining import requests
@@ -53,7 +53,7 @@ def runs(request: UserRequest) -> HttpResponseBase:
     context = {
         "page": page_of(newest_first, PAGE_LENGTH, request.GET.get("page")),
         "chosen": chosen,
-        "tracks": Track.objects.all(),
+        "tracks": organized_tracks(request.user).filter(is_draft=False),
         "states": [state for state in RUN_STATES if state[0] != RunState.DRAFT],
         "query": query.urlencode() + "&" if query else "",
     }

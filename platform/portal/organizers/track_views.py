@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from portal.accounts.requests import UserRequest
 from portal.challenge.models import Phase, Track
+from portal.challenge.selectors import organized_tracks
 from portal.organizers import phase_changes
-from portal.organizers.access import FORM, POST, for_organizers
+from portal.organizers.access import FORM, POST, for_organizers, organized_phase
 from portal.organizers.forms import OfOneKind, PhaseForm, RulesForm, TrackForm
 from portal.organizers.track_changes import Changes, Preview, change_track, changes_between, preview
 
@@ -32,7 +33,7 @@ def _edit_track(
     request: UserRequest, slug: str, form_class: type[OfOneKind], template: str
 ) -> HttpResponseBase:
     # The form writes into its instance, so the stored rules are kept apart.
-    stored, edited = get_object_or_404(Track, slug=slug), get_object_or_404(Track, slug=slug)
+    stored, edited = _track(request, slug), _track(request, slug)
     form = form_class(request.POST or None, instance=edited)
     context = {
         "track": stored,
@@ -54,19 +55,21 @@ def _edit_track(
 
 @for_organizers("challenge.change_track", methods=FORM)
 def add_phase(request: UserRequest, slug: str) -> HttpResponseBase:
-    track = get_object_or_404(Track, slug=slug)
+    track = _track(request, slug)
     return _edit(request, None, Phase(track=track, name=""))
 
 
 @for_organizers("challenge.change_track", methods=FORM)
 def phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
-    return _edit(request, _phase(slug, phase_id), _phase(slug, phase_id))
+    return _edit(
+        request, organized_phase(request.user, slug, phase_id), organized_phase(request.user, slug, phase_id)
+    )
 
 
 @for_organizers("challenge.change_track", methods=POST)
 def remove_phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
     """Remove a phase in which nothing was submitted."""
-    if phase_changes.remove_phase(_phase(slug, phase_id), actor=request.user):
+    if phase_changes.remove_phase(organized_phase(request.user, slug, phase_id), actor=request.user):
         messages.success(request, "The phase has been removed. The change is listed on the track page.")
     else:
         messages.error(
@@ -75,8 +78,9 @@ def remove_phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponse
     return redirect("organizers:track", slug)
 
 
-def _phase(slug: str, phase_id: int) -> Phase:
-    found: Phase = get_object_or_404(Phase.objects.select_related("track"), track__slug=slug, pk=phase_id)
+def _track(request: UserRequest, slug: str) -> Track:
+    """Return a track that the organizer organizes; a draft has pages of its own."""
+    found: Track = get_object_or_404(organized_tracks(request.user), slug=slug, is_draft=False)
     return found
 
 

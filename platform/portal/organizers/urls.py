@@ -5,16 +5,35 @@ from portal.organizers import (
     export_views,
     outage_views,
     part_views,
+    registration_views,
     run_views,
     track_views,
     views,
 )
+from portal.organizers.setup import views as setup
 
 app_name = "organizers"
 
 urlpatterns = [
     path("", views.desk, name="desk"),
     path("failures/<str:code>/queue/", views.queue_failed, name="queue_failed"),
+    path("tracks/new/", setup.new, name="new_track"),
+    path("tracks/<slug:slug>/setup/", setup.overview, name="setup"),
+    path("tracks/<slug:slug>/setup/preview/", setup.preview, name="setup_preview"),
+    path("tracks/<slug:slug>/setup/test/", setup.test, name="setup_test"),
+    path("tracks/<slug:slug>/setup/publish/", setup.publish, name="setup_publish"),
+    path("tracks/<slug:slug>/setup/discard/", setup.discard, name="setup_discard"),
+    path("tracks/<slug:slug>/setup/<slug:name>/", setup.step, name="setup_step"),
+    path(
+        "tracks/<slug:slug>/organizers/<int:user_id>/remove/", setup.remove_organizer, name="remove_organizer"
+    ),
+    path("registrations/", registration_views.registrations, name="registrations"),
+    path(
+        "registrations/<int:registration_id>/",
+        registration_views.decide_registration,
+        name="decide_registration",
+    ),
+    path("invitations/<str:secret>/", setup.invitation, name="invitation"),
     path("tracks/<slug:slug>/", track_views.track, name="track"),
     path("tracks/<slug:slug>/rules/", track_views.rules, name="rules"),
     path("tracks/<slug:slug>/phases/add/", track_views.add_phase, name="add_phase"),

@@ -7,6 +7,7 @@ from django.template.defaultfilters import pluralize
 
 from evaluator.errors.codes import ErrorCode
 from portal.accounts.requests import UserRequest
+from portal.challenge.selectors import organized_tracks
 from portal.evaluation.services import requeue_failed
 from portal.organizers.access import FORM, POST, for_organizers
 from portal.organizers.announcements import Announcement, announce, recipients
@@ -24,7 +25,7 @@ def desk(request: UserRequest) -> HttpResponseBase:
 def queue_failed(request: UserRequest, code: str) -> HttpResponseBase:
     if code not in set(ErrorCode):
         raise Http404
-    queued = requeue_failed(failed_with(code), actor=request.user)
+    queued = requeue_failed(failed_with(code, organized_tracks(request.user)), actor=request.user)
     level = messages.SUCCESS if queued else messages.WARNING
     messages.add_message(request, level, f"{len(queued)} failed run{pluralize(queued)} queued again.")
     return redirect("organizers:desk")

@@ -74,7 +74,7 @@ class BoardLeaders:
         track = found.board.track
         name = at_budget(found.board.budget, "{}") or track.kind.best
         first, verified = (Leader(one, track.kind) if one else None for one in (found.first, found.verified))
-        if not track.kind.needs_proof:
+        if not track.kind.is_reviewed:
             return cls(name, first, None)
         return cls(name, verified, None if first == verified else first)
 
@@ -96,7 +96,7 @@ def home(request: HttpRequest) -> HttpResponse:
             "take_part": take_part,
             "commands": track_commands(take_part) if take_part else trial_commands(),
             "news": news,
-            "install": install_command(Download.objects.filter(kind=DownloadKind.KIT, is_offered=True)),
+            "install": install_command(Download.objects.offered().filter(kind=DownloadKind.KIT)),
             "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
             "member": home_of(request.user) if isinstance(request.user, User) else None,
         }

@@ -88,7 +88,7 @@ class Headline:
     @property
     def status(self) -> ResultStatus:
         """Whether reviewers have accepted the proof of the best, where they decide."""
-        if not self.track.kind.needs_proof:
+        if not self.track.kind.is_reviewed:
             return ResultStatus.SCORED
         return ResultStatus.VERIFIED if self.points[0][-1] else ResultStatus.PROVISIONAL
 

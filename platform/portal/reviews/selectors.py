@@ -17,7 +17,7 @@ from portal.reviews import tallies
 from portal.reviews.models import Appeal, Decision, ProofReview, Recusal
 from portal.reviews.verdict import ResultStatus, Tally, Verdict, verdict, verdict_of
 from portal.submissions.models import Artifact, Run, RunToken, Submission, SubmissionState
-from portal.submissions.selectors import competed_tracks, private_submissions
+from portal.submissions.selectors import closed_tracks, competed_tracks, private_submissions
 from portal.teams.selectors import team_of, teams_ever_of
 
 PENDING = {"decision": Decision.PENDING}
@@ -86,14 +86,17 @@ def reviewable_submissions(reviewer: User) -> QuerySet[Submission]:
 
 
 def judgeable_submissions(user: User) -> QuerySet[Submission]:
-    """Return what has been submitted and `user` has no conflict of interest about; see `conflict_of_interest`."""
-    # Fetched at once: they are few, and PostgreSQL can't estimate how much a query excludes by another one.
+    """Return what has been submitted and `user` has no conflict of interest about; see `conflict_of_interest`.
+
+    Of an organizer of single tracks, in those alone; see `closed_tracks`.
+    """
+    # Fetched at once, for the same reason as there.
     teams = {*_keys(teams_ever_of(user)), *_issued_tokens(user).values_list("team", flat=True)}
     return (
         Submission.objects.filter(submitted_at__isnull=False)
         .exclude(team__in=teams)
         .exclude(created_by=user)
-        .exclude(track__in=_keys(competed_tracks(user)))
+        .exclude(track__in=closed_tracks(user))
         .exclude(pk__in=_recused_from(user, Recusal.Why.CONFLICT))
     )
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.models import Track
+from portal.challenge.registering import registration_problems
 from portal.submissions.code import code_problems
 from portal.submissions.duplicates import duplicates_in
 from portal.submissions.models import Run, Submission
@@ -18,6 +19,7 @@ def problems_of(submission: Submission, now: datetime) -> list[Problem]:
     """Return everything that is missing or wrong. Certain only while the team's and the track's rows are locked."""
     return [
         *_closed(submission.track, now),
+        *registration_problems(submission.team, submission.track),
         *_visibility(submission, now),
         *_missing(submission),
         *code_problems(submission),

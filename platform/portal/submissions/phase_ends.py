@@ -1,17 +1,15 @@
-"""The notification that a phase has closed, to the teams that submitted in it or have a draft in its track."""
+"""The notification that a phase has closed, to the teams that have a submission or a draft in its track."""
 
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
-from portal.accounts.models import User
 from portal.challenge.models import Phase
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
-from portal.submissions.models import SubmissionState
+from portal.submissions.deadline_reminders import participants
 
 # A phase that ended earlier was closed before this site notified anybody, or while its clock stood still.
 RECENT = timedelta(days=2)
@@ -34,7 +32,7 @@ def _notify(phase: Phase, now: datetime) -> int:
     else:
         then = "The track takes no further submissions."
     return notify(
-        _people(phase),
+        participants(track),
         Kind.DEADLINES,
         f"{track}: the phase “{phase.name}” has closed",
         [
@@ -45,10 +43,3 @@ def _notify(phase: Phase, now: datetime) -> int:
         ],
         key=f"phase closed {phase.pk} {ends_at:%Y-%m-%dT%H:%M}",
     )
-
-
-def _people(phase: Phase) -> list[User]:
-    submissions = "membership__team__submissions"
-    submitted = Q(**{f"{submissions}__phase": phase, f"{submissions}__state": SubmissionState.SUBMITTED})
-    drafted = Q(**{f"{submissions}__track": phase.track, f"{submissions}__state": SubmissionState.DRAFT})
-    return list(User.objects.filter(submitted | drafted, is_active=True).distinct())

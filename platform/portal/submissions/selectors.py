@@ -11,6 +11,7 @@ from django.urls import reverse
 from portal.accounts.models import User
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Track
+from portal.challenge.selectors import others_tracks
 from portal.submissions.models import Refund, Run, RunToken, Submission, SubmissionState
 from portal.submissions.quota import PRACTICE_SLOTS, WINDOW, Quota, next_slot, quota
 from portal.teams.models import Membership, PastMembership, Team
@@ -109,7 +110,7 @@ def private_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
     """Return the submissions of which `user` sees what the public does not: drafts, files, unfinished runs, findings.
 
     Those of their own team; with the permission to view submissions also those of the others, except in the tracks
-    where a team of theirs competes.
+    where a team of theirs competes, or that only others organize.
     """
     return Submission.objects.filter(private_to(user))
 
@@ -126,7 +127,7 @@ def private_to(user: User | AnonymousUser) -> Q:
     own = Exists(Membership.objects.filter(team=OuterRef("team"), user=user))
     if not user.has_perm("submissions.view_submission"):
         return Q(own)
-    return Q(own) | ~Q(track__in=competed_tracks(user))
+    return Q(own) | ~Q(track__in=closed_tracks(user))
 
 
 def private_through(user: User | AnonymousUser, of: str = "") -> Q:
@@ -140,7 +141,7 @@ def private_through(user: User | AnonymousUser, of: str = "") -> Q:
     own = Q(**{f"{of}team__in": list(teams)})
     if not user.has_perm("submissions.view_submission"):
         return own
-    return own | ~Q(**{f"{of}track__in": list(competed_tracks(user).values_list("pk", flat=True))})
+    return own | ~Q(**{f"{of}track__in": closed_tracks(user)})
 
 
 def competed_tracks(user: User) -> QuerySet[Track]:
@@ -150,6 +151,13 @@ def competed_tracks(user: User) -> QuerySet[Track]:
         submissions__submitted_at__isnull=False,
         submissions__is_baseline=False,
     ).distinct()
+
+
+def closed_tracks(user: User) -> list[int]:
+    """Return the keys of the tracks whose submissions `user` doesn't judge: where they compete, or others organize."""
+    # Fetched at once: they are few, and PostgreSQL can't estimate how much a query excludes by another one.
+    found = [competed_tracks(user), others_tracks(user)]
+    return [key for tracks in found for key in tracks.values_list("pk", flat=True)]
 
 
 def counted_times(team: Team, track: Track, now: datetime, *, practice: bool = False) -> list[datetime]:

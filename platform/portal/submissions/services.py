@@ -14,6 +14,7 @@ from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.challenge.models import Track
+from portal.challenge.registering import registration_problems
 from portal.submissions.arrival import Arrival, arrival_of, check_arrival
 from portal.submissions.challenges import draw_challenge, reject_other_answer
 from portal.submissions.draft_problems import no_such_budget, problems_of
@@ -56,8 +57,11 @@ def create_submission(
 ) -> Submission:
     """Open a draft; where ε plays no part it has its one run already. `text` is what a `SubmissionForm` has validated.
 
-    Raises `ProblemError` (`E_SUBMISSION_STATE`) when the team has too many drafts in the track.
+    Raises `ProblemError`: `E_SUBMISSION_STATE` when the team has too many drafts in the track, `E_TEAM_REGISTRATION`
+    where it must register before.
     """
+    if unregistered := registration_problems(team, track):
+        raise ProblemError(*unregistered)
     lock_team(team.pk)
     drafts = Submission.objects.filter(team=team, track=track, state=SubmissionState.DRAFT).count()
     if drafts >= MAX_DRAFTS:

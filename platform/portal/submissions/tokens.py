@@ -17,6 +17,7 @@ from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.challenge.models import Track
+from portal.challenge.registering import registration_problems
 from portal.submissions.models import Run, RunState, RunToken, SubmissionState
 from portal.submissions.signals import tries_changed
 from portal.teams.models import Team
@@ -29,8 +30,11 @@ MAX_OPEN_TOKENS = 1000
 def issue_token(team: Team, track: Track, user: User) -> RunToken:
     """Issue a new token for one training in the track.
 
-    Raises `ProblemError` (`E_RUN_TOKEN`) in a track where ε plays no part, or when the team has too many unused ones.
+    Raises `ProblemError`: `E_RUN_TOKEN` in a track where ε plays no part, or when the team has too many unused ones,
+    and `E_TEAM_REGISTRATION` where the team must register before it trains.
     """
+    if unregistered := registration_problems(team, track):
+        raise ProblemError(*unregistered)
     if not track.kind.is_accounted:
         raise ProblemError.of(
             ErrorCode.RUN_TOKEN,

@@ -14,6 +14,7 @@ STATUS = {
     ErrorCode.REQUEST_SCOPE: 403,
     ErrorCode.REQUEST_REAUTHENTICATE: 403,
     ErrorCode.TEAM_OWNER: 403,
+    ErrorCode.TEAM_REGISTRATION: 403,
     ErrorCode.REQUEST_TEAM: 403,
     ErrorCode.UPLOAD_URL: 403,
     ErrorCode.REQUEST_NOT_FOUND: 404,

@@ -12,6 +12,7 @@ from celery import Celery
 from celery.__main__ import main as celery
 
 from evaluator.checkpoints.contents import sha256_of
+from evaluator.messages.inventories import INVENTORY_TASK, Inventory
 from evaluator.messages.jobs import (
     EVALUATOR_QUEUE,
     INTAKE_QUEUE,
@@ -50,6 +51,7 @@ class Office:
     workers: list[Forked] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
     reports: list[WorkerReport] = field(default_factory=list)
+    inventories: list[Inventory] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.app = Celery("office")
@@ -89,9 +91,22 @@ class Office:
     def serve_checkpoint(self) -> ArtifactRef:
         return self.serve(ArtifactKind.CHECKPOINT, self.home / "references" / "tiny" / "model.safetensors")
 
-    def send(self, step: Step, artifacts: list[ArtifactRef], rules: TrackRules = RULES) -> EvaluationJob:
+    def send(
+        self,
+        step: Step,
+        artifacts: list[ArtifactRef],
+        rules: TrackRules = RULES,
+        *,
+        is_rehearsal: bool = False,
+    ) -> EvaluationJob:
         job = EvaluationJob(
-            evaluation=uuid4(), attempt=1, step=step, secret=SECRET, rules=rules, artifacts=artifacts
+            evaluation=uuid4(),
+            attempt=1,
+            step=step,
+            secret=SECRET,
+            rules=rules,
+            artifacts=artifacts,
+            is_rehearsal=is_rehearsal,
         )
         queue = SCORING_QUEUE if step is Step.SCORING else EVALUATOR_QUEUE
         self.app.send_task(STEP_TASK, [job.model_dump(mode="json")], queue=queue)
@@ -143,6 +158,9 @@ class Office:
         self.app.close()
 
     def _file(self, task: str, message: Any) -> None:
+        if task == INVENTORY_TASK:
+            self.inventories.append(Inventory.model_validate(message))
+            return
         signed = SignedMessage.model_validate(message)
         assert is_signed_with(SECRET, signed)
         if task == REPORT_TASK:

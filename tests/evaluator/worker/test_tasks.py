@@ -7,17 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.checkpoints.contents import sha256_of
 from evaluator.communication.log import LogEntry, write_log
+from evaluator.docvqa.dataset import Dataset
 from evaluator.errors import ErrorCode
 from evaluator.messages.jobs import (
     EVALUATOR_QUEUE,
     STEP_TASK,
     ArtifactKind,
     ArtifactRef,
+    CommunicationResult,
     Outcome,
     ScoringResult,
     Step,
+    ValidationResult,
 )
+from evaluator.pipeline import WEIGHTS
 from tests.evaluator.worker.brokers import BROKERS, Brokers
 from tests.evaluator.worker.office import RULES, Office
 
@@ -50,6 +55,28 @@ def test_a_good_checkpoint_passes_validation(office: Office, checkpoint: Artifac
     assert report.result is not None
     assert report.result.kind == "validate"
     assert report.provenance.started_at <= report.provenance.finished_at
+
+
+def test_an_idle_worker_reports_what_it_has(office: Office) -> None:
+    office.receive(lambda: bool(office.inventories))
+    inventory = office.inventories[0]
+    assert (list(inventory.references), list(inventory.test_sets)) == (["tiny"], ["secret"])
+    assert inventory.references["tiny"] == sha256_of(office.home / "references" / "tiny" / WEIGHTS)
+    assert inventory.test_sets["secret"] == Dataset(office.home / "test_sets" / "secret", "test").sha256()
+
+
+def test_a_rehearsal_takes_the_worker_s_own_base_weights_through_every_step(office: Office) -> None:
+    jobs = [office.send(step, [], is_rehearsal=True) for step in RULES.steps()]
+    office.receive(lambda: all(office.reports_on(job) for job in jobs))
+    results = [office.reports_on(job)[0].result for job in jobs]
+    assert all(results), office.log()
+    sha256 = sha256_of(office.home / "references" / "tiny" / WEIGHTS)
+    validated, counted, scored = results
+    assert isinstance(validated, ValidationResult)
+    assert isinstance(counted, CommunicationResult)
+    assert isinstance(scored, ScoringResult)
+    assert (validated.sha256, validated.changed, counted.bytes_total) == (sha256, [], 0)
+    assert (scored.checkpoint_sha256, scored.questions) == (sha256, 3)
 
 
 def test_scoring_reports_means_and_where_they_come_from(office: Office, checkpoint: ArtifactRef) -> None:

@@ -1,13 +1,12 @@
-"""An organizer's way in a real browser: a threshold is previewed and changed, and the boards are frozen."""
+"""An organizer's way in a real browser: a threshold is previewed and changed, and the phase is closed."""
 
 import subprocess
 import sys
-from io import StringIO
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.test import Client
 from playwright.sync_api import expect
 
@@ -17,7 +16,7 @@ from tests.services.chromium import Chromium
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 
 
-def test_a_threshold_is_previewed_and_changed_and_the_boards_are_frozen_and_verified_offline(
+def test_a_threshold_is_changed_and_the_phase_closed_and_its_files_verified_offline(
     live_server: Any, client: Client, tmp_path: Path
 ) -> None:
     track = make_track(slug="bytes", anls_threshold=0.5)
@@ -42,7 +41,21 @@ def test_a_threshold_is_previewed_and_changed_and_the_boards_are_frozen_and_veri
         expect(page.get_by_text("Not ranked (1)")).to_be_visible()
         page.goto(f"{live_server.url}/tracks/bytes/")
         expect(page.get_by_text("ANLS threshold: 0.5000 → 0.8000. As announced.")).to_be_visible()
-    call_command("freeze", str(tmp_path / "frozen"), stdout=StringIO())
+        page.goto(f"{live_server.url}/organize/")
+        page.get_by_role("link", name="Change", exact=True).click()
+        page.get_by_role("link", name="Submissions", exact=True).last.click()
+        page.get_by_label("Ends").fill("2026-01-01T12:00")
+        page.get_by_role("button", name="Preview the effect").click()
+        page.get_by_role("button", name="Apply and publish").click()
+        page.goto(f"{live_server.url}/organize/")
+        page.get_by_role("link", name="Close “Submissions”").click()
+        page.get_by_label("Name in the address").fill("autumn")
+        page.get_by_role("button", name="Close the phase and publish the results").click()
+        expect(page.get_by_role("heading", name="Standings")).to_be_visible()
+        with page.expect_download() as files:
+            page.get_by_role("link", name="Download all files (zip)").click()
+        with zipfile.ZipFile(files.value.path()) as archive:
+            archive.extractall(tmp_path)
     # Without the site, its libraries and its environment.
-    verify = [sys.executable, "-I", "-S", str(tmp_path / "frozen" / "verify.py")]
+    verify = [sys.executable, "-I", "-S", str(tmp_path / "autumn" / "verify.py")]
     assert subprocess.run(verify, env={}, check=False).returncode == 0

@@ -20,6 +20,7 @@ from portal.challenge.models import Anonymity, Track
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, RANKINGS
 from portal.evaluation import models
 from portal.evaluation.notifications import notify_team
+from portal.evaluation.rehearsal import rehearse
 from portal.evaluation.test_sets.parts import reveal
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.publication import give_name, publish
@@ -137,6 +138,16 @@ def shown(client: Client, address: str) -> str:
     # The digits of a time may be those of a score.
     text = TIME.sub("", text)
     return text.replace(address, "").replace(address.replace("&", "&amp;"), "").replace(f"team={SLUG}", "")
+
+
+def test_a_draft_of_a_track_and_its_test_occur_at_no_address_that_others_open(client: Client) -> None:
+    track = make_track(name=TITLE, slug="hidden", is_draft=True)
+    tested = rehearse(track, make_organizer()).submission
+    for visitor in (None, owner_of(make_team()), make_organizer("view_user")):
+        if visitor is not None:
+            client.force_login(visitor)
+        shown.cache_clear()
+        assert not places_of(client, tested, TITLE, tested.title)
 
 
 TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d+)?")

@@ -15,7 +15,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
 SITE = "http://testserver"
 ONE_LINE = 60
-WIDTHS = (1280, 1210, 1190, 1100, 1080, 1024, 961, 390)
+PERMISSIONS = {"reviewer": ["review_proofs"], "organizer": ["review_proofs", "organize"]}
+WIDTHS = (1380, 1280, 1210, 1190, 1100, 1080, 1024, 961, 390)
 # The height of the header, whether a menu is shown, and whether the number is within what its menu shows.
 LOOK = """() => {
     const shown = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.offsetParent);
@@ -32,13 +33,13 @@ def answer_static_files(route: Route) -> None:
     route.fulfill(path=file) if file else route.abort()
 
 
-@pytest.mark.parametrize("role", ["visitor", "participant", "reviewer"])
+@pytest.mark.parametrize("role", ["visitor", "participant", "reviewer", "organizer"])
 def test_the_menu_has_one_line(client: Client, role: str) -> None:
     if role != "visitor":
-        person = make_user(name="Maximiliane Featherstonehaugh", is_staff=role == "reviewer")
+        permissions = PERMISSIONS.get(role, [])
+        person = make_user(name="Maximiliane Featherstonehaugh", is_staff=bool(permissions))
         make_team(person)
-        if role == "reviewer":
-            person.user_permissions.add(Permission.objects.get(codename="review_proofs"))
+        person.user_permissions.set(Permission.objects.filter(codename__in=permissions))
         Notification.objects.bulk_create(
             Notification(user=person, kind=Kind.RESULTS, subject=str(number)) for number in range(12)
         )

@@ -12,12 +12,16 @@ from django.utils import timezone
 
 from evaluator.errors import ErrorCode, Problem
 from evaluator.messages.examinations import CodeIdentity, ConformanceFindings, Report
+from evaluator.messages.inventories import Inventory
 from evaluator.messages.jobs import ArtifactKind, Outcome, Step, TrustLevel
 from portal.accounts.models import User
 from portal.accounts.services import create_token, vouch_for_address
 from portal.boards.models import RankRecord
-from portal.challenge.models import Phase, Track
+from portal.challenge.models import Phase, StaffRole, Track
+from portal.challenge.registering import register
 from portal.downloads.models import Terms
+from portal.downloads.services import add_link
+from portal.evaluation.inventories import receive
 from portal.evaluation.models import (
     Evaluation,
     EvaluationState,
@@ -27,11 +31,14 @@ from portal.evaluation.models import (
     TestSet,
     Worker,
 )
+from portal.evaluation.rehearsal import rehearse
 from portal.news.models import NewsItem
 from portal.notifications.kinds import Kind
 from portal.notifications.models import Notification
 from portal.notifications.preferences import link_token
 from portal.organizers import closing
+from portal.organizers.setup import people as people_of_track
+from portal.organizers.setup.drafts import create_draft
 from portal.reviews.checklist import CHECKLIST, Answer
 from portal.reviews.models import Decision
 from portal.reviews.run_appeals import appeal
@@ -52,6 +59,7 @@ from tests.portal.factories import (
     make_submission,
     make_team,
     make_token,
+    make_track,
     make_upload,
     make_user,
     owner_of,
@@ -101,8 +109,30 @@ def make_world() -> World:
     ids["test_set"] = TestSet.objects.create(
         name=foreign.track.test_set, sha256=HASH, split_sha256=HASH, private_fraction=0.5
     ).name
+    ids["staff_secret"] = set_up_tracks(team, people)
     ids["unsubscribe"] = link_token(people["participant"], Kind.RESULTS)
     return World(people, ids)
+
+
+def set_up_tracks(team: Team, people: dict[str, User]) -> str:
+    """Begin a draft, and ask the team to register for a track; return the secret of an invitation to organize."""
+    organizer = people["organizer"]
+    receive(Inventory(worker="gpu-1", references={"vt5-base": HASH}, test_sets={"pfl-docvqa": HASH}))
+    source = Track.objects.get(slug="track-2")
+    draft = create_draft(
+        name="Next year", slug="next", ranking=source.ranking, source=source, actor=organizer
+    )
+    link = {"kind": "data", "license": "CC BY 4.0", "title": "Training data", "filename": "train.zip"}
+    add_link("https://example.org/train.zip", "next-data", track=draft, actor=organizer, **link)
+    rehearse(draft, organizer)
+    people_of_track.invite(draft, people["newcomer"].email, StaffRole.ORGANIZER, by=organizer)
+    asks = make_track(
+        slug="registered", registration="approval", registration_questions="Which data do you use?"
+    )
+    register(team, asks, [HASH], people["participant"])
+    found = re.search(r"/organize/invitations/([^/\s]+)/", str(mail.outbox[-1].body))
+    assert found
+    return found[1]
 
 
 def ended_phase(team: Team) -> Phase:

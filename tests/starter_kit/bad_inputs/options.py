@@ -83,6 +83,7 @@ CASES = [
     ),
     Bad("site none", "token", C, "--site"),
     Bad("token none", "token --site http://127.0.0.1:1", C, "--token"),
+    Bad("submissions none", "submissions --site http://127.0.0.1:1", C, "--token"),
     Bad("verify foo", "verify foo", "E_SITE_UNREACHABLE", "foo"),
     Bad("tries none", "tries list --site http://127.0.0.1:1", C, "--token"),
     Bad("tries explain none", "tries explain a-token because --token pfl_x", C, "--site"),

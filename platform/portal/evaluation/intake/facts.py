@@ -17,6 +17,7 @@ from evaluator.messages.jobs import (
 from evaluator.messages.results import RunResults
 from portal.evaluation.examining.trust import Failure, Trust, earned, failure
 from portal.evaluation.intake.accounting import TeamAccounting, look_up_team
+from portal.evaluation.inventories import stock
 from portal.evaluation.models import Evaluation, TestSet
 from portal.submissions.models import Run
 
@@ -91,6 +92,10 @@ def _rejections(evaluation: Evaluation) -> list[Problem] | None:
 
 
 def _checkpoint_sha256(run: Run) -> str | None:
+    if run.submission.track.is_draft:
+        # The test of a draft: the workers' own base weights.
+        held = stock().references.get(run.submission.track.reference)
+        return held.sha256 if held else None
     checkpoints = run.artifacts.filter(kind=ArtifactKind.CHECKPOINT)
     return checkpoints.values_list("upload__sha256", flat=True).first()
 

@@ -171,6 +171,7 @@ def _rules(run: Run, step: Step) -> TrackRules:
 def job(evaluation: Evaluation) -> EvaluationJob:
     """Return the message for the evaluation's current step, with URLs of the files that it needs, valid from now on."""
     run, step, store = evaluation.run, Step(evaluation.step), current_store()
+    is_rehearsal = run.submission.track.is_draft
     return EvaluationJob(
         evaluation=evaluation.pk,
         attempt=evaluation.attempt,
@@ -178,7 +179,8 @@ def job(evaluation: Evaluation) -> EvaluationJob:
         secret=step_secret(evaluation.pk, evaluation.attempt, step),
         rules=_rules(run, step),
         challenge=run.challenge or None,
-        sample_key=sample_key(run.rules["reference"]) if step is Step.VALIDATE else None,
+        sample_key=sample_key(run.rules["reference"]) if step is Step.VALIDATE and not is_rehearsal else None,
+        is_rehearsal=is_rehearsal,
         artifacts=[
             ArtifactRef(
                 kind=ArtifactKind(artifact.kind),

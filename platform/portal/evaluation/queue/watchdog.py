@@ -25,7 +25,15 @@ from portal.evaluation import clock, notifications
 from portal.evaluation.examining import requests
 from portal.evaluation.intake.consequences import after_loss, is_last_loss
 from portal.evaluation.intake.outcomes import carry_out
-from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Watch, Worker
+from portal.evaluation.models import (
+    Evaluation,
+    EvaluationState,
+    Inventory,
+    StepQueue,
+    StepReport,
+    Watch,
+    Worker,
+)
 from portal.evaluation.queue import dispatch, places
 from portal.liveness import outages
 from portal.liveness.models import Cause
@@ -48,7 +56,8 @@ def watch(now: datetime | None = None) -> None:
     for name in places.STEPS:
         _recall_lost_messages(name, now)
         _notify_unattended(name, now, since)
-    Worker.objects.filter(seen_at__lt=now - FORGOTTEN).delete()
+    for seen in (Worker, Inventory):
+        seen._default_manager.filter(seen_at__lt=now - FORGOTTEN).delete()
     requests.watch(now, since, lambda: _messages(EXAMINATIONS_QUEUE))
     dispatch.dispatch()
 

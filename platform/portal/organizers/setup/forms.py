@@ -1,0 +1,312 @@
+"""The forms of the steps by which a track is set up."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.forms import BaseInlineFormSet, inlineformset_factory
+from django.forms.formsets import DELETION_FIELD_NAME
+from django.utils.text import slugify
+from typing_extensions import override
+
+from portal.challenge.models import Phase, StaffRole, Track
+from portal.challenge.phases import overlap
+from portal.challenge.rankings import OF_ONE_KIND, choices
+from portal.downloads.models import Download, DownloadKind, Terms
+from portal.downloads.services import take_from
+from portal.evaluation.inventories import Holding, stock
+from portal.organizers import phase_changes
+
+# Addresses of the desk itself.
+RESERVED_SLUGS = {"new"}
+# What proxies let through as one request, as docs/storage.md sets them up; larger files are linked.
+MOST_UPLOAD_BYTES = 30_000_000
+ABOUT_DATA = ("providers_per_client", "data_sha256")
+
+
+class NewTrackForm(forms.Form):
+    """What a draft begins with."""
+
+    name = forms.CharField(max_length=120)
+    slug = forms.SlugField(
+        label="Address",
+        max_length=50,
+        help_text="Its part of the address, such as track-3: /tracks/track-3/.",
+    )
+    ranking = forms.ChoiceField(choices=choices, widget=forms.RadioSelect, label="Kind")
+    source = forms.ModelChoiceField(
+        Track.objects.all(),
+        required=False,
+        label="Copy from",
+        empty_label="nothing",
+        help_text="Takes over the texts, rules, phases and downloads of another track.",
+    )
+
+    def clean_slug(self) -> str:
+        return free_slug(self.cleaned_data["slug"])
+
+
+def free_slug(slug: str, but: Track | None = None) -> str:
+    """Return the slug. Raises `ValidationError` if another track or a page of the desk has it."""
+    taken = Track.with_drafts.filter(slug=slug).first()
+    if slug in RESERVED_SLUGS or (taken is not None and taken != but):
+        raise forms.ValidationError("This address is taken.")
+    return slug
+
+
+class KindForm(forms.ModelForm[Track]):
+    """Name, address, and the rules that decide ranks."""
+
+    class Meta:
+        model = Track
+        fields = (
+            "name",
+            "slug",
+            *sorted(OF_ONE_KIND - set(ABOUT_DATA)),
+            "clients",
+            "max_rounds",
+            "max_checkpoint_bytes",
+            "requires_code",
+        )
+        labels = {
+            "slug": "Address",
+            "anls_threshold": "ANLS threshold",
+            "budgets": "Privacy budgets ε",
+            "delta": "δ",
+            "drawn_rounds": "Replayed rounds",
+            "challenges_per_day": "New training records",
+            "required_reviews": "Accepting reviewers",
+            "max_checkpoint_bytes": "Largest checkpoint, in bytes",
+            "max_rounds": "Most rounds",
+        }
+        widgets = {"budgets": forms.TextInput}
+        help_texts = {
+            "clients": "How many clients hold the training data.",
+            "delta": "Of the differential privacy that ε is computed for.",
+            "anls_threshold": "Runs below this score are listed without a rank.",
+        }
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
+            del self.fields[name]
+        self.order_fields(["name", "slug", *self.instance.kind.fields])
+        _drop_kind(self)
+
+    def clean_slug(self) -> str:
+        return free_slug(self.cleaned_data["slug"], self.instance)
+
+
+def _drop_kind(form: forms.BaseForm) -> None:
+    """Take the name of the kind from the help texts: the form has the fields of one kind alone."""
+    for field in form.fields.values():
+        _, colon, text = str(field.help_text).partition(" ranking: ")
+        if colon:
+            field.help_text = text[:1].upper() + text[1:]
+
+
+class TextsForm(forms.ModelForm[Track]):
+    class Meta:
+        model = Track
+        fields = ("summary", "description")
+        widgets = {"description": forms.Textarea(attrs={"rows": 24})}
+        help_texts = {
+            "summary": "One sentence, shown wherever the track is listed.",
+            "description": "The rules, in Markdown: what is asked, what is allowed, what is not.",
+        }
+
+
+class WeightsForm(forms.ModelForm[Track]):
+    """Base weights and test set, each among what workers report."""
+
+    reference = forms.ChoiceField(label="Base weights")
+    test_set = forms.ChoiceField(label="Test set")
+
+    class Meta:
+        model = Track
+        fields = ("reference", "trainable", "test_set", "leakage_set", "leakage_split")
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        held = stock()
+        for name, holdings in (("reference", held.references), ("test_set", held.test_sets)):
+            field = self.fields[name]
+            assert isinstance(field, forms.ChoiceField)  # noqa: S101
+            field.choices = _offered(holdings, getattr(self.instance, name))
+        self.has_stock = bool(held.references and held.test_sets)
+
+
+def _offered(holdings: Mapping[str, Holding], chosen: str) -> list[tuple[str, str]]:
+    """Return what can be chosen; what was, though no worker has it any more, is shown too."""
+    rows = [(name, _described(holding)) for name, holding in holdings.items()]
+    if chosen and chosen not in holdings:
+        rows.append((chosen, f"{chosen}: on no worker"))
+    return [("", "Choose …"), *rows]
+
+
+def _described(holding: Holding) -> str:
+    number = len(holding.workers)
+    same = f"SHA-256 {holding.sha256[:12]}…" if holding.sha256 else "not the same on all of them"
+    return f"{holding.name}: on {number} worker{'' if number == 1 else 's'}, {same}"
+
+
+class DataForm(forms.ModelForm[Track]):
+    """Which downloads are for the track, and what records say of the data."""
+
+    downloads = forms.ModelMultipleChoiceField(
+        Download.objects.all(),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        label="For this track",
+        help_text="A download that is ticked for no track is for all of them.",
+    )
+
+    class Meta:
+        model = Track
+        fields = ABOUT_DATA
+        labels = {"providers_per_client": "Providers per client", "data_sha256": "Data manifest"}
+        help_texts = {
+            "data_sha256": "What “pfl data manifest FOLDER” prints for the training data. Runs whose annex states "
+            "another hash are rejected. Never shown on the site: distribute it with the data. Empty: not checked."
+        }
+        widgets = {"providers_per_client": forms.TextInput}
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        for name in set(ABOUT_DATA) - set(self.instance.kind.fields):
+            del self.fields[name]
+        self.fields["downloads"].initial = Download.objects.filter(tracks=self.instance)
+        self.order_fields(["downloads"])
+        _drop_kind(self)
+
+    @override
+    def save(self, commit: bool = True) -> Track:
+        track: Track = super().save(commit)
+        chosen = self.cleaned_data["downloads"]
+        for download in chosen:
+            download.tracks.add(track)
+        take_from(track, Download.objects.filter(tracks=track).exclude(pk__in=chosen))
+        return track
+
+
+class DownloadForm(forms.Form):
+    """A file to offer, or a link to one, with its license and terms."""
+
+    kind = forms.ChoiceField(choices=DownloadKind.choices)
+    title = forms.CharField(max_length=120)
+    summary = forms.CharField(max_length=300, required=False)
+    file = forms.FileField(
+        required=False, help_text=f"At most {MOST_UPLOAD_BYTES // 10**6} MB. Link to anything larger."
+    )
+    link = forms.URLField(
+        required=False,
+        max_length=500,
+        assume_scheme="https",
+        help_text="In place of a file: where it can be downloaded.",
+    )
+    filename = forms.CharField(
+        max_length=200,
+        required=False,
+        label="File name",
+        help_text="Of a link, if its address doesn't end with it.",
+    )
+    sha256 = forms.RegexField(
+        r"^[0-9a-f]{64}$",
+        required=False,
+        label="SHA-256",
+        help_text="Of a linked file, so that people can compare.",
+    )
+    license = forms.CharField(max_length=80, help_text="Such as Apache-2.0 or CC BY 4.0.")
+    license_url = forms.URLField(required=False, assume_scheme="https", label="Link to the license")
+    terms = forms.ModelChoiceField(
+        Terms.objects.all(),
+        required=False,
+        empty_label="none",
+        help_text="Accepted by everybody before the download.",
+    )
+    terms_title = forms.CharField(max_length=120, required=False, label="New terms: title")
+    terms_version = forms.CharField(max_length=20, required=False, label="New terms: version", initial="1")
+    terms_text = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 8}),
+        label="New terms: text",
+        help_text="Markdown.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        file, link = values.get("file"), values.get("link")
+        if bool(file) == bool(link) and not self.errors:
+            self.add_error("file", "Choose a file or give a link, one of the two.")
+        if file and file.size > MOST_UPLOAD_BYTES:
+            self.add_error("file", "This file is too large to upload here; link to it.")
+        slug = slugify(values.get("title", ""))
+        if slug and Download.objects.filter(slug=slug).exists():
+            self.add_error("title", "Another download has this title.")
+        self._clean_terms(values)
+        return {**values, "slug": slug}
+
+    def _clean_terms(self, values: Mapping[str, Any]) -> None:
+        title, text = values.get("terms_title"), values.get("terms_text")
+        if bool(title) != bool(text):
+            self.add_error("terms_text", "New terms have a title and a text.")
+        if title and values.get("terms"):
+            self.add_error("terms", "Choose terms or write new ones, one of the two.")
+        if Terms.objects.filter(title=title, version=values.get("terms_version")).exists():
+            self.add_error("terms_version", "There is a text of this version already.")
+
+
+class SetupPhaseForm(forms.ModelForm[Phase]):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        if self.instance.pk is None:
+            # It counts once it has a name.
+            self.initial["name"] = ""
+
+    class Meta:
+        model = Phase
+        fields = tuple(phase_changes.NAMES)
+
+
+class PhasesOfTrack(BaseInlineFormSet[Phase, Track, SetupPhaseForm]):
+    """All phases of a draft, and the fields of one more, which counts once it has a name."""
+
+    def clean(self) -> None:
+        super().clean()
+        if any(self.errors):
+            return
+        kept = [
+            form.instance
+            for form in self.forms
+            if (form.instance.pk or form.has_changed()) and not form.cleaned_data.get(DELETION_FIELD_NAME)
+        ]
+        if not kept:
+            raise forms.ValidationError("A track has at least one phase.")
+        if problem := overlap(kept):
+            raise forms.ValidationError(problem)
+
+    @override
+    def add_fields(self, form: SetupPhaseForm, index: int | None) -> None:
+        super().add_fields(form, index)
+        if form.instance.pk is None:
+            del form.fields[DELETION_FIELD_NAME]
+        else:
+            form.fields[DELETION_FIELD_NAME].label = "Remove this phase"
+
+
+PhaseForms = inlineformset_factory(
+    Track, Phase, form=SetupPhaseForm, formset=PhasesOfTrack, extra=1, can_delete=True
+)
+
+
+class RegistrationForm(forms.ModelForm[Track]):
+    class Meta:
+        model = Track
+        fields = ("registration", "registration_questions")
+        labels = {"registration": "Before a team may submit"}
+        widgets = {"registration_questions": forms.Textarea(attrs={"rows": 5})}
+
+
+class InvitationForm(forms.Form):
+    email = forms.EmailField(label="E-mail address")
+    role = forms.TypedChoiceField(choices=StaffRole.choices, coerce=StaffRole, label="As")
