@@ -18,7 +18,7 @@ TEST_PROCESSES ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage clean
+.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage journeys clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -67,6 +67,10 @@ benchmark: $(VENV)/.test  ## speed and memory, as ratios against named reference
 faults: $(VENV)/.test  ## kill, stop and fill what a site depends on, count what was lost, and write docs/reliability.md
 	@$(BIN)/python -m tests.install
 	@$(BIN)/python -m pytest tests/faults -m faults -q --reliability docs/reliability.md
+
+journeys: $(VENV)/.test  ## whole paths in a browser: on a demonstration and on an empty public site, at both widths
+	@$(BIN)/python -m tests.install
+	@$(BIN)/python -m pytest tests/journeys -m 'e2e or journeys' -q
 
 reproduce: $(VENV)/.demo  ## train the papers' rows on a small task, those without outcomes (AGAIN=1: all); write docs/reproduction.md and docs/ablations.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) reproduction

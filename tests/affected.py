@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # About a minute for a change in one place.
 MAX_MODULES = 12
 # Folders of tests that take minutes.
-NOT_RUN = {"benchmarks", "e2e", "faults"}
+NOT_RUN = {"benchmarks", "e2e", "faults", "journeys"}
 
 
 def affected(changed: Iterable[str], root: Path = ROOT) -> list[str]:

@@ -23,15 +23,13 @@ import requests
 
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.manifest import manifest_sha256
-from tests.demo.parallel import Command, CommandError, SideBySide
+from tests.demo.parallel import Command, CommandError, SideBySide, Start, start_program
 from tests.demo.stack import Stack, StackError
 
 ROOT = Path(__file__).resolve().parents[2]
 PFL = Path(sys.executable).parent / "pfl"
 REFERENCE = "vt5-tiny"
 TEST_SET = "demo"
-# By how many training providers, and as many others, leakage is measured: on the forms that were trained on.
-RED_PROVIDERS = 60
 MOST_WORKERS = 3  # as many as a submission has runs
 # The server learning rate at each budget: with less noise the server takes larger steps.
 FL_PROVIDER_DP_RATES = {1: 0.35, 4: 0.7, 8: 1.2}
@@ -41,9 +39,7 @@ TRACK_OVERRIDES = [
     f"*.test_set={TEST_SET}",
     '*.phases=[{"submissions_per_day": 20}]',
 ]
-# Of the tiny model's ANLS in track 1, with which the untrained model isn't ranked and what has learned is. The
-# competition's own is for the full-size model.
-FORMS_THRESHOLD = 0.75
+# As `Scale.threshold`, of real receipts.
 RECEIPTS_THRESHOLD = 0.02
 # What names a site's database, cache, broker and store.
 BACK_ENDS = ("PFL_DATABASE_URL", "PFL_CACHE_URL", "PFL_BROKER_URL", "PFL_STORE_")
@@ -56,6 +52,22 @@ EXPORTS = [
     "/api/v1/leaderboards/{slug}",
 ]
 ORGANIZERS = [("organizer@demo.example", "Olga Organizer"), ("reviewer@demo.example", "Rafael Reviewer")]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much a demonstration draws and trains.
+
+    Attributes:
+        forms: Options of `pfl data forms`: of so many training providers, and of as many others, leakage is measured.
+        settings: Of every run, before its own.
+        threshold: Of the tiny model's ANLS in track 1, with which the untrained model isn't ranked and what has learned
+            is. The competition's own is for the full-size model.
+    """
+
+    forms: tuple[str, ...] = ("--red-providers", "60")
+    settings: tuple[str, ...] = ()
+    threshold: float = 0.75
 
 
 class StepError(Exception):
@@ -189,13 +201,23 @@ class Demo:
     Args:
         data: A folder of real receipts, or None.
         back_ends: The variables that name services; without any the site runs on its embedded ones.
+        start: How trainings and submissions are started.
     """
 
     def __init__(
-        self, home: Path, data: Path | None, port: int, back_ends: Mapping[str, str] | None = None
+        self,
+        home: Path,
+        data: Path | None,
+        port: int,
+        back_ends: Mapping[str, str] | None = None,
+        *,
+        scale: Scale = Scale(),
+        start: Start = start_program,
     ) -> None:
         self.home = home
         self.receipts = data
+        self.scale = scale
+        self.start_command = start
         # The tiny model's operations are too small to share between threads, and slow each other down if they are.
         self.stack = Stack(home, port=port, variables={"OMP_NUM_THREADS": "1", **(back_ends or {})})
         self.passwords: dict[str, str] = {}
@@ -264,7 +286,7 @@ class Demo:
         if self.receipts:
             self.pfl(ADA, "data", "receipts", self.receipts, target, "--private", "0")
         else:
-            self.pfl(ADA, "data", "forms", target, "--red-providers", str(RED_PROVIDERS), "--private", "0")
+            self.pfl(ADA, "data", "forms", target, *self.scale.forms, "--private", "0")
         test_sets = self.stack.evaluator_home / "test_sets"
         test_sets.mkdir(parents=True)
         # From here on only the worker's folder holds the test set and its answers.
@@ -309,7 +331,7 @@ class Demo:
         return commands
 
     def track_overrides(self) -> list[str]:
-        threshold = RECEIPTS_THRESHOLD if self.receipts else FORMS_THRESHOLD
+        threshold = RECEIPTS_THRESHOLD if self.receipts else self.scale.threshold
         clients = Dataset(self.public, "train").info.clients
         providers = [len(clients[client]) for client in sorted(clients)]
         overrides = [
@@ -341,6 +363,7 @@ class Demo:
             logs=self.home / "logs",
             cwd=self.home,
             on_end=lambda name, seconds: say(f"      {name}: {seconds:.0f} s"),
+            start=self.start_command,
         )
         try:
             parallel.run(commands)
@@ -351,7 +374,8 @@ class Demo:
     def train_command(self, training: Training) -> Command:
         where = ["--data", self.public, "--base", self.base, "--out", self.run_folder(training)]
         # With a seed of its own, each demonstration would have other numbers.
-        settings = [word for setting in ("seed=42", *training.settings) for word in ("--set", setting)]
+        chosen = ("seed=42", *self.scale.settings, *training.settings)
+        settings = [word for setting in chosen for word in ("--set", setting)]
         arguments = [str(PFL), "train", training.config, *map(str, where), *settings]
         return Command(arguments, self.pfl_environment(training.participant))
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+from typing import Protocol
 
 from django.utils.text import slugify
 
@@ -23,11 +24,34 @@ class Command:
     environment: Mapping[str, str]
 
 
+class Process(Protocol):
+    """A command that runs."""
+
+    def wait(self) -> int:
+        """Return its exit status, once it has ended."""
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+
+
+# Starts a command in a folder; what it prints goes to the file.
+Start = Callable[[Command, Path, Path], Process]
+
+
+def start_program(command: Command, folder: Path, log: Path) -> Process:
+    """Start a command as a program of its own."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            command.arguments, env=command.environment, cwd=folder, stdout=output, stderr=output
+        )
+
+
 class SideBySide:
     """Runs commands, some at once. What they print goes to `<logs>/<name>.log`, the name as a slug.
 
     Args:
         on_end: Called with a command's name and the seconds that it took.
+        start: How a command is started.
     """
 
     def __init__(
@@ -37,13 +61,15 @@ class SideBySide:
         logs: Path,
         cwd: Path,
         on_end: Callable[[str, float], None],
+        start: Start = start_program,
     ) -> None:
         self._at_once = at_once
         self._logs = logs
         self._cwd = cwd
         self._on_end = on_end
+        self._start = start
         self._lock = Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._running: set[Process] = set()
         self._ended = False
 
     def run(self, commands: Mapping[str, Command]) -> None:
@@ -65,15 +91,12 @@ class SideBySide:
     def _run_one(self, name: str, command: Command) -> tuple[str, float]:
         begun = time.monotonic()
         log = self._logs / f"{slugify(name)}.log"
-        with log.open("wb") as output:
-            with self._lock:
-                if self._ended:
-                    raise CommandError(f"{name} was not started.")
-                process = subprocess.Popen(
-                    command.arguments, env=command.environment, cwd=self._cwd, stdout=output, stderr=output
-                )
-                self._running.add(process)
-            code = process.wait()
+        with self._lock:
+            if self._ended:
+                raise CommandError(f"{name} was not started.")
+            process = self._start(command, self._cwd, log)
+            self._running.add(process)
+        code = process.wait()
         with self._lock:
             self._running.discard(process)
         if code:

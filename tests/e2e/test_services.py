@@ -5,22 +5,17 @@ from pathlib import Path
 
 import boto3
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Route, expect
 
 from tests.demo.stack import Stack
 from tests.e2e.conftest import pfl
-from tests.e2e.test_browser_path import (
-    EMAIL,
-    choose,
-    log_in,
-    make_draft,
-    make_team,
-    page,  # noqa: F401  (a fixture)
-    sign_up,
-    submit_and_wait,
-)
+from tests.journeys import participant
+from tests.journeys.hands import Mouse
+from tests.journeys.participant import Newcomer, attach, upload
+from tests.journeys.sites import embedded_site
 from tests.services import rabbitmq
 from tests.services.all import all_services
+from tests.services.chromium import Chromium
 
 pytestmark = [
     pytest.mark.e2e,
@@ -49,53 +44,52 @@ def stored(services: Mapping[str, str]) -> list[int]:
     return sorted(item["Size"] for item in objects)
 
 
+GRACE = Newcomer("grace@lab.example", "Grace Hopper", team="Compilers")
+
+
 def test_submissions_go_over_the_bucket_and_are_scored_on_all_four_services(
     new_stack: Callable[..., Stack],
     trained: Path,
     services: dict[str, str],
-    page: Page,  # noqa: F811
 ) -> None:
     stack = new_stack(**services)
     assert "CORS and lifecycle" in stack.manage("configure_store", "--apply", "--check")
-    complaints: list[str] = []
-    page.on("console", lambda line: complaints.append(line.text) if "Content Security" in line.text else None)
-    sign_up(page, stack)
-    if page.url.endswith("/login/"):
-        log_in(page, stack)
-    make_team(page, stack, "Compilers")
-    make_draft(page, stack, 1, "Four services")
     run = trained / "fedavg"
+    complaints: list[str] = []
 
     def lose(route: Route) -> None:
         route.abort("connectionreset")
 
-    page.route(f"{services['PFL_STORE_ENDPOINT']}/**", lose)
-    choose(page, "checkpoint", run / "model.safetensors")
-    expect(page.get_by_text("The connection is bad")).to_be_visible(timeout=60_000)
-    page.unroute(f"{services['PFL_STORE_ENDPOINT']}/**")
-    for kind, name in (("checkpoint", "model.safetensors"), ("communication_log", "communication_log.csv")):
-        if kind != "checkpoint":
-            choose(page, kind, run / name)
-        uploaded = page.locator(f"[data-kind={kind}]").get_by_text(f"{name} is uploaded.")
-        expect(uploaded).to_be_visible(timeout=60_000)
-    files = sorted((run / name).stat().st_size for name in ("model.safetensors", "communication_log.csv"))
-    assert stored(services) == files
-    submit_and_wait(page)
-    assert complaints == []
-    page.goto(f"{stack.url}/leaderboard/track-1/")
-    expect(page.get_by_role("row").filter(has_text="Four services")).to_contain_text("Compilers")
+    with Chromium() as browser, Mouse.window(browser) as hands:
+        page = hands.page
+        page.on(
+            "console", lambda line: complaints.append(line.text) if "Content Security" in line.text else None
+        )
+        site = embedded_site(stack, browser)
+        participant.sign_up(site, hands, GRACE)
+        participant.make_draft(hands, "Communication-efficient FL", "Four services")
+        page.route(f"{services['PFL_STORE_ENDPOINT']}/**", lose)
+        place = attach(hands, "checkpoint", run / "model.safetensors")
+        expect(page.get_by_text("The connection is bad")).to_be_visible(timeout=60_000)
+        page.unroute(f"{services['PFL_STORE_ENDPOINT']}/**")
+        expect(place.get_by_text("model.safetensors is uploaded.")).to_be_visible(timeout=60_000)
+        upload(hands, {"communication_log": run / "communication_log.csv"})
+        files = sorted((run / name).stat().st_size for name in ("model.safetensors", "communication_log.csv"))
+        assert stored(services) == files
+        participant.submit_and_wait(hands)
+        assert complaints == []
+        expect(participant.row_of(site, hands, "track-1", "Four services")).to_contain_text("Compilers")
 
     # The same checkpoint again is a duplicate, which the site detects when the upload starts.
     printed = pfl(
         *("submit", run, "--track", "track-1", "--title", "FedAvg by pfl"),
         environment={
             "PFL_SITE": stack.url,
-            "PFL_TOKEN": stack.manage("create_token", EMAIL, "--label", "test"),
+            "PFL_TOKEN": stack.manage("create_token", GRACE.email, "--label", "test"),
         },
         status=2,
     )
     assert "E_SUBMISSION_DUPLICATE" in printed
-    attached = (run / "settings.yaml").stat().st_size
-    assert stored(services) == sorted([*files, *files, attached])
+    assert stored(services).count((run / "model.safetensors").stat().st_size) == 1
     assert not any((stack.home / name).exists() for name in ("db.sqlite3", "broker.sqlite3"))
     assert not any(path.is_file() for path in (stack.home / "store").rglob("*"))

@@ -53,6 +53,17 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     ]
 
     @override
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Leave out the password for whoever may only look: its button would lead to a page that they may not open."""
+        fieldsets = super().get_fieldsets(request, obj)
+        if obj is None or self.has_change_permission(request, obj):
+            return fieldsets
+        return [
+            (name, {**options, "fields": [field for field in options["fields"] if field != "password"]})
+            for name, options in fieldsets
+        ]
+
+    @override
     def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:
         super().save_model(request, obj, form, change)
         if not change:

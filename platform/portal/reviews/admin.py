@@ -213,9 +213,10 @@ class ProofReviewAdmin(ReadOnly, admin.ModelAdmin[ProofReview]):
     list_filter = ("decision", "submission__track", ("reviewer", admin.RelatedOnlyFieldListFilter))
     list_select_related = ("submission", "reviewer")
     search_fields = ("submission__title", "submission__team__name")
+    # Not the submission and the reviewer themselves: they would link to what reviewers may not open.
     fields = (
-        "submission",
-        "reviewer",
+        "method",
+        "by",
         "decision",
         "reason",
         "answers",
@@ -226,7 +227,7 @@ class ProofReviewAdmin(ReadOnly, admin.ModelAdmin[ProofReview]):
         "decided_at",
         "proof",
     )
-    readonly_fields = ("answers", "proof")
+    readonly_fields = ("method", "by", "answers", "proof")
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[ProofReview]:
@@ -238,6 +239,14 @@ class ProofReviewAdmin(ReadOnly, admin.ModelAdmin[ProofReview]):
     @override
     def has_view_permission(self, request: HttpRequest, obj: ProofReview | None = None) -> bool:
         return request.user.has_perm("reviews.review_proofs") or super().has_view_permission(request, obj)
+
+    @admin.display(description="submission")
+    def method(self, review: ProofReview) -> str:
+        return str(review.submission)
+
+    @admin.display(description="reviewer")
+    def by(self, review: ProofReview) -> str:
+        return str(review.reviewer)
 
     @admin.display(description="checklist")
     def answers(self, review: ProofReview) -> SafeString:

@@ -234,7 +234,7 @@ def _desk(
         "has_decided": own is not None and own.is_decided,
         "verdict": verdict_on(submission) if sees else None,
         "timeline": timeline(submission) if sees else [],
-        "recusal_form": RecusalForm(),
+        "recusal_form": RecusalForm(auto_id="recusal_%s"),
         "appeal": open_appeals().filter(submission=submission).first(),
         "may_assign": not assigning_barred_because(submission, request.user),
         "message_form": message_form or MessageForm(),

@@ -1,4 +1,5 @@
 import pytest
+from django.contrib.auth.models import Permission
 from django.core import mail
 from django.test import Client
 from django.urls import reverse
@@ -46,6 +47,14 @@ def test_a_change_of_rights_is_recorded_with_old_and_new(client: Client, organiz
 
 
 class TestPassword:
+    def test_who_may_only_look_is_offered_no_page_that_is_forbidden(self, client: Client) -> None:
+        viewer = make_user(is_staff=True)
+        viewer.user_permissions.add(Permission.objects.get(codename="view_user"))
+        client.force_login(viewer)
+        shown = client.get(reverse("admin:accounts_user_change", args=[viewer.pk])).content.decode()
+        assert viewer.email in shown
+        assert "../password/" not in shown
+
     NEW = {"usable_password": "true", "password1": "new-hill-43-y", "password2": "new-hill-43-y"}
 
     def address(self, user: User) -> str:

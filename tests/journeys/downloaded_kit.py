@@ -3,14 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from zipfile import ZipFile
 
-from playwright.sync_api import Page
-
 from tests.demo.stack import Stack
-from tests.starter_kit.commands.pfl import run_pfl
+from tests.journeys.hands import Hands
 
 ROOT = Path(__file__).resolve().parents[2]
 # Where `main` finds the kit; an environment variable, as its process is forked from one that runs.
@@ -27,31 +24,16 @@ def offer_kit(stack: Stack, folder: Path) -> None:
     stack.manage("add_download", str(wheel), *described)
 
 
-def download_kit(page: Page, stack: Stack, folder: Path) -> Path:
+def download_kit(hands: Hands, folder: Path) -> Path:
     """The folder of the unpacked wheel, which the data page offers.
 
     pip would unpack it likewise, and install what it depends on; `tests/release.py` tries that.
     """
-    page.goto(stack.url)
-    page.get_by_role("link", name="Data", exact=True).first.click()
-    with page.expect_download() as started:
-        page.get_by_role("link", name="Download Starter kit").click()
-    wheel = folder / started.value.suggested_filename
-    started.value.save_as(wheel)
+    hands.menu("Data")
+    wheel = hands.download(hands.page.get_by_role("link", name="Download Starter kit"), folder)
     with ZipFile(wheel) as packed:
         packed.extractall(folder / "kit")
     return folder / "kit"
-
-
-def pfl_of(kit: Path, *arguments: object, environment: Mapping[str, str]) -> str:
-    """Run a `pfl` command of the downloaded kit in an empty folder, and return what it printed."""
-    empty = kit.parent / "empty"
-    empty.mkdir(exist_ok=True)
-    variables = {**os.environ, **environment, FOLDER: str(kit)}
-    ended = run_pfl(*arguments, environment=variables, folder=empty, program=main)
-    printed = f"{ended.stdout}\n{ended.stderr}"
-    assert ended.returncode == 0, printed
-    return printed
 
 
 def main() -> None:

@@ -1,0 +1,1 @@
+"""Whole paths through a site, as its visitors, participants, reviewers and organizers go them in a browser."""

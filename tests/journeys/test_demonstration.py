@@ -1,0 +1,163 @@
+"""The journeys on what `make demo` leaves, with the keys at the width of a phone; `make journeys` adds the mouse."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.journeys import organizer, participant, reviewer, visitor
+from tests.journeys.crawling import crawl_as
+from tests.journeys.downloaded_kit import FOLDER, download_kit, main
+from tests.journeys.hands import Hands, Keys, Mouse
+from tests.journeys.participant import Newcomer
+from tests.journeys.sites import ORGANIZER, REVIEWERS, Site
+from tests.journeys.terminal import Terminal
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("site")]
+
+# Each of the two takes part, reviews and organizes what the other leaves alone.
+BOTH = [Keys, pytest.param(Mouse, marks=pytest.mark.journeys)]
+GRACE = {
+    Keys: Newcomer("grace@people.example", "Grace Hopper", team="Compilers"),
+    Mouse: Newcomer("jean@people.example", "Jean Bartik", team="Computers"),
+}
+# A method whose proof waits, and the team that revises it.
+REVIEWED = {Keys: ("DP-LoRA", "adapters"), Mouse: ("FL-PROVIDER-DP", "baselines")}
+THRESHOLD = {Keys: "0.25", Mouse: "0.2"}
+# What the commands of a page would otherwise take minutes for.
+SHORTENED = {
+    "data forms": ("--providers", "80", "--valid-forms", "10", "--test-forms", "20"),
+    "train": ("--set", "rounds=1", "--set", "local.max_steps=1"),
+}
+
+
+@pytest.fixture(scope="module", params=BOTH)
+def hands(request: pytest.FixtureRequest) -> type[Hands]:
+    hands: type[Hands] = request.param
+    return hands
+
+
+@dataclass
+class Participant:
+    """A newcomer with a team, an open window and a terminal that has their token."""
+
+    hands: Hands
+    terminal: Terminal
+    team: str
+
+
+@pytest.fixture(scope="module")
+def newcomer(
+    demonstration: Site, hands: type[Hands], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Participant]:
+    who = GRACE[hands]
+    folder = tmp_path_factory.mktemp("newcomer")
+    with demonstration.window(hands) as window:
+        participant.sign_up(demonstration, window, who)
+        kit = download_kit(window, folder)
+        variables = {"PFL_KEY": str(folder / "key.pem"), FOLDER: str(kit)}
+        terminal = Terminal(folder / "work", variables, SHORTENED, program=main)
+        terminal.run(participant.create_token(demonstration, window))
+        yield Participant(window, terminal, who.team)
+
+
+def test_a_visitor_finds_who_leads_and_why_and_takes_every_file(
+    demonstration: Site, hands: type[Hands], tmp_path: Path
+) -> None:
+    with demonstration.window(hands) as window:
+        visitor.visit(demonstration, window, tmp_path)
+
+
+def test_a_newcomer_follows_the_home_page_to_a_rank(demonstration: Site, newcomer: Participant) -> None:
+    printed = participant.follow_the_home_page(demonstration, newcomer.hands, newcomer.terminal)
+    assert "scored" in printed
+    participant.expect_ranked(demonstration, newcomer.hands, "track-1", newcomer.team)
+
+
+@pytest.mark.journeys
+def test_a_newcomer_follows_the_readme_to_a_rank(demonstration: Site, newcomer: Participant) -> None:
+    terminal = newcomer.terminal.in_folder("readme")
+    assert "scored" in participant.follow_the_readme(terminal)
+    participant.expect_ranked(demonstration, newcomer.hands, "track-1", newcomer.team)
+
+
+def test_a_newcomer_is_ranked_by_the_browser_alone(
+    demonstration: Site, newcomer: Participant, tmp_path: Path
+) -> None:
+    hands, terminal = newcomer.hands, newcomer.terminal
+    title = f"By hand of {newcomer.team}"
+    where = "--data data/public --base base"
+    terminal.run(f"pfl train fedavg {where} --out save/by-hand")
+    participant.make_draft(hands, "Communication-efficient FL", title)
+    participant.be_corrected(hands, terminal.folder / "save" / "by-hand", tmp_path)
+    participant.submit_and_wait(hands)
+    participant.expect_ranked(demonstration, hands, "track-1", title)
+
+
+def test_a_private_run_is_uploaded_with_its_proof_and_waits_for_its_review(
+    demonstration: Site, newcomer: Participant, tmp_path: Path
+) -> None:
+    hands, terminal = newcomer.hands, newcomer.terminal.in_folder("private")
+    title = f"Noise of {newcomer.team}"
+    participant.follow_the_data_page(hands, terminal)
+    terminal.run("pfl train fl-provider-dp --data data/public --base base --out save/private")
+    participant.register_key(hands, terminal.run("pfl key show").strip())
+    (tmp_path / "proof.md").write_text("Because the noise is large enough.")
+    participant.make_draft(hands, "Provider-level differential privacy", title, "Noise on every update.")
+    participant.attach_private_run(
+        hands, terminal, terminal.folder / "save" / "private", tmp_path / "proof.md", budget=8
+    )
+    participant.submit_and_wait(hands)
+    row = participant.row_of(demonstration, hands, "track-2", title)
+    expect(row).to_contain_text(newcomer.team)
+    expect(row).to_contain_text("under review")
+
+
+def test_reviewers_ask_for_changes_and_accept_the_revised_proof(
+    demonstration: Site, hands: type[Hands], tmp_path: Path
+) -> None:
+    method, team = REVIEWED[hands]
+    first, second = REVIEWERS
+    with demonstration.window(hands, first) as window:
+        reviewer.open_desk(demonstration, window, method)
+        reviewer.answer(window, doubted="noise", note=reviewer.REQUEST)
+        reviewer.decide(window, "Request changes", reviewer.REQUEST)
+    with demonstration.window(hands, team) as window:
+        reviewer.revise(demonstration, window, tmp_path, method)
+    for name in (first, second):
+        with demonstration.window(hands, name) as window:
+            reviewer.open_desk(demonstration, window, method)
+            reviewer.read_the_proof(window, "bounded by the clip norm")
+            reviewer.answer(window)
+            reviewer.decide(window, "Accept")
+    with demonstration.window(hands) as window:
+        row = participant.row_of(demonstration, window, "track-2", method).first
+        expect(row).to_contain_text("verified")
+
+
+def test_an_organizer_changes_a_rule_announces_it_and_disqualifies_a_run(
+    demonstration: Site, hands: type[Hands]
+) -> None:
+    with demonstration.window(hands, ORGANIZER) as window:
+        organizer.change_the_threshold(demonstration, window, "track-1", THRESHOLD[hands])
+        reader = demonstration.people["adapters"].email
+        organizer.announce(demonstration, window, f"A new threshold of {THRESHOLD[hands]}", reader)
+
+
+# After the others, as nothing can be submitted to the track any more.
+def test_an_organizer_closes_a_phase_and_a_visitor_verifies_the_final_results(
+    demonstration: Site, tmp_path: Path
+) -> None:
+    with demonstration.window(Keys, ORGANIZER) as window:
+        organizer.close_phase(demonstration, window, "track-1")
+    with demonstration.window(Keys) as window:
+        visitor.read_final_results(demonstration, window, tmp_path)
+
+
+# Last: it finds what the others leave.
+@pytest.mark.parametrize("name", ["", "adapters", REVIEWERS[0], ORGANIZER])
+def test_every_address_that_a_page_links_to_is_sound(demonstration: Site, name: str) -> None:
+    faults = crawl_as(demonstration, name, each=1)
+    assert not faults, "\n".join(["", *map(str, faults)])
