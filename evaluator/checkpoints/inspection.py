@@ -89,6 +89,19 @@ def inspect_checkpoint(
     )
 
 
+def require_finite(path: Path) -> None:
+    """Raise `ProblemError` (`E_CHECKPOINT_NOT_FINITE`) if a number of a checkpoint is NaN or infinite."""
+    with path.open("rb", buffering=0) as file:
+        header = parse_header(file)
+        tensors = [
+            TensorBytes(name, tensor.dtype, tensor.end - tensor.begin, None)
+            for name, tensor in header.tensors.items()
+        ]
+        contents = read_contents(file, header.data_start, tensors)
+    if problems := list(islice(_not_finite_problems(contents.not_finite), MAX_PROBLEMS)):
+        raise ProblemError(*problems)
+
+
 def header_problems(header: Header, base: Header) -> list[Problem]:
     """Return what a checkpoint's header shows to be unlike the base weights, the first `MAX_PROBLEMS` of it."""
     expected = untied(base)

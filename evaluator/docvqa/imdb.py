@@ -35,6 +35,7 @@ from pydantic import (
 
 from evaluator.docvqa.dataset import first_line, malformed
 from evaluator.errors import ProblemError
+from evaluator.untrusted_text import decode
 
 # This leaves room for all of the competition's training questions in one file.
 MAX_IMDB_BYTES = 8 << 30
@@ -163,8 +164,8 @@ def read_data_points(path: Path) -> dict[str, dict[str, list[int]]]:
     try:
         if path.stat().st_size > MAX_INDEX_BYTES:
             raise malformed(path, f"at most {MAX_INDEX_BYTES} bytes", path.stat().st_size)
-        return _DATA_POINTS.validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
+        return _DATA_POINTS.validate_json(decode(path.read_bytes()))
+    except (OSError, UnicodeDecodeError, ValidationError) as error:
         raise malformed(
             path, 'JSON such as {"client_0": {"a provider": [1, 2]}}', first_line(error)
         ) from error

@@ -315,7 +315,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.PROOF_FORMAT: Explanation(
         "The privacy proof can't be shown to the reviewers.",
-        "Write it as PDF, Markdown or a Jupyter notebook (format 4, text and PNG outputs only).",
+        "Write it as PDF, Markdown or a Jupyter notebook.",
     ),
     ErrorCode.PROOF_PAGES: Explanation(
         "The pages of the PDF can't be shown on the site.",

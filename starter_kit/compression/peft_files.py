@@ -23,6 +23,7 @@ from torch import Tensor
 
 from evaluator.docvqa.dataset import first_line
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.untrusted_text import decode
 from starter_kit.compression.lora import LoRA
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
@@ -151,8 +152,8 @@ def merged(adapter: StoredAdapter, base: Mapping[str, Tensor]) -> dict[str, Tens
 
 def _read_config(path: Path) -> AdapterConfig:
     try:
-        return AdapterConfig.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
+        return AdapterConfig.model_validate_json(decode(path.read_bytes()))
+    except (OSError, UnicodeDecodeError, ValidationError) as error:
         raise _unreadable(
             path,
             "the settings of LoRA adapters, without DoRA, trained biases or copied layers",

@@ -17,6 +17,7 @@ from pydantic_core import from_json
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, write_info
 from evaluator.progress import OnProgress, ignore_progress
+from evaluator.untrusted_text import decode
 from starter_kit.data.folders import SplitWriter, malformed
 from starter_kit.data.folding import fold_company, squeeze
 from starter_kit.data.images import Size, import_images
@@ -136,7 +137,7 @@ def _read_source(source: Path, findings: Findings) -> list[Receipt]:
 def _read_text(path: Path, findings: Findings) -> str:
     content = path.read_bytes()
     try:
-        return content.decode("utf-8-sig")
+        return decode(content)
     except UnicodeDecodeError:
         findings.note(Finding.NOT_UTF8, f"{path.parent.name}/{path.name}")
         return content.decode("latin-1")

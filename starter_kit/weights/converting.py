@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluator.checkpoints.header import read_header, untied
-from evaluator.checkpoints.inspection import architecture_problems
+from evaluator.checkpoints.inspection import architecture_problems, require_finite
 from evaluator.checkpoints.sharding import INDEX, check_same, join, read_index, shard_names
 from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
 from evaluator.pipeline import WEIGHTS
@@ -111,6 +111,7 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
         header = read_header(weights)
         if expected is not None and (problems := [*architecture_problems(header.tensors, expected)]):
             raise ProblemError(*problems[:MAX_PROBLEMS])
+        require_finite(weights)
         target.parent.mkdir(parents=True, exist_ok=True)
         weights.replace(target)
     parameters = sum(tensor.numel for tensor in header.tensors.values())

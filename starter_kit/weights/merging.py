@@ -6,6 +6,7 @@ from pathlib import Path
 
 from safetensors.torch import save_file
 
+from evaluator.checkpoints.inspection import require_finite
 from evaluator.docvqa.architecture import ALIASES
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
@@ -40,6 +41,7 @@ def merge(source: Path, target: Path, *, base: Path | None, report: Callable[[st
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".pfl-convert-") as folder:
         written = Path(folder) / WEIGHTS
         save_file(tensors, written, metadata={"format": "pt"})
+        require_finite(written)
         # safetensors writes files that only their owner can read.
         written.chmod(0o644)
         written.replace(target)

@@ -4,7 +4,7 @@ A proof is one file. A link of it to another file of its author's leads nowhere 
 of the site.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from urllib.parse import urlsplit
@@ -46,8 +46,12 @@ class Outline:
     headings: list[Heading] = field(default_factory=list)
     _taken: dict[str, int] = field(default_factory=dict)
 
-    def adapt(self, tokens: list[Token]) -> None:
-        """Number the headings, lower them below that of the page, and make links fit for the page."""
+    def adapt(self, tokens: list[Token], show_picture: Callable[[str, str], str | None]) -> None:
+        """Number the headings, lower them below that of the page, and make links fit for the page.
+
+        `show_picture` is called with the address and the description of a picture, and returns what is in its place;
+        None for a link to it.
+        """
         for token, content in pairwise(tokens):
             if token.type == "heading_open":
                 self._add(token, content)
@@ -55,7 +59,7 @@ class Outline:
                 token.tag = _lowered(token.tag)
         for token in tokens:
             if token.children:
-                token.children = list(_with_links(token.children))
+                token.children = list(_with_links(token.children, show_picture))
 
     def as_html(self) -> SafeString:
         """Return the list of contents; empty for a proof with few headings."""
@@ -91,7 +95,7 @@ def _lowered(tag: str) -> str:
     return f"h{min(LOWEST_LEVEL, int(tag[1]) + LEVELS_BELOW_PAGE)}"
 
 
-def _with_links(tokens: list[Token]) -> Iterator[Token]:
+def _with_links(tokens: list[Token], show_picture: Callable[[str, str], str | None]) -> Iterator[Token]:
     """Yield the tokens with each link leading to where it can lead, or its target as text."""
     dead: str | None = None
     for token in tokens:
@@ -99,7 +103,7 @@ def _with_links(tokens: list[Token]) -> Iterator[Token]:
             target = str(token.attrs.get("href", ""))
             if target.startswith("#"):
                 token.attrSet("href", f"#{PREFIX}{target[1:]}")
-            elif _leads_out(target):
+            elif leads_out(target):
                 # The proof may be in a frame, in which other sites don't show themselves.
                 token.attrSet("target", "_blank")
             else:
@@ -109,13 +113,15 @@ def _with_links(tokens: list[Token]) -> Iterator[Token]:
             yield _text(f" ({dead}, not part of the proof)")
             dead = None
             continue
-        elif token.type == "image" and not _leads_out(str(token.attrs.get("src", ""))):
-            yield _text(f"Image: {token.content} ({token.attrs.get('src', '')}, not part of the proof)")
+        elif token.type == "image":
+            shown = show_picture(str(token.attrs.get("src", "")), token.content)
+            yield token if shown is None else _text(shown)
             continue
         yield token
 
 
-def _leads_out(target: str) -> bool:
+def leads_out(target: str) -> bool:
+    """Return whether this is the address of something on another site."""
     try:
         return urlsplit(target).scheme.lower() in SCHEMES
     except ValueError:

@@ -4,6 +4,7 @@ import hashlib
 from pathlib import PurePath
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.untrusted_text import decode
 from portal.uploads.models import Upload
 from portal.uploads.stores import current_store
 
@@ -31,3 +32,13 @@ def read_proof(upload: Upload) -> bytes:
             ErrorCode.ARTIFACT_HASH, where=upload.filename, expected=upload.sha256, found=found
         )
     return content
+
+
+def decoded(content: bytes, filename: str) -> str:
+    """Return the text of a Markdown file or a notebook. Raises `ProblemError`: `E_PROOF_FORMAT`."""
+    try:
+        return decode(content)
+    except UnicodeDecodeError as error:
+        raise ProblemError.of(
+            ErrorCode.PROOF_FORMAT, where=f"{filename}, byte {error.start}", expected="UTF-8 text"
+        ) from error

@@ -6,14 +6,14 @@ from datetime import timedelta
 
 from django.core.cache import caches
 from django.utils import timezone
-from django.utils.safestring import SafeString, mark_safe
 
 from evaluator.errors import Problem, ProblemError
 from evaluator.messages.jobs import evaluator_version
 from portal.proofs.models import Drawing, DrawingState, Page
 from portal.proofs.pages import draw_later
 from portal.proofs.reading import is_pdf, read_proof
-from portal.proofs.rendering import render_proof
+from portal.proofs.rendering import RenderedProof, render_proof
+from portal.proofs.unshown import Unshown, summary
 from portal.submissions.models import Artifact
 from portal.uploads.models import Upload
 
@@ -37,6 +37,7 @@ class ShownProof:
     Attributes:
         is_waiting: Its pages are about to be drawn.
         is_late: They should have been by now.
+        unshown: What of a Markdown file or notebook the page doesn't show.
     """
 
     artifact: Artifact
@@ -45,6 +46,7 @@ class ShownProof:
     problems: Sequence[Problem] = ()
     is_waiting: bool = False
     is_late: bool = False
+    unshown: Sequence[Unshown] = ()
 
     @property
     def total(self) -> int:
@@ -65,10 +67,15 @@ def prepare(*, upload: Upload, **_: object) -> None:
 
 @dataclass(frozen=True)
 class Display:
-    """How a proof is displayed: what reviewers can't see of it, and whether its pages are still being drawn."""
+    """How a proof is displayed: what reviewers can't see of it, and whether its pages are still being drawn.
+
+    Attributes:
+        unshown: How many parts of each kind its page doesn't show, such as "2 formulas, 1 picture".
+    """
 
     problems: Sequence[Problem] = ()
     is_waiting: bool = False
+    unshown: str = ""
 
 
 def display_of(upload: Upload) -> Display:
@@ -77,13 +84,12 @@ def display_of(upload: Upload) -> Display:
         drawing = draw_later(upload)
         return Display(_problems(drawing), drawing.state == DrawingState.WAITING)
     try:
-        _rendered(upload)
+        return Display(unshown=summary(_rendered(upload).unshown))
     except ProblemError as error:
         return Display(error.problems)
     except FileNotFoundError:
         # A rule of retention has removed it.
         return Display()
-    return Display()
 
 
 def shown_proof(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProof:
@@ -94,7 +100,8 @@ def shown_proof(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProo
     if is_pdf(artifact.upload):
         return _pages(artifact, page_url)
     try:
-        return ShownProof(artifact, html=_rendered(artifact.upload))
+        rendered = _rendered(artifact.upload)
+        return ShownProof(artifact, html=rendered.html, unshown=rendered.unshown)
     except ProblemError as error:
         return ShownProof(artifact, problems=error.problems)
 
@@ -115,13 +122,13 @@ def _problems(drawing: Drawing) -> list[Problem]:
     return [Problem.model_validate(drawing.problem)] if drawing.problem else []
 
 
-def _rendered(upload: Upload) -> SafeString:
+def _rendered(upload: Upload) -> RenderedProof:
     """Return the proof as HTML, which is rendered once unless images make it large."""
     # By the upload, not by its hash: that is what the uploader announced, and nobody may name another team's.
     cache, key = caches["pages"], f"proof:{evaluator_version()}:{upload.pk}"
-    html: str | None = cache.get(key)
-    if html is None:
-        html = render_proof(read_proof(upload), upload.filename)
-        if len(html) <= MAX_CACHED_CHARACTERS:
-            cache.set(key, html, CACHED_SECONDS)
-    return mark_safe(html)  # noqa: S308  (what was cached is what render_proof returned)
+    rendered: RenderedProof | None = cache.get(key)
+    if rendered is None:
+        rendered = render_proof(read_proof(upload), upload.filename)
+        if len(rendered.html) <= MAX_CACHED_CHARACTERS:
+            cache.set(key, rendered, CACHED_SECONDS)
+    return rendered

@@ -241,6 +241,11 @@ def test_a_missing_file_is_rejected_with_its_name(tmp_path: Path) -> None:
     assert "nowhere.npy" in rejection(tmp_path / "nowhere.npy").problem.where
 
 
+def test_a_byte_order_mark_before_the_data_points_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "data_points.json").write_text('{"client_0": {"a provider": [1]}}', encoding="utf-8-sig")
+    assert read_data_points(tmp_path / "data_points.json") == {"client_0": {"a provider": [1]}}
+
+
 def test_data_points_that_are_not_lists_of_rows_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "data_points.json").write_text('{"client_0": {"a provider": "all"}}')
     with pytest.raises(ProblemError, match=r"client_0\.a provider"):

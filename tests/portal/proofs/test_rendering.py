@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.errors import ErrorCode, ProblemError
-from portal.proofs import rendering
+from portal.proofs import notebooks, pictures, rendering
 from portal.proofs.reading import MAX_PROOF_BYTES
 from portal.proofs.rendering import render_proof
+from portal.proofs.unshown import summary
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"pixels").decode()
 ATTACKS = [
@@ -47,9 +48,13 @@ def display(**data):
     return {"output_type": "display_data", "metadata": {}, "data": data}
 
 
+def html_of(content, filename):
+    return render_proof(content, filename).html
+
+
 def problem_of(content, filename):
     with pytest.raises(ProblemError) as caught:
-        render_proof(content, filename)
+        html_of(content, filename)
     return caught.value.problem
 
 
@@ -59,14 +64,14 @@ def assert_harmless(html):
 
 class TestMarkdown:
     def test_it_is_rendered(self):
-        html = render_proof(b"# Proof\n\n| a | b |\n|---|---|\n| 1 | *2* |", "proof.md")
+        html = html_of(b"# Proof\n\n| a | b |\n|---|---|\n| 1 | *2* |", "proof.md")
         assert '<h2 id="proof-proof">Proof</h2>' in html
         assert "<em>2</em>" in html
         assert 'role="region" aria-label="Table 1" tabindex="0"><table class="table">' in html
 
     @pytest.mark.parametrize("attack", ATTACKS)
     def test_an_attack_does_nothing(self, attack):
-        assert_harmless(render_proof(attack.encode(), "proof.md"))
+        assert_harmless(html_of(attack.encode(), "proof.md"))
 
     def test_text_that_is_not_utf_8_is_a_problem(self):
         problem = problem_of(b"ok \xff", "proof.md")
@@ -81,7 +86,7 @@ class TestMarkdown:
         )
 
     def test_front_matter_is_folded_away_and_escaped(self):
-        html = render_proof(b"---\nhash: <b>1</b>\n---\n# Proof of $\\varepsilon$\n", "proof.md")
+        html = html_of(b"---\nhash: <b>1</b>\n---\n# Proof of $\\varepsilon$\n", "proof.md")
         assert html.startswith(
             '<details class="proof-front-matter"><summary>Front matter (1 entry)</summary>'
         )
@@ -90,12 +95,12 @@ class TestMarkdown:
 
     def test_front_matter_shortens_hashes_and_leaves_out_what_says_nothing(self):
         front = f"# a comment\nmethod: fl\ncode:\n  a/b.py: {'0123456789abcdef' * 4}\nnote\n"
-        html = render_proof(f"---\n{front}---\n# Proof\n".encode(), "proof.md")
+        html = html_of(f"---\n{front}---\n# Proof\n".encode(), "proof.md")
         rows = re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td>', html)
         assert rows == [("method", "fl"), ("a/b.py", "0123456789ab…"), ("", "note")]
 
     def test_headings_are_listed_and_linked_to(self):
-        html = render_proof(b"# Claim\n## Noise\n## Noise\n### At $\\sigma$\n[see](#noise-1)", "proof.md")
+        html = html_of(b"# Claim\n## Noise\n## Noise\n### At $\\sigma$\n[see](#noise-1)", "proof.md")
         listed = re.findall(r'<li class="level-(\d)"><a href="#(.*?)">(.*?)</a></li>', html)
         assert listed == [
             ("2", "proof-claim", "Claim"),
@@ -107,19 +112,19 @@ class TestMarkdown:
         assert 'href="#proof-noise-1"' in html.partition("</details>")[2]
 
     def test_a_short_proof_has_no_contents(self):
-        assert "Contents" not in render_proof(b"# Proof\n## Noise\n", "proof.md")
+        assert "Contents" not in html_of(b"# Proof\n## Noise\n", "proof.md")
 
     @pytest.mark.parametrize(
         "target", ["src/train.py", "/admin/", "../x.md#a", "//example.org/x", "attachment:a.png"]
     )
     def test_a_link_that_leads_nowhere_is_text_that_says_so(self, target):
-        html = render_proof(f"[the *code*]({target}) and ![plot]({target})".encode(), "proof.md")
+        html = html_of(f"[the *code*]({target}) and ![plot]({target})".encode(), "proof.md")
         assert "<a " not in html
         assert f"the <em>code</em> ({target}, not part of the proof)" in html
         assert f"Image: plot ({target}, not part of the proof)" in html
 
     def test_a_link_to_another_site_opens_beside_the_frame(self):
-        html = render_proof(b"[paper](https://example.org/paper)", "proof.md")
+        html = html_of(b"[paper](https://example.org/paper)", "proof.md")
         assert (
             '<a href="https://example.org/paper" target="_blank" rel="nofollow noopener noreferrer">' in html
         )
@@ -129,9 +134,7 @@ class TestMarkdown:
     )
     def test_pathological_markdown_takes_seconds_at_most(self, unit):
         started = time.process_time()
-        render_proof(
-            (unit * rendering.MAX_TEXT_CHARACTERS)[: rendering.MAX_TEXT_CHARACTERS].encode(), "proof.md"
-        )
+        html_of((unit * rendering.MAX_TEXT_CHARACTERS)[: rendering.MAX_TEXT_CHARACTERS].encode(), "proof.md")
         assert time.process_time() - started < 10
 
 
@@ -139,7 +142,7 @@ class TestNotebook:
     def test_cells_and_their_outputs_are_shown_in_order(self):
         stream = {"output_type": "stream", "name": "stdout", "text": ["1\n", "2\n"]}
         error = {"output_type": "error", "ename": "ValueError", "evalue": "<no>", "traceback": ["\x1b[31m"]}
-        html = render_proof(
+        html = html_of(
             notebook(
                 {"cell_type": "markdown", "source": ["# Pro", "of"], "metadata": {}},
                 code("print(1 < 2)", stream, display(**{"text/plain": "4.2"}), error),
@@ -158,7 +161,7 @@ class TestNotebook:
         assert places == sorted(places)
 
     def test_a_png_is_shown_in_place(self):
-        html = render_proof(notebook(code("plot()", display(**{"image/png": PNG + "\n"}))), "proof.ipynb")
+        html = html_of(notebook(code("plot()", display(**{"image/png": PNG + "\n"}))), "proof.ipynb")
         assert (
             f'<img src="data:image/png;base64,{PNG}" alt="Picture in the output of proof.ipynb, cell 1">'
             in html
@@ -168,7 +171,7 @@ class TestNotebook:
     def test_an_attack_does_nothing_wherever_it_is(self, attack):
         stream = {"output_type": "stream", "name": "stdout", "text": attack}
         error = {"output_type": "error", "ename": attack, "evalue": attack, "traceback": [attack]}
-        html = render_proof(
+        html = html_of(
             notebook(
                 {"cell_type": "markdown", "source": attack, "metadata": {}},
                 {"cell_type": "raw", "source": attack, "metadata": {}},
@@ -181,36 +184,35 @@ class TestNotebook:
 
     @pytest.mark.parametrize(
         "kind",
-        [
-            "text/html",
-            "image/svg+xml",
-            "application/javascript",
-            "text/latex",
-            "application/vnd.widget+json",
-        ],
+        ["text/html", "application/javascript", "application/vnd.widget+json"],
     )
-    def test_outputs_of_other_kinds_are_dropped(self, kind):
-        html = render_proof(notebook(code("", display(**{kind: "<b>UNWANTED</b>"}))), "proof.ipynb")
-        assert "UNWANTED" not in html
+    def test_outputs_of_other_kinds_are_dropped_and_counted(self, kind):
+        proof = render_proof(notebook(code("", display(**{kind: "<b>UNWANTED</b>"}))), "proof.ipynb")
+        assert "UNWANTED" not in proof.html
+        assert f"An output of the type {kind} is not shown." in proof.html
+        assert proof.html.startswith('<details class="notice notice-info proof-unshown">')
+        assert summary(proof.unshown) == "1 output"
 
+    @pytest.mark.parametrize("kind", ["image/png", "image/jpeg", "image/svg+xml", "image/gif"])
     @pytest.mark.parametrize(
-        "image", ["%%%", base64.b64encode(b"<svg onload=alert(1)>").decode(), 'x" onerror="alert(1)', "é"]
+        "image", ["%%%", base64.b64encode(b"<svg onload=alert(1)>").decode()[1:], 'x" onerror="alert(1)', "é"]
     )
-    def test_an_image_that_is_no_png_is_a_problem(self, image):
-        problem = problem_of(notebook(code(), code("", display(**{"image/png": image}))), "proof.ipynb")
-        assert (problem.code, problem.where) == (ErrorCode.PROOF_FORMAT, "proof.ipynb, cell 2")
+    def test_what_is_not_the_stated_kind_of_picture_is_not_shown(self, kind, image):
+        proof = render_proof(notebook(code(), code("", display(**{kind: image}))), "proof.ipynb")
+        assert "<img" not in proof.html
+        assert [(part.kind, part.cell) for part in proof.unshown] == [("picture", 2)]
 
     def test_the_size_of_a_png_keeps_its_place(self):
         header = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (640).to_bytes(4) + (480).to_bytes(4)
         image = base64.b64encode(header).decode()
-        html = render_proof(notebook(code("", display(**{"image/png": image}))), "proof.ipynb")
+        html = html_of(notebook(code("", display(**{"image/png": image}))), "proof.ipynb")
         assert 'width="640" height="480"' in html
 
     def test_the_cells_share_one_list_of_contents_and_their_headings_keep_their_levels(self):
         cells: list[dict] = [
             {"cell_type": "markdown", "source": text, "metadata": {}} for text in ("# A", "## B", "# A")
         ]
-        html = render_proof(notebook(*cells), "proof.ipynb")
+        html = html_of(notebook(*cells), "proof.ipynb")
         assert re.findall(r'<h\d id="[\w-]+">', html) == [
             '<h2 id="proof-a">', '<h3 id="proof-b">', '<h2 id="proof-a-1">',
         ]  # fmt: skip
@@ -218,18 +220,23 @@ class TestNotebook:
 
     def test_colors_of_a_terminal_are_left_out(self):
         stream = {"output_type": "stream", "name": "stdout", "text": "\x1b[31mred\x1b[0m"}
-        assert "<code>red</code>" in render_proof(notebook(code("x", stream)), "proof.ipynb")
+        assert "<code>red</code>" in html_of(notebook(code("x", stream)), "proof.ipynb")
 
-    def test_a_huge_image_is_a_problem(self, monkeypatch):
-        monkeypatch.setattr(rendering, "MAX_IMAGE_BYTES", 10)
-        assert problem_of(notebook(code("", display(**{"image/png": PNG}))), "p.ipynb").found == "14 bytes"
+    def test_a_huge_image_is_not_shown(self, monkeypatch):
+        monkeypatch.setattr(pictures, "MAX_IMAGE_BYTES", 10)
+        proof = render_proof(notebook(code("", display(**{"image/png": PNG}))), "p.ipynb")
+        assert "it has 14 bytes, more than 10" in proof.html
 
-    def test_a_huge_cell_is_a_problem(self):
-        cell = code("x" * (rendering.MAX_TEXT_CHARACTERS + 1))
-        assert problem_of(notebook(cell), "proof.ipynb").where == "proof.ipynb, cell 1"
+    def test_of_a_long_output_or_cell_the_beginning_and_the_end_are_shown(self):
+        long = "begin" + "x" * rendering.MAX_TEXT_CHARACTERS + "end"
+        stream = {"output_type": "stream", "name": "stdout", "text": long}
+        proof = render_proof(notebook(code(long, stream)), "proof.ipynb")
+        assert proof.html.count("begin") == proof.html.count("end</code>") == 2
+        assert "80,008 characters are left out here." in proof.html
+        assert summary(proof.unshown) == "2 outputs"
 
     def test_too_many_cells_are_a_problem(self):
-        problem = problem_of(notebook(*[code()] * (rendering.MAX_CELLS + 1)), "proof.ipynb")
+        problem = problem_of(notebook(*[code()] * (notebooks.MAX_CELLS + 1)), "proof.ipynb")
         assert problem.code == ErrorCode.PROOF_FORMAT
 
     @pytest.mark.parametrize(
@@ -241,7 +248,6 @@ class TestNotebook:
             b"null",
             b"\xff\xfe",
             b"[" * 1_000_000,
-            b'{"nbformat": 3, "worksheets": []}',
             b'{"nbformat": 4, "cells": 5}',
             b'{"nbformat": 4, "cells": [{"cell_type": "html", "source": "x"}]}',
             b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": {"a": 1}}]}',
@@ -261,10 +267,11 @@ class TestNotebook:
 
     @given(st.lists(st.text(max_size=60)))
     def test_text_of_code_cells_is_never_markup(self, sources):
-        html = render_proof(notebook(*map(code, sources)), "proof.ipynb")
+        html = html_of(notebook(*map(code, sources)), "proof.ipynb")
         label = '<div class="proof-cell"><p class="muted small">Code [1]</p>'
-        stripped = html.replace(f'{label}<pre class="proof-code" tabindex="0"><code>', "")
-        assert "<" not in stripped.replace("</code></pre></div>", "")
+        stripped = re.sub(r'<div id="notebook-cell-[0-9]+">', "", html)
+        stripped = stripped.replace(f'{label}<pre class="proof-code" tabindex="0"><code>', "")
+        assert "<" not in stripped.replace("</code></pre></div></div>", "").replace("</div>", "")
 
 
 @pytest.mark.parametrize("filename", ["proof.html", "proof", "proof.docx", "proof.md.exe"])

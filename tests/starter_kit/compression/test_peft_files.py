@@ -101,6 +101,23 @@ def test_an_adapter_of_the_language_model_alone_finds_its_layers(base: Path, tmp
     assert torch.allclose(found, known[f"language_backbone.{layer}.weight"] + 2)
 
 
+def test_settings_with_a_byte_order_mark_are_read_and_numbers_that_are_not_finite_rejected(
+    base: Path, tmp_path: Path
+) -> None:
+    layer = "encoder.block.0.layer.0.SelfAttention.q"
+    rows, columns = load_file(base / "model.safetensors")[f"language_backbone.{layer}.weight"].shape
+    pair = {
+        f"{layer}.lora_A.weight": torch.full((1, columns), torch.nan),
+        f"{layer}.lora_B.weight": torch.ones(rows, 1),
+    }
+    write_adapter(tmp_path / "a", LoRA(rank=1, alpha=2), pair, base="")
+    settings = tmp_path / "a" / ADAPTER_CONFIG
+    settings.write_text(settings.read_text(), encoding="utf-8-sig")
+    output = convert(tmp_path / "a", tmp_path / "out", "--base", base, status=2)
+    assert "E_CHECKPOINT_NOT_FINITE" in output
+    assert not (tmp_path / "out" / "model.safetensors").exists()
+
+
 def test_a_tied_tensor_beside_adapters_is_not_stored_for_peft(base: Path, tmp_path: Path) -> None:
     model, _ = open_reference(base)
     trained = TrainableModel(

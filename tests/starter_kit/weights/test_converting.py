@@ -150,6 +150,18 @@ def test_both_formats_of_torch_are_read(weights: State, tmp_path: Path, zipped: 
     assert_same(tmp_path / "new.safetensors", weights)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_number_that_is_not_finite_is_rejected_before_anything_is_written(
+    base: Path, weights: State, tmp_path: Path, value: float
+) -> None:
+    name = next(iter(weights))
+    weights[name].view(-1)[1] = value
+    torch.save(weights, tmp_path / "last.ckpt")
+    output = convert(tmp_path / "last.ckpt", tmp_path / "run", "--base", base, status=2)
+    assert "E_CHECKPOINT_NOT_FINITE" in output
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
 def test_nesting_and_prefixes_are_taken_off_and_reported(base: Path, weights: State, tmp_path: Path) -> None:
     wrapped = {f"module.{name}": tensor for name, tensor in weights.items()}
     torch.save({"epoch": 3, "state_dict": {"model": wrapped}}, tmp_path / "last.ckpt")
