@@ -80,17 +80,18 @@ class StateFilter(admin.SimpleListFilter):
 class ProofAdmin(ReadOnly, admin.ModelAdmin[Proof]):
     """The proofs that the visitor has no conflict of interest about, those first that wait for reviewers."""
 
+    # What leads on comes first: the administration scrolls a wide table sideways.
     list_display = (
         "title",
-        "team",
-        "track",
+        "desk",
         "state_",
-        "versions",
-        "age",
+        "decided",
         "due",
         "assignees",
-        "decided",
-        "desk",
+        "age",
+        "versions",
+        "team",
+        "track",
     )
     list_display_links = ("title",)
     list_filter = (StateFilter, "track")

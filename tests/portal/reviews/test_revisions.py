@@ -6,12 +6,14 @@ import pytest
 from django.db import transaction
 from django.urls import reverse
 
+from evaluator.errors import ErrorCode, Problem
 from evaluator.messages.jobs import ArtifactKind
+from portal.proofs.models import Drawing, DrawingState
 from portal.reviews.threads import post_message
 from portal.reviews.timeline import timeline
 from portal.submissions.models import Artifact
 from portal.submissions.proof_versions import stage
-from tests.portal.factories import make_artifact, make_upload, revise_proof
+from tests.portal.factories import make_artifact, make_submission, make_track, make_upload, revise_proof
 from tests.portal.reviews.test_decisions import accept, ask, make_reviewer, scored_submission
 
 pytestmark = pytest.mark.django_db
@@ -47,6 +49,17 @@ def test_the_team_reads_it_with_what_changed_before_it_is_sent(client, submissio
     assert "sigma is 2." in client.get(address("proof", submission) + "?version=2").text
     assert "sigma is 1." in client.get(address("proof", submission)).text
     assert "<ins>sigma is 2.</ins>" in client.get(address("proof_changes", submission) + "?from=1&to=2").text
+
+
+def test_a_draft_says_what_reviewers_cannot_see_and_leads_to_what_they_do(client):
+    draft = make_submission(track=make_track("anls"))
+    upload = make_artifact(draft, KIND, b"%PDF-1.7", "proof.pdf").upload
+    problem = Problem.of(ErrorCode.PROOF_PAGES, found="99 pages").model_dump(mode="json")
+    Drawing.objects.create(upload=upload, state=DrawingState.FAILED, problem=problem)
+    client.force_login(draft.created_by)
+    page = client.get(draft.get_absolute_url()).text
+    assert "99 pages" in page
+    assert f'<a href="{address("proof", draft)}">As reviewers see it</a>' in page
 
 
 def test_nobody_else_reads_it(client, submission, staged):
