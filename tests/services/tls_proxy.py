@@ -20,6 +20,7 @@ HOST = "127.0.0.2"
 CHUNK_BYTES = 64 * 1024
 # What clients may not say of themselves, and what would keep a connection open.
 REPLACED = re.compile(rb"\r\n(?:x-forwarded-[a-z]+|connection):[^\r]*", re.IGNORECASE)
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 ADDED = f"X-Forwarded-For: {HOST}\r\nX-Forwarded-Proto: https\r\nConnection: close\r\n\r\n".encode()
 
 
@@ -69,16 +70,14 @@ class TlsProxy:
             head, _, body = head.partition(b"\r\n\r\n")
             with socket.create_connection(("127.0.0.1", self._upstream_port)) as server:
                 server.sendall(REPLACED.sub(b"", head) + b"\r\n" + ADDED + body)
-                threading.Thread(target=_pass_on, args=(client, server), daemon=True).start()
+                # The whole request, then the answer: two threads must not use one TLS connection at once.
+                announced = LENGTH.search(head)
+                left = int(announced[1]) - len(body) if announced else 0
+                while left > 0 and (chunk := client.recv(CHUNK_BYTES)):
+                    server.sendall(chunk)
+                    left -= len(chunk)
                 while chunk := server.recv(CHUNK_BYTES):
                     client.sendall(chunk)
-
-
-def _pass_on(client: ssl.SSLSocket, server: socket.socket) -> None:
-    """Send the rest of a request, until either side has closed its connection."""
-    with suppress(OSError, ValueError):
-        while chunk := client.recv(CHUNK_BYTES):
-            server.sendall(chunk)
 
 
 def _write_certificate(certificate: Path, key: Path) -> None:
