@@ -128,7 +128,7 @@ class Annex:
         challenge: What the openings were drawn from.
         providers_per_client: The number of providers of each client.
         data_sha256: The hash of the data manifest (`evaluator.docvqa.manifest`): who has which documents to train on.
-        sampled: For each round, from the first, the number of sampled providers of each client that took part.
+        sampled: For each round, from the first, the number of providers sampled at each client that took part.
         openings: The opened block of the round's noised sum for each (round, block), with rounds counted from 1.
         weights: Likewise of the weights after the round.
         adapters: Empty where none are trained.

@@ -52,7 +52,7 @@ def decide(hands: Hands, verdict: str, reason: str = "") -> None:
     page = hands.page
     hands.tick(page.get_by_role("radio", name=verdict, exact=True))
     if reason:
-        hands.fill(page.get_by_label("What the team reads"), reason)
+        hands.fill(page.get_by_label("Message to the team"), reason)
     hands.tick(page.get_by_label(re.compile("no conflict of interest")))
     hands.press(page.get_by_role("button", name="Record the decision"))
     expect(page.get_by_text("is recorded")).to_be_visible()

@@ -204,7 +204,7 @@ def note_password_set(user: User, *, actor: User) -> None:
         sender=User,
         user=user,
         subject="Your password was set by an organizer",
-        text="An organizer has set a new password for your account, and your API tokens have ended.\n\nIf you "
+        text="An organizer has set a new password for your account, and your API tokens have been revoked.\n\nIf you "
         f"didn't ask for this, reset your password at {settings.SITE_URL}{reverse('account_reset_password')} and write "
         "to us.",
     )

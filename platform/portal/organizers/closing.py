@@ -91,7 +91,7 @@ def conditions(phase: Phase, now: datetime) -> list[Condition]:
             (Obstacle(str(one), one.get_absolute_url()) for one in kept_back(now).filter(phase=phase)),
         ),
         _of_runs("No run is being evaluated", runs.filter(state__in=[RunState.QUEUED, RunState.RUNNING])),
-        _of_runs("No run has failed for reasons of the site", runs.filter(state=RunState.FAILED)),
+        _of_runs("No run has failed because of a site error", runs.filter(state=RunState.FAILED)),
         _of_runs("No examination is waiting or running", runs.filter(examinations__in=examined)),
         _condition("All proof reviews are settled", _open_reviews(made)),
         _condition("The first ranks have the required examinations", _missing_levels(phase)),

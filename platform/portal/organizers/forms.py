@@ -144,7 +144,7 @@ class AnnouncementForm(forms.Form):
     )
     subject = forms.CharField(max_length=120)
     text = forms.CharField(max_length=10_000, widget=forms.Textarea, help_text="Plain text.")
-    on_news = forms.BooleanField(required=False, label="Publish it on News as well")
+    on_news = forms.BooleanField(required=False, label="Also publish on News")
 
 
 class ClosingForm(forms.ModelForm[FinalResults]):
@@ -155,8 +155,8 @@ class ClosingForm(forms.ModelForm[FinalResults]):
         max_length=5_000,
         required=False,
         widget=forms.Textarea,
-        help_text="In Markdown; follows one sentence that the results are final. Published on News, and sent to "
-        "everybody who takes part in the track.",
+        help_text="In Markdown; appears after a sentence saying that the results are final. Published on News, and "
+        "sent to everybody who takes part in the track.",
     )
 
     class Meta:
@@ -181,7 +181,7 @@ class OutageForm(forms.ModelForm[Outage]):
         labels = {"text": "What happens"}
         help_texts = {
             "starts_at": "In UTC.",
-            "text": "Plain text. Of planned maintenance, it is shown on every page with its times.",
+            "text": "Plain text. For planned maintenance, this text and the times appear on every page.",
         }
 
     def clean_track(self) -> str:

@@ -84,7 +84,7 @@ def registration_needs(waiting: int) -> Iterator[Need]:
     if waiting:
         heading = f"{waiting} team{pluralize(waiting)} waiting for admission"
         yield Need(
-            heading, "Read what they answered, and admit or decline them.", "registrationswait", REGISTRATIONS
+            heading, "Read their answers, and admit or decline them.", "registrationswait", REGISTRATIONS
         )
 
 
@@ -113,7 +113,7 @@ def examination_needs(unattended: int) -> Iterator[Need]:
 def mail_needs(outbox: Outbox) -> Iterator[Need]:
     if outbox.failed:
         heading = f"{outbox.failed} e-mail{pluralize(outbox.failed)} not delivered"
-        yield Need(heading, "Delivery was given up.", "mailfailed", MAILS)
+        yield Need(heading, "The site gave up trying to deliver.", "mailfailed", MAILS)
 
 
 def disk_needs(disk: Disk) -> Iterator[Need]:
@@ -139,7 +139,7 @@ def outage_needs(owed: Iterable[tuple[str, str]]) -> Iterator[Need]:
 
 def appeal_needs(waiting: int) -> Iterator[Need]:
     if waiting:
-        text = "Lift the disqualification on the run's page, or answer there why it stands."
+        text = "Lift the disqualification on the run's page, or explain there why it stands."
         yield Need(f"{waiting} appeal{pluralize(waiting)} to answer", text, "appeals", DISQUALIFIED)
 
 

@@ -116,7 +116,7 @@ def _of_trainings(track: Track) -> Iterable[str]:
         f"{pluralize(filled, 'has,have')} files, which may be rejected."
     )
     if tokens := RunToken.objects.filter(track=track, record_sha256="").count():
-        yield f"{tokens} run token{pluralize(tokens)} may belong to trainings by the old rules that are still to come."
+        yield f"{tokens} unused run token{pluralize(tokens)} may belong to training runs under the old rules."
 
 
 def _of_challenges(track: Track, limits: tuple[int, int], now: datetime) -> str:

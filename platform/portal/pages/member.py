@@ -81,7 +81,7 @@ def _steps(user: User, team: Team | None) -> list[Step]:
         Step("Create a team, or join one", reverse("teams:mine"), team is not None),
         Step("Get the data and the base weights", reverse("downloads:data"), has_data),
         Step("Create an API token for the pfl command", reverse("accounts:tokens"), has_token),
-        Step("Train, and open a first draft", reverse("submissions:create"), has_draft),
+        Step("Train a model and start your first draft", reverse("submissions:create"), has_draft),
         Step("Submit it", reverse("submissions:list"), submitted),
     ]
 
@@ -111,7 +111,7 @@ def _proof_needs(team: Team) -> Iterator[Need]:
         due.setdefault(review.submission, review.changes_due)
     for submission, day in due.items():
         until = f" until {date_format(day, 'DATE_FORMAT')}" if day else ""
-        yield Need(f"Reviewers ask for changes to the proof of “{submission}”{until}.", _review(submission))
+        yield Need(f"Reviewers requested changes to the proof of “{submission}”{until}.", _review(submission))
     for staged in Artifact.staged.filter(submission__team=team).select_related("submission"):
         yield Need(
             f"Version {staged.version} of the proof of “{staged.submission}” isn't sent yet.",

@@ -1,6 +1,6 @@
 """What the platform itself knows about a question of the checklist: checks, recorded numbers, run tokens.
 
-It never answers a question. A passed check is evidence with limits, which its text on the page names.
+It never answers a question. A passed check is limited evidence, which its text on the page names.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,7 +62,7 @@ STATED = (
     Stated("recomputed", "ε claimed and recomputed", ("recomputed",), lambda result: compared(result)),
     Stated(
         "declared",
-        "Earlier training runs on the private data, declared",
+        "Declared earlier training runs on private data",
         ("tuning",),
         lambda result: str(result.tuning_runs),
     ),

@@ -53,15 +53,15 @@ class ReviewForm(forms.Form):
     """An answer and a note for each item, named by its key. What is required when is for `services.decide` to say."""
 
     reason = forms.CharField(
-        label="What the team reads",
+        label="Message to the team",
         required=False,
         max_length=MAX_REASON,
         widget=forms.Textarea(attrs={"rows": 5}),
         help_text="Required to reject or to request changes. A rejection's reason is also public on the leaderboard, "
-        "once it takes the rank.",
+        "once the rejection removes the rank.",
     )
     changes_due = forms.DateField(
-        label="Revised proof until",
+        label="Revised proof due by",
         required=False,
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
         help_text="The team is asked to send a revised proof by this day.",
@@ -181,7 +181,7 @@ class RecusalForm(forms.Form):
         required=False,
         max_length=500,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="The team doesn't read it.",
+        help_text="The team can't see this note.",
     )
 
 
@@ -189,7 +189,7 @@ class AssignmentForm(forms.Form):
     """A reviewer and the day until which they are asked to decide."""
 
     due = forms.DateField(
-        label="Decision until", widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
+        label="Decide by", widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
     )
 
     def __init__(self, eligible: Iterable[User], *args: Any, **kwargs: Any) -> None:

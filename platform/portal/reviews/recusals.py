@@ -18,7 +18,7 @@ IN_WORDS = {
     Recusal.Why.CONFLICT: "has a conflict of interest",
     Recusal.Why.TIME: "doesn't have the time",
     Recusal.Why.FIELD: "isn't familiar with the field",
-    Recusal.Why.COORDINATION: "coordinates the review and doesn't decide",
+    Recusal.Why.COORDINATION: "coordinates the review",
 }
 
 
@@ -59,4 +59,4 @@ def _mail_organizers(found: Recusal) -> None:
         settings.SITE_URL + reverse("reviews:assign", args=[submission.pk]),
     ]
     others = [one for one in organizers_for(submission) if one != found.person]
-    notify(others, Kind.REVIEWING, f"Proof of {submission}: a reviewer steps aside", filter(None, lines))
+    notify(others, Kind.REVIEWING, f"Proof of {submission}: a reviewer has withdrawn", filter(None, lines))

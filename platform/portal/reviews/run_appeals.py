@@ -48,7 +48,7 @@ def appeal(run: Run, text: str, *, author: User) -> RunAppeal:
             submission,
             f"{run}: appeal",
             f"The team of {run} has appealed its disqualification. Please read it, and lift the disqualification or "
-            "answer why it stands.",
+            "explain why it stands.",
             reverse("organizers:run", args=[run.pk]),
         )
     return found

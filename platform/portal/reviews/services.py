@@ -271,7 +271,8 @@ def _notify_team(review: ProofReview) -> None:
         review.reason,
         f"Please upload a revised proof by {review.changes_due:%d %b %Y}." if review.changes_due else "",
         f"Status: {verdict.status.label}.{why}",
-        f"The rank falls if another reviewer agrees, or if none contradicts within {SECOND_OPINION_TIME.days} days."
+        f"The run loses its rank if a second reviewer agrees, or if no one objects within "
+        f"{SECOND_OPINION_TIME.days} days."
         if verdict.is_proposal
         else "",
         "Read the reviewer's notes and reply:",

@@ -151,12 +151,19 @@ def _mail(message: ReviewMessage) -> None:
     if message.by_team:
         page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
         lines = [f"The team wrote about the proof of {submission}. {title}", message.text, more, page]
-        notify(_reviewers(submission), Kind.REVIEWING, f"Proof of {submission}: the team wrote", lines)
+        notify(
+            _reviewers(submission), Kind.REVIEWING, f"Proof of {submission}: new message from the team", lines
+        )
         return
     page = settings.SITE_URL + reverse("reviews:team", args=[submission.pk])
     number = reviewer_numbers(submission)[message.author_id]
     lines = [f"Reviewer {number} wrote about the proof of {submission}. {title}", message.text, more, page]
-    notify(active_members(submission.team), Kind.PROOFS, f"Proof of {submission}: a reviewer wrote", lines)
+    notify(
+        active_members(submission.team),
+        Kind.PROOFS,
+        f"Proof of {submission}: new message from a reviewer",
+        lines,
+    )
 
 
 def _reviewers(submission: Submission) -> list[User]:

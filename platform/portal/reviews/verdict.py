@@ -110,7 +110,9 @@ def verdict_of(tally: Tally, required: int | None, rejections: Iterable[str] = (
     elif is_proposal:
         reason = "one reviewer proposes to reject the proof; a second opinion is due"
     elif is_split:
-        reason = f"reviewers disagree; {'a third' if tally.decisions == 2 else 'another one'} decides"
+        reason = (
+            f"reviewers disagree; {'a third' if tally.decisions == 2 else 'another'} reviewer will decide"
+        )
     else:
         reason = f"proof accepted by {tally.acceptances} of {required} reviewers"
     return Verdict(status, reason, tally.acceptances, required, asks_changes, is_proposal, is_split)

@@ -37,7 +37,7 @@ def _notify(phase: Phase, now: datetime) -> int:
         f"{track}: the phase “{phase.name}” has closed",
         [
             f"{track} took submissions to the phase “{phase.name}” until {ends_at:%-d %b %Y, %H:%M} UTC. Runs that "
-            "were submitted by then are evaluated to the end, and reviews go on; drafts stay drafts.",
+            "were submitted by then are evaluated, and reviews continue; drafts stay drafts.",
             then,
             settings.SITE_URL + reverse("challenge:track", args=[track.slug]),
         ],

@@ -1,4 +1,4 @@
-"""What became of each run token of a team, as its pages show it."""
+"""What happened to each run token of a team, as its pages show it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -231,7 +231,7 @@ def explain_try(request: UserRequest, submission: Submission, token_id: int) -> 
 @login_required
 @require_safe
 def tokens(request: UserRequest) -> HttpResponse:
-    """List all run tokens of the team, and what became of each."""
+    """List all run tokens of the team, and what happened to each."""
     team = team_of(request.user)
     if team is None:
         return render(request, "submissions/no_team.html")

@@ -75,7 +75,7 @@ def test_the_page_names_what_is_in_the_way_and_offers_no_button(client: Client, 
     assert "It ends on" in page
     assert re.search(r"1 open</span> No run is being evaluated\s.*?Waiting of Team", page, re.DOTALL)
     assert re.search(
-        r"1 open</span> No run has failed for reasons of the site\s.*?Broken of", page, re.DOTALL
+        r"1 open</span> No run has failed because of a site error\s.*?Broken of", page, re.DOTALL
     )
     assert "Close the phase and publish" not in page
     client.post(address(phase), {**FORM, "seen": "0-0"})

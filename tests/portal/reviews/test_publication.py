@@ -231,9 +231,9 @@ class TestConsent:
 
     def test_the_method_page_shows_the_team_what_it_has_agreed_to(self, client, submission):
         client.force_login(submission.created_by)
-        assert "Public proof: yes" in client.get(submission.get_absolute_url()).text
+        assert "Publish the proof: yes" in client.get(submission.get_absolute_url()).text
         client.logout()
-        assert "Public proof:" not in client.get(submission.get_absolute_url()).text
+        assert "Publish the proof:" not in client.get(submission.get_absolute_url()).text
 
 
 def test_a_decision_that_a_reviewer_takes_back_closes_the_page(client, submission):

@@ -24,14 +24,24 @@ ALL = [ACCEPTED, CHANGES, REJECTED, PENDING]
         ([ACCEPTED, ACCEPTED], 2, ResultStatus.VERIFIED, "proof accepted by 2 reviewers"),
         ([REJECTED, PENDING], 1, ResultStatus.PROVISIONAL, PROPOSAL),
         ([REJECTED, REJECTED], 1, ResultStatus.REJECTED, "proof rejected: no composition"),
-        ([ACCEPTED, REJECTED], 1, ResultStatus.PROVISIONAL, "reviewers disagree; a third decides"),
-        ([ACCEPTED, REJECTED, PENDING], 2, ResultStatus.PROVISIONAL, "reviewers disagree; a third decides"),
+        (
+            [ACCEPTED, REJECTED],
+            1,
+            ResultStatus.PROVISIONAL,
+            "reviewers disagree; a third reviewer will decide",
+        ),
+        (
+            [ACCEPTED, REJECTED, PENDING],
+            2,
+            ResultStatus.PROVISIONAL,
+            "reviewers disagree; a third reviewer will decide",
+        ),
         ([ACCEPTED, ACCEPTED, REJECTED], 2, ResultStatus.VERIFIED, "proof accepted by 2 reviewers"),
         (
             [ACCEPTED, ACCEPTED, REJECTED],
             3,
             ResultStatus.PROVISIONAL,
-            "reviewers disagree; another one decides",
+            "reviewers disagree; another reviewer will decide",
         ),
         (
             [ACCEPTED, REJECTED, REJECTED],

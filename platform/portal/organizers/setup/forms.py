@@ -77,12 +77,12 @@ class KindForm(forms.ModelForm[Track]):
             "challenges_per_day": "New training records",
             "required_reviews": "Accepting reviewers",
             "max_checkpoint_bytes": "Largest checkpoint, in bytes",
-            "max_rounds": "Most rounds",
+            "max_rounds": "Maximum rounds",
         }
         widgets = {"budgets": forms.TextInput}
         help_texts = {
             "clients": "How many clients hold the training data.",
-            "delta": "Of the differential privacy that ε is computed for.",
+            "delta": "The δ at which ε is computed.",
             "anls_threshold": "Runs below this score are listed without a rank.",
         }
 
@@ -208,13 +208,13 @@ class DownloadForm(forms.Form):
         max_length=200,
         required=False,
         label="File name",
-        help_text="Of a link, if its address doesn't end with it.",
+        help_text="For links whose address doesn't end in the file name.",
     )
     sha256 = forms.RegexField(
         r"^[0-9a-f]{64}$",
         required=False,
         label="SHA-256",
-        help_text="Of a linked file, so that people can compare.",
+        help_text="For linked files, so that people can verify the download.",
     )
     license = forms.CharField(max_length=80, help_text="Such as Apache-2.0 or CC BY 4.0.")
     license_url = forms.URLField(required=False, assume_scheme="https", label="Link to the license")

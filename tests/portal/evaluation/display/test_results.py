@@ -181,7 +181,7 @@ class TestVerdict:
         self.review(run, "accepted")
         self.review(run, "rejected", "No composition.")
         html = page(run)
-        assert "<strong>Under review: reviewers disagree; a third decides.</strong>" in html
+        assert "<strong>Under review: reviewers disagree; a third reviewer will decide.</strong>" in html
         assert "No composition." not in html
         assert "rank-chip" in html
 
