@@ -35,7 +35,7 @@ def test_a_record_is_taken_with_its_own_teams_token_and_key_only(
     assert "E_TEAM_KEY" in copied
 
     # Eve trains herself, with a token that the site issued to Ada.
-    lent = pfl("token", "--track", "track-2", environment=ada).strip()
+    lent = pfl("token", "--track", "track-2", environment=ada).split()[0]
     borrowed = train_privately(trained, tmp_path / "borrowed", {**eve, "PFL_RUN_TOKEN": lent})
     rejected = pfl("submit", borrowed, "--title", "Borrowed", *command, status=2, environment=eve)
     assert "E_RECORD_TOKEN" in rejected

@@ -61,7 +61,7 @@ def test_a_store_that_was_away_and_a_worker_killed_while_scoring_leave_one_finis
         PFL_EVALUATION_SILENCE_SECONDS="15",
         PFL_WATCHDOG_SECONDS="1",
     )
-    questions = lengthen_test_set(stack.evaluator_home / "test_sets" / "small", 60)
+    questions = lengthen_test_set(stack.evaluator_home / "test_sets" / "small", 120)
     token = make_participant(stack, "ada@lab.example", "Engines")
     access = {"PFL_SITE": stack.url, "PFL_TOKEN": token}
     stack.kill_process("worker")

@@ -73,7 +73,7 @@ class Participant:
     def submit(self, run: RunFolder, title: str) -> SubmissionStatus:
         plan = self.plan(run)
         register_keys(self.site, plan)
-        return send(self.site, plan, title, "", lambda *_: None)
+        return send(self.site, plan, title, "Trained as the guide says.", lambda *_: None)
 
 
 @pytest.fixture

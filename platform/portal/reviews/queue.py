@@ -161,7 +161,7 @@ def _listed(submissions: Collection[UUID]) -> dict[UUID, Submission]:
     # Prefetched and not joined: of teams, tracks and reviewers there are fewer than of the rows that name them.
     reviews = ProofReview.objects.prefetch_related("reviewer").defer("checklist", "notes", "draft")
     rows = Submission.objects.filter(pk__in=submissions).only(
-        "title", "team", "track", "submitted_at", "rejection_stands"
+        "title", "team", "track", "submitted_at", "practice", "rejection_stands"
     )
     rows = rows.prefetch_related("team", "track", Prefetch("reviews", reviews.order_by("pk")))
     return {submission.pk: submission for submission in rows}

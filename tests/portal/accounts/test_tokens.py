@@ -140,7 +140,7 @@ def test_the_page_costs_the_same_for_many_tokens(
     for number in range(12):
         create_token(user, f"cluster {number}")
     client.force_login(user)
-    with django_assert_max_num_queries(4):
+    with django_assert_max_num_queries(5):
         client.get(reverse("accounts:tokens"))
 
 

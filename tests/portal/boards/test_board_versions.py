@@ -116,6 +116,11 @@ WRITERS = {
     "evaluation/queue/watchdog.py:_watching_since",
     "organizers/track_changes.py:change_track",
     "organizers/phase_changes.py:save_phase",
+    # Of drafts of tracks, which have no boards.
+    "organizers/setup/drafts.py:create_draft",
+    "organizers/setup/forms.py:save",
+    "organizers/setup/views.py:_phases",
+    "organizers/setup/views.py:_save",
     "challenge/definitions.py:_save_phases",
     "teams/services.py:_add",  # of new teams
 }

@@ -84,15 +84,15 @@ def test_the_page_takes_as_many_queries_for_many_as_for_one(
 ) -> None:
     for _ in range(25):
         make_notification(ada)
-    # Session, person, two for the list, the newest, the choice of mails, the number in the menu.
-    with django_assert_num_queries(7):
+    # Session, person, two for the list, the newest, the choice of mails, the number in the menu, and the banners.
+    with django_assert_num_queries(8):
         client.get(PAGE)
 
 
 def test_visitors_who_are_not_logged_in_cost_no_query_more(django_assert_num_queries) -> None:
     make_track()
-    # The tracks and their phases.
-    with django_assert_num_queries(2):
+    # The tracks and their phases, and the banners.
+    with django_assert_num_queries(3):
         Client().get("/tracks/")
 
 

@@ -92,7 +92,7 @@ class TestReading:
         page = client.get(desk).text
         assert "Lost tries: 1" in page
         assert "The &lt;disk&gt; was full" in page
-        assert "2 issued, 1 used by a run, 1 lost." in page
+        assert "2 issued, 1 used by a run, 1 lost" in page
 
     def test_they_read_nothing_of_tries_that_came_later(self, client, team, track, scored):
         make_token(team, track, record_sha256="5" * 64)

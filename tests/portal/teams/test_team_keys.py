@@ -162,7 +162,7 @@ class TestAccess:
     ) -> None:
         for _ in range(20):
             make_key(team)
-        with django_assert_max_num_queries(6):  # type: ignore[operator]
+        with django_assert_max_num_queries(7):  # type: ignore[operator]
             client.get(reverse("teams:mine"))
 
     def test_organizers_read_and_never_edit(self, client: Client, team: Team) -> None:

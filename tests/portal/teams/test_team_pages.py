@@ -236,9 +236,9 @@ def test_the_page_costs_the_same_for_a_large_team(
     for number in range(10):
         add_member(team)
         services.invite(team, f"guest{number}@example.org", by=owner)
-    with django_assert_max_num_queries(7):
+    with django_assert_max_num_queries(8):
         client.get(reverse("teams:mine"))
-    with django_assert_max_num_queries(7):
+    with django_assert_max_num_queries(8):
         client.get(team.get_absolute_url())
 
 
