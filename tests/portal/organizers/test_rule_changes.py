@@ -68,7 +68,7 @@ def test_another_delta_says_what_it_means_and_is_noted_publicly(client: Client, 
         "1 scored run and 0 in evaluation keep the rules of their submission",
         "Their ε stays on the boards, beside ε by the new rules.",
         "1 draft will be evaluated by the new rules; 1 already has files",
-        "1 run token may belong to trainings by the old rules",
+        "1 unused run token may belong to training runs under the old rules",
     ):
         assert sentence in page
     track.refresh_from_db()
