@@ -282,7 +282,7 @@ COLUMNS: tuple[Column, ...] = (
     _epsilon(
         "joint_epsilon",
         "Joint ε",
-        "Total ε of all the team's training runs in the track up to then.",
+        "Total ε of all the team's training runs in the track up to and including this one.",
         shown=Shown.METHOD | Shown.COMPARISON | Shown.DATA,
     ),
     _result(

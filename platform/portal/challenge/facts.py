@@ -34,7 +34,7 @@ FILES = {
     "creates it once the site has the record and picks the parts to show",
     ArtifactKind.PRIVACY_PROOF: "The privacy argument for the method, as `.pdf`, `.md` or `.ipynb`",
 }
-CODE = "Required: what the method does, and a link to a commit, or the settings or method file attached to each run"
+CODE = "Required: a description, plus either a link to a commit or, for each run, the settings or method file"
 
 
 def facts_of(track: Track) -> list[tuple[str, str]]:

@@ -300,7 +300,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         _RANGES,
         "ε is recomputed from the training record and rounded up. “More columns” shows ε under every rule and "
         "accountant; the bold value is used for ranking.",
-        "An unbound run is one without a check that ties its recorded sums to its checkpoint: its update rule can't be "
+        "In an unbound run, no check ties the recorded sums to the checkpoint. Either the update rule can't be "
         "replayed, or check record.linkage or record.whole_change was flagged or had no power.",
     ),
 )

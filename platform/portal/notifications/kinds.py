@@ -20,7 +20,7 @@ class Kind(models.TextChoices):
 
 
 EXPLANATIONS = {
-    Kind.RESULTS: "Your team's runs are scored, rejected, disqualified, evaluated again or can't be evaluated; a "
+    Kind.RESULTS: "Your team's runs are scored, rejected, disqualified, re-evaluated or can't be evaluated; a "
     "submission is withdrawn; a phase's results become public; the private part of the test set is revealed.",
     Kind.PROOFS: "A reviewer decides on one of your team's privacy proofs.",
     Kind.TEAM: "Someone joins, leaves or is removed; a signing key is added or revoked; you become the owner.",

@@ -48,8 +48,8 @@ class TrackForm(OfOneKind):
         }
         widgets = {"budgets": forms.TextInput}
         help_texts = {
-            "required_reviews": "Required for a verified result.",
-            "budgets": "One board each, such as [1, 4, 8].",
+            "required_reviews": "Number of reviewers who must accept a proof before its result is verified.",
+            "budgets": "A list such as [1, 4, 8]. Each budget has its own board.",
         }
 
 
@@ -84,7 +84,7 @@ class PhaseForm(forms.ModelForm[Phase], PublicReason):
         model = Phase
         fields = tuple(phase_changes.NAMES)
         widgets = {"starts_at": UtcInput, "ends_at": UtcInput}
-        help_texts = {"starts_at": "In UTC. Empty: always open before the end."}
+        help_texts = {"starts_at": "In UTC. If empty, the phase is open until its end."}
 
     def clean(self) -> dict[str, Any]:
         """Reject a phase that overlaps with another one of the track, or has its name."""
@@ -126,7 +126,7 @@ class AnswerForm(forms.Form):
     answer = forms.CharField(
         max_length=MAX_ANSWER,
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="The team alone reads it, on its page and by e-mail.",
+        help_text="Visible only to the team, on its page and by e-mail.",
     )
 
 
@@ -140,7 +140,7 @@ class AnnouncementForm(forms.Form):
         Track.objects.all(),
         required=False,
         empty_label="all tracks",
-        help_text="Limits the audience to submissions in this track; ignored by the first two choices.",
+        help_text="Limits the audience to submissions in this track; ignored for the first two choices.",
     )
     subject = forms.CharField(max_length=120)
     text = forms.CharField(max_length=10_000, widget=forms.Textarea, help_text="Plain text.")
@@ -192,5 +192,5 @@ class OutageForm(forms.ModelForm[Outage]):
         values: dict[str, Any] = super().clean() or {}
         starts_at, ends_at = values.get("starts_at"), values.get("ends_at")
         if starts_at and ends_at and ends_at <= starts_at:
-            self.add_error("ends_at", "It ends before it starts.")
+            self.add_error("ends_at", "The end must be after the start.")
         return values

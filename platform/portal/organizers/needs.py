@@ -60,7 +60,7 @@ def queue_needs(backlogs: Mapping[str, Backlog], workforces: Mapping[str, Workfo
             yield Need(f"No worker is taking steps from {name}", text, "queuestalled", QUEUES)
         if force.sick:
             sick = f"{force.sick} worker{pluralize(force.sick)}"
-            text = f"{sick} with failing steps of many runs while other workers succeed."
+            text = f"Steps of many runs fail on {sick} while other workers succeed."
             yield Need(f"Sick workers in {name}", text, "workersick", QUEUES)
         if backlog.oldest_s > QUEUE_TIME.total_seconds():
             text = f"{waiting}, the oldest for {in_hours(backlog.oldest_s)}."
@@ -133,7 +133,7 @@ def proof_needs(overdue: int, *, reads_queue: bool) -> Iterator[Need]:
 def outage_needs(owed: Iterable[tuple[str, str]]) -> Iterator[Need]:
     """Yield which phases lost time to outages that nobody has made up for, of each with that time."""
     for phase, time in owed:
-        text = f"Outages took {time} of it, which an extension can make up for."
+        text = f"It lost {time} to outages. An extension can make up for this."
         yield Need(f"{phase} lost time", text, "outages-and-maintenance", OUTAGES)
 
 

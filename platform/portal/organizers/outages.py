@@ -131,7 +131,7 @@ def extension_of(downtime: Downtime, now: datetime) -> Extension | None:
 
 def _obstacle(following: Phase, starts_at: datetime, now: datetime) -> str:
     if following.has_begun(now) or following.has_ended(starts_at):
-        return f"The phase “{following}” is in the way: change the phases by hand. "
+        return f"The phase “{following}” conflicts: adjust the phases manually. "
     return ""
 
 
@@ -143,7 +143,7 @@ def extend(phase: Phase, seen: str, *, actor: User) -> bool:
     extension = extension_of(downtime, now)
     if extension is None or extension.obstacle or extension.digest != seen:
         return False
-    reason = f"Outages took {downtime.owed_words} of the phase."
+    reason = f"The phase lost {downtime.owed_words} to outages."
     for edited, preview in zip(extension.edited, extension.previews, strict=True):
         if not save_phase(edited, reason, preview.digest, actor=actor):
             transaction.set_rollback(True)

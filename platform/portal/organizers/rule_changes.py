@@ -99,20 +99,20 @@ def _of_runs(track: Track, changes: Mapping[str, Any]) -> Iterable[str]:
     scored, pending = made.exclude(scored_at=None).count(), made.filter(scored_at=None)
     waiting = pending.filter(state__in=[RunState.QUEUED, RunState.RUNNING]).count()
     yield (
-        f"{scored} scored run{pluralize(scored)} and {waiting} in evaluation keep the rules of their submission, also "
-        "if they are evaluated again."
+        f"{scored} scored run{pluralize(scored)} and {waiting} in evaluation keep the rules of their submission, even "
+        "if they are re-evaluated."
     )
     if scored and "test_set" in changes:
-        yield "Their scores stay on the boards, beside scores on the new test set."
+        yield "Their scores stay on the boards, next to scores on the new test set."
     if scored and changes.keys() & set(ACCOUNTED):
-        yield "Their ε stays on the boards, beside ε by the new rules."
+        yield "Their ε stays on the boards, next to ε under the new rules."
 
 
 def _of_trainings(track: Track) -> Iterable[str]:
     drafts = Submission.objects.filter(track=track, state=SubmissionState.DRAFT)
     filled = Artifact.objects.filter(submission__in=drafts).values("submission").distinct().count()
     yield (
-        f"{drafts.count()} draft{pluralize(drafts.count())} will be evaluated by the new rules; {filled} already "
+        f"{drafts.count()} draft{pluralize(drafts.count())} will be evaluated under the new rules; {filled} already "
         f"{pluralize(filled, 'has,have')} files, which may be rejected."
     )
     if tokens := RunToken.objects.filter(track=track, record_sha256="").count():

@@ -63,7 +63,7 @@ CHECKLIST = [
     Item(
         "isolation",
         Group.MECHANISM,
-        "Does a provider's update depend on its own data, released values and fresh randomness only?",
+        "Does a provider's update depend only on its own data, released values and fresh randomness?",
         "Optimizer or control state shared between providers leaks one provider's data into another's update.",
     ),
     Item(

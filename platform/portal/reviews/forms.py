@@ -186,7 +186,7 @@ class RecusalForm(forms.Form):
 
 
 class AssignmentForm(forms.Form):
-    """A reviewer and the day until which they are asked to decide."""
+    """A reviewer and the day by which they are asked to decide."""
 
     due = forms.DateField(
         label="Decide by", widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")

@@ -39,7 +39,7 @@ class ProofReview(models.Model):
         checklist: The answers behind the decision: yes, no or n/a by an item's key.
         notes: The reviewer's notes behind the decision, by an item's key; the team reads them.
         draft: What the reviewer has written since, a `portal.reviews.drafts.Draft`; None if nothing.
-        changes_due: Until when the team is asked to revise the proof.
+        changes_due: By when the team is asked to revise the proof.
         declares_no_conflict: Whether the reviewer stated, with the decision, that they have no conflict of interest.
         due: Until when an assigned reviewer is asked to decide.
     """

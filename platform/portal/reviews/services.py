@@ -61,7 +61,7 @@ def decide(
         reason: Needed unless the decision is a first acceptance. Public when it is a rejection.
         checklist: Answers by item; all of them are needed to accept.
         notes: By item, for the team; needed where the answer is no.
-        changes_due: Until when the team is to revise the proof, where changes are requested.
+        changes_due: By when the team must revise the proof, if changes are requested.
         declares_no_conflict: The reviewer's own word, beside what the history says; needed for every decision.
         version: Of the proof, as the actor read it; None for whichever is the newest.
 
@@ -117,7 +117,7 @@ def _draft(
             }
         )
     except MalformedError as error:
-        raise ValidationError("An answer doesn't belong to the checklist, or a text is too long.") from error
+        raise ValidationError("An answer doesn't match the checklist, or a text is too long.") from error
 
 
 def _decide(review: ProofReview, decision: Decision, given: Draft) -> None:
@@ -169,7 +169,7 @@ def _let_stand(submission: UUID) -> bool:
     record(None, "proof_review.rejection_stands", review, submission=str(submission))
     lines = [
         f"A reviewer rejected the privacy proof of {current}, and no other reviewer has contradicted it within "
-        f"{SECOND_OPINION_TIME.days} days. The result has no rank from now on.",
+        f"{SECOND_OPINION_TIME.days} days. The result no longer has a rank.",
         "Read the reviewer's notes, reply, upload a revised proof or appeal:",
         settings.SITE_URL + reverse("reviews:team", args=[submission]),
     ]
@@ -188,7 +188,7 @@ def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
         take_back(review, actor=actor, version=artifact.version)
     page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
     text = f"Version {artifact.version} of the privacy proof of {submission} is ready for another review."
-    note = f"What changed, by its team: {artifact.note}" if artifact.note else ""
+    note = f"The team's summary of changes: {artifact.note}" if artifact.note else ""
     notify(
         [review.reviewer for review in decided if review.reviewer.is_active],
         Kind.REVIEWING,
@@ -240,7 +240,7 @@ def _require_complete(submission: Submission, decision: Decision, given: Draft, 
         missing["changes_due"] = f"Choose a date within the next {MAX_TIME.days} days."
     if decision == Decision.ACCEPTED:
         unanswered = {item.key for item in CHECKLIST} - set(given.answers)
-        missing |= dict.fromkeys(sorted(unanswered), "An answer is needed to accept the proof.")
+        missing |= dict.fromkeys(sorted(unanswered), "Answer this question to accept the proof.")
     missing |= dict.fromkeys(
         given.unexplained, "Add a note to every “no” so that the team knows what is missing."
     )

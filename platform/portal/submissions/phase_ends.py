@@ -36,8 +36,8 @@ def _notify(phase: Phase, now: datetime) -> int:
         Kind.DEADLINES,
         f"{track}: the phase “{phase.name}” has closed",
         [
-            f"{track} took submissions to the phase “{phase.name}” until {ends_at:%-d %b %Y, %H:%M} UTC. Runs that "
-            "were submitted by then are evaluated, and reviews continue; drafts stay drafts.",
+            f"{track} accepted submissions for the phase “{phase.name}” until {ends_at:%-d %b %Y, %H:%M} UTC. Runs "
+            "that were submitted by then are evaluated, and reviews continue; drafts stay drafts.",
             then,
             settings.SITE_URL + reverse("challenge:track", args=[track.slug]),
         ],

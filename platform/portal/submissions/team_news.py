@@ -48,7 +48,7 @@ def notify_of_new_evaluation(run: Run, reason: str) -> None:
     kept = " Until then it keeps its results and its rank." if run.scored_at else ""
     _notify(
         run.submission,
-        f"{run} is evaluated again",
+        f"{run} is being re-evaluated",
         f"The organizers have queued {run} again. You'll be notified of the new result.{kept}",
         *([f"Reason: {reason}"] if reason else []),
         address=run.submission.get_absolute_url(),

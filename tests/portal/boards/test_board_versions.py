@@ -222,7 +222,7 @@ CHANGES = {
     "a submission is published": lambda run, _: publish_another(run),
     "a submission names its team": lambda run, _: name_another(run),
     "a run is scored": lambda run, _: score_another(run),
-    "a run is evaluated again": lambda run, _: requeue(run, actor=make_user()),
+    "a run is re-evaluated": lambda run, _: requeue(run, actor=make_user()),
     "a submission is withdrawn": lambda run, _: withdraw(run.submission, owner_of(run.submission.team)),
     "a submission becomes a baseline": lambda run, _: mark_baseline(run.submission, True, make_user()),
     "a run is disqualified": lambda run, _: disqualify(run, "A reason.", make_user()),

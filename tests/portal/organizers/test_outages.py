@@ -114,7 +114,7 @@ def test_one_click_extends_a_phase_and_tells_everybody(client: Client, organizer
     assert timedelta() < phase.ends_at - end - 3 * HOUR - timedelta(minutes=19) <= timedelta(minutes=2)
     assert "Nothing to make up for." in page.text
     assert "lost time" not in client.get("/organize/").text
-    assert "Outages took 3 h 20 min of the phase." in client.get("/tracks/track/").text
+    assert "The phase lost 3 h 20 min to outages." in client.get("/tracks/track/").text
     assert [message.to for message in mail.outbox] == [[person.email]]
     assert "because of outages, the phase “Submissions” now ends on" in mail.outbox[0].body
     assert AuditEntry.objects.get(action="phase.extended").details["minutes"] == 200
@@ -148,7 +148,7 @@ def test_the_next_phase_begins_later_unless_it_has_begun(client: Client, organiz
     final.save()
     add_outage(phase.starts_at + 10 * HOUR, HOUR)
     page = client.get(PAGE).text
-    assert "The phase “Final” is in the way" in page
+    assert "The phase “Final” conflicts" in page
     assert "Extend “Submissions”" not in page
 
 
@@ -188,7 +188,7 @@ def test_an_outage_that_is_over_is_added_without_a_banner(client: Client, organi
     assert (outage.cause, outage.track) == (Cause.REPORTED, "track")
     assert not Notice.objects.exists()
     page = client.post(PAGE, {**times, "ends_at": "2026-01-01 09:00", "track": "nowhere"}).text
-    assert "It ends before it starts." in page
+    assert "The end must be after the start." in page
     assert "Select a valid choice" in page
 
 

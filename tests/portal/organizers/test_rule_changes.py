@@ -66,8 +66,8 @@ def test_another_delta_says_what_it_means_and_is_noted_publicly(client: Client, 
     for sentence in (
         "δ: 10⁻⁵ → 10⁻⁶.",
         "1 scored run and 0 in evaluation keep the rules of their submission",
-        "Their ε stays on the boards, beside ε by the new rules.",
-        "1 draft will be evaluated by the new rules; 1 already has files",
+        "Their ε stays on the boards, next to ε under the new rules.",
+        "1 draft will be evaluated under the new rules; 1 already has files",
         "1 unused run token may belong to training runs under the old rules",
     ):
         assert sentence in page

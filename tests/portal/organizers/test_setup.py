@@ -194,7 +194,7 @@ def test_weights_are_chosen_among_what_workers_report(client: Client, organizer:
     receive(Inventory(worker="one", references={"vt5-tiny": WEIGHTS}, test_sets={"secret": TEST_SET}))
     receive(Inventory(worker="two", references={"vt5-tiny": "c" * 64}))
     page = client.get(f"{SETUP}weights/").text
-    assert "vt5-tiny: on 2 workers, not the same on all of them" in page
+    assert "vt5-tiny: on 2 workers, contents differ between workers" in page
     assert f"secret: on 1 worker, SHA-256 {TEST_SET[:12]}…" in page
     invented = {"reference": "invented", "test_set": "secret", "leakage_split": "red"}
     assert client.post(f"{SETUP}weights/", invented).status_code == 200

@@ -136,7 +136,7 @@ def test_a_new_evaluation_is_reported_with_its_reason(client, run, organizer):
         f"/organize/runs/{run.pk}/evaluate/", {"confirmed": "yes", "reason": "The test set is corrected."}
     )
     subject, text, page = notified(run.submission.created_by)
-    assert subject == f"{run} is evaluated again"
+    assert subject == f"{run} is being re-evaluated"
     assert "Reason: The test set is corrected." in text
     assert page == run.submission.get_absolute_url()
     assert (

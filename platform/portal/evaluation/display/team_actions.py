@@ -14,7 +14,10 @@ from portal.submissions.models import Artifact, Refund, RunState, Submission, Su
 ENDED_BADLY = {RunState.REJECTED, RunState.FAILED}
 # A copy of the submission as a draft: the button, and what it is for.
 AGAIN = ("Try again with these files", "Fix the problem in the draft and submit it.")
-COMPETE = ("Compete with these files", "The draft isn’t for practice: add what is missing, and submit it.")
+COMPETE = (
+    "Compete with these files",
+    "The new draft counts as a real submission: add anything missing and submit it.",
+)
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,10 @@ def _copy(submission: Submission, states: Collection[RunState]) -> tuple[str, st
     return COMPETE if submission.practice and RunState.SCORED in states else None
 
 
-def _where(submission: Submission) -> str:
+def _visibility(submission: Submission) -> str:
     if submission.practice:
-        return "are for practice, and stay with your team"
-    return "are unpublished" if submission.is_unpublished else "appear on the leaderboard"
+        return "Practice scores are visible only to your team and the organizers."
+    return f"Scored runs {'are unpublished' if submission.is_unpublished else 'appear on the leaderboard'}."
 
 
 def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
@@ -76,7 +79,7 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
             "close this page."
         )
     elif RunState.SCORED in states:
-        news.append(f"The evaluation is complete. Scored runs {_where(submission)}.")
+        news.append(f"The evaluation is complete. {_visibility(submission)}")
     elif submission.refunded_for == Refund.REJECTED:
         news.append("No run passed validation. Nothing was published, and the quota slot was returned.")
     elif RunState.REJECTED in states:

@@ -31,7 +31,7 @@ class NewTrackForm(forms.Form):
     slug = forms.SlugField(
         label="Address",
         max_length=50,
-        help_text="Its part of the address, such as track-3: /tracks/track-3/.",
+        help_text="The track's part of the address: track-3 gives /tracks/track-3/.",
     )
     ranking = forms.ChoiceField(choices=choices, widget=forms.RadioSelect, label="Kind")
     source = forms.ModelChoiceField(
@@ -39,7 +39,7 @@ class NewTrackForm(forms.Form):
         required=False,
         label="Copy from",
         empty_label="nothing",
-        help_text="Takes over the texts, rules, phases and downloads of another track.",
+        help_text="Copies the texts, rules, phases and downloads of another track.",
     )
 
     def clean_slug(self) -> str:
@@ -112,7 +112,7 @@ class TextsForm(forms.ModelForm[Track]):
         widgets = {"description": forms.Textarea(attrs={"rows": 24})}
         help_texts = {
             "summary": "One sentence, shown wherever the track is listed.",
-            "description": "The rules, in Markdown: what is asked, what is allowed, what is not.",
+            "description": "The rules, in Markdown: the task, what is allowed and what isn't.",
         }
 
 
@@ -146,7 +146,7 @@ def _offered(holdings: Mapping[str, Holding], chosen: str) -> list[tuple[str, st
 
 def _described(holding: Holding) -> str:
     number = len(holding.workers)
-    same = f"SHA-256 {holding.sha256[:12]}…" if holding.sha256 else "not the same on all of them"
+    same = f"SHA-256 {holding.sha256[:12]}…" if holding.sha256 else "contents differ between workers"
     return f"{holding.name}: on {number} worker{'' if number == 1 else 's'}, {same}"
 
 
@@ -158,7 +158,7 @@ class DataForm(forms.ModelForm[Track]):
         required=False,
         widget=forms.CheckboxSelectMultiple,
         label="For this track",
-        help_text="A download that is ticked for no track is for all of them.",
+        help_text="A download that isn't assigned to any track is offered for all tracks.",
     )
 
     class Meta:
@@ -166,8 +166,9 @@ class DataForm(forms.ModelForm[Track]):
         fields = ABOUT_DATA
         labels = {"providers_per_client": "Providers per client", "data_sha256": "Data manifest"}
         help_texts = {
-            "data_sha256": "What “pfl data manifest FOLDER” prints for the training data. Runs whose annex states "
-            "another hash are rejected. Never shown on the site: distribute it with the data. Empty: not checked."
+            "data_sha256": "The output of “pfl data manifest FOLDER” for the training data. Runs whose annex states "
+            "another hash are rejected. Never shown on the site: distribute it with the data. If empty, it isn't "
+            "checked."
         }
         widgets = {"providers_per_client": forms.TextInput}
 
@@ -202,19 +203,19 @@ class DownloadForm(forms.Form):
         required=False,
         max_length=500,
         assume_scheme="https",
-        help_text="In place of a file: where it can be downloaded.",
+        help_text="The address where the file can be downloaded, if you don't upload it here.",
     )
     filename = forms.CharField(
         max_length=200,
         required=False,
         label="File name",
-        help_text="For links whose address doesn't end in the file name.",
+        help_text="Needed only if the link's address doesn't end in the file name.",
     )
     sha256 = forms.RegexField(
         r"^[0-9a-f]{64}$",
         required=False,
         label="SHA-256",
-        help_text="For linked files, so that people can verify the download.",
+        help_text="Lets people verify the download of a linked file.",
     )
     license = forms.CharField(max_length=80, help_text="Such as Apache-2.0 or CC BY 4.0.")
     license_url = forms.URLField(required=False, assume_scheme="https", label="Link to the license")
@@ -222,7 +223,7 @@ class DownloadForm(forms.Form):
         Terms.objects.all(),
         required=False,
         empty_label="none",
-        help_text="Accepted by everybody before the download.",
+        help_text="Everyone must accept these terms before downloading.",
     )
     terms_title = forms.CharField(max_length=120, required=False, label="New terms: title")
     terms_version = forms.CharField(max_length=20, required=False, label="New terms: version", initial="1")
@@ -237,7 +238,7 @@ class DownloadForm(forms.Form):
         values: dict[str, Any] = super().clean() or {}
         file, link = values.get("file"), values.get("link")
         if bool(file) == bool(link) and not self.errors:
-            self.add_error("file", "Choose a file or give a link, one of the two.")
+            self.add_error("file", "Upload a file or give a link, but not both.")
         if file and file.size > MOST_UPLOAD_BYTES:
             self.add_error("file", "This file is too large to upload here; link to it.")
         slug = slugify(values.get("title", ""))
@@ -249,11 +250,11 @@ class DownloadForm(forms.Form):
     def _clean_terms(self, values: Mapping[str, Any]) -> None:
         title, text = values.get("terms_title"), values.get("terms_text")
         if bool(title) != bool(text):
-            self.add_error("terms_text", "New terms have a title and a text.")
+            self.add_error("terms_text", "New terms need a title and a text.")
         if title and values.get("terms"):
-            self.add_error("terms", "Choose terms or write new ones, one of the two.")
+            self.add_error("terms", "Choose existing terms or write new ones, but not both.")
         if Terms.objects.filter(title=title, version=values.get("terms_version")).exists():
-            self.add_error("terms_version", "There is a text of this version already.")
+            self.add_error("terms_version", "Terms with this title and version already exist.")
 
 
 class SetupPhaseForm(forms.ModelForm[Phase]):
@@ -281,7 +282,7 @@ class PhasesOfTrack(BaseInlineFormSet[Phase, Track, SetupPhaseForm]):
             if (form.instance.pk or form.has_changed()) and not form.cleaned_data.get(DELETION_FIELD_NAME)
         ]
         if not kept:
-            raise forms.ValidationError("A track has at least one phase.")
+            raise forms.ValidationError("A track needs at least one phase.")
         if problem := overlap(kept):
             raise forms.ValidationError(problem)
 

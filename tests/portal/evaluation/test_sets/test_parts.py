@@ -127,13 +127,10 @@ def test_the_rules_say_what_will_be_revealed_when_and_that_it_was(track, client:
     page = " ".join(client.get(track.get_absolute_url()).text.split())
     assert "about 60&nbsp;% of the questions" in page
     assert "the ANLS, its interval and the accuracy of every scored run on the private part" in page
-    assert "only after it has closed for submissions, not before <time" in page
+    assert "once, after submissions close, on <time" in page
     make_track(test_set="secret", name="The other one")
     page = " ".join(client.get(track.get_absolute_url()).text.split())
-    assert (
-        "for this track and The other one together, and only after all of them have closed for submissions."
-        in page
-    )
+    assert "for this track and The other one together, after submissions to all of them close." in page
     models.TestSet.objects.update(revealed_at=timezone.now())
     assert "organizers revealed the private part" in client.get(track.get_absolute_url()).text
 

@@ -19,7 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("--slug", required=True, help="the name of the results in their address")
         parser.add_argument("--title", required=True)
         parser.add_argument("--text", default="", help="a further paragraph of the announcement, in Markdown")
-        parser.add_argument("--check", action="store_true", help="only say what is in the way")
+        parser.add_argument("--check", action="store_true", help="only list what prevents closing")
 
     def handle(self, *_: object, track: str, phase: str, check: bool = False, **fields: object) -> None:
         found = Phase.objects.select_related("track").filter(track__slug=track, name=phase).first()
