@@ -8,6 +8,7 @@ from allauth.mfa.totp.internal.auth import TOTP
 from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.db import transaction
+from django.test import Client
 from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
@@ -66,6 +67,13 @@ def make_organizer(*permissions: str, **fields: Any) -> User:
     user = make_user(is_staff=True, **fields)
     user.user_permissions.set(Permission.objects.filter(codename__in=permissions or ["view_submission"]))
     return user
+
+
+def sign_in_organizer(client: Client, *permissions: str) -> User:
+    """An organizer with these permissions, who is signed in at `client`."""
+    organizer = make_organizer(*permissions)
+    client.force_login(organizer)
+    return organizer
 
 
 def make_team(owner: User | None = None, **fields: Any) -> Team:
