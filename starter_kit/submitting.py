@@ -12,14 +12,8 @@ from pathlib import Path
 from uuid import UUID
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.messages.api import (
-    ChangedText,
-    RunStatus,
-    StoredArtifact,
-    Submission,
-    SubmissionStatus,
-    TrackInfo,
-)
+from evaluator.messages.api import ChangedText, RunStatus, Submission, SubmissionStatus, TrackInfo
+from evaluator.messages.file_api import StoredArtifact
 from evaluator.messages.jobs import DRAWN_ROUNDS, ArtifactKind
 from evaluator.messages.states import RunState, SubmissionState
 from evaluator.records.annex import Annex

@@ -9,7 +9,7 @@ from starter_kit.commands.options import ApiToken, Site, connect, wrong_option
 from starter_kit.console import console, print_lines, transfer
 
 if TYPE_CHECKING:
-    from evaluator.messages.api import DownloadInfo, TermsInfo
+    from evaluator.messages.file_api import DownloadInfo, TermsInfo
     from starter_kit.site.client import SiteClient
 
 # Where the files of each kind go, as the commands of the guides name these folders.

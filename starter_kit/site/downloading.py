@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.messages.api import DownloadInfo
+from evaluator.messages.file_api import DownloadInfo
 from starter_kit.site.client import CONNECTION_ERRORS, SiteClient
 
 CHUNK_BYTES = 1024 * 1024

@@ -11,7 +11,7 @@ from threading import Lock
 from uuid import UUID
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.messages.api import (
+from evaluator.messages.file_api import (
     HEAD_BYTES,
     NewFile,
     NewUpload,

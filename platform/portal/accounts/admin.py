@@ -37,6 +37,8 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     # People change their own address, because only they can verify the new one.
     set_once = ["email"]
     actions = ["reset_second_factors"]
+    # The audit trail names people, so they are deactivated instead.
+    may_delete = False
     fieldsets = [
         (None, {"fields": ["email", "name", "password"]}),
         ("Rights", {"fields": ["is_active", "is_staff", "is_superuser", "groups", "user_permissions"]}),
@@ -90,11 +92,6 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
         for user in queryset:
             reset_second_factor(user, actor=request.user)
         self.message_user(request, "Their second factors are removed, and they are logged out.")
-
-    @override
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # The audit trail names people, so they are deactivated instead.
-        return False
 
 
 @admin.register(ApiToken)

@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Router
 
-from evaluator.messages.api import DownloadInfo, TermsInfo
+from evaluator.messages.file_api import DownloadInfo, TermsInfo
 from portal.accounts.models import User
 from portal.api.authentication import ApiRequest
 from portal.api.responses import response_of

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from ninja import Router
 
-from evaluator.messages.api import (
+from evaluator.messages.file_api import (
     NewFile,
     NewUpload,
     PartUrl,

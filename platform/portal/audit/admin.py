@@ -55,9 +55,23 @@ class AuditedAdmin(admin.ModelAdmin[ModelT]):
     """An admin whose additions, changes and deletions, inlines included, go into the audit trail with their values.
 
     The fields `set_once` are written when an object is added, and read-only from then on.
+
+    Attributes:
+        may_add: Whether objects are added here, by those with the permission.
+        may_delete: Whether they are deleted here, likewise.
     """
 
     set_once: Sequence[str] = ()
+    may_add = True
+    may_delete = True
+
+    @override
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.may_add and super().has_add_permission(request)
+
+    @override
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may_delete and super().has_delete_permission(request, obj)
 
     @override
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:

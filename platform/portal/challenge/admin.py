@@ -19,9 +19,10 @@ class TrackAdmin(AuditedAdmin[Track]):
 
     list_display = ["name", "slug", "ranking", "is_draft", "paused"]
     list_filter = ["ranking", "is_draft", "paused"]
+    may_add = may_delete = False
     # Addresses that are out in the world stay valid. The rest changes rules that people rely on: the desk shows the
     # effect beforehand, and notes the change publicly.
-    set_once = [
+    readonly_fields = [
         "slug",
         "ranking",
         "summary",
@@ -103,14 +104,6 @@ class TrackAdmin(AuditedAdmin[Track]):
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[Track]:
         return Track.with_drafts.all()
-
-    @override
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    @override
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     @override
     def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:

@@ -1,4 +1,4 @@
-"""Downloads and their terms in the administration. Files are added by `manage.py add_download`."""
+"""Downloads and their terms in the administration. Files come from a track's setup or `manage.py add_download`."""
 
 from typing import Any
 
@@ -18,10 +18,7 @@ class DownloadAdmin(AuditedAdmin[Download]):
     list_filter = ["kind", "is_offered"]
     readonly_fields = ["slug", "filename", "size_bytes", "sha256", "added_at"]
     exclude = ["store_key"]
-
-    @override
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
+    may_add = False
 
 
 @admin.register(Terms)

@@ -216,8 +216,7 @@ class TestSetAdmin(AuditedAdmin[TestSet]):
 
     list_display = ("name", "sha256", "private_fraction", "first_scored_at", "revealed_at")
 
-    def has_add_permission(self, _request: HttpRequest) -> bool:
-        return False
+    may_add = False
 
     def has_change_permission(self, _request: HttpRequest, _obj: TestSet | None = None) -> bool:
         return False

@@ -21,6 +21,7 @@ from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.accounts.requests import UserRequest
 from portal.accounts.selectors import is_reviewer
+from portal.audit.admin import ReadOnlyAdmin
 from portal.reviews import tallies
 from portal.reviews.assignments import may_organize
 from portal.reviews.checklist import CHECKLIST
@@ -49,19 +50,6 @@ STATES: dict[str, tuple[str, Callable[[], Q]]] = {
 }
 
 
-class ReadOnly:
-    """What the administration only shows."""
-
-    def has_add_permission(self, _request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
-        return False
-
-
 class StateFilter(admin.SimpleListFilter):
     title = "state"
     parameter_name = "state"
@@ -77,7 +65,7 @@ class StateFilter(admin.SimpleListFilter):
 
 
 @admin.register(Proof)
-class ProofAdmin(ReadOnly, admin.ModelAdmin[Proof]):
+class ProofAdmin(ReadOnlyAdmin[Proof]):
     """The proofs that the visitor has no conflict of interest about, those first that wait for reviewers."""
 
     # What leads on comes first: the administration scrolls a wide table sideways.
@@ -206,7 +194,7 @@ def _key(written: str) -> UUID | None:
 
 
 @admin.register(ProofReview)
-class ProofReviewAdmin(ReadOnly, admin.ModelAdmin[ProofReview]):
+class ProofReviewAdmin(ReadOnlyAdmin[ProofReview]):
     """Who reviews what, and what they decided, as far as the visitor may read it. Proofs lead here."""
 
     list_display = ("submission", "reviewer", "decision", "decided_at", "proof")

@@ -28,6 +28,8 @@ class TeamAdmin(AuditedAdmin[Team]):
     prepopulated_fields = {"slug": ["name"]}
     # Addresses that are out in the world stay valid.
     set_once = ["slug"]
+    # Its uploads and results depend on it.
+    may_delete = False
     inlines = [MembershipInline]
     formfield_overrides = {URLField: {"assume_scheme": "https"}}
 
@@ -36,11 +38,6 @@ class TeamAdmin(AuditedAdmin[Team]):
         super().save_model(request, obj, form, change)
         # The boards show the name.
         boards_changed()
-
-    @override
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # Its uploads and results depend on it.
-        return False
 
 
 @admin.register(TeamKey)

@@ -2,7 +2,7 @@
 
 import json
 
-from evaluator.messages.api import NewUpload, PartUrls, StoredParts, UploadPart, WantedParts
+from evaluator.messages.file_api import NewUpload, PartUrls, StoredParts, UploadPart, WantedParts
 from portal.accounts.services import create_token
 from tests.portal.uploads.sending import cut, put, sha
 

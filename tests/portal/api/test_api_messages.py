@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluator.messages.api import UploadStatus
+from evaluator.messages.file_api import UploadStatus
 from evaluator.messages.states import LABELS, ResultStatus, RunState
 from portal.uploads.models import UploadState
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluator.messages.api import UploadPart
+from evaluator.messages.file_api import UploadPart
 from evaluator.messages.jobs import Step
 from evaluator.messages.results import RunResults
 from portal.evaluation.models import Evaluation

@@ -4,7 +4,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.messages.api import HEAD_BYTES
+from evaluator.messages.file_api import HEAD_BYTES
 from evaluator.messages.jobs import ArtifactKind
 from portal.challenge.references import WEIGHTS
 from portal.submissions import arrival, services
