@@ -57,7 +57,7 @@ class Terminal:
             given = [word for word in words[1:] if PLACEHOLDER not in word]
             self.variables |= dict(os.path.expandvars(word).split("=", 1) for word in given)
             return ""
-        assert words[0] == "pfl", f"a command that no participant has been told to install: {words}"
+        assert words[0] == "pfl", f"not a command of the starter kit: {shlex.join(words)}"
         begun = f"{shlex.join(words)} "
         added = [
             word

@@ -8,6 +8,7 @@ from allauth.mfa.totp.internal.auth import TOTP
 from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.db import transaction
+from django.test import Client
 from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
@@ -16,7 +17,7 @@ from evaluator.messages.jobs import ArtifactKind, Epsilon, TrustLevel
 from evaluator.messages.results import RunResults
 from portal.accounts.models import User
 from portal.challenge.models import Phase, Track
-from portal.challenge.rankings import FEWEST_BYTES, Ranking
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES, Ranking
 from portal.downloads.models import Download, DownloadKind
 from portal.submissions.models import (
     Artifact,
@@ -66,6 +67,20 @@ def make_organizer(*permissions: str, **fields: Any) -> User:
     user = make_user(is_staff=True, **fields)
     user.user_permissions.set(Permission.objects.filter(codename__in=permissions or ["view_submission"]))
     return user
+
+
+def sign_in_organizer(client: Client, *permissions: str) -> User:
+    """An organizer with these permissions, who is signed in at `client`."""
+    organizer = make_organizer(*permissions)
+    client.force_login(organizer)
+    return organizer
+
+
+def make_reviewer(**fields: Any) -> User:
+    """Staff who review proofs."""
+    reviewer = make_user(is_staff=True, **fields)
+    reviewer.user_permissions.add(Permission.objects.get(codename="review_proofs"))
+    return reviewer
 
 
 def make_team(owner: User | None = None, **fields: Any) -> Team:
@@ -145,6 +160,15 @@ def make_run(
     return Run.objects.create(
         submission=submission, state=state, budget=budget, results=RunResults(**results), **fields
     )
+
+
+def scored_submission(**fields: Any) -> Submission:
+    """A submission to a private track with one scored run, so that its proof can be reviewed; it has none yet."""
+    submission = make_submission(
+        track=make_track(BEST_ANLS_AT_BUDGET), **{"state": SubmissionState.SUBMITTED, **fields}
+    )
+    make_run(submission, budget=1.0, state=RunState.SCORED)
+    return submission
 
 
 def change_results(run: Run, **fields: Any) -> None:

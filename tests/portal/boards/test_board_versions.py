@@ -31,8 +31,16 @@ from portal.submissions.proof_consent import publish_or_not
 from portal.submissions.publication import give_name, publish
 from portal.submissions.services import describe, disqualify, mark_baseline, withdraw
 from portal.submissions.states import RUN_TRANSITIONS, move_run
-from tests.portal.factories import SCORES, make_run, make_submission, make_track, make_user, owner_of
-from tests.portal.reviews.test_decisions import make_reviewer, reject_for_good
+from tests.portal.factories import (
+    SCORES,
+    make_reviewer,
+    make_run,
+    make_submission,
+    make_track,
+    make_user,
+    owner_of,
+)
+from tests.portal.reviews.test_decisions import reject_for_good
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,15 @@ from django.test import Client
 from portal.audit.models import AuditEntry
 from portal.organizers.announcements import Audience, recipients
 from portal.submissions.models import RunState, SubmissionState
-from tests.portal.factories import make_organizer, make_run, make_submission, make_team, make_track, make_user
+from tests.portal.factories import (
+    make_organizer,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+    sign_in_organizer,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -16,9 +24,7 @@ MAIL = {"audience": "members", "track": "", "subject": "New data", "text": "Vers
 
 @pytest.fixture
 def organizer(client: Client):
-    organizer = make_organizer("organize", "view_user")
-    client.force_login(organizer)
-    return organizer
+    return sign_in_organizer(client, "organize", "view_user")
 
 
 def make_person(*, verified: bool = True, **fields):

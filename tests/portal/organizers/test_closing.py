@@ -30,6 +30,7 @@ from tests.portal.factories import (
     make_track,
     make_user,
     owner_of,
+    sign_in_organizer,
 )
 
 pytestmark = pytest.mark.django_db
@@ -39,9 +40,7 @@ FORM = {"title": "Autumn: final results", "slug": "autumn", "text": "**Thank you
 
 @pytest.fixture
 def organizer(client: Client):
-    organizer = make_organizer("organize", "change_track", "view_submission", "change_finalresults")
-    client.force_login(organizer)
-    return organizer
+    return sign_in_organizer(client, "organize", "change_track", "view_submission", "change_finalresults")
 
 
 def ended_track(ranking="bytes", **fields):

@@ -21,6 +21,7 @@ from tests.portal.factories import (
     make_track,
     make_upload,
     make_user,
+    sign_in_organizer,
 )
 
 pytestmark = pytest.mark.django_db
@@ -30,9 +31,7 @@ DESK = "/organize/"
 
 @pytest.fixture
 def organizer(client: Client):
-    organizer = make_organizer("organize", "change_evaluation")
-    client.force_login(organizer)
-    return organizer
+    return sign_in_organizer(client, "organize", "change_evaluation")
 
 
 def desk(client: Client) -> str:

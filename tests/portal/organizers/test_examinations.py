@@ -15,7 +15,7 @@ from portal.evaluation import clock
 from portal.evaluation.examining import requests
 from portal.evaluation.models import Examination, ExaminationState
 from portal.submissions.models import Run, RunState, SubmissionState
-from tests.portal.factories import make_artifact, make_organizer, make_run, make_submission
+from tests.portal.factories import make_artifact, make_organizer, make_run, make_submission, sign_in_organizer
 
 pytestmark = pytest.mark.django_db
 
@@ -25,9 +25,7 @@ TEST = {"id": "noise-scale", "measures": "something", "verdict": "passed"}
 
 @pytest.fixture
 def organizer(client: Client) -> User:
-    organizer = make_organizer("organize", "view_submission", "add_examination")
-    client.force_login(organizer)
-    return organizer
+    return sign_in_organizer(client, "organize", "view_submission", "add_examination")
 
 
 @pytest.fixture

@@ -8,7 +8,14 @@ from django.test import Client
 from portal.audit.models import AuditEntry
 from portal.organizers.exports import cell
 from portal.submissions.models import RunState, SubmissionState
-from tests.portal.factories import make_organizer, make_run, make_submission, make_team, make_track
+from tests.portal.factories import (
+    make_organizer,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    sign_in_organizer,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -17,9 +24,7 @@ PERMISSIONS = ("view_submission", "view_user", "view_proofreview", "view_auditen
 
 @pytest.fixture
 def organizer(client: Client):
-    organizer = make_organizer("organize", *PERMISSIONS)
-    client.force_login(organizer)
-    return organizer
+    return sign_in_organizer(client, "organize", *PERMISSIONS)
 
 
 def sent(client: Client, address: str) -> str:

@@ -36,13 +36,6 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def organizer(client: Client):
-    organizer = make_organizer("organize", "change_track")
-    client.force_login(organizer)
-    return organizer
-
-
-@pytest.fixture
 def phase():
     now = timezone.now().replace(second=0, microsecond=0)
     return make_track(slug="track", opens_at=now - 48 * HOUR, closes_at=now + 24 * HOUR).phases.get()

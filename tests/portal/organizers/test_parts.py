@@ -12,7 +12,14 @@ from portal.evaluation import models
 from portal.submissions.models import Run
 from portal.teams.models import Membership
 from tests.portal.evaluation.messages import make_detail, make_group
-from tests.portal.factories import make_organizer, make_run, make_submission, make_track, make_user
+from tests.portal.factories import (
+    make_organizer,
+    make_run,
+    make_submission,
+    make_track,
+    make_user,
+    sign_in_organizer,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -21,9 +28,7 @@ ADDRESS = "/organize/test-sets/secret/"
 
 @pytest.fixture
 def organizer(client: Client):
-    organizer = make_organizer("organize", "change_track", "view_submission")
-    client.force_login(organizer)
-    return organizer
+    return sign_in_organizer(client, "organize", "change_track", "view_submission")
 
 
 @pytest.fixture

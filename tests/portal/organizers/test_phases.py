@@ -20,13 +20,6 @@ CHOICES: list[dict[str, Any]] = [{"anonymous": True}, {"keep_private": True}]
 
 
 @pytest.fixture
-def organizer(client: Client):
-    organizer = make_organizer("organize", "change_track")
-    client.force_login(organizer)
-    return organizer
-
-
-@pytest.fixture
 def track():
     return make_track(slug="track", closes_at=timezone.now() + timedelta(days=7))
 

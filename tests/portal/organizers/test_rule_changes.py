@@ -28,13 +28,6 @@ PAGE = "/organize/tracks/track/rules/"
 
 
 @pytest.fixture
-def organizer(client: Client):
-    organizer = make_organizer("organize", "change_track")
-    client.force_login(organizer)
-    return organizer
-
-
-@pytest.fixture
 def track():
     track = make_track(
         BEST_ANLS_AT_BUDGET, slug="track", budgets=[4], description="# Rules\n\nTrain.\n\nSubmit."

@@ -10,7 +10,15 @@ from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import mark_baseline
 from portal.teams.models import PastMembership
-from tests.portal.factories import make_organizer, make_run, make_submission, make_team, make_track, make_user
+from tests.portal.factories import (
+    make_organizer,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+    sign_in_organizer,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -19,11 +27,9 @@ ACTIONS = ("evaluate", "disqualify", "requalify", "refund", "baseline", "examine
 
 @pytest.fixture
 def organizer(client: Client):
-    organizer = make_organizer(
-        "organize", "view_submission", "change_submission", "change_evaluation", "add_examination"
+    return sign_in_organizer(
+        client, "organize", "view_submission", "change_submission", "change_evaluation", "add_examination"
     )
-    client.force_login(organizer)
-    return organizer
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from tests.portal.factories import (
     make_organizer,
     make_track,
     make_user,
+    sign_in_organizer,
 )
 from tests.portal.ui.test_pages import check
 
@@ -56,9 +57,9 @@ PHASE = {
 
 @pytest.fixture
 def organizer(client: Client) -> User:
-    organizer = make_organizer("organize", "change_track", "add_track", "change_user", "view_submission")
-    client.force_login(organizer)
-    return organizer
+    return sign_in_organizer(
+        client, "organize", "change_track", "add_track", "change_user", "view_submission"
+    )
 
 
 @pytest.fixture
@@ -84,6 +85,14 @@ def fill_all(client: Client, track: Track) -> None:
     fill(client, "weights", reference="vt5-tiny", test_set="secret", leakage_split="red")
     phase = track.phases.get()
     fill(client, "phases", **{**PHASE, "phases-0-id": str(phase.pk), "phases-0-track": str(track.pk)})
+
+
+def begin_test(client: Client) -> Track:
+    """A draft with every step saved, whose test has begun."""
+    track = begin(client)
+    fill_all(client, track)
+    client.post(f"{SETUP}test/")
+    return track
 
 
 def finish_test(track: Track, sha256: str = WEIGHTS) -> None:
@@ -131,9 +140,7 @@ def test_from_a_name_to_a_public_track_that_was_tested(client: Client, organizer
 
 
 def test_a_draft_is_seen_by_organizers_alone(client: Client, organizer: User, worker: None) -> None:
-    track = begin(client)
-    fill_all(client, track)
-    client.post(f"{SETUP}test/")
+    track = begin_test(client)
     finish_test(track)
     for address in (SETUP, f"{SETUP}preview/", f"{SETUP}kind/"):
         assert client.get(address).status_code == 200
@@ -163,9 +170,7 @@ def test_a_draft_is_seen_by_organizers_alone(client: Client, organizer: User, wo
 def test_a_draft_whose_rules_change_after_the_test_is_tested_again(
     client: Client, organizer: User, worker: None
 ) -> None:
-    track = begin(client)
-    fill_all(client, track)
-    client.post(f"{SETUP}test/")
+    track = begin_test(client)
     finish_test(track)
     fill(
         client, "weights", reference="vt5-tiny", test_set="secret", trainable="decoder.*", leakage_split="red"
@@ -178,9 +183,7 @@ def test_a_draft_whose_rules_change_after_the_test_is_tested_again(
 def test_a_worker_that_read_other_weights_than_it_reports_is_not_believed(
     client: Client, organizer: User, worker: None
 ) -> None:
-    track = begin(client)
-    fill_all(client, track)
-    client.post(f"{SETUP}test/")
+    track = begin_test(client)
     run = rehearsal_of(track)
     assert run is not None
     other = ValidationResult(tensors=2, parameters=10, sha256="c" * 64, changed=[])

@@ -18,13 +18,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def organizer(client: Client):
-    organizer = make_organizer("organize", "change_track")
-    client.force_login(organizer)
-    return organizer
-
-
-@pytest.fixture
 def track():
     track = make_track(anls_threshold=0.5)
     for anls in (0.6, 0.7, 0.9):

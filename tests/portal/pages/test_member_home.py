@@ -9,8 +9,17 @@ from portal.accounts.services import create_token
 from portal.pages.member import home_of
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import disqualify
-from tests.portal.factories import make_organizer, make_run, make_submission, make_team, make_track, make_user
-from tests.portal.reviews.test_decisions import make_reviewer, reject, scored_submission
+from tests.portal.factories import (
+    make_organizer,
+    make_reviewer,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+    scored_submission,
+)
+from tests.portal.reviews.test_decisions import reject
 
 pytestmark = pytest.mark.django_db
 

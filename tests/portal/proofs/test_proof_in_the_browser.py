@@ -7,9 +7,8 @@ from playwright.sync_api import expect
 from evaluator.messages.jobs import ArtifactKind
 from portal.proofs.drawing import draw_next
 from portal.proofs.pages import draw_later
-from tests.portal.factories import make_artifact
+from tests.portal.factories import make_artifact, make_reviewer, scored_submission
 from tests.portal.proofs import pdfs
-from tests.portal.reviews.test_decisions import make_reviewer, scored_submission
 from tests.services.chromium import Chromium
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]

@@ -3,25 +3,17 @@
 import pytest
 from django.urls import reverse
 
-from evaluator.messages.jobs import ArtifactKind
 from portal.reviews.assignments import assign
 from portal.reviews.deadlines import default_due
 from portal.reviews.models import Decision, ProofReview
 from portal.teams.models import Membership
-from tests.portal.factories import make_artifact, make_organizer, make_user
-from tests.portal.reviews.test_decisions import accept, ask, make_reviewer, reject, scored_submission
+from tests.portal.factories import make_organizer, make_reviewer, make_user, scored_submission
+from tests.portal.reviews.test_decisions import accept, ask, reject
 from tests.portal.reviews.test_desk import ACCEPT
 
 pytestmark = pytest.mark.django_db
 
 LIST = "/admin/reviews/proof/"
-
-
-@pytest.fixture
-def submission():
-    submission = scored_submission()
-    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
-    return submission
 
 
 @pytest.fixture

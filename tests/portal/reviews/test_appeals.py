@@ -10,14 +10,16 @@ from portal.reviews.appeals import appeal
 from portal.reviews.models import Appeal
 from portal.reviews.selectors import awaiting_review, open_appeals, verdict_on
 from portal.reviews.verdict import ResultStatus
-from tests.portal.factories import make_artifact, make_organizer, make_upload, make_user, revise_proof
-from tests.portal.reviews.test_decisions import (
-    accept,
+from tests.portal.factories import (
+    make_artifact,
+    make_organizer,
     make_reviewer,
-    reject,
-    reject_for_good,
+    make_upload,
+    make_user,
+    revise_proof,
     scored_submission,
 )
+from tests.portal.reviews.test_decisions import accept, reject, reject_for_good
 
 pytestmark = pytest.mark.django_db
 

@@ -15,8 +15,15 @@ from portal.reviews.deadlines import default_due
 from portal.reviews.models import ProofReview
 from portal.reviews.queue import Part, queue_of
 from portal.teams.models import Membership
-from tests.portal.factories import make_artifact, make_upload, make_user, revise_proof
-from tests.portal.reviews.test_decisions import accept, make_reviewer, scored_submission
+from tests.portal.factories import (
+    make_artifact,
+    make_reviewer,
+    make_upload,
+    make_user,
+    revise_proof,
+    scored_submission,
+)
+from tests.portal.reviews.test_decisions import accept
 
 pytestmark = pytest.mark.django_db
 

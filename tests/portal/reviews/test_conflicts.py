@@ -1,28 +1,24 @@
 """Who may judge a proof, by everything that they ever were."""
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
-from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import awaiting_review, conflict_of_interest, readable_proofs
 from portal.reviews.services import decide
-from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.submissions.models import Submission, SubmissionState
 from portal.teams.models import Membership, PastMembership, Role, Team
 from portal.teams.services import leave, remove_member
 from tests.portal.factories import (
-    make_artifact,
-    make_run,
+    make_reviewer,
     make_submission,
     make_team,
     make_token,
     make_track,
-    make_user,
 )
 
 pytestmark = pytest.mark.django_db
@@ -32,17 +28,7 @@ YES = {item.key: "yes" for item in CHECKLIST}
 
 @pytest.fixture
 def reviewer() -> User:
-    user = make_user(is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename="review_proofs"))
-    return user
-
-
-@pytest.fixture
-def submission() -> Submission:
-    submission = make_submission(track=make_track(BEST_ANLS_AT_BUDGET), state=SubmissionState.SUBMITTED)
-    make_run(submission, budget=1.0, state=RunState.SCORED)
-    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"proof", "proof.md")
-    return submission
+    return make_reviewer()
 
 
 def join(user: User, team: Team) -> Membership:

@@ -3,7 +3,6 @@ from functools import partial
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import Permission
 from django.core import mail
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
@@ -25,6 +24,7 @@ from portal.submissions.models import RunState, Submission, SubmissionState
 from portal.teams.models import Membership
 from tests.portal.factories import (
     make_artifact,
+    make_reviewer,
     make_run,
     make_submission,
     make_team,
@@ -32,6 +32,7 @@ from tests.portal.factories import (
     make_upload,
     make_user,
     revise_proof,
+    scored_submission,
 )
 
 pytestmark = pytest.mark.django_db
@@ -40,20 +41,6 @@ ALL_YES = {item.key: Answer.YES for item in CHECKLIST}
 
 
 decide = partial(services.decide, declares_no_conflict=True)
-
-
-def make_reviewer(**fields):
-    reviewer = make_user(is_staff=True, **fields)
-    reviewer.user_permissions.add(Permission.objects.get(codename="review_proofs"))
-    return reviewer
-
-
-def scored_submission(**fields):
-    submission = make_submission(
-        track=make_track(BEST_ANLS_AT_BUDGET), **{"state": SubmissionState.SUBMITTED, **fields}
-    )
-    make_run(submission, budget=1.0, state=RunState.SCORED)
-    return submission
 
 
 @pytest.fixture

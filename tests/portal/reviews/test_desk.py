@@ -5,7 +5,6 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluator.messages.jobs import ArtifactKind
 from portal.limits import Limit
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision, ProofReview
@@ -14,14 +13,14 @@ from portal.submissions.models import RunState, Submission, SubmissionState
 from portal.teams.models import Membership
 from tests.portal.factories import (
     change_results,
-    make_artifact,
     make_epsilons,
+    make_reviewer,
     make_run,
     make_upload,
     make_user,
     revise_proof,
 )
-from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
+from tests.portal.reviews.test_decisions import accept, reject
 
 pytestmark = pytest.mark.django_db
 
@@ -32,20 +31,6 @@ ACCEPT = {
     "reason": "",
     "no_conflict": "on",
 }
-
-
-@pytest.fixture
-def submission():
-    submission = scored_submission()
-    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
-    return submission
-
-
-@pytest.fixture
-def reviewer(client):
-    reviewer = make_reviewer()
-    client.force_login(reviewer)
-    return reviewer
 
 
 def address(submission):

@@ -10,8 +10,7 @@ from portal.reviews.checklist import CHECKLIST
 from portal.reviews.evidence import CHECKS_OF, STATED, compared, facts_on, in_words
 from portal.submissions.models import RunState
 from tests.portal.evaluation.messages import make_accounting
-from tests.portal.factories import change_results, make_run
-from tests.portal.reviews.test_decisions import make_reviewer, scored_submission
+from tests.portal.factories import change_results, make_reviewer, make_run, scored_submission
 
 
 def test_it_names_only_questions_and_checks_that_exist():

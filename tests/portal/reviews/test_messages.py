@@ -19,8 +19,15 @@ from portal.reviews.threads import (
 )
 from portal.submissions.models import SubmissionState
 from portal.teams.models import Membership
-from tests.portal.factories import make_artifact, make_submission, make_track, make_user
-from tests.portal.reviews.test_decisions import accept, ask, make_reviewer, reject, scored_submission
+from tests.portal.factories import (
+    make_artifact,
+    make_reviewer,
+    make_submission,
+    make_track,
+    make_user,
+    scored_submission,
+)
+from tests.portal.reviews.test_decisions import accept, ask, reject
 
 pytestmark = pytest.mark.django_db
 

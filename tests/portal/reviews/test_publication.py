@@ -18,14 +18,16 @@ from tests.portal.factories import (
     change_results,
     make_artifact,
     make_organizer,
+    make_reviewer,
     make_submission,
     make_upload,
     make_user,
     owner_of,
     revise_proof,
+    scored_submission,
 )
 from tests.portal.proofs.pages import add_pages
-from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
+from tests.portal.reviews.test_decisions import accept, reject
 
 SECRET = "Theorem 17"
 

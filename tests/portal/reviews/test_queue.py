@@ -1,4 +1,3 @@
-import pytest
 from django.test import RequestFactory
 from django.urls import reverse
 
@@ -8,17 +7,10 @@ from portal.reviews.deadlines import default_due
 from portal.reviews.queue import Part, queue_of, waiting_for
 from portal.submissions.models import RunState
 from portal.teams.models import Membership
-from tests.portal.factories import change_results, make_team, make_user
-from tests.portal.reviews.test_decisions import accept, make_reviewer, reject_for_good, scored_submission
+from tests.portal.factories import change_results, make_reviewer, make_team, make_user, scored_submission
+from tests.portal.reviews.test_decisions import accept, reject_for_good
 
 QUEUE = "/reviews/"
-
-
-@pytest.fixture
-def reviewer(client, db):
-    reviewer = make_reviewer()
-    client.force_login(reviewer)
-    return reviewer
 
 
 def parts(reviewer):

@@ -9,7 +9,6 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.urls import reverse
 
-from evaluator.messages.jobs import ArtifactKind
 from portal.audit.models import AuditEntry
 from portal.reviews.appeals import appeal
 from portal.reviews.assignments import assign, eligible_reviewers
@@ -19,26 +18,19 @@ from portal.reviews.queue import Part, queue_of
 from portal.reviews.records import HIDDEN
 from portal.reviews.recusals import recuse
 from portal.reviews.selectors import awaiting_review, readable_proofs, sees_decisions, verdict_on
-from tests.portal.factories import make_artifact, make_organizer, make_upload, make_user, revise_proof
-from tests.portal.reviews.test_decisions import (
-    accept,
-    ask,
+from tests.portal.factories import (
+    make_organizer,
     make_reviewer,
-    reject,
-    reject_for_good,
+    make_upload,
+    make_user,
+    revise_proof,
     scored_submission,
 )
+from tests.portal.reviews.test_decisions import accept, ask, reject, reject_for_good
 
 pytestmark = pytest.mark.django_db
 
 Why = Recusal.Why
-
-
-@pytest.fixture
-def submission():
-    submission = scored_submission()
-    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
-    return submission
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from django.utils import timezone
 from portal.celery import REMIND_TASK, SECOND_OPINIONS_TASK, app
 from portal.reviews.models import ProofReview
 from portal.reviews.reminders import remind_reviewers
-from tests.portal.factories import make_user
-from tests.portal.reviews.test_decisions import accept, make_reviewer, scored_submission
+from tests.portal.factories import make_reviewer, make_user, scored_submission
+from tests.portal.reviews.test_decisions import accept
 
 pytestmark = pytest.mark.django_db
 

@@ -8,8 +8,7 @@ from evaluator.messages.jobs import ArtifactKind
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import ResultStatus, verdict
-from tests.portal.factories import change_results, make_artifact, owner_of
-from tests.portal.reviews.test_decisions import make_reviewer, scored_submission
+from tests.portal.factories import change_results, make_artifact, make_reviewer, owner_of, scored_submission
 from tests.services.chromium import Chromium
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]

@@ -13,8 +13,16 @@ from portal.reviews.threads import post_message
 from portal.reviews.timeline import timeline
 from portal.submissions.models import Artifact
 from portal.submissions.proof_versions import stage
-from tests.portal.factories import make_artifact, make_submission, make_track, make_upload, revise_proof
-from tests.portal.reviews.test_decisions import accept, ask, make_reviewer, scored_submission
+from tests.portal.factories import (
+    make_artifact,
+    make_reviewer,
+    make_submission,
+    make_track,
+    make_upload,
+    revise_proof,
+    scored_submission,
+)
+from tests.portal.reviews.test_decisions import accept, ask
 
 pytestmark = pytest.mark.django_db
 

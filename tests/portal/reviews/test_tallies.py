@@ -14,8 +14,7 @@ from portal.reviews.services import let_rejections_stand
 from portal.reviews.tallies import rejected, verified
 from portal.reviews.verdict import ResultStatus, Verdict, status_of, verdict_of
 from portal.submissions.models import RunState, SubmissionState
-from tests.portal.factories import make_run, make_submission, make_team, make_track
-from tests.portal.reviews.test_decisions import make_reviewer
+from tests.portal.factories import make_reviewer, make_run, make_submission, make_team, make_track
 
 pytestmark = pytest.mark.django_db
 

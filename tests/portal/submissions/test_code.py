@@ -6,8 +6,14 @@ from django.urls import reverse
 from evaluator.messages.jobs import ArtifactKind
 from portal.submissions.code import code_problems, names_commit
 from portal.uploads.stores import current_store
-from tests.portal.factories import make_artifact, make_run, make_submission, make_team
-from tests.portal.reviews.test_decisions import make_reviewer, scored_submission
+from tests.portal.factories import (
+    make_artifact,
+    make_reviewer,
+    make_run,
+    make_submission,
+    make_team,
+    scored_submission,
+)
 from tests.portal.submissions.drafts import make_private_track
 
 pytestmark = pytest.mark.django_db

@@ -5,8 +5,7 @@ from django.urls import reverse
 
 from portal.audit.models import AuditEntry
 from portal.submissions.models import RunState, RunToken
-from tests.portal.factories import make_run, make_submission, make_team, make_token
-from tests.portal.reviews.test_decisions import make_reviewer
+from tests.portal.factories import make_reviewer, make_run, make_submission, make_team, make_token
 from tests.portal.submissions.drafts import make_private_track
 
 pytestmark = pytest.mark.django_db

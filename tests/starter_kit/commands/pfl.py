@@ -35,6 +35,17 @@ def pfl(*arguments: object, status: int = 0) -> Ended:
     return ended
 
 
+def passing(*arguments: object) -> str:
+    """What `pfl` prints to its output when it succeeds."""
+    return pfl(*arguments).stdout
+
+
+def failing(*arguments: object, status: int = 2) -> str:
+    """All that `pfl` prints when it fails with `status`."""
+    ended = pfl(*arguments, status=status)
+    return ended.stdout + ended.stderr
+
+
 def run_pfl(
     *arguments: object,
     environment: Mapping[str, str] | None = None,

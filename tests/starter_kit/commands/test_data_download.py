@@ -14,18 +14,9 @@ from starter_kit.data.archives import unpack
 from starter_kit.site.client import SiteClient
 from starter_kit.site.downloading import fetch
 from tests.services.live_site import LiveSite
-from tests.starter_kit.commands.pfl import pfl
+from tests.starter_kit.commands.pfl import failing, passing
 
 CONTENT = bytes(range(256)) * 5000
-
-
-def passing(*arguments: object) -> str:
-    return pfl(*arguments).stdout
-
-
-def failing(*arguments: object, status: int = 2) -> str:
-    ended = pfl(*arguments, status=status)
-    return ended.stdout + ended.stderr
 
 
 @pytest.fixture(autouse=True)

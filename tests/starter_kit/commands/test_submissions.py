@@ -11,16 +11,7 @@ from portal.submissions.models import Run, RunState
 from portal.teams.models import Team
 from tests.portal.factories import SCORES, make_run, make_submission
 from tests.services.live_site import LiveSite
-from tests.starter_kit.commands.pfl import pfl
-
-
-def passing(*arguments: object) -> str:
-    return pfl(*arguments).stdout
-
-
-def failing(*arguments: object, status: int = 2) -> str:
-    ended = pfl(*arguments, status=status)
-    return ended.stdout + ended.stderr
+from tests.starter_kit.commands.pfl import failing, passing
 
 
 @pytest.fixture(autouse=True)
