@@ -199,7 +199,11 @@ def _of_runs(text: str, runs: QuerySet[Run]) -> Condition:
 
 def _open_end(phase: Phase, now: datetime) -> Iterator[Obstacle]:
     if not phase.has_ended(now):
-        ends = f"It ends on {phase.ends_at:%-d %b %Y, %H:%M} UTC." if phase.ends_at else "It has no end."
+        ends = (
+            f"The phase ends on {phase.ends_at:%-d %b %Y, %H:%M} UTC."
+            if phase.ends_at
+            else "The phase has no end."
+        )
         yield Obstacle(ends, reverse("organizers:phase", args=[phase.track.slug, phase.pk]))
 
 

@@ -30,7 +30,7 @@ NAMES = {
     "name": "Name",
     "starts_at": "Begins",
     "ends_at": "Ends",
-    "submissions_per_day": "Submissions of a team in 24 hours",
+    "submissions_per_day": "Submissions per team in 24 hours",
     "results": "Results",
     "allows_private": "Private submissions",
     "anonymity": "Names",
@@ -185,7 +185,8 @@ def _examination_sentences(before: Phase | None, edited: Phase) -> Iterable[str]
         if phase
     ]
     if len(set(counts)) > 1:
-        yield f"{counts[-1]} rank{pluralize(counts[-1])} would wait for an examination, instead of {counts[0]}."
+        ranks = f"{counts[-1]} rank{pluralize(counts[-1])}"
+        yield f"{ranks} would wait for an examination, compared with {counts[0]} before."
 
 
 def _waiting_ranks(phase: Phase, first: int, level: int) -> int:

@@ -31,7 +31,7 @@ EVALUATED = {
     "adjacency": "Adjacency",
     "providers_per_client": "Training providers per client",
     "drawn_rounds": "Rounds drawn for a replay",
-    "challenges_per_day": "New training records of a team in 24 hours",
+    "challenges_per_day": "New training records per team in 24 hours",
 }
 TEXTS = {"summary": "Summary", "description": "Rules text"}
 NAMES = {**TEXTS, **EVALUATED}
@@ -125,4 +125,4 @@ def _of_challenges(track: Track, limits: tuple[int, int], now: datetime) -> str:
     )
     teams = list(recent)
     over = sum(teams.count(team) >= limits[1] for team in set(teams))
-    return f"{over} team{pluralize(over)} could upload no further training record now."
+    return f"{over} team{pluralize(over)} couldn't upload another training record now."

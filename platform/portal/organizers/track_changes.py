@@ -161,7 +161,7 @@ def quota_sentence(times: Iterable[list[datetime]], limits: tuple[int, int], now
     """Return how many teams would have no slot left, of the times of each team's submissions."""
     teams = list(times)
     before, after = (sum(not quota(team, now, limit).left for team in teams) for limit in limits)
-    return f"{after} team{pluralize(after)} would have no slot left now, instead of {before}."
+    return f"{after} team{pluralize(after)} would have no slot left now, compared with {before} before."
 
 
 def note(changes: Changes, names: Mapping[str, str]) -> str:

@@ -54,9 +54,9 @@ def visibility_problems(submission: Submission, phase: Phase) -> list[Problem]:
         return []
     problems = []
     if submission.keep_private and not phase.allows_private:
-        problems.append(_not_allowed(f"The phase “{phase}” takes no unpublished submissions."))
+        problems.append(_not_allowed(f"The phase “{phase}” doesn't allow unpublished submissions."))
     if submission.anonymous and not phase.allows_anonymous:
-        problems.append(_not_allowed(f"The phase “{phase}” takes no anonymous submissions."))
+        problems.append(_not_allowed(f"The phase “{phase}” doesn't allow anonymous submissions."))
     return problems
 
 
@@ -92,7 +92,7 @@ def publish(submission: Submission, actor: User, now: datetime | None = None) ->
             else f"one that is {current.state}",
             next_step="Submit the draft first."
             if current.state == SubmissionState.DRAFT
-            else "Its page says who sees it, and until when.",
+            else "Its page says who can see it, and for how long.",
         )
     change_listed(current, actor, "submission.published", {"published_at": now})
     submission.published_at = current.published_at

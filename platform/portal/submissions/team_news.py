@@ -45,7 +45,7 @@ def notify_of_withdrawal(submission: Submission, actor: User, reason: str) -> No
 
 def notify_of_new_evaluation(run: Run, reason: str) -> None:
     """Notify the team that the organizers have its run evaluated again."""
-    kept = " Until then it keeps its results and its rank." if run.scored_at else ""
+    kept = " Until then, it keeps its results and rank." if run.scored_at else ""
     _notify(
         run.submission,
         f"{run} is being re-evaluated",

@@ -46,7 +46,8 @@ def create_team(
         raise ProblemError.of(
             ErrorCode.TEAM_FOUNDING,
             expected=f"at most {FOUNDINGS} new teams in {FOUNDING_WINDOW.days} days",
-            next_step=f"The next is possible from {possible:%Y-%m-%d %H:%M} UTC. A team's owner may invite you before.",
+            next_step=f"You can create the next team from {possible:%Y-%m-%d %H:%M} UTC. In the meantime, a team's "
+            "owner can invite you.",
         )
     team = Team(
         name=name, affiliation=affiliation, website=website, country=country, founder=owner, created_at=now

@@ -1,4 +1,4 @@
-"""A phase is closed on one page: it says what is in the way, then freezes, publishes and announces the results."""
+"""A phase is closed on one page: it says what is still open, then freezes, publishes and announces the results."""
 
 import hashlib
 import io
@@ -71,7 +71,7 @@ def test_the_page_names_what_is_in_the_way_and_offers_no_button(client: Client, 
     add(track, "Waiting", state=RunState.QUEUED)
     add(track, "Broken", state=RunState.FAILED)
     page = client.get(address(phase)).text
-    assert "It ends on" in page
+    assert "The phase ends on" in page
     assert re.search(r"1 open</span> No run is being evaluated\s.*?Waiting of Team", page, re.DOTALL)
     assert re.search(
         r"1 open</span> No run has failed because of a site error\s.*?Broken of", page, re.DOTALL

@@ -107,7 +107,7 @@ def test_other_slots_say_how_many_teams_have_none_left(client: Client, organizer
     make_submission(track=track, state=SubmissionState.SUBMITTED)
     phase = track.phases.get()
     page = client.post(address(phase), fields(phase, submissions_per_day=1)).text
-    assert "1 team would have no slot left now, instead of 0." in page
+    assert "1 team would have no slot left now, compared with 0 before." in page
     phase.refresh_from_db()
     assert phase.submissions_per_day == 5
 
@@ -200,7 +200,7 @@ def test_a_required_examination_says_how_many_ranks_wait_and_is_public(
     for _ in range(3):
         make_run(make_submission(track=track, state=SubmissionState.SUBMITTED), state="scored")
     page = confirmed(client, address(phase), fields(phase, examined_ranks=2))
-    assert "2 ranks would wait for an examination, instead of 0." in page
+    assert "2 ranks would wait for an examination, compared with 0 before." in page
     assert "First ranks that need an examination: 0 → 2." in page
     assert "First 2 ranks: a rerun (L3)" in client.get("/tracks/track/").text
 

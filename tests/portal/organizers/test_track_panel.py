@@ -129,7 +129,9 @@ def test_a_pause_says_how_many_drafts_it_stops(client: Client, organizer, track)
 def test_a_smaller_quota_says_how_many_teams_have_no_slot_left() -> None:
     now = timezone.now()
     times = [[now], [now, now - timedelta(hours=2)], [now - timedelta(hours=25)]]
-    assert quota_sentence(times, (2, 1), now) == "2 teams would have no slot left now, instead of 1."
+    assert (
+        quota_sentence(times, (2, 1), now) == "2 teams would have no slot left now, compared with 1 before."
+    )
 
 
 def test_a_track_with_budgets_has_no_threshold_to_change(client: Client, organizer) -> None:

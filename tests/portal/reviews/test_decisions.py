@@ -102,7 +102,7 @@ def test_one_rejection_takes_the_rank_once_nobody_has_contradicted_it_in_time(
     with django_capture_on_commit_callbacks(execute=True):
         assert let_rejections_stand(now + SECOND_OPINION_TIME) == 1
     (message,) = mail.outbox
-    assert "no rank from now on" in message.body
+    assert "The result no longer has a rank." in message.body
     submission.refresh_from_db()
     assert verdict_on(submission).status == ResultStatus.REJECTED
     assert submission.proof_rejected

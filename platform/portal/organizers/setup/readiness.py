@@ -60,7 +60,7 @@ def readiness(track: Track, now: datetime) -> Readiness:
             _downloads(track),
             _phases(track, now),
             *_reviewers(track),
-            Item("Test", test or "The base weights went through every step.", "", not test),
+            Item("Test", test or "The base weights passed every step.", "", not test),
         ]
     )
 
@@ -71,7 +71,9 @@ def folders(track: Track, held: Stock) -> Iterator[Item]:
     found = held.test_sets.get(track.test_set)
     known = TestSet.objects.filter(name=track.test_set).first()
     if known and found and found.sha256 and found.sha256 != known.sha256:
-        text = f"{track.test_set}: its SHA-256 isn't the one on which runs were scored before. Give it a new name."
+        text = (
+            f"{track.test_set}: runs were scored on a test set of this name with another SHA-256. Rename it."
+        )
         yield Item("Test set", text, "weights", False)
     else:
         yield _held("Test set", track.test_set, found)
@@ -109,7 +111,10 @@ def _phases(track: Track, now: datetime) -> Item:
         return Item("Phases", problem, "phases", False)
     is_over = nearest is None or nearest.has_ended(now)
     return Item(
-        "Phases", closed_because(phases, now) or "Open as soon as it is published.", "phases", not is_over
+        "Phases",
+        closed_because(phases, now) or "Open as soon as the track is published.",
+        "phases",
+        not is_over,
     )
 
 

@@ -90,7 +90,7 @@ def test(request: UserRequest, slug: str) -> HttpResponseBase:
     track = _draft(request.user, slug)
     if readiness(track, timezone.now()).may_be_tested:
         rehearse(track, request.user)
-        messages.success(request, "The test has begun. This page shows how far it is.")
+        messages.success(request, "The test has started. This page shows its progress.")
     else:
         messages.error(request, "Choose base weights, a test set and phases first.")
     return redirect("organizers:setup", slug)
@@ -102,7 +102,7 @@ def publish(request: UserRequest, slug: str) -> HttpResponseBase:
     if not drafts.publish(track, actor=request.user):
         messages.error(request, "The track isn't ready: see what is missing.")
         return redirect("organizers:setup", slug)
-    messages.success(request, f"{track} is public. Announce it to participants when you like.")
+    messages.success(request, f"{track} is public. You can announce it to participants at any time.")
     return redirect("organizers:track", slug)
 
 
