@@ -110,8 +110,10 @@ def _proof_needs(team: Team) -> Iterator[Need]:
     for review in asked.select_related("submission").order_by("changes_due"):
         due.setdefault(review.submission, review.changes_due)
     for submission, day in due.items():
-        due = f"; a revision is due by {date_format(day, 'DATE_FORMAT')}" if day else ""
-        yield Need(f"Reviewers requested changes to the proof of “{submission}”{due}.", _review(submission))
+        deadline = f"; a revision is due by {date_format(day, 'DATE_FORMAT')}" if day else ""
+        yield Need(
+            f"Reviewers requested changes to the proof of “{submission}”{deadline}.", _review(submission)
+        )
     for staged in Artifact.staged.filter(submission__team=team).select_related("submission"):
         yield Need(
             f"Version {staged.version} of the proof of “{staged.submission}” isn't sent yet.",
