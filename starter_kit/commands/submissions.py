@@ -23,7 +23,8 @@ def submissions(
     watch: Annotated[
         bool,
         typer.Option(
-            "--watch", help="Follow the evaluation until it ends; without ID, of the newest submission."
+            "--watch",
+            help="Follow the evaluation until it ends; without an ID, that of the newest submission.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the messages of the API.")] = False,
