@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.models import F, QuerySet
 
-from evaluator.messages.jobs import TrustLevel
+from evaluator.messages.jobs import FirstDownload, TrustLevel
 from portal.boards.ordering import (
     Place,
     counts,
@@ -307,6 +307,7 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "state",
             "disqualified_because",
             "log_accepted_at",
+            "rules__first_download",
             named=True,
         )
     )
@@ -363,6 +364,7 @@ def _entry(row: Any, verdict: Verdict, address: str, proof_address: str) -> Entr
         examined_level=row.submission__phase__examined_level,
         requires_counted=row.submission__phase__requires_counted,
         is_log_accepted=row.log_accepted_at is not None,
+        first_download=row.rules__first_download or FirstDownload.FREE,
         proof_url=proof_address if has_public_proof else "",
     )
 

@@ -349,6 +349,14 @@ COLUMNS: tuple[Column, ...] = (
         shown=Shown.MORE | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
         applies=_by_bytes,
     ),
+    Column(
+        "first_download",
+        "First download",
+        "`free` or `counted`: whether `bytes_total` includes the first round's downloads, by the track's rule when it "
+        "was submitted.",
+        lambda row: row.entry.first_download,
+        Shown.DATA,
+    ),
     _result("decoder_bytes", "Decoder", "Size of the team's own codec file.", shown=Shown.DATA),
     _result(
         "log_flag",

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.conf import settings
 from django.urls import reverse
 
-from evaluator.messages.jobs import ArtifactKind, Epsilon, TrustLevel
+from evaluator.messages.jobs import ArtifactKind, Epsilon, FirstDownload, TrustLevel
 from evaluator.messages.rankings import Limits
 from evaluator.messages.results import RunResults
 from portal.boards.uncertainty import RankRange
@@ -37,6 +37,7 @@ class Entry:
         examined_ranks: How many of the first ranks of its phase need the trust level `examined_level`.
         requires_counted: Whether its phase ranks counted bytes alone, where bytes rank.
         is_log_accepted: Whether an organizer has accepted its declared log in spite of a flag.
+        first_download: The track's rule at the time of the submission, by which its bytes are what they are.
     """
 
     run: UUID
@@ -61,6 +62,7 @@ class Entry:
     examined_level: int = TrustLevel.RERUN
     requires_counted: bool = False
     is_log_accepted: bool = False
+    first_download: str = FirstDownload.FREE
     proof_url: str = ""
 
     @property
