@@ -138,7 +138,7 @@ REGULAR_ROUNDS = NamedCheck(
     name="regular rounds",
     meaning="Every exchange has the same number of messages each way, and there are no more empty rounds than "
     "independent client sampling would produce.",
-    limit="Clients or rounds left out in a way that keeps the rest regular.",
+    limit="Clients or rounds left out in a way that keeps the remaining log regular.",
 )
 
 
@@ -202,8 +202,8 @@ def _describe(way: str, size: Sizes, parameters: int) -> str:
 LEAST_BYTES = NamedCheck(
     "log.least_bytes",
     name="minimum size",
-    meaning="In each direction, the bytes are enough to carry the change of the weights once, at 4.5 bits per "
-    "parameter, with the change of each matrix as two factors of its rank.",
+    meaning="The bytes in each direction are enough to send the change of the weights once, at 4.5 bits per "
+    "parameter, if the change of each matrix is sent as two low-rank factors.",
     limit="Missing messages beyond the first. A codec with fewer bits is flagged even if honest.",
 )
 

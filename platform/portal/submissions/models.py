@@ -84,8 +84,9 @@ class Submission(models.Model):
     practice = models.BooleanField(
         "submit for practice",
         default=False,
-        help_text="Evaluated like any other, but never public, reviewed or ranked. It needs no proof, may repeat a "
-        "checkpoint, has scores of two decimals, and doesn't count against the quota.",
+        help_text="Practice submissions are evaluated like any other, but are never public, reviewed or "
+        "ranked. They need no proof, may repeat a checkpoint, have scores rounded to two decimals, and "
+        "don't count against the quota.",
     )
     anonymous = models.BooleanField(
         "stay anonymous",

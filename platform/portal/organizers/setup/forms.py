@@ -31,7 +31,7 @@ class NewTrackForm(forms.Form):
     slug = forms.SlugField(
         label="Address",
         max_length=50,
-        help_text="The track's part of the address: track-3 gives /tracks/track-3/.",
+        help_text="The last part of the track's address. For example, track-3 gives /tracks/track-3/.",
     )
     ranking = forms.ChoiceField(choices=choices, widget=forms.RadioSelect, label="Kind")
     source = forms.ModelChoiceField(
