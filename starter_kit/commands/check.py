@@ -67,15 +67,16 @@ def check(
         list[str] | None,
         typer.Option(
             metavar="PATTERN",
-            help="Tensors that may differ from the base weights, such as '*.layer_norm.weight', in place of the "
-            "track's; repeat the option for several patterns. Without a site, all may differ by default.",
+            help="Tensors that may differ from the base weights, such as '*.layer_norm.weight', instead of "
+            "the track's; can be repeated. Without a site, all tensors may differ by default.",
         ),
     ] = None,
 ) -> None:
-    """Run the workers' checks on your machine, and list everything that they would reject.
+    """Run the workers' checks on your machine, and list everything they would reject.
 
-    With --site or PFL_SITE, by the rules of that site's track: base weights, clients, providers, rounds and privacy.
-    With an API token as well, the run's data are compared, and whether the checkpoint was submitted before.
+    With --site or PFL_SITE, the rules of that site's track apply: base weights, clients, providers, rounds
+    and privacy. With an API token as well, the command also checks the run's data and whether the checkpoint
+    was submitted before.
     """
     from starter_kit.runs.folder import RunFolder
 
