@@ -50,17 +50,17 @@ def check(
     ] = None,
     clients: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Number of clients, in place of the track's or {DEFAULT_CLIENTS}."),
+        typer.Option(min=1, help=f"Number of clients, instead of the track's or {DEFAULT_CLIENTS}."),
     ] = None,
     max_rounds: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Maximum number of rounds, in place of the track's or {MAX_ROUNDS:,}."),
+        typer.Option(min=1, help=f"Maximum number of rounds, instead of the track's or {MAX_ROUNDS:,}."),
     ] = None,
-    delta: Annotated[float | None, typer.Option(help=f"δ, in place of the track's or {DELTA:g}.")] = None,
+    delta: Annotated[float | None, typer.Option(help=f"δ, instead of the track's or {DELTA:g}.")] = None,
     sampling_rule: Annotated[
         SamplingRule | None,
         typer.Option(
-            help=f"Amplification rule for two-stage sampling, in place of the track's or {RULE.value}."
+            help=f"Amplification rule for two-stage sampling, instead of the track's or {RULE.value}."
         ),
     ] = None,
     trainable: Annotated[

@@ -84,10 +84,12 @@ def synthetic(
     clients: Clients = 10,
     train_providers: Annotated[int, typer.Option(help="Providers to train on.")] = 400,
     train_pages: Annotated[int, typer.Option(help="Pages to train on, unevenly distributed.")] = 900,
-    valid_pages: Annotated[int, typer.Option(help="Pages to validate on, half of them from unseen "
-    "providers.")] = 60,
-    test_pages: Annotated[int, typer.Option(help="Secret test pages, half of them from unseen providers.")] "
-    "= 120,
+    valid_pages: Annotated[
+        int, typer.Option(help="Pages to validate on, half of them from unseen providers.")
+    ] = 60,
+    test_pages: Annotated[
+        int, typer.Option(help="Secret test pages, half of them from unseen providers.")
+    ] = 120,
     private: PrivatePart = DEFAULT_PRIVATE,
     force: Force = False,
 ) -> None:
@@ -112,10 +114,12 @@ def forms(
     seed: Seed = 7,
     clients: Clients = 10,
     providers: Annotated[int, typer.Option(help="Providers to train on, with two forms each.")] = 800,
-    valid_forms: Annotated[int, typer.Option(help="Forms to validate on, half of them from unseen "
-    "providers.")] = 200,
-    test_forms: Annotated[int, typer.Option(help="Secret test forms, half of them from unseen providers.")] "
-    "= 600,
+    valid_forms: Annotated[
+        int, typer.Option(help="Forms to validate on, half of them from unseen providers.")
+    ] = 200,
+    test_forms: Annotated[
+        int, typer.Option(help="Secret test forms, half of them from unseen providers.")
+    ] = 600,
     red_providers: Annotated[
         int,
         typer.Option(
@@ -243,7 +247,7 @@ def canaries(
     pages: Annotated[int, typer.Option(min=1, max=20, help="Pages per canary.")] = 4,
     force: Force = False,
 ) -> None:
-    """Copy the data folder SOURCE to OUT/public with canaries among its training providers; OUT/escrow has the secret coins.
+    """Copy the data folder SOURCE to OUT/public with canaries among its training providers; the coins go to OUT/escrow.
 
     Anyone who has OUT/escrow can pass every audit, so only the organizers should keep it. `pfl leakage`
     audits a run with it.

@@ -29,8 +29,8 @@ VERBS = {
     "sweep": "Train a config with every combination of some settings, score the runs on the validation split, and "
     "compare.",
     "federate": "Train with clients on separate machines, using Flower.",
-    "evaluate": "Score a checkpoint with the evaluator's code. In a run folder, the score is saved for the "
-    "report and `compare`.",
+    "evaluate": "Score a checkpoint with the evaluator's code. A run folder keeps the score for the report and "
+    "`compare`.",
     "leakage": "Attack a checkpoint: which providers was it trained on, and which hidden answers does it reveal?",
     "compare": "Print runs side by side: method, ANLS, accuracy, gigabytes and ε.",
     "report": "Write RUN/report.html again, from the run's settings and numbers.",

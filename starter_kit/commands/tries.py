@@ -20,7 +20,7 @@ def list_tries(
     site: Site = "",
     token: ApiToken = "",
 ) -> None:
-    """List your lost tries (run tokens whose challenge was drawn, but whose run never had its ε recomputed), with your explanations."""
+    """List your team's lost tries (challenges without a run whose ε was recomputed) and your explanations."""
     found = [one for one in connect(site, token).run_tokens() if one.track == track and one.is_lost]
     print_lines(*(map(_line, found) if found else [f"No lost tries in {track}"]))
 
