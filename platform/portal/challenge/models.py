@@ -150,7 +150,7 @@ class Track(models.Model):
         settings.AUTH_USER_MODEL,
         blank=True,
         related_name="+",
-        help_text="Organizers of single tracks who organize this one. All others organize every track.",
+        help_text="Track organizers who organize this track. All other organizers organize every track.",
     )
 
     registration = models.CharField(max_length=10, choices=Registration.choices, default=Registration.NONE)
@@ -158,7 +158,7 @@ class Track(models.Model):
         "questions",
         blank=True,
         default="",
-        help_text="What a team that registers answers: one question per line.",
+        help_text="Questions that a team answers when it registers, one per line.",
     )
 
     paused = models.BooleanField(
@@ -202,7 +202,7 @@ class Track(models.Model):
     anls_threshold = models.FloatField(
         default=0.8242,
         validators=[validate_finite, MinValueValidator(0), MaxValueValidator(1), validate_four_decimals],
-        help_text="Bytes ranking: runs below this score are listed without a rank.",
+        help_text="Only for tracks ranked by bytes: runs below this score are listed without a rank.",
     )
     delta = models.FloatField(
         default=1e-5,
@@ -249,8 +249,8 @@ class Track(models.Model):
         validators=[RegexValidator(r"^[0-9a-f]{64}$", "64 hexadecimal digits in lower case.")],
         help_text="Only for tracks ranked by ANLS: the output of `pfl data manifest FOLDER` for the "
         "training data. Runs whose annex "
-        "states a different hash are rejected. Only the API shows it, to participants, so that `pfl` compares their "
-        "data before training. Empty: not checked.",
+        "states a different hash are rejected. Only participants can see the hash, through the API, so "
+        "`pfl` can compare their data before training. Empty: not checked.",
     )
     unbound_level = models.PositiveSmallIntegerField(
         "unbound runs",
@@ -271,7 +271,7 @@ class Track(models.Model):
     challenges_per_day = models.PositiveSmallIntegerField(
         default=DEFAULT_CHALLENGES,
         validators=[MinValueValidator(1)],
-        help_text="Only for tracks ranked by ANLS: how many new training records a team may upload in any "
+        help_text="Only for tracks ranked by ANLS: how many new training records a team can upload in any "
         "24 hours. The site draws a "
         "challenge for each.",
     )
@@ -284,8 +284,9 @@ class Track(models.Model):
     requires_code = models.BooleanField(
         "description and code required",
         default=False,
-        help_text="A submission must describe its method, and link to a commit of its code or attach the settings or "
-        "the method's file to each run. The public reads description and link, reviewers also the files.",
+        help_text="Submissions must describe their method, and either link to a commit of the code or "
+        "attach the settings or method file to each run. Everyone can see the description and the link; "
+        "reviewers can also see the files.",
     )
 
     objects = PublishedTracks()
@@ -460,7 +461,7 @@ class Phase(models.Model):
         help_text="The examination that these ranks need.",
     )
     extended_minutes = models.PositiveIntegerField(
-        default=0, editable=False, help_text="By how much its end was moved to make up for outages."
+        default=0, editable=False, help_text="How much the phase's end was moved to make up for outages."
     )
 
     class Meta:
@@ -528,7 +529,9 @@ class TeamRegistration(models.Model):
     state = models.CharField(
         max_length=10, choices=RegistrationState.choices, default=RegistrationState.WAITING
     )
-    reason = models.CharField(max_length=300, blank=True, help_text="Why it was declined; the team reads it.")
+    reason = models.CharField(
+        max_length=300, blank=True, help_text="Why the team was declined (visible to the team)."
+    )
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -577,7 +580,7 @@ class RuleChange(models.Model):
     track = models.ForeignKey(Track, on_delete=models.CASCADE, related_name="rule_changes")
     at = models.DateTimeField(default=timezone.now)
     text = models.TextField(help_text="The change, with the old and the new value.")
-    difference = models.TextField(blank=True, help_text="Of texts, the lines that were added and removed.")
+    difference = models.TextField(blank=True, help_text="For texts, the lines that were added and removed.")
     reason = models.CharField(max_length=300, blank=True)
 
     class Meta:

@@ -124,7 +124,8 @@ def warning(phase: Phase) -> str:
     """Return what organizers may want to do first; empty where there is nothing."""
     if scored_part(phase.track) is ScoredPart.PUBLIC:
         return (
-            "Scores are those on the public part of the test set. To publish final results on the private part, reveal "
+            "Scores are based on the public part of the test set. To publish final results on the private "
+            "part, reveal "
             "it first."
         )
     return ""

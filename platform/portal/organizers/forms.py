@@ -156,8 +156,8 @@ class ClosingForm(forms.ModelForm[FinalResults]):
         max_length=5_000,
         required=False,
         widget=forms.Textarea,
-        help_text="In Markdown; appears after a sentence saying that the results are final. Published on News, and "
-        "sent to everybody who takes part in the track.",
+        help_text="In Markdown; appears after a sentence saying that the results are final. Published on "
+        "News, and sent to everyone who takes part in the track.",
     )
 
     class Meta:

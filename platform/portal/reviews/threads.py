@@ -94,7 +94,7 @@ def post_message(submission: Submission, item: str, text: str, *, author: User) 
     if not text or len(text) > MAX_MESSAGE:
         raise ValidationError(f"Write at most {MAX_MESSAGE} characters.")
     if item and item not in QUESTIONS:
-        raise ValidationError("Choose a question of the checklist.")
+        raise ValidationError("Choose a question from the checklist.")
     with transaction.atomic():
         # Messages of one team are counted one after the other.
         Team.objects.select_for_update().get(pk=submission.team_id)

@@ -50,7 +50,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='track',
             name='anls_threshold',
-            field=models.FloatField(default=0.8242, help_text='Bytes ranking: runs below this score are listed without a rank.', validators=[portal.challenge.models.validate_finite, django.core.validators.MinValueValidator(0), django.core.validators.MaxValueValidator(1), portal.challenge.models.validate_four_decimals]),
+            field=models.FloatField(default=0.8242, help_text="Only for tracks ranked by bytes: runs below this score are listed without a rank.", validators=[portal.challenge.models.validate_finite, django.core.validators.MinValueValidator(0), django.core.validators.MaxValueValidator(1), portal.challenge.models.validate_four_decimals]),
         ),
         migrations.AlterField(
             model_name='track',

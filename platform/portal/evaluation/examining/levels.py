@@ -105,7 +105,7 @@ LEVELS = {
         ),
         Level(
             TrustLevel.REPLAYED,
-            title="train the last round and the drawn ones again",
+            title="repeat the last round and the drawn rounds",
             judge="starter_kit.examining.replay",
             findings=ReplayFindings,
             required=(

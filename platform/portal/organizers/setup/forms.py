@@ -217,7 +217,7 @@ class DownloadForm(forms.Form):
         label="SHA-256",
         help_text="Lets people verify the download of a linked file.",
     )
-    license = forms.CharField(max_length=80, help_text="Such as Apache-2.0 or CC BY 4.0.")
+    license = forms.CharField(max_length=80, help_text="For example, Apache-2.0 or CC BY 4.0.")
     license_url = forms.URLField(required=False, assume_scheme="https", label="Link to the license")
     terms = forms.ModelChoiceField(
         Terms.objects.all(),

@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='submission',
             name='practice',
-            field=models.BooleanField(default=False, help_text="Practice submissions are evaluated like any other, but are never public, reviewed or ranked. They need no proof, may repeat a checkpoint, have scores rounded to two decimals, and don't count against the quota.", verbose_name='submit for practice'),
+            field=models.BooleanField(default=False, help_text="Practice submissions are evaluated like any other, but are never public, reviewed or ranked. They need no proof, may repeat a checkpoint, have scores with two decimals, and don't count against the quota.", verbose_name='submit for practice'),
         ),
         migrations.AddConstraint(
             model_name='submission',
