@@ -128,7 +128,9 @@ DIRECTIONS = NamedCheck(
 def _both_directions(traffic: Traffic) -> Check:
     expected = "a message down and one up for each client of a round"
     if not traffic.one_way.count:
-        return DIRECTIONS.passed(expected=expected, found=f"{traffic.exchanges} exchanges, all both ways")
+        return DIRECTIONS.passed(
+            expected=expected, found=f"{traffic.exchanges} exchanges, all in both directions"
+        )
     found = f"{traffic.one_way.count} of {traffic.exchanges} exchanges went one way"
     return DIRECTIONS.flagged(found, expected, traffic.one_way.first)
 

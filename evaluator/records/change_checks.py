@@ -155,8 +155,8 @@ def _hidden(case: Case, bounds: Bounds) -> str:
         return "no updates are expected, and none would have passed"
     block, everywhere = longest_hidden(case.record.run.numel, bounds)
     return (
-        f"a change without noise would have passed in one block up to {block:.2g} times, and in all together up to "
-        f"{everywhere:.2g} times, the length that the expected providers' clipped updates can have"
+        f"a change without noise would have passed if it was at most {block:.2g} times (in one block) or "
+        f"{everywhere:.2g} times (in all blocks together) as long as the expected providers' clipped updates can be"
     )
 
 

@@ -70,7 +70,8 @@ def linkage(this: NamedCheck, case: Case) -> Check:
         return this.not_applicable("the noised sums in the annex aren't those selected by the challenge")
     return this.judge(
         _differences(case, drawn),
-        otherwise=f"{rounds} rounds by the rule {run.server.rule}; {would_have_passed(run.numel, rounds)}",
+        otherwise=f"{rounds} rounds with the update rule {run.server.rule}; "
+        f"{would_have_passed(run.numel, rounds)}",
     )
 
 

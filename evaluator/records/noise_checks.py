@@ -60,7 +60,7 @@ class NoisedRounds:
 
     def __str__(self) -> str:
         fewest = min(size.coordinates for size in self.sizes)
-        return f"{len(self.sizes)} rounds, at least {fewest} coordinates of each; {self.missing}"
+        return f"{len(self.sizes)} rounds, at least {fewest} coordinates in each; {self.missing}"
 
 
 def _noised_rounds(case: Case) -> NoisedRounds:

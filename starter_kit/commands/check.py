@@ -177,7 +177,10 @@ def _source(track: "TrackInfo | None", client: "SiteClient | None") -> str:
     """Whose rules the run is checked by."""
     if track and client:
         return f"Rules: {track.slug} of {client.site}"
-    return "Rules: the competition's defaults, and options. Set PFL_SITE to check by those of a site's track."
+    return (
+        "Rules: the competition's defaults, unless options change them. To use the rules of a site's "
+        "track, set PFL_SITE."
+    )
 
 
 def _site_problems(
@@ -227,7 +230,7 @@ def _detail(result: "StepResult", rules: "TrackRules") -> str:
     if isinstance(result, ValidationResult):
         return f", {len(result.changed)} of {result.tensors} tensors differ from the base weights"
     if isinstance(result, CommunicationResult):
-        return f", {result.bytes_total:,} bytes in {result.rounds} rounds"
+        return f", {result.bytes_total:,} bytes in {result.rounds} round{'s' * (result.rounds != 1)}"
     if isinstance(result, AccountingResult) and rules.privacy:
         within = "within" if result.within_budget else "ABOVE"
         token = "" if result.run_token else "; no run token, so you can't submit this run"
