@@ -306,8 +306,8 @@ FEWEST_BYTES = Ranking(
     optional_artifacts=(*EXAMINED, ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES, ArtifactKind.CODEC_FILE),
     fields=("anls_threshold", "first_download"),
     legend=(
-        "Bytes are exact, so ranks are certain. If the interval extends below the threshold, the run might not "
-        "qualify on other providers.",
+        "Byte counts are exact, so ranks are certain. If the interval extends below the threshold, the run "
+        "might not qualify on a different sample of providers.",
         "Counted: the evaluator computed the checkpoint from the run's messages. Declared: the bytes are those of the "
         "team's log.",
     ),
