@@ -168,7 +168,7 @@ def status(row: Row) -> SafeString:
     flagged = EMPTY
     if count := entry.flagged_checks:
         words = f"{count} check{'' if count == 1 else 's'} flagged"
-        flagged = markup('<div class="small"><a href="{}#run-{}">{}</a></div>', entry.url, entry.run, words)
+        flagged = markup('<div class="small"><a href="{}">{}</a></div>', entry.evidence_url, words)
     pending = EMPTY
     if row.pending:
         words = f"rank {row.rank}, {row.pending_words}"
