@@ -93,7 +93,7 @@ def rank(row: Row) -> SafeString:
         return NO_RANK
     ranks = EMPTY
     if row.ranks and row.ranks.best != row.ranks.worst:
-        could_be = '<div class="muted small"><span class="visually-hidden">could be </span>{}</div>'
+        could_be = ' <div class="muted small"><span class="visually-hidden">could be </span>{}</div>'
         ranks = markup(could_be, row.ranks)
     top = SafeString(' class="board-top"') if row.rank <= TOP else EMPTY
     return markup("<strong{}>{}</strong>{}{}", top, row.rank, ranks, _move(row.rank, row.was))
@@ -118,7 +118,8 @@ def scored(entry: Entry, rank: str = "") -> SafeString:
         "{}{}{}",
         EMPTY if anls is None else bar(float(cut(anls, decimals))),
         score(anls, decimals),
-        markup('<div class="muted small">{}</div>', below) if below else EMPTY,
+        # With a space, as these are in one line on a phone, and in what a screen reader calls the row.
+        markup(' <div class="muted small">{}</div>', below) if below else EMPTY,
     )
 
 
