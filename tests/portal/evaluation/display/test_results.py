@@ -128,7 +128,7 @@ class TestMembership:
     }
 
     def test_what_an_attack_can_learn_is_said_in_words(self, run):
-        assert "Blind guessing" not in evidence(run)
+        assert "Someone who guesses at random" not in evidence(run)
         change_results(run, membership=self.BOUNDS)
         html = evidence(run)
         assert "is right at most <strong>67.9\xa0%</strong> of the time" in html
