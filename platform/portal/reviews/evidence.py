@@ -6,6 +6,7 @@ It never answers a question. A passed check is limited evidence, which its text 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 from django.db.models import Count
 from pydantic import ValidationError
@@ -89,11 +90,6 @@ class Fact:
     is_check: bool = False
 
     @property
-    def spans(self) -> list[tuple[Cell, int]]:
-        """The cells, each with how many runs in a row it is the same for."""
-        return [(cell, len(list(same))) for cell, same in groupby(self.cells)]
-
-    @property
     def is_passed(self) -> bool:
         """Whether it is a check that has passed in every run that has it."""
         found = [cell.badge for cell in self.cells if cell.badge]
@@ -111,6 +107,20 @@ class FactTable:
 
     runs: list[str]
     facts: list[Fact]
+
+    @property
+    def rows(self) -> list[tuple[Fact, list[tuple[Cell, list[str]]]]]:
+        """The facts, each with its cells, and for each cell the runs in a row that it is the same for."""
+        return [
+            (
+                fact,
+                [
+                    (cell, [run for run, _ in same])
+                    for cell, same in groupby(zip(self.runs, fact.cells, strict=True), itemgetter(1))
+                ],
+            )
+            for fact in self.facts
+        ]
 
     def bearing_on(self, item: str) -> list[Fact]:
         """Return the facts that bear on a question of the checklist."""

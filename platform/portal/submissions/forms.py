@@ -80,7 +80,9 @@ class NewSubmissionForm(DraftForm):
     """The same, and the track that it is for."""
 
     track = forms.ModelChoiceField(
-        Track.objects.all(), help_text="To enter several tracks, submit the method to each."
+        Track.objects.all(),
+        empty_label="Choose a track",
+        help_text="To enter several tracks, submit the method to each.",
     )
 
     class Meta(DraftForm.Meta):

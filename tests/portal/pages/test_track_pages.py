@@ -158,7 +158,7 @@ class TestTrackPage:
         ]
         run = add_run(bytes_track, checks=checks)
         page = page_of(client, bytes_track)
-        assert f'<a href="{run.submission.get_absolute_url()}#run-{run.pk}">2 checks flagged</a>' in page
+        assert f'<a href="{run.submission.get_absolute_url()}runs/{run.pk}/">2 checks flagged</a>' in page
 
     def test_nothing_is_said_of_checks_that_passed(self, client, bytes_track):
         add_run(bytes_track, checks=[{"id": "log.directions", "status": "passed"}])

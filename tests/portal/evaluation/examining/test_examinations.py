@@ -101,7 +101,7 @@ def page(run, user=None):
     client = Client()
     if user:
         client.force_login(user)
-    return client.get(run.submission.get_absolute_url()).content.decode()
+    return client.get(f"{run.submission.get_absolute_url()}runs/{run.pk}/").content.decode()
 
 
 class TestReports:
