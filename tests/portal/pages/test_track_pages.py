@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
+from portal.about.citations import COMPETITION_PAPER, DATA_PAPER
 from portal.audit.versions import boards_changed
 from portal.boards.boards import boards_of
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
@@ -269,6 +270,12 @@ class TestHome:
     def test_a_track_without_a_deadline_has_no_reminder(self, client, bytes_track):
         assert client.get(reverse("challenge:deadline", args=[bytes_track.slug])).status_code == 404
 
+    def test_it_leads_to_the_papers_of_the_data_set_and_of_the_competition(self, client):
+        page = client.get(reverse("home")).text
+        for paper in (DATA_PAPER, COMPETITION_PAPER):
+            assert f'href="{paper.url}"' in page
+            assert f'href="{reverse("about:cite")}#{paper.key}"' in page
+
     def test_the_kit_is_installed_from_the_site_if_it_offers_one(self, client, settings):
         settings.SOURCE_URL = "https://code.example/pfl"
         assert "git+https://code.example/pfl" in client.get(reverse("home")).text
@@ -293,14 +300,14 @@ class TestHome:
     ):
         trial = unescape(client.get(reverse("home")).text)
         assert "pfl data forms data" in trial
-        assert "pfl submit save/run" not in trial
+        assert "pfl submit" not in trial
         for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
             make_download(kind)
         page = unescape(client.get(f"{reverse('home')}?again").text)
         assert f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=…" in page
-        for verb in ("data download", "submit save/run"):
+        for verb in ("data download", f"submit save/{bytes_track.slug}"):
             assert f"pfl {verb} --track {bytes_track.slug}" in page
-        assert f"pfl check save/run --base base --track {bytes_track.slug}" in page
+        assert f"pfl check save/{bytes_track.slug} --base base --track {bytes_track.slug}" in page
         assert "pfl data forms" not in page
 
     def test_nothing_is_posted(self, client):
