@@ -34,6 +34,12 @@ class ErrorCode(StrEnum):
     LOG_BYTES = "E_LOG_BYTES"
     LOG_TOO_LONG = "E_LOG_TOO_LONG"
 
+    TRANSCRIPT_FORMAT = "E_TRANSCRIPT_FORMAT"
+    TRANSCRIPT_LOG = "E_TRANSCRIPT_LOG"
+    TRANSCRIPT_MESSAGE = "E_TRANSCRIPT_MESSAGE"
+    TRANSCRIPT_FOLD = "E_TRANSCRIPT_FOLD"
+    TRANSCRIPT_CODEC = "E_TRANSCRIPT_CODEC"
+
     RECORD_FORMAT = "E_RECORD_FORMAT"
     RECORD_ROUNDS = "E_RECORD_ROUNDS"
     RECORD_CHECKPOINT = "E_RECORD_CHECKPOINT"
@@ -245,6 +251,28 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.LOG_TOO_LONG: Explanation(
         "The communication log has more lines than any allowed training run can produce.",
         "Write one line per message: in each round, at most one each way per client and payload.",
+    ),
+    ErrorCode.TRANSCRIPT_FORMAT: Explanation(
+        "The transcript's index isn't in the form that docs/bytes.md describes.",
+        "Submit the files of the run folder unchanged; `pfl train` writes them.",
+    ),
+    ErrorCode.TRANSCRIPT_LOG: Explanation(
+        "The transcript and the communication log list different messages.",
+        "Submit the log and the transcript of the same run, unchanged.",
+    ),
+    ErrorCode.TRANSCRIPT_MESSAGE: Explanation(
+        "The attached messages aren't those of the transcript's index.",
+        "Submit messages.bin of the same run, unchanged.",
+    ),
+    ErrorCode.TRANSCRIPT_FOLD: Explanation(
+        "The model computed from the messages isn't the one that the run claims.",
+        "Submit checkpoint, transcript and messages of the same run. A run whose server knows more than the messages "
+        "can't be counted: leave the transcript out.",
+    ),
+    ErrorCode.TRANSCRIPT_CODEC: Explanation(
+        "The run's own codec can't decode its messages on the evaluator's machine.",
+        "Keep the codec in one file of at most 64 kB that needs no network and no other files, and that decodes the "
+        "same bytes to the same numbers everywhere.",
     ),
     ErrorCode.RECORD_FORMAT: Explanation(
         "The training record doesn't consist of the expected JSON lines.",

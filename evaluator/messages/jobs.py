@@ -68,7 +68,8 @@ class ArtifactKind(StrEnum):
     """The kinds of files that a submission has. Only the organizers read a training annex.
 
     Settings, method file and the opening of a round are for examinations of a run, of which no step of its evaluation
-    is one. Only the organizers read an opening, either.
+    is one. Only the organizers read an opening, either. Transcript, messages and codec file are those of a run whose
+    bytes are counted; see `evaluator.communication.folding`.
     """
 
     CHECKPOINT = "checkpoint"
@@ -79,12 +80,21 @@ class ArtifactKind(StrEnum):
     METHOD_FILE = "method_file"
     ROUND_OPENING = "round_opening"
     PRIVACY_PROOF = "privacy_proof"
+    TRANSCRIPT = "transcript"
+    MESSAGES = "messages"
+    CODEC_FILE = "codec_file"
 
 
 # What each step reads of a run: a worker is sent the addresses of these files and of no others.
 STEP_ARTIFACTS: dict[Step, list[ArtifactKind]] = {
     Step.VALIDATE: [ArtifactKind.CHECKPOINT],
-    Step.COMMUNICATION: [ArtifactKind.COMMUNICATION_LOG, ArtifactKind.CHECKPOINT],
+    Step.COMMUNICATION: [
+        ArtifactKind.COMMUNICATION_LOG,
+        ArtifactKind.CHECKPOINT,
+        ArtifactKind.TRANSCRIPT,
+        ArtifactKind.MESSAGES,
+        ArtifactKind.CODEC_FILE,
+    ],
     Step.ACCOUNTING: [
         ArtifactKind.TRAINING_RECORD,
         ArtifactKind.TRAINING_ANNEX,
@@ -95,6 +105,9 @@ STEP_ARTIFACTS: dict[Step, list[ArtifactKind]] = {
     Step.LEAKAGE: [ArtifactKind.CHECKPOINT],
 }
 
+
+# The files of `STEP_ARTIFACTS` that a run may lack.
+OPTIONAL_ARTIFACTS = frozenset({ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES, ArtifactKind.CODEC_FILE})
 
 # The name of a folder on the workers.
 # Also of what a worker has; see `evaluator.messages.inventories`.
@@ -145,6 +158,16 @@ class LeakageSet(Message):
 DRAWN_ROUNDS, MAX_DRAWN = 3, 60
 
 
+class FirstDownload(StrEnum):
+    """Whether what a client receives in the first round counts: the model with which everybody starts.
+
+    The competition's paper leaves the initial transmission out of the cost.
+    """
+
+    FREE = "free"
+    COUNTED = "counted"
+
+
 class TrackRules(Message):
     """The rules that the evaluator applies, as they were when the run was submitted.
 
@@ -159,6 +182,7 @@ class TrackRules(Message):
         data_sha256: The hash of the data manifest that annexes must state; empty where the organizers don't say. It is
             not for the public: whoever can guess the data could compare.
         drawn_rounds: How many rounds a challenge draws for a replay, which covers the last one as well.
+        first_download: Whether the downloads of the first round count.
         leakage_set: The track's, where the step measures leakage; no rank depends on it.
     """
 
@@ -170,6 +194,7 @@ class TrackRules(Message):
     providers_per_client: list[Annotated[int, Field(ge=0)]] = []
     data_sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
     drawn_rounds: int = Field(default=DRAWN_ROUNDS, ge=0, le=MAX_DRAWN)
+    first_download: FirstDownload = FirstDownload.FREE
     privacy: PrivacyRules | None = None
     leakage_set: LeakageSet | None = None
 
@@ -340,10 +365,18 @@ class Check(Message):
 
 
 class CommunicationResult(Message):
-    """The totals of the communication log in bytes, and the checks of its plausibility.
+    """The bytes of a run, and the checks of its log.
 
     Attributes:
+        bytes_total: The bytes that rank the run, by the track's rule for first downloads, with `decoder_bytes`.
+        bytes_down: The bytes of all messages to the clients in the log, as `bytes_up` of those to the server.
         bytes_needed: The fewest bytes that could have carried what changed between the base weights and the checkpoint.
+        bytes_sent: The bytes of all messages in the log; None in results from before there was a rule.
+        first_download_bytes: What the downloads of the first round take, logged or not; None as above.
+        decoder_bytes: The size of the team's own codec file.
+        counting: Whether the checkpoint was computed from the messages, or the log is the participant's word.
+        not_counted_because: Why not, in words; empty for a run without a transcript.
+        rounds_folded: How many rounds were computed from their messages.
     """
 
     kind: Literal["communication"] = "communication"
@@ -353,6 +386,12 @@ class CommunicationResult(Message):
     bytes_down: int
     bytes_up: int
     bytes_needed: int
+    bytes_sent: int | None = None
+    first_download_bytes: int | None = None
+    decoder_bytes: int = 0
+    counting: Literal["counted", "declared"] = "declared"
+    not_counted_because: str = ""
+    rounds_folded: int = 0
     checks: list[Check]
 
 

@@ -9,6 +9,7 @@ from evaluator.communication.log import write_log
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import (
     FOLDER_NAME,
+    OPTIONAL_ARTIFACTS,
     STEP_ARTIFACTS,
     ArtifactKind,
     EvaluationJob,
@@ -36,10 +37,10 @@ def step_inputs(folder: Path, job: EvaluationJob, on_progress: OnProgress) -> St
         ref = job.artifact(kind)
         if kind in own:
             files[kind] = own[kind]
-        elif ref is None:
-            raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, where=kind)
-        else:
+        elif ref is not None:
             files[kind] = fetch(ref, folder / "cache", on_progress=on_progress)
+        elif kind not in OPTIONAL_ARTIFACTS:
+            raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, where=kind)
     return StepInputs(
         files=files,
         rules=job.rules,

@@ -17,6 +17,9 @@ FILES = {
     ArtifactKind.COMMUNICATION_LOG: "communication_log.csv",
     ArtifactKind.TRAINING_RECORD: "training_record.jsonl",
     ArtifactKind.TRAINING_ANNEX: "training_annex.jsonl",
+    ArtifactKind.TRANSCRIPT: "transcript.jsonl",
+    ArtifactKind.MESSAGES: "messages.bin",
+    ArtifactKind.CODEC_FILE: "transcript_codec.py",
 }
 SETTINGS = "settings.yaml"
 # The trained adapters, as PEFT stores them.

@@ -69,7 +69,8 @@ def run(step: Step, inputs: StepInputs) -> StepResult:
 def test_a_step_needs_what_it_says_and_does_the_same_twice(
     inputs: StepInputs, step: Step, result: type[StepResult]
 ) -> None:
-    only = replace(inputs, files={kind: inputs.files[kind] for kind in STEP_ARTIFACTS[step]})
+    read = inputs.files.keys() & set(STEP_ARTIFACTS[step])
+    only = replace(inputs, files={kind: inputs.files[kind] for kind in read})
     first = run(step, only)
     assert type(first) is result
     assert run(step, only) == first

@@ -12,6 +12,7 @@ from django.utils import timezone
 from evaluator.messages.jobs import (
     EVALUATOR_QUEUE,
     INTAKE_QUEUE,
+    OPTIONAL_ARTIFACTS,
     SCORING_QUEUE,
     STEP_ARTIFACTS,
     STEP_TASK,
@@ -71,7 +72,7 @@ def test_a_worker_gets_the_addresses_of_the_files_of_its_step_and_no_others(step
     make_artifact(run, ArtifactKind.TRAINING_RECORD, b"record", "record.jsonl")
     make_artifact(run, ArtifactKind.TRAINING_ANNEX, b"annex", "annex.jsonl")
     message = dispatch.job(Evaluation.objects.create(run=run, attempt=1, step=step))
-    assert {ref.kind for ref in message.artifacts} == set(STEP_ARTIFACTS[step])
+    assert {ref.kind for ref in message.artifacts} == set(STEP_ARTIFACTS[step]) - OPTIONAL_ARTIFACTS
     assert (ArtifactKind.TRAINING_ANNEX in STEP_ARTIFACTS[step]) == (step is Step.ACCOUNTING)
 
 
