@@ -61,13 +61,19 @@ def _of_checkpoint(expected: str | None, found: str) -> Iterator[str]:
 
 
 def _of_communication(result: CommunicationResult, rules: TrackRules) -> Iterator[str]:
-    if result.bytes_total != result.bytes_down + result.bytes_up:
-        yield f"{result.bytes_down} + {result.bytes_up} bytes are not {result.bytes_total}"
+    sent = result.bytes_total if result.bytes_sent is None else result.bytes_sent
+    if sent != result.bytes_down + result.bytes_up:
+        yield f"{result.bytes_down} + {result.bytes_up} bytes are not {sent}"
+    # First downloads are left out of what was sent, or those that the log lacks are added.
+    downloads = result.first_download_bytes or 0
+    least, most = sent - downloads, sent + downloads + result.decoder_bytes
+    if not max(0, least) <= result.bytes_total <= most:
+        yield f"{result.bytes_total} bytes rank the run, which are not from {least} to {most}"
     # A log without messages is that of a model that was not trained, and a round without clients has no message.
     is_empty = result.rounds == 0
     if (
         (result.messages == 0) != is_empty
-        or (is_empty and result.bytes_total)
+        or (is_empty and sent)
         or not 0 <= result.rounds <= rules.max_rounds
     ):
         yield f"{result.rounds} rounds with {result.messages} messages; {rules.max_rounds} rounds are allowed"

@@ -43,6 +43,11 @@ def report(evaluation, step, **changes):
         (Step.VALIDATE, {"tensors": 0}, "0 tensors"),
         (Step.VALIDATE, {"changed": ["a", "b", "c"]}, "3 of 2 tensors changed"),
         (Step.COMMUNICATION, {"bytes_total": 1}, "3000 + 3000 bytes are not 1"),
+        (
+            Step.COMMUNICATION,
+            {"bytes_sent": 6000, "first_download_bytes": 1000, "bytes_total": 4999},
+            "4999 bytes rank the run, which are not from 5000 to 7000",
+        ),
         (Step.COMMUNICATION, {"rounds": 0}, "0 rounds"),
         (Step.COMMUNICATION, {"messages": 0}, "rounds with 0 messages"),
         (Step.COMMUNICATION, {"rounds": 10**6, "messages": 10**6}, "1000000 rounds"),
