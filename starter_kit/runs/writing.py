@@ -18,6 +18,7 @@ from starter_kit.runs.opening import Unfinished, give_proper_name, writing_run
 from starter_kit.runs.private_record import PrivateRecordWriter
 from starter_kit.runs.resuming import ResumeFolder, TrainingState
 from starter_kit.runs.round_progress import RoundProgress
+from starter_kit.runs.transcript import TranscriptWriter
 
 
 @dataclass
@@ -28,6 +29,7 @@ class RunWriter:
         kept: The models of earlier rounds that are kept.
         progress: What is saved of a round while it runs.
         record: Writes the training record; None where none is written.
+        transcript: Writes the transcript; None where none is written.
         metrics: The metrics of all rounds so far.
 
     Raises:
@@ -38,6 +40,7 @@ class RunWriter:
     kept: KeptModels
     progress: RoundProgress
     record: PrivateRecordWriter | None
+    transcript: TranscriptWriter | None = None
     metrics: list[RoundMetrics] = field(init=False)
     _begun: bool = False
 
@@ -67,6 +70,8 @@ class RunWriter:
             self.metrics.append(metrics)
             if self.record:
                 self.record.round(finished)
+            if self.transcript:
+                self.transcript.round(finished)
             fsync_path(self._paths.log)
             fsync_path(self._paths.metrics)
             self.kept.keep(self.metrics, state.weights)
@@ -90,6 +95,8 @@ class RunWriter:
             checkpoint = unfinished / FILES[ArtifactKind.CHECKPOINT]
             if self.record:
                 self.record.finish(checkpoint)
+            if self.transcript:
+                self.transcript.finish(checkpoint)
             whole = summary(sha256_of(checkpoint))
             write_summary(self._paths.summary, whole)
             for path in (*unfinished.rglob("*"), unfinished):
