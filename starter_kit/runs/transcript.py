@@ -34,7 +34,7 @@ from evaluator.folding.lines import (
     TranscriptRun,
     messages_root,
 )
-from evaluator.folding.reading import MAX_MESSAGES_BYTES
+from evaluator.folding.reading import MAX_BYTES, MAX_MESSAGES_BYTES
 from evaluator.folding.server_step import SERVER_VECTORS, is_computable, stepped
 from evaluator.messages.jobs import ArtifactKind, evaluator_version
 from evaluator.records.canonical_lines import canonical, values_of
@@ -53,6 +53,8 @@ INDEX, MESSAGES, CODEC_FILE = (
 )
 # How many coordinates of a step are computed at once.
 SLICE = 2**21
+# What the last line of an index takes at most.
+END_BYTES = 1024
 _ROUND = TypeAdapter(TranscriptRound)
 
 
@@ -115,6 +117,9 @@ class TranscriptWriter:
 
     Args:
         server: What the server keeps after these rounds.
+
+    Attributes:
+        size_bytes: The size of the file of messages.
     """
 
     def __init__(
@@ -131,16 +136,12 @@ class TranscriptWriter:
             name: server[name].numpy().copy() for name in SERVER_VECTORS if name in server
         }
         self._sizes = {message.sha256: message.size_bytes for line in rounds for message in line.messages}
+        self.size_bytes = sum(self._sizes.values())
         self._sent: dict[LogEntry, str] = {}
         self._stopped = False
         self._index.write_bytes(b"".join(map(_line, [run, *rounds])))
         with self._messages.open("ab") as file:
             file.truncate(self.size_bytes)
-
-    @property
-    def size_bytes(self) -> int:
-        """The size of the file of messages."""
-        return sum(self._sizes.values())
 
     def message(self, entry: LogEntry, payload: bytes) -> None:
         """Take in a message as it is sent or arrives."""
@@ -148,10 +149,16 @@ class TranscriptWriter:
             return
         found = hashlib.sha256(payload).hexdigest()
         self._sent[entry] = found
-        if found not in self._sizes:
-            with self._messages.open("ab") as file:
-                file.write(payload)
-            self._sizes[found] = len(payload)
+        if found in self._sizes:
+            return
+        self._sizes[found] = len(payload)
+        self.size_bytes += len(payload)
+        if self.size_bytes > MAX_MESSAGES_BYTES:
+            # Nobody could fold them, and a large model would fill the disk.
+            self._stop(f"its messages take more than {MAX_MESSAGES_BYTES:,} bytes")
+            return
+        with self._messages.open("ab") as file:
+            file.write(payload)
 
     def round(self, finished: Round) -> None:
         """Take in a finished round, and make it survive a power cut."""
@@ -177,6 +184,9 @@ class TranscriptWriter:
             state_sha256=state_sha256(finished.weights.numpy(), self._state),
         )
         self._rounds.append(line)
+        if self._index.stat().st_size + len(_line(line)) > MAX_BYTES - END_BYTES:
+            self._stop(f"the index of its messages takes more than {MAX_BYTES:,} bytes")
+            return
         with self._index.open("ab") as file:
             file.write(_line(line))
         fsync_path(self._messages)
@@ -191,8 +201,8 @@ class TranscriptWriter:
                 file.write(_line(self._end(checkpoint)))
 
     def copy_to(self, folder: Path) -> None:
-        """Write the transcript of the rounds so far beside the checkpoint of their last one, unless it is large."""
-        if self._stopped or self.size_bytes > MAX_MESSAGES_BYTES:
+        """Write the transcript of the rounds so far beside the checkpoint of their last one."""
+        if self._stopped:
             return
         for name in (MESSAGES, CODEC_FILE):
             if (self._folder / name).exists():

@@ -15,6 +15,7 @@ from evaluator.sandbox.sandbox import Sandbox
 from starter_kit import scaffolding
 from starter_kit.evaluation.steps import check_run
 from starter_kit.methods import fedavg
+from starter_kit.runs import transcript
 from starter_kit.runs.folder import RunFolder
 from starter_kit.runs.kept_models import CHECKPOINTS
 from starter_kit.runs.transcript import CODEC_FILE, INDEX, MESSAGES
@@ -137,6 +138,22 @@ def test_a_server_that_does_not_do_what_its_plan_says_writes_no_transcript(
     run = trained("fedavg", base, data, tmp_path / "run")
     assert ArtifactKind.TRANSCRIPT not in run.files()
     assert "isn't the server's step" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("limit", ["MAX_MESSAGES_BYTES", "MAX_BYTES"])
+def test_a_run_that_nobody_could_fold_stops_writing_and_goes_on(
+    base: Path,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    limit: str,
+) -> None:
+    """A full-size model without adapters would fill the disk."""
+    monkeypatch.setattr(transcript, limit, 5000)
+    run = trained("fedavg", base, data, tmp_path / "run")
+    assert ArtifactKind.TRANSCRIPT not in run.files()
+    assert capfd.readouterr().err.count("more than 5,000 bytes") == 1
 
 
 def test_adapters_start_from_the_seed_alone(base: Path, data: Path, tmp_path: Path) -> None:
