@@ -268,8 +268,8 @@ FEWEST_BYTES = Ranking(
     "fewest bytes at an ANLS threshold",
     fields=("anls_threshold",),
     legend=(
-        "Byte counts are exact, so ranks are certain. If the interval extends below the threshold, the run might not "
-        "qualify on other providers.",
+        "Byte counts are exact, so ranks are certain. If the interval extends below the threshold, the run "
+        "might not qualify on a different sample of providers.",
     ),
 )
 BEST_ANLS_AT_BUDGET = Ranking(

@@ -84,7 +84,7 @@ class PhaseForm(forms.ModelForm[Phase], PublicReason):
         model = Phase
         fields = tuple(phase_changes.NAMES)
         widgets = {"starts_at": UtcInput, "ends_at": UtcInput}
-        help_texts = {"starts_at": "In UTC. If empty, the phase is open until its end."}
+        help_texts = {"starts_at": "In UTC. If empty, the phase has no start date and is open until it ends."}
 
     def clean(self) -> dict[str, Any]:
         """Reject a phase that overlaps with another one of the track, or has its name."""
@@ -140,7 +140,8 @@ class AnnouncementForm(forms.Form):
         Track.objects.all(),
         required=False,
         empty_label="all tracks",
-        help_text="Limits the audience to submissions in this track; ignored for the first two choices.",
+        help_text="Limits the audience to teams with submissions in this track. Ignored for the first two "
+        "choices.",
     )
     subject = forms.CharField(max_length=120)
     text = forms.CharField(max_length=10_000, widget=forms.Textarea, help_text="Plain text.")
@@ -155,8 +156,8 @@ class ClosingForm(forms.ModelForm[FinalResults]):
         max_length=5_000,
         required=False,
         widget=forms.Textarea,
-        help_text="In Markdown; appears after a sentence saying that the results are final. Published on News, and "
-        "sent to everybody who takes part in the track.",
+        help_text="In Markdown; appears after a sentence saying that the results are final. Published on "
+        "News, and sent to everyone who takes part in the track.",
     )
 
     class Meta:

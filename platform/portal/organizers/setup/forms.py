@@ -31,7 +31,7 @@ class NewTrackForm(forms.Form):
     slug = forms.SlugField(
         label="Address",
         max_length=50,
-        help_text="The track's part of the address: track-3 gives /tracks/track-3/.",
+        help_text="The last part of the track's address. For example, track-3 gives /tracks/track-3/.",
     )
     ranking = forms.ChoiceField(choices=choices, widget=forms.RadioSelect, label="Kind")
     source = forms.ModelChoiceField(
@@ -217,7 +217,7 @@ class DownloadForm(forms.Form):
         label="SHA-256",
         help_text="Lets people verify the download of a linked file.",
     )
-    license = forms.CharField(max_length=80, help_text="Such as Apache-2.0 or CC BY 4.0.")
+    license = forms.CharField(max_length=80, help_text="For example, Apache-2.0 or CC BY 4.0.")
     license_url = forms.URLField(required=False, assume_scheme="https", label="Link to the license")
     terms = forms.ModelChoiceField(
         Terms.objects.all(),
