@@ -64,14 +64,15 @@ class RunWriter:
         The state is saved last, when the rest of the round is on disk: a saved state means a complete round.
         """
         with writing_run(self._paths):
+            # First, as it takes longest: a run that is interrupted here has no line of the round yet.
+            if self.transcript:
+                self.transcript.round(finished)
             append_to_log(self._paths.log, finished.messages)
             with self._paths.metrics.open("a", encoding="utf-8") as file:
                 write_line(file, metrics)
             self.metrics.append(metrics)
             if self.record:
                 self.record.round(finished)
-            if self.transcript:
-                self.transcript.round(finished)
             fsync_path(self._paths.log)
             fsync_path(self._paths.metrics)
             self.kept.keep(self.metrics, state.weights)
