@@ -498,9 +498,8 @@ COLUMNS: tuple[Column, ...] = (
         "transcript_url",
         "Transcript",
         "Address of the index of the messages; empty for runs whose bytes are declared and anonymous teams.",
-        lambda row: (
-            row.entry.file_url(ArtifactKind.TRANSCRIPT) if row.entry.results.counting == COUNTED else None
-        ),
+        # A model that nobody trained is counted without one.
+        lambda row: row.entry.file_url(ArtifactKind.TRANSCRIPT) if row.entry.results.rounds_folded else None,
         Shown.DATA,
         type=str | None,
     ),
