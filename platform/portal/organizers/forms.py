@@ -69,6 +69,21 @@ class RulesForm(OfOneKind):
         }
 
 
+def keep_fields_of(form: forms.BaseForm, track: Track) -> None:
+    """Leave out what the phases of the track don't say, and the name of the kind that what is left is for."""
+    for name in phase_changes.NAMES.keys() - phase_changes.names_of(track).keys():
+        del form.fields[name]
+    drop_kind(form)
+
+
+def drop_kind(form: forms.BaseForm) -> None:
+    """Take the name of the kind from the help texts: the form has the fields of one kind alone."""
+    for field in form.fields.values():
+        _, colon, text = str(field.help_text).partition(" ranking: ")
+        if colon:
+            field.help_text = text[:1].upper() + text[1:]
+
+
 class UtcInput(forms.DateTimeInput):
     """A date and time in UTC, with the browser's calendar."""
 
@@ -80,6 +95,10 @@ class UtcInput(forms.DateTimeInput):
 
 
 class PhaseForm(forms.ModelForm[Phase], PublicReason):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        keep_fields_of(self, self.instance.track)
+
     class Meta:
         model = Phase
         fields = tuple(phase_changes.NAMES)
