@@ -86,7 +86,8 @@ def count(
     fold(transcript, messages, weights, on_progress, decoded=decoded.folder)
     return Counting(
         is_counted=True,
-        rounds_folded=len(transcript.rounds),
+        # Rounds after the last message have none to fold.
+        rounds_folded=min(len(transcript.rounds), totals.rounds),
         decoder_bytes=_decoder_bytes(transcript.run.codec, files),
     )
 

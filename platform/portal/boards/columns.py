@@ -15,7 +15,6 @@ from django.conf import settings
 from django.utils.safestring import SafeString
 
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
-from evaluator.messages.rankings import COUNTED
 from evaluator.messages.results import RunResults
 from evaluator.scoring.metrics import cut
 from portal.boards import cells
