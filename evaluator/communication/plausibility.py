@@ -128,7 +128,9 @@ DIRECTIONS = NamedCheck(
 def _both_directions(traffic: Traffic) -> Check:
     expected = "a message down and one up for each client of a round"
     if not traffic.one_way.count:
-        return DIRECTIONS.passed(expected=expected, found=f"{traffic.exchanges} exchanges, all both ways")
+        return DIRECTIONS.passed(
+            expected=expected, found=f"{traffic.exchanges} exchanges, all in both directions"
+        )
     found = f"{traffic.one_way.count} of {traffic.exchanges} exchanges went one way"
     return DIRECTIONS.flagged(found, expected, traffic.one_way.first)
 
@@ -138,7 +140,7 @@ REGULAR_ROUNDS = NamedCheck(
     name="regular rounds",
     meaning="Every exchange has the same number of messages each way, and there are no more empty rounds than "
     "independent client sampling would produce.",
-    limit="Clients or rounds left out in a way that keeps the rest regular.",
+    limit="Clients or rounds left out in a way that keeps the remaining log regular.",
 )
 
 
@@ -202,8 +204,8 @@ def _describe(way: str, size: Sizes, parameters: int) -> str:
 LEAST_BYTES = NamedCheck(
     "log.least_bytes",
     name="minimum size",
-    meaning="In each direction, the bytes are enough to carry the change of the weights once, at 4.5 bits per "
-    "parameter, with the change of each matrix as two factors of its rank.",
+    meaning="The bytes in each direction are enough to send the change of the weights once, at 4.5 bits per "
+    "parameter, if the change of each matrix is sent as two low-rank factors.",
     limit="Missing messages beyond the first. A codec with fewer bits is flagged even if honest.",
 )
 

@@ -310,8 +310,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.RECORD_TOKEN: Explanation(
         "The training record doesn't contain a valid, unused run token of your team for this track.",
-        "A token can't be reused after it was uploaded with another record. Upload that record, or train again with a "
-        "new token from `pfl token`.",
+        "A token can't be reused once a record with it has been uploaded. Upload that record, or train "
+        "again with a new token from `pfl token`.",
     ),
     ErrorCode.RECORD_BYTES: Explanation(
         "The byte counts in the training record don't follow from its tensors and codec, or differ from the "
@@ -327,9 +327,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Each round must start from the weights released by the previous round. Upload the checkpoint of the same run.",
     ),
     ErrorCode.RECORD_ANNEX: Explanation(
-        "The annex can't be read, doesn't belong to this training record, or states other numbers of providers.",
-        "Upload the annex that `pfl submit` makes of this very run. If the numbers of providers differ, train on the "
-        "track's data: with PFL_SITE set, `pfl train` compares it.",
+        "The annex can't be read, doesn't belong to this training record, or states numbers of providers "
+        "that differ from the track's.",
+        "Upload the annex that `pfl submit` creates for this run. If the numbers of providers differ, train "
+        "on the track's data. With PFL_SITE set, `pfl train` checks this before it starts.",
     ),
     ErrorCode.RECORD_CHALLENGE: Explanation(
         "The annex doesn't answer the challenge that the site drew when the training record was uploaded.",
@@ -337,7 +338,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "challenge on the draft's page, and upload it. `pfl submit` does all of this.",
     ),
     ErrorCode.RECORD_DATA: Explanation(
-        "The run used different data from what the organizers provided: the hash of the data manifest differs.",
+        "The run didn't use the organizers' data: the hash of the data manifest differs.",
         "Compare the output of `pfl data manifest` for your data folder with the hash provided with the data. If they "
         "differ, download the data again and retrain.",
     ),
@@ -384,7 +385,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Create a key with `pfl key create`, and keep its file private.",
     ),
     ErrorCode.TRACK_RULES: Explanation(
-        "The run doesn't fit the site's track: it has other data, base weights or settings.",
+        "The run doesn't match the site's track: its data, base weights or settings differ.",
         "Use the data and base weights of the track's page. For a run that isn't for this site, leave out --site and "
         "PFL_SITE.",
     ),
@@ -419,16 +420,16 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.CONFORMANCE_CRASHED: Explanation(
         "The examination process exited without a result.",
-        "Look for a call that exits the process, or for too high memory use.",
+        "Look for a call that exits the process, or for excessive memory use.",
     ),
     ErrorCode.EXAMINATION_ACTIVE: Explanation(
-        "The run is being examined, or waits for its examination.",
-        "Wait until the examination has ended, or cancel it, then request another one.",
+        "The run is being examined or is waiting for its examination.",
+        "Wait for the examination to end, or cancel it. Then request another one.",
     ),
     ErrorCode.EXAMINATION_PENDING: Explanation(
         "The rank isn't final: the run hasn't passed the examination that its phase requires.",
-        "Wait for the examination. If it broke or was canceled, request it again on the run's page; disqualify a run "
-        "that can't be examined.",
+        "Wait for the examination. If it failed or was canceled, request it again on the run's page. If the "
+        "run can't be examined, disqualify it.",
     ),
     ErrorCode.RERUN_TRAINING: Explanation(
         "Training with the attached files failed.",
@@ -443,7 +444,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Create it with `pfl replay open` from the submitted run.",
     ),
     ErrorCode.REPLAY_ROUND: Explanation(
-        "The opening is for other rounds than the last one and those drawn after the upload.",
+        "The opening doesn't cover exactly the last round and the rounds drawn after the upload.",
         "Open the rounds selected by the site's challenge: run `pfl replay open` with that challenge and the track's "
         "number of drawn rounds.",
     ),
@@ -461,10 +462,11 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.REPLAY_DATA: Explanation(
         "The data or base weights don't match the run's.",
-        "Replay with the track's data and base weights; the run must be trained on these.",
+        "Replay with the track's data and base weights; the run must have been trained on them.",
     ),
     ErrorCode.REPLAY_CLIP: Explanation(
-        "The round's clipped updates are larger than the record allows: the run used another clip norm or none.",
+        "The round's clipped updates are larger than the record allows: the run used a different clip norm, "
+        "or none.",
         "The run clipped differently from what it recorded, so its ε differs. Train again and submit the new run.",
     ),
     ErrorCode.REPLAY_COUNT: Explanation(
@@ -565,7 +567,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Choose one of the track's budgets; leave the field empty in a track without privacy budgets.",
     ),
     ErrorCode.SUBMISSION_VISIBILITY: Explanation(
-        "The track's current phase doesn't allow private or anonymous submissions.",
+        "The track's current phase doesn't allow unpublished or anonymous submissions.",
         "Remove this choice from the draft, or wait for a phase that allows it; see the track's page.",
     ),
     ErrorCode.TRACK_CLOSED: Explanation(

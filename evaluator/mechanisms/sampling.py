@@ -113,13 +113,14 @@ class Full(_Coins):
 
 
 class Poisson(_Coins):
-    """Every client flips a coin; then every provider of a client that takes part flips its own.
+    """Every client flips a coin; then every provider of a participating client flips its own coin.
 
-    With the client rate 1, all clients take part and the providers are one Poisson sample.
+    With a client rate of 1, all clients take part, and the providers form one Poisson sample.
 
     Attributes:
         client_rate: The client sampling rate: the probability that a client takes part.
-        provider_rate: The provider sampling rate: the probability that a provider of such a client takes part.
+        provider_rate: The provider sampling rate: the probability that a provider of a participating client
+        takes part.
     """
 
     type: Literal["poisson"] = "poisson"
@@ -137,8 +138,8 @@ class FixedSize(Value):
     provider more could bring in another's update as well, and nothing of the amplification would be left.
 
     Attributes:
-        clients_per_round: How many clients are drawn.
-        providers_per_client: How many of its providers each of them draws.
+        clients_per_round: The number of clients drawn.
+        providers_per_client: The number of providers drawn at each of these clients.
         fewest_providers: A number of providers that every client has at least, which bounds a provider's chance; in
             settings null for the smallest client's own number.
     """

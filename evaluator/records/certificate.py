@@ -181,7 +181,10 @@ def would_have_passed(numel: int, rounds: int) -> str:
     probability = missed(0.01, numel, rounds)
     if not probability:
         return "every block is opened"
-    return f"a lie in 1 % of the blocks of one round would have passed with a probability of {100 * probability:.0f} %"
+    return (
+        f"false values in 1 % of one round's blocks would have passed with a probability of "
+        f"{100 * probability:.0f} %"
+    )
 
 
 def _drawn(seed: bytes, population: int, most: int) -> list[int]:

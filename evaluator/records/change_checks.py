@@ -107,15 +107,16 @@ def _ends(case: Case) -> tuple[WeightVector, WeightVector] | None:
     NamedCheck(
         "record.whole_change",
         name="whole change",
-        meaning="In every coordinate, the change from the first to the last weights is one that the declared rounds "
-        "can have made: no set of blocks or coordinates is longer than all rounds' noise and the sampled providers' "
+        meaning="In every coordinate, the change from the first to the last weights is one that the "
+        "declared rounds could have made: no set of blocks or coordinates is longer than all rounds' noise "
+        "and the sampled providers' "
         "clipped updates together (an honest run is rejected with a probability below 10⁻⁹; docs/proofs has the "
-        "proof), and the change contains at least nine tenths of that noise in its length, in every block and in how "
-        "the values of blocks spread (otherwise it is flagged). It has no power under a rule that isn't linear, unless "
-        "all blocks are opened.",
-        limit="Invented sums that are as long as clipped updates may be, all in one direction (see "
-        "`record.alignment`); up to a tenth of the noise, taken back in small parts over the whole run; and a bare "
-        "change that is spread like the noise, within the limits that the check reports.",
+        "proof), and the change contains at least nine tenths of that noise, as measured by its length, by "
+        "the length of every block and by the spread of the values in blocks (otherwise it is flagged). The "
+        "check has no power under a nonlinear update rule, unless all blocks are opened.",
+        limit="Invented sums that are as long as clipped updates can be, all in one direction (see "
+        "`record.alignment`); up to a tenth of the noise, canceled in small parts over the whole run; and a "
+        "change without noise that is distributed like noise, within the limits that the check reports.",
         code=ErrorCode.RECORD_MODELS,
         findings=Findings.PUBLIC_POWER,
     ),
@@ -154,8 +155,8 @@ def _hidden(case: Case, bounds: Bounds) -> str:
         return "no updates are expected, and none would have passed"
     block, everywhere = longest_hidden(case.record.run.numel, bounds)
     return (
-        f"a change without noise would have passed in one block up to {block:.2g} times, and in all together up to "
-        f"{everywhere:.2g} times, the length that the expected providers' clipped updates can have"
+        f"a change without noise would have passed if it was at most {block:.2g} times (in one block) or "
+        f"{everywhere:.2g} times (in all blocks together) as long as the expected providers' clipped updates can be"
     )
 
 
@@ -163,12 +164,12 @@ def _hidden(case: Case, bounds: Bounds) -> str:
     NamedCheck(
         "record.alignment",
         name="alignment of updates",
-        meaning="The change of the weights contains a signal of at most 80 % of the longest that the clipped updates "
-        "of the sampled providers can have, or of the expected ones if these are more. That length takes updates that "
-        "all point the same way in all rounds. Genuine runs use a fraction; invented sums use nearly all. The check "
-        "reports the share. It has no power if the noise could hide a signal of 80 %, or under a rule that isn't "
-        "linear.",
-        limit="Invented sums that use a smaller share, or that claim more providers than were sampled.",
+        meaning="The signal in the change of the weights is at most 80 % as long as the clipped updates "
+        "could make it. The longest possible signal assumes that the updates of all sampled providers (or "
+        "of the expected number, if that is larger) point the same way in all rounds. Genuine runs reach a "
+        "fraction of it; invented sums reach nearly all of it. The check reports the share. It has no power "
+        "if the noise could hide a signal of 80 %, or under a nonlinear update rule.",
+        limit="Invented sums that reach a smaller share, or that claim more providers than were sampled.",
         findings=Findings.PUBLIC,
     ),
     RunFile.BASE,

@@ -46,11 +46,13 @@ BUDGET = NamedCheck(
 DECLARED_RUNS = NamedCheck(
     "team.declared_runs",
     name="declared runs",
-    meaning="Every challenge that the site drew for the team in this track before this run's has an accounted run. One "
-    "without is a lost try, whatever else is in the queue: the team may have dropped the record because of the "
-    "challenge. The check is made again when a run of the team leaves the queue. It has no power while the team has "
+    meaning="Every earlier challenge that the site drew for the team in this track has a run whose ε was "
+    "computed. A challenge without such a run is a lost try, even while other runs of the team are waiting: "
+    "the team may have dropped the record because of the challenge. The check is repeated whenever a run of "
+    "the team leaves the queue. It has no power while the team has "
     "unused run tokens, unless the record declares as many tuning runs.",
-    limit="Training runs without a token, those whose record was never uploaded, and the tries of another team.",
+    limit="Training runs without a token, training runs whose record was never uploaded, and the lost tries "
+    "of another team.",
     findings=Findings.PUBLIC,
 )
 JOINT_EPSILON = NamedCheck(

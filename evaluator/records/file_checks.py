@@ -19,7 +19,8 @@ from evaluator.records.lines import TrainingRecord
         name="model chain",
         meaning="The record commits to all weights before the first round and after every round. The first weights "
         "match the base weights, and the last weights match the checkpoint.",
-        limit="The steps in between. `record.linkage` covers them, including adapters, which are in neither file.",
+        limit="The steps in between, which `record.linkage` covers. It also covers adapters, which are in "
+        "neither file.",
         code=ErrorCode.RECORD_MODELS,
         findings=Findings.PUBLIC,
     ),
@@ -110,8 +111,9 @@ def base_weights(this: NamedCheck, case: Case) -> Check:
         "record.challenge",
         name="challenge",
         meaning="The annex opens the blocks selected by a number that the site drew at random after the record was "
-        "uploaded, once per run token. Nobody could know these blocks when the vectors were fixed, or try again with "
-        "another record. In a dry run without a site, the blocks follow from the record's own hash, so the record's "
+        "uploaded, once per run token. Nobody could know these blocks before the vectors were fixed, and "
+        "nobody could try again with another record. In a dry run without a site, the blocks follow from "
+        "the record's own hash, so the record's "
         "author could choose them and the check has no power.",
         limit="A second training run under another token. `team.declared_runs` counts it, and its blocks are just as "
         "unpredictable.",
@@ -137,7 +139,8 @@ def challenge(this: NamedCheck, case: Case) -> Check:
         "record.data",
         name="training data",
         meaning="The annex states the hash of the data manifest set by the organizers, which covers every document of "
-        "every provider and client, with words and questions. Without such a hash, nothing is compared.",
+        "every provider and client, with words and questions. If the organizers set no hash, nothing is "
+        "compared.",
         limit="Whether the run used that data, or additional data, since the hash can be copied; and the pixels of the "
         "pages.",
         code=ErrorCode.RECORD_DATA,

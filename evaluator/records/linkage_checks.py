@@ -43,16 +43,18 @@ MOST_SLACK = 0.1
     NamedCheck(
         "record.linkage",
         name="linkage",
-        meaning="On blocks of the vectors, drawn after all vectors were committed to, the declared server update (with "
-        "its learning rate, normalizer and other parameters) leads from the base weights through every noised sum to "
-        "the checkpoint, up to float32 rounding (for a sum, 8·2⁻²³ of the summed magnitudes). Adapters, which the "
-        "annex contains in full, start without effect and give the checkpoint once merged. Update rules that can't be "
-        "replayed, tensors that can't be followed, and steps so small that rounding could hide a tenth of them or more "
-        "are flagged.",
-        limit="Sums invented to produce the wanted model, such as the wanted change plus noise that is canceled over "
-        "the rounds (see `record.noise_size` and `record.noise_reuse`); whether the sums contain clipped updates, or "
-        "come from any training at all; noise known to someone; a change to a share s of all blocks, which goes "
-        "undetected with a probability of (1 − s)ⁿ if n blocks are opened, with only one attempt (`record.challenge`); "
+        meaning="The check uses blocks of the vectors, drawn at random after all vectors were committed to. "
+        "On these blocks, applying every noised sum by the declared server update (with its learning rate, "
+        "normalizer and other parameters) leads from the base weights to the checkpoint, up to float32 "
+        "rounding (for a sum, 8·2⁻²³ of the summed magnitudes). Adapters, which the annex contains in full, "
+        "start with no effect and produce the checkpoint once merged. The check flags update rules that "
+        "can't be replayed, tensors that can't be followed, and steps so small that rounding could hide a "
+        "tenth of them or more.",
+        limit="Sums invented to produce a desired model, such as the desired change plus noise that later "
+        "rounds cancel (see `record.noise_size` and `record.noise_reuse`); whether the sums contain clipped "
+        "updates, or come from any training at all; noise known to someone; and a change to a share s of "
+        "all blocks, which goes undetected with a probability of (1 − s)ⁿ if n blocks are opened (there is "
+        "only one attempt; see `record.challenge`); "
         "and initial adapter values chosen by looking at private data.",
         code=ErrorCode.RECORD_MODELS,
     ),
@@ -68,7 +70,8 @@ def linkage(this: NamedCheck, case: Case) -> Check:
         return this.not_applicable("the noised sums in the annex aren't those selected by the challenge")
     return this.judge(
         _differences(case, drawn),
-        otherwise=f"{rounds} rounds by the rule {run.server.rule}; {would_have_passed(run.numel, rounds)}",
+        otherwise=f"{rounds} rounds with the update rule {run.server.rule}; "
+        f"{would_have_passed(run.numel, rounds)}",
     )
 
 

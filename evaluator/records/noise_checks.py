@@ -60,7 +60,7 @@ class NoisedRounds:
 
     def __str__(self) -> str:
         fewest = min(size.coordinates for size in self.sizes)
-        return f"{len(self.sizes)} rounds, at least {fewest} coordinates of each; {self.missing}"
+        return f"{len(self.sizes)} rounds, at least {fewest} coordinates in each; {self.missing}"
 
 
 def _noised_rounds(case: Case) -> NoisedRounds:
@@ -87,15 +87,17 @@ def _noised_rounds(case: Case) -> NoisedRounds:
     NamedCheck(
         "record.noise_size",
         name="noise level",
-        meaning="Blocks of the noised sums, drawn after all sums were committed to, match the commitments and vary as "
-        "much as the declared noise. An honest run is flagged with a probability below 4·10⁻⁶ (below 10⁻⁵ for "
-        "`record.noise_size`, `record.noise_reuse` and `record.noise_shape` together). The check reports the noise "
-        "level, as a share of the declared level, below which it would have detected missing noise with 99 % "
-        "probability, even if all updates of the expected number of providers pointed the same way. It has no power if "
-        "that share is 50 % or less.",
+        meaning="Blocks of the noised sums, drawn at random after all sums were committed to, match the "
+        "commitments and vary as much as the declared noise. An honest run is flagged with a probability "
+        "below 4·10⁻⁶ (below 10⁻⁵ for "
+        "`record.noise_size`, `record.noise_reuse` and `record.noise_shape` together). The check reports "
+        "the lowest noise level that could have passed, as a share of the declared level: with 99 % "
+        "probability, it would have detected less noise than that, even if the updates of the expected "
+        "number of providers all pointed the same way. It has no power if that share is 50 % or less.",
         limit="Noise known to someone (noise from a known seed looks like any other); unclipped updates hidden by the "
-        "noise; invented sums that were never used; and missing noise in a share s of all blocks, which goes "
-        "undetected with a probability of (1 − s)ⁿ if n blocks are opened, with only one attempt (`record.challenge`). "
+        "noise; invented sums that were never used; and missing noise in a share s of all blocks, which "
+        "goes undetected with a probability of (1 − s)ⁿ if n blocks are opened (there is only one attempt; "
+        "see `record.challenge`). "
         "If the track doesn't state the number of providers, a normalizer that is too small makes the check overstate "
         "its power.",
         code=ErrorCode.RECORD_ANNEX,
@@ -121,14 +123,16 @@ def noise_size(this: NamedCheck, case: Case) -> Check:
     NamedCheck(
         "record.noise_reuse",
         name="fresh noise in every round",
-        meaning="The opened blocks of a round are not correlated with those of an earlier round, or with the sum of "
-        "all earlier ones, beyond the effect of the clipped updates, and adding them leaves noise. An honest run is "
-        "flagged with a probability below 4·10⁻⁶. The check reports the share of a round's noise above which it would "
-        "have detected reused or canceled noise, with the same probability as `record.noise_size`. It has no power if "
-        "that share exceeds 100 %.",
-        limit="Noise canceled in later rounds in which the updates of many providers could hide it, and noise that "
-        "each round cancels in part behind a signal (telescoping sums): the check reports how much of the whole run's "
-        "noise that could leave, and `record.whole_change` looks for less than nine tenths.",
+        meaning="The opened blocks of a round are not correlated with those of any earlier round, or with "
+        "the sum of all earlier rounds, more than clipped updates can explain. Adding them up doesn't "
+        "cancel the noise. An honest run is "
+        "flagged with a probability below 4·10⁻⁶. The check reports the largest share of a round's noise "
+        "that could have been reused or canceled without being detected, with the same probability as in "
+        "`record.noise_size`. It has no power if that share exceeds 100 %.",
+        limit="Noise canceled in later rounds, if the updates of many providers could hide this, and noise "
+        "that each round cancels in part behind a signal (telescoping sums). The check reports how much of "
+        "the whole run's noise would then be left; `record.whole_change` flags a run with less than nine "
+        "tenths.",
         findings=Findings.PUBLIC_POWER,
     ),
     RunFile.ANNEX,
@@ -151,7 +155,7 @@ def noise_reuse(this: NamedCheck, case: Case) -> Check:
             f"{_percent(left)} of the whole run's noise",
         )
     return this.no_power(
-        f"{rounds}; the expected providers' updates could hide that a round cancels earlier noise"
+        f"{rounds}; the expected providers' updates could hide a round that cancels earlier noise"
     )
 
 
@@ -159,14 +163,16 @@ def noise_reuse(this: NamedCheck, case: Case) -> Check:
     NamedCheck(
         "record.noise_shape",
         name="noise distribution",
-        meaning="All opened blocks, their even and odd coordinates and pairs of coordinates spread at least as much as "
-        "independent Gaussian noise (measured by the characteristic function), whatever the updates are. An honest run "
-        "is flagged with a probability below 2·10⁻⁶. The check reports the share of coordinates in which it would have "
-        "detected missing noise with 99 % probability, even behind the longest updates of the expected number of "
-        "providers. It has no power if that share exceeds one half, or if a codec rounded the noise.",
-        limit="Missing noise behind a signal that is itself distributed like noise; noise that repeats within a round "
-        "in a pattern other than between neighbors, halves, mirror images or neighboring blocks; more noise than "
-        "declared.",
+        meaning="All opened blocks, their even and odd coordinates, and pairs of coordinates are spread at "
+        "least as widely as independent Gaussian noise (measured by the characteristic function), whatever "
+        "the updates are. An honest run "
+        "is flagged with a probability below 2·10⁻⁶. The check reports the smallest share of coordinates in "
+        "which it would have detected missing noise with 99 % probability, even behind the longest possible "
+        "updates of the expected number of providers. It has no power if that share exceeds one half, or if "
+        "a codec rounded the noise.",
+        limit="Missing noise behind a signal that is itself distributed like noise; noise that repeats "
+        "within a round in a pattern other than between neighbors, halves, mirror images or neighboring "
+        "blocks; and more noise than declared.",
         findings=Findings.PUBLIC_POWER,
     ),
     RunFile.ANNEX,
@@ -183,7 +189,7 @@ def noise_shape(this: NamedCheck, case: Case) -> Check:
         return this.judge(differences, otherwise=f"{rounds}; {detected}")
     without_signal = bare_share_detected([_silent(one) for one in rounds.sizes])
     detected = (
-        f"would have detected missing noise in {_one_in(without_signal)} only if updates are alike"
+        f"would have detected missing noise in {_one_in(without_signal)} only if the updates are similar"
         if without_signal <= 1
         else "too few coordinates"
     )

@@ -51,8 +51,8 @@ def read_traffic(log: Path, rules: TrackRules) -> dict[int, RoundTraffic]:
         "record.rounds",
         name="rounds",
         meaning="The record contains the declared number of rounds, numbered without gaps, and each round uses the "
-        "planned sampling, clip norm and noise. Rounds that differ from the plan are accounted as recorded and "
-        "flagged, as are runs that were interrupted and resumed.",
+        "planned sampling, clip norm and noise. Rounds that differ from the plan are accounted for as "
+        "recorded and flagged, as are runs that were interrupted and resumed.",
         limit="Unrecorded rounds and unrecorded interruptions.",
         code=ErrorCode.RECORD_ROUNDS,
         findings=Findings.PUBLIC,

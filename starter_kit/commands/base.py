@@ -9,7 +9,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.commands.app import new_app
 from starter_kit.console import print_lines
 
-app = new_app("Write base weights for trials.")
+app = new_app("Write base weights for experiments.")
 
 
 @app.callback()

@@ -50,32 +50,33 @@ def check(
     ] = None,
     clients: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Number of clients, in place of the track's or {DEFAULT_CLIENTS}."),
+        typer.Option(min=1, help=f"Number of clients, instead of the track's or {DEFAULT_CLIENTS}."),
     ] = None,
     max_rounds: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Maximum number of rounds, in place of the track's or {MAX_ROUNDS:,}."),
+        typer.Option(min=1, help=f"Maximum number of rounds, instead of the track's or {MAX_ROUNDS:,}."),
     ] = None,
-    delta: Annotated[float | None, typer.Option(help=f"δ, in place of the track's or {DELTA:g}.")] = None,
+    delta: Annotated[float | None, typer.Option(help=f"δ, instead of the track's or {DELTA:g}.")] = None,
     sampling_rule: Annotated[
         SamplingRule | None,
         typer.Option(
-            help=f"Amplification rule for two-stage sampling, in place of the track's or {RULE.value}."
+            help=f"Amplification rule for two-stage sampling, instead of the track's or {RULE.value}."
         ),
     ] = None,
     trainable: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PATTERN",
-            help="Tensors that may differ from the base weights, such as '*.layer_norm.weight', in place of the "
-            "track's; repeat the option for several patterns. Without a site, all may differ by default.",
+            help="Tensors that may differ from the base weights, such as '*.layer_norm.weight', instead of "
+            "the track's; can be repeated. Without a site, all tensors may differ by default.",
         ),
     ] = None,
 ) -> None:
-    """Run the workers' checks on your machine, and list everything that they would reject.
+    """Run the workers' checks on your machine, and list everything they would reject.
 
-    With --site or PFL_SITE, by the rules of that site's track: base weights, clients, providers, rounds and privacy.
-    With an API token as well, the run's data are compared, and whether the checkpoint was submitted before.
+    With --site or PFL_SITE, the rules of that site's track apply: base weights, clients, providers, rounds
+    and privacy. With an API token as well, the command also checks the run's data and whether the checkpoint
+    was submitted before.
     """
     from starter_kit.runs.folder import RunFolder
 
@@ -176,7 +177,10 @@ def _source(track: "TrackInfo | None", client: "SiteClient | None") -> str:
     """Whose rules the run is checked by."""
     if track and client:
         return f"Rules: {track.slug} of {client.site}"
-    return "Rules: the competition's defaults, and options. Set PFL_SITE to check by those of a site's track."
+    return (
+        "Rules: the competition's defaults, unless options change them. To use the rules of a site's "
+        "track, set PFL_SITE."
+    )
 
 
 def _site_problems(
@@ -226,7 +230,7 @@ def _detail(result: "StepResult", rules: "TrackRules") -> str:
     if isinstance(result, ValidationResult):
         return f", {len(result.changed)} of {result.tensors} tensors differ from the base weights"
     if isinstance(result, CommunicationResult):
-        return f", {result.bytes_total:,} bytes in {result.rounds} rounds"
+        return f", {result.bytes_total:,} bytes in {result.rounds} round{'s' * (result.rounds != 1)}"
     if isinstance(result, AccountingResult) and rules.privacy:
         within = "within" if result.within_budget else "ABOVE"
         token = "" if result.run_token else "; no run token, so you can't submit this run"

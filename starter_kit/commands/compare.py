@@ -27,7 +27,7 @@ def compare(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
     form: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
     group: Annotated[
-        bool, typer.Option("--group", help="One row for all runs that differ only in their seed.")
+        bool, typer.Option("--group", help="Show runs that differ only in their seed as one row.")
     ] = False,
     by_anls: Annotated[bool, typer.Option("--by-anls", help="Sort by ANLS, highest first.")] = False,
 ) -> None:

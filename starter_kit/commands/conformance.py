@@ -25,7 +25,7 @@ def conformance(
     seed: Annotated[
         int | None, typer.Option(min=0, help="The seed of the synthetic data; random by default.")
     ] = None,
-    timeout_s: Annotated[float, typer.Option(min=1, help="Time limit in seconds of computing.")] = 60,
+    timeout_s: Annotated[float, typer.Option(min=1, help="Limit in seconds of computing time.")] = 60,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Test on synthetic data whether a private method behaves as its ε assumes."""

@@ -20,8 +20,8 @@ def convert(
         bool,
         typer.Option(
             "--allow-network",
-            help="Read the file even if the process that reads it can't be isolated from the network. Only if you "
-            "trust it.",
+            help="Read the file even if the reading process can't be isolated from the network. Use this "
+            "only if you trust the file.",
         ),
     ] = False,
 ) -> None:

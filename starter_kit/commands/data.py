@@ -52,7 +52,7 @@ def _data_source(folder: Path) -> Path:
     return one_data_folder(folder)
 
 
-Out = Annotated[Path, typer.Argument(help="Folder to write, completely or not at all.")]
+Out = Annotated[Path, typer.Argument(help="Folder to write. If the command fails, nothing is written.")]
 Source = Annotated[Path, typer.Argument(help="Folder to read.")]
 DataSource = Annotated[Path, typer.Argument(help="Data folder to read.", callback=_data_source)]
 Force = Annotated[bool, typer.Option("--force", help="Replace data written earlier by this command.")]
@@ -66,8 +66,8 @@ PrivatePart = Annotated[
         "--private",
         min=0,
         max=0.99,
-        help="Approximate fraction of the test questions whose scores stay hidden until the organizers reveal them; 0: "
-        "none.",
+        help="Approximate fraction of test questions whose scores stay hidden until the organizers reveal "
+        "them. 0: none.",
     ),
 ]
 DEFAULT_PRIVATE = 0.5
@@ -84,12 +84,16 @@ def synthetic(
     clients: Clients = 10,
     train_providers: Annotated[int, typer.Option(help="Providers to train on.")] = 400,
     train_pages: Annotated[int, typer.Option(help="Pages to train on, unevenly distributed.")] = 900,
-    valid_pages: Annotated[int, typer.Option(help="Pages to validate on, half of unseen providers.")] = 60,
-    test_pages: Annotated[int, typer.Option(help="Secret test pages, half of unseen providers.")] = 120,
+    valid_pages: Annotated[
+        int, typer.Option(help="Pages to validate on, half of them from unseen providers.")
+    ] = 60,
+    test_pages: Annotated[
+        int, typer.Option(help="Secret test pages, half of them from unseen providers.")
+    ] = 120,
     private: PrivatePart = DEFAULT_PRIVATE,
     force: Force = False,
 ) -> None:
-    """Generate invoices of made-up providers in OUT/public and OUT/secret."""
+    """Generate invoices from made-up providers in OUT/public and OUT/secret."""
     from starter_kit.data.synthetic import SyntheticSettings, generate
 
     with _settings_that_fit():
@@ -109,20 +113,25 @@ def forms(
     out: Out,
     seed: Seed = 7,
     clients: Clients = 10,
-    providers: Annotated[int, typer.Option(help="Providers to train on, of two forms each.")] = 800,
-    valid_forms: Annotated[int, typer.Option(help="Forms to validate on, half of unseen providers.")] = 200,
-    test_forms: Annotated[int, typer.Option(help="Secret test forms, half of unseen providers.")] = 600,
+    providers: Annotated[int, typer.Option(help="Providers to train on, with two forms each.")] = 800,
+    valid_forms: Annotated[
+        int, typer.Option(help="Forms to validate on, half of them from unseen providers.")
+    ] = 200,
+    test_forms: Annotated[
+        int, typer.Option(help="Secret test forms, half of them from unseen providers.")
+    ] = 600,
     red_providers: Annotated[
         int,
         typer.Option(
             min=0,
-            help="Training providers in the splits red and red-trained for attacks, and as many others; 0 for none.",
+            help="Number of training providers in the splits red and red-trained, which are for attacks; as "
+            "many other providers are added. 0: none.",
         ),
     ] = 0,
     private: PrivatePart = DEFAULT_PRIVATE,
     force: Force = False,
 ) -> None:
-    """Generate forms of made-up providers, which the tiny VT5 can read, in OUT/public and OUT/secret."""
+    """Generate forms from made-up providers in OUT/public and OUT/secret."""
     from starter_kit.data.forms import FormSettings, generate
     from starter_kit.data.forms.generation import write_red_splits
 
@@ -238,9 +247,10 @@ def canaries(
     pages: Annotated[int, typer.Option(min=1, max=20, help="Pages per canary.")] = 4,
     force: Force = False,
 ) -> None:
-    """Copy the data folder SOURCE to OUT/public with canaries among its training providers; OUT/escrow has their coins.
+    """Copy the data folder SOURCE to OUT/public with canaries among its training providers; the coins go to OUT/escrow.
 
-    Whoever reads OUT/escrow can pass every audit: only the organizers keep it. `pfl leakage` audits a run with it.
+    Anyone who has OUT/escrow can pass every audit, so only the organizers should keep it. `pfl leakage`
+    audits a run with it.
     """
     from starter_kit.data.canaries import ESCROW, CanarySettings, add_canaries
 
@@ -254,7 +264,7 @@ def split(
     private: Annotated[
         float, typer.Option(min=0.01, max=0.99, help="Approximate fraction of private questions.")
     ],
-    on: Annotated[str, typer.Option(help="The split of the data folder that is the test set.")] = "test",
+    on: Annotated[str, typer.Option(help="The split of the data folder used as the test set.")] = "test",
 ) -> None:
     """Split the secret test set FOLDER into a public and a private part (for organizers).
 
@@ -283,8 +293,9 @@ def inspect(folder: DataSource) -> None:
 def manifest(folder: DataSource) -> None:
     """Print the hash of the data manifest of FOLDER: the training documents of every client's providers.
 
-    Everyone with the organizers' data gets the same hash. Organizers set it in the admin, at the track's privacy
-    accounting, and publish it with the data; `pfl train` writes it to the annex, which only organizers read.
+    Everyone with the organizers' data gets the same hash. Organizers set it in the admin, under the track's
+    privacy accounting, and publish it with the data. `pfl train` writes it to the annex, which only
+    organizers can read.
     """
     from evaluator.docvqa.dataset import Dataset
     from evaluator.docvqa.manifest import manifest_sha256

@@ -20,7 +20,10 @@ def download(
     track: Annotated[str, typer.Option(help="Name of the track, such as track-1.")],
     out: Annotated[Path, typer.Option(help="Folder in which data/public and base are written.")] = Path(),
     accept_terms: Annotated[
-        bool, typer.Option("--accept-terms", help="Accept the terms of the files, which you have read.")
+        bool,
+        typer.Option(
+            "--accept-terms", help="Accept the terms of the files without being asked. Read them first."
+        ),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files of the same names.")] = False,
     site: Site = "",
@@ -28,8 +31,8 @@ def download(
 ) -> None:
     """Download a track's data and base weights from the site, check their SHA-256 and unpack them.
 
-    After an interruption, the same command continues where it stopped; what is there already isn't fetched again. Files
-    without terms need no account.
+    After an interruption, run the same command again: it continues where it stopped and skips files that are
+    already there. Files without terms need no account.
     """
     from starter_kit.data.archives import unpack, unpacked_in
 

@@ -34,7 +34,7 @@ def evaluate(
     data: DataFolder,
     split: Annotated[Split, typer.Option(help="Split of the data folder to score.")] = Split.VALID,
 ) -> None:
-    """Score a checkpoint with the evaluator's code. In a run folder, the score is kept for the report and `compare`."""
+    """Score a checkpoint with the evaluator's code. A run folder keeps the score for the report and `compare`."""
     from evaluator.messages.jobs import ArtifactKind
     from starter_kit.evaluation.scores import score_checkpoint
     from starter_kit.reporting.report import write_report

@@ -13,8 +13,8 @@ app = new_app("Export a run for Hugging Face (with a model card) or PEFT.")
 
 Out = Annotated[Path, typer.Argument(help="New folder to write.")]
 License = Annotated[str, typer.Option("--license", help="License of the model, such as gpl-3.0.")]
-BaseModel = Annotated[str, typer.Option(help="Name of the base model at the Hub, for the card.")]
-Data = Annotated[str, typer.Option(help="Name of the data set at the Hub, for the card.")]
+BaseModel = Annotated[str, typer.Option(help="Name of the base model on the Hub, for the model card.")]
+Data = Annotated[str, typer.Option(help="Name of the data set on the Hub, for the model card.")]
 
 
 @app.command()

@@ -29,11 +29,13 @@ from starter_kit.commands.options import (
 from starter_kit.commands.training_run import RunOptions, require_free_folder, run_training
 from starter_kit.console import log, print_lines, progress
 
-app = new_app("Train with clients on separate machines, over Flower.")
+app = new_app("Train with clients on separate machines, using Flower.")
 
-Config = Annotated[str, typer.Argument(help="The settings, the same for the server and all nodes.")]
+Config = Annotated[
+    str, typer.Argument(help="The settings; they must be the same for the server and all nodes.")
+]
 WaitS = Annotated[
-    float, typer.Option("--wait", min=1, help="Seconds that the other side has to arrive at the beginning.")
+    float, typer.Option("--wait", min=1, help="How many seconds to wait for the other side at the start.")
 ]
 
 
@@ -44,20 +46,24 @@ def server(
     base: BaseFolder,
     out: NewRun,
     changes: Changes = None,
-    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 for all.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 9092,
     certificate: Annotated[Path | None, typer.Option(help="The server's certificate, PEM.")] = None,
-    certificate_key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
+    certificate_key: Annotated[Path | None, typer.Option(help="The certificate's private key, PEM.")] = None,
     authority: Annotated[
-        Path | None, typer.Option(help="Certificate of the authority that signed it, PEM.")
+        Path | None,
+        typer.Option(help="Certificate of the authority that signed the server's certificate, PEM."),
     ] = None,
     node_keys: Annotated[
         Path | None,
-        typer.Option(help="Public keys of the nodes to admit, one a line; by default, all."),
+        typer.Option(
+            help="File with the public keys of the nodes to admit, one per line; by default, all "
+            "nodes are admitted."
+        ),
     ] = None,
     wait_s: WaitS = 600.0,
     timeout_s: Annotated[
-        float, typer.Option("--timeout", min=1, help="Seconds that a client has for its reply.")
+        float, typer.Option("--timeout", min=1, help="How many seconds a client has to reply.")
     ] = 600.0,
     log_to: Loggers = None,
     resume: Resume = False,
@@ -67,7 +73,7 @@ def server(
     site: Site = "",
     token: ApiToken = "",
 ) -> None:
-    """Lead a run: wait for the nodes of all clients, train with them, and write an ordinary run folder."""
+    """Lead a run: wait for the nodes of all clients, train with them, and write a normal run folder."""
     _require_flower()
     from starter_kit.engines.flower.address import Address, server_tls
     from starter_kit.engines.flower.superlink import ServerOptions, over_own_superlink
@@ -89,12 +95,12 @@ def node(
     config: Config,
     data: DataFolder,
     base: BaseFolder,
-    clients: Annotated[list[int], typer.Option("--client", help="A client of this node; may be repeated.")],
+    clients: Annotated[list[int], typer.Option("--client", help="A client of this node; can be repeated.")],
     server: Annotated[str, typer.Option("--server", help="HOST:PORT of the server.")] = "127.0.0.1:9092",
     changes: Changes = None,
     authority: Annotated[
         Path | None,
-        typer.Option(help="Certificate of the authority that signed the server's, PEM."),
+        typer.Option(help="Certificate of the authority that signed the server's certificate, PEM."),
     ] = None,
     node_key: Annotated[
         Path | None, typer.Option(help="This node's private key, if the server asks for it.")
@@ -105,7 +111,7 @@ def node(
         typer.Option(help="Folder for Flower's files while the node runs; by default, the current one."),
     ] = None,
 ) -> None:
-    """Answer for some clients until the run is complete or the server is gone."""
+    """Run some of the clients until the run is complete or the server is gone."""
     _require_flower()
     from starter_kit.engines.flower.address import Address, require_pem
     from starter_kit.engines.flower.client_app import ClientHost
@@ -133,7 +139,7 @@ def node(
 
 @app.command("app")
 def write_flower_app(folder: Annotated[Path, typer.Argument(help="Folder to write.")]) -> None:
-    """Write a Flower app of the kit, for `flwr run` in a Flower deployment of your own."""
+    """Write the kit as a Flower app, for `flwr run` in your own Flower deployment."""
     _require_flower()
     from starter_kit.engines.flower.app_folder import write_app
 

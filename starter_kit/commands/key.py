@@ -44,7 +44,7 @@ def show(key: KeyFile = None) -> None:
 def register(
     key: KeyFile = None, name: KeyName = "starter kit", site: Site = "", token: ApiToken = ""
 ) -> None:
-    """Register the public key with the site, so that it accepts records signed by this key for your team."""
+    """Register the public key with the site. The site then accepts records signed with this key for your team."""
     public_key = _public_key(key)
     connect(site, token).register_key(public_key, name)
     print_lines(f"{public_key}: registered")

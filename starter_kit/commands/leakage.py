@@ -25,24 +25,28 @@ def leakage(
     ],
     base: BaseFolder,
     data: DataFolder,
-    split: Annotated[str, typer.Option(help="Which questions of the data folder.")] = "valid",
+    split: Annotated[str, typer.Option(help="Split of the data folder to use.")] = "valid",
     reference: Annotated[
-        list[Path] | None, typer.Option(help="A run to calibrate by, trained like RUN on other providers.")
+        list[Path] | None,
+        typer.Option(help="A run for calibration, trained like RUN but on other providers; can be repeated."),
     ] = None,
     reference_data: Annotated[
-        list[Path] | None, typer.Option(help="The data folder of each reference, in their order.")
+        list[Path] | None, typer.Option(help="The data folder of each reference, in the same order.")
     ] = None,
     escrow: Annotated[
         Path | None, typer.Option(help="Folder that `pfl data canaries` wrote: audit RUN with it.")
     ] = None,
     claimed_epsilon: Annotated[
-        float | None, typer.Option(min=0, help="The claim to audit; by default that of RUN's record.")
+        float | None,
+        typer.Option(min=0, help="The claimed ε to audit; by default, the claim in RUN's record."),
     ] = None,
     delta: Annotated[float, typer.Option(help="δ of --claimed-epsilon.")] = 1e-5,
     memorization: Annotated[
-        bool, typer.Option(help="Ask for hidden answers as well; that takes as long again.")
+        bool, typer.Option(help="Also test for memorized answers; this doubles the time.")
     ] = True,
-    search: Annotated[bool, typer.Option("--search", help="Search the forests' settings: slow.")] = False,
+    search: Annotated[
+        bool, typer.Option("--search", help="Search for the best settings of the forests (slow).")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for the results; RUN by default.")] = None,
 ) -> None:
     """Attack a checkpoint: which providers was it trained on, and which hidden answers does it reveal?

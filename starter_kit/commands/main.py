@@ -19,17 +19,17 @@ ABOUT = "The starter kit of the PFL-DocVQA benchmark."
 
 VERBS = {
     "data": "Download, make, import, export and inspect data sets.",
-    "base": "Write base weights for trials.",
+    "base": "Write base weights for experiments.",
     "methods": "List the methods, the configs and the plug-ins that come with the kit.",
     "notebooks": "Copy the kit's notebooks to a folder, for Jupyter. Nothing is overwritten.",
-    "new": "Create a method or plug-in of your own: a working file, a config and a test. Nothing is overwritten.",
+    "new": "Create your own method or plug-in: a working file, a config and a test. Nothing is overwritten.",
     "plan": "Estimate a run's bytes, ε, memory and time before it starts, and suggest changes if it won't fit or rank.",
     "train": "Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed "
     "record.",
     "sweep": "Train a config with every combination of some settings, score the runs on the validation split, and "
     "compare.",
-    "federate": "Train with clients on separate machines, over Flower.",
-    "evaluate": "Score a checkpoint with the evaluator's code. In a run folder, the score is kept for the report and "
+    "federate": "Train with clients on separate machines, using Flower.",
+    "evaluate": "Score a checkpoint with the evaluator's code. A run folder keeps the score for the report and "
     "`compare`.",
     "leakage": "Attack a checkpoint: which providers was it trained on, and which hidden answers does it reveal?",
     "compare": "Print runs side by side: method, ANLS, accuracy, gigabytes and ε.",
@@ -37,8 +37,8 @@ VERBS = {
     "tensorboard": "Write a run's rounds for TensorBoard; view them with `tensorboard --logdir DIR`.",
     "conformance": "Test on synthetic data whether a private method behaves as its ε assumes.",
     "privacy": "Compute ε and noise with the benchmark's own accountants, and explain the checks on a record.",
-    "replay": "Open rounds of a replayable run for the organizers, and replay them as they do.",
-    "check": "Run the workers' checks on your machine, and list everything that they would reject.",
+    "replay": "Open rounds of a replayable run for the organizers, and replay the rounds as they do.",
+    "check": "Run the workers' checks on your machine, and list everything they would reject.",
     "export": "Export a run for Hugging Face (with a model card) or PEFT.",
     "convert": "Convert a pickled or sharded checkpoint into a single safetensors file.",
     "key": "Create, show and register the key that signs your training records.",

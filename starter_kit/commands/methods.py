@@ -33,8 +33,8 @@ def methods(
     kind: Annotated[
         ConfigKind | None,
         typer.Argument(
-            help="What to describe in full: configs for the tiny model (by default), plug-ins with their examples, or "
-            "configs for the real model."
+            help="What to list in full: configs for the tiny model (the default), plug-ins with their "
+            "examples, or configs for the real model."
         ),
     ] = None,
 ) -> None:

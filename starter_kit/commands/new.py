@@ -28,7 +28,7 @@ def new(
     server_optimizer: Annotated[bool, typer.Option("--server-optimizer", help="A server optimizer.")] = False,
     out: Annotated[Path, typer.Option("--out", help="Folder to write into.")] = Path(),
 ) -> None:
-    """Create a method or plug-in of your own: a working file, a config and a test. Nothing is overwritten."""
+    """Create your own method or plug-in: a working file, a config and a test. Nothing is overwritten."""
     from starter_kit.scaffolding.writing import write_method
 
     name = name.replace("-", "_")

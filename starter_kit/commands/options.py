@@ -77,8 +77,9 @@ RecordTrack = Annotated[
     str | None,
     typer.Option(
         "--track",
-        help="Track that the run is for: whose rules the site is asked for, and whose run token the record carries. By "
-        "default track-2 for a run with a record, else the site's first track without one.",
+        help="The track that the run is for. Its rules are read from the site, and the record contains its "
+        "run token. Default: track-2 for a run with a record, otherwise the site's first track without "
+        "records.",
     ),
 ]
 RunToken = Annotated[

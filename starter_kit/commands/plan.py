@@ -80,8 +80,8 @@ def _sizes(found: "Forecast") -> list[tuple[str, str]]:
     most = "" if traffic.clients == traffic.most_clients else f", {size_text(traffic.most_bytes)} at most"
     rows = [
         ("weights", f"{found.parameters:,}, of which {found.trained:,} are trained and sent"),
-        ("rounds", f"{traffic.rounds}, of {traffic.clients:g} clients each"),
-        ("a message", f"{size_text(traffic.down_bytes)} down, {size_text(traffic.up_bytes)} up"),
+        ("rounds", f"{traffic.rounds}, with {traffic.clients:g} clients each"),
+        ("one message", f"{size_text(traffic.down_bytes)} down, {size_text(traffic.up_bytes)} up"),
         ("all messages", f"{size_text(traffic.expected_bytes)}{most}"),
         ("memory", f"{size_text(found.host_bytes)} of {size_text(room.memory)}"),
         ("largest parts of memory", ", ".join(f"{name} {size_text(size)}" for name, size in _parts(memory))),
@@ -105,9 +105,9 @@ def _times(found: "Forecast") -> list[tuple[str, str]]:
     if timing is None:
         return []
     return [
-        ("a step", f"{timing.step_s:.3g} s, measured"),
+        ("one step", f"{timing.step_s:.3g} s, measured"),
         ("image features", f"{_duration(timing.pages_s)}, once for all runs on the data"),
-        ("a round", _duration(timing.round_s)),
+        ("one round", _duration(timing.round_s)),
         ("all rounds", _duration(timing.total_s)),
     ]
 
@@ -119,9 +119,11 @@ def _ranks(privacy: "Privacy | None", budgets: tuple[int, ...]) -> list[tuple[st
         return [("rank", _rank_without_privacy())]
     rows = [("ε", f"{epsilon_text(privacy.epsilon)} for one {privacy.unit}, δ = {privacy.delta:g}")]
     if privacy.product is not None:
-        rows.append(("ε if client sampling counted", f"{epsilon_text(privacy.product)}, which no board uses"))
+        rows.append(("ε under the product rule", f"{epsilon_text(privacy.product)}, not used by any board"))
     if privacy.recorded and (privacy.claims_less or privacy.claimed_delta != privacy.delta):
-        claim = f"{epsilon_text(privacy.claimed)} by the rule {privacy.rule}, δ = {privacy.claimed_delta:g}"
+        claim = (
+            f"{epsilon_text(privacy.claimed)} under the rule {privacy.rule}, δ = {privacy.claimed_delta:g}"
+        )
         rows.append(("ε that the record claims", claim))
     if privacy.noise_multiplier is not None:
         rows.append(("noise multiplier", f"{privacy.noise_multiplier:.4g}"))

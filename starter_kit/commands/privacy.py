@@ -60,7 +60,7 @@ def epsilon(
     delta: Delta = DELTA,
     sampling_rule: Rule = SamplingRule.TWO_STAGE,
 ) -> None:
-    """Print ε of a training record, or of identical rounds, by the official accountant."""
+    """Print the ε of a training record, or of identical rounds, computed by the official accountant."""
     from evaluator.accounting import official
 
     require_number("--delta", delta, below=1)
@@ -105,11 +105,12 @@ def compare(
         float | None,
         typer.Option(
             min=0.01,
-            help="Also bound ε of the best of a random number of such runs (Poisson-distributed with this mean).",
+            help="Also bound the ε of choosing the best of a random number of such runs "
+            "(Poisson-distributed with this mean).",
         ),
     ] = None,
 ) -> None:
-    """List ε under both sampling rules by every accountant, and by the classical theorems where they apply."""
+    """List ε under both sampling rules according to every accountant, and to the classical theorems if they apply."""
     from evaluator.accounting import comparison
 
     require_number("--delta", delta, below=1)

@@ -9,7 +9,7 @@ from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, DataFolder, RunDirectory
 from starter_kit.console import log, print_lines
 
-app = new_app("Open rounds of a replayable run for the organizers, and replay them as they do.")
+app = new_app("Open rounds of a replayable run for the organizers, and replay the rounds as they do.")
 
 Challenge = Annotated[
     str,
@@ -22,14 +22,17 @@ Challenge = Annotated[
 Drawn = Annotated[
     int,
     typer.Option(
-        "--drawn", min=0, max=MAX_DRAWN, help="How many rounds it draws, beside the last one; the track says."
+        "--drawn",
+        min=0,
+        max=MAX_DRAWN,
+        help="How many rounds the challenge draws, in addition to the last one; see the track's page.",
     ),
 ]
 
 
 @app.command("open")
 def open_(run: RunDirectory, challenge: Challenge, drawn: Drawn = DRAWN_ROUNDS) -> None:
-    """Write RUN/round_opening.bin: keys and vectors of the last and the drawn rounds, only for the organizers."""
+    """Write RUN/round_opening.bin: keys and vectors of the last round and the drawn rounds, for the organizers only."""
     from starter_kit.runs.folder import OPENING
     from starter_kit.runs.opened_round import open_rounds, rounds_in_words
 

@@ -18,23 +18,23 @@ SHOWN_DIGITS = 8
 
 def submissions(
     submission: Annotated[
-        str, typer.Argument(help="Id of a submission, or its first digits.", metavar="[ID]")
+        str, typer.Argument(help="ID of a submission, or its first digits.", metavar="[ID]")
     ] = "",
     watch: Annotated[
         bool,
         typer.Option(
             "--watch",
-            help="Follow the evaluation until it ends; without an ID, that of the newest submission.",
+            help="Follow the evaluation until it ends; without an ID, follow the newest submission.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the messages of the API.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the API's responses.")] = False,
     site: Site = "",
     token: ApiToken = "",
 ) -> None:
     """List your team's submissions with their scores and ranks, or follow one.
 
-    With an ID, its runs are shown with their problems and the address of its page. The exit status of `--watch` is 0 if
-    every run is scored.
+    With an ID, the command shows the submission's runs, their problems, and the address of its page. With
+    `--watch`, the exit status is 0 if every run is scored.
     """
     client = connect(site, token)
     if not (submission or watch):

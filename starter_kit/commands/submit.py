@@ -23,7 +23,7 @@ def submit(
         str, typer.Option(help="What the method does, in Markdown, or @FILE. Some tracks require it.")
     ] = "",
     code_url: Annotated[
-        str, typer.Option("--code-url", help="Link to a commit of the method's code, which is public.")
+        str, typer.Option("--code-url", help="Public link to a commit of the method's code.")
     ] = "",
     proof: Annotated[Path | None, typer.Option(help="Privacy proof: PDF, Markdown or notebook.")] = None,
     code: Annotated[
@@ -37,29 +37,30 @@ def submit(
         bool,
         typer.Option(
             "--private",
-            help="Keep the submission unpublished until your team publishes it, if the track's phase allows that.",
+            help="Keep the submission unpublished until your team publishes it, if the track's phase allows "
+            "this.",
         ),
     ] = False,
     anonymous: Annotated[
         bool,
         typer.Option(
-            "--anonymous", help="List the submission under a random name, if the track's phase allows that."
+            "--anonymous", help="List the submission under a random name, if the track's phase allows this."
         ),
     ] = False,
     practice: Annotated[
         bool,
         typer.Option(
             "--practice",
-            help="Try the path: the runs are evaluated, but never public, reviewed or ranked. Needs no proof, and may "
-            "repeat a checkpoint.",
+            help="Submit for practice: the runs are evaluated, but never public, reviewed or ranked. No "
+            "proof is needed, and a checkpoint can be repeated.",
         ),
     ] = False,
     publish_proof: Annotated[
         bool,
         typer.Option(
             "--publish-proof",
-            help="Agree that everyone can read the proof and its checklist while the result is verified. Your team can "
-            "withdraw this on the method's page.",
+            help="Publish the proof and its checklist while the result is verified. Your team can change "
+            "this at any time on the method's page.",
         ),
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the evaluation until it ends.")] = False,
@@ -68,8 +69,9 @@ def submit(
 ) -> None:
     """Upload runs and submit them. After an interruption, the same command resumes where it stopped.
 
-    In a track with privacy budgets, the site draws a challenge after it receives a run's record. The run's annex is
-    made from the challenge, and the run's folder `vectors` is deleted once everything is submitted.
+    In a track with privacy budgets, the site draws a challenge after it receives a run's record. The command
+    creates the run's annex from the challenge, and deletes the run's folder `vectors` once everything is
+    submitted.
     """
     from evaluator.messages.api import ChangedText
     from starter_kit.submitting import (

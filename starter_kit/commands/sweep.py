@@ -54,7 +54,7 @@ def sweep(
 ) -> None:
     """Train a config with every combination of some settings, score the runs on the validation split, and compare.
 
-    Existing runs are not trained again, so the same command continues after an interruption.
+    Existing runs are not trained again, so you can run the same command again after an interruption.
     """
     from starter_kit.sweeping import check_public, command_lines, require_questions, trials_of
 

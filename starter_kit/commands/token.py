@@ -15,7 +15,8 @@ def token(
         bool,
         typer.Option(
             "--reserve",
-            help="For a machine that can't reach the site: no `pfl train` elsewhere takes this token by itself.",
+            help="Reserve the token for a machine that can't reach the site. `pfl train` on other machines "
+            "won't take it automatically.",
         ),
     ] = False,
     site: Site = "",

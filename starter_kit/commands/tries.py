@@ -20,7 +20,7 @@ def list_tries(
     site: Site = "",
     token: ApiToken = "",
 ) -> None:
-    """List the run tokens whose challenge was drawn without an accounted run, with your explanations."""
+    """List your team's lost tries (challenges without a run whose ε was recomputed) and your explanations."""
     found = [one for one in connect(site, token).run_tokens() if one.track == track and one.is_lost]
     print_lines(*(map(_line, found) if found else [f"No lost tries in {track}"]))
 
@@ -32,7 +32,7 @@ def explain(
     site: Site = "",
     token: ApiToken = "",
 ) -> None:
-    """Tell the reviewers why no run came of a challenge; an earlier explanation is replaced."""
+    """Explain to the reviewers why a challenge led to no run. This replaces an earlier explanation."""
     explained = connect(site, token).explain_try(run_token, text)
     print_lines(_line(explained))
 

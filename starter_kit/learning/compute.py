@@ -11,14 +11,14 @@ class Compute(BaseModel):
     """How a training step is computed. The defaults give the same numbers on every run of one machine, in float32.
 
     Attributes:
-        precision: What products are computed in. Under bfloat16 weights, gradients, the optimizer and everything that
-            is clipped, noised and sent stay float32.
+        precision: The precision of matrix products. With bfloat16, weights, gradients, the optimizer and
+        everything that is clipped, noised or sent stay in float32.
         tf32: Whether a GPU multiplies float32 matrices in TensorFloat-32, with 11 significant bits.
-        micro_batch_size: How many examples pass through the model at once; their gradients add up to the batch's.
-            null for all of them. Where memory runs out, a step is computed again in halves.
-        checkpoint_activations: Whether a layer's activations are computed again in the backward pass instead of kept.
-        features: What the image features of pages are stored as. float16 takes half the room, and rounds each to 11
-            significant bits.
+        micro_batch_size: How many examples pass through the model at once; the gradients add up to the
+        batch's gradient. null for the whole batch. If memory runs out, the step is computed again in halves.
+        checkpoint_activations: Whether activations are recomputed in the backward pass instead of being kept.
+        features: The format in which image features of pages are stored. float16 takes half the space and
+        rounds each number to 11 significant bits.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

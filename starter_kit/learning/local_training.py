@@ -59,19 +59,20 @@ class LocalTraining(BaseModel):
 
     Attributes:
         epochs: Passes over the examples, each in a new random order.
-        max_steps: Stop after so many optimizer steps, if set.
+        max_steps: Maximum number of optimizer steps; null for no limit.
         batch_size: Examples in a step.
-        schedule: How the learning rate falls from the first step of a local training to its last; each begins again.
+        schedule: How the learning rate decreases from the first to the last step of a local training. Each
+        local training starts over.
         warmup_steps: Steps in which the learning rate first rises to its full size.
-        max_gradient_norm: The bound on the L2 norm of a step's gradient; null for none. What privacy is measured by is
-            the clip norm of the whole update, which it doesn't change.
+        max_gradient_norm: The bound on the L2 norm of a step's gradient; null for none. This bound doesn't
+        affect privacy, which depends on the clip norm of the whole update.
         weight_decay: AdamW's weight decay.
         adam_epsilon: AdamW's ε. Large values, above the gradients' size, make a step proportional to the gradient.
         momentum: SGD's momentum.
         hook: A correction of each step's gradients, such as FedProx's; null for none.
-        providers_at_once: How many providers train at once where they can (`starter_kit.learning.stacking`), which
-            affects time and memory, not results. null for as many as fit into 512 MiB, or on a GPU into a quarter of
-            its memory.
+        providers_at_once: How many providers train at once, if possible (`starter_kit.learning.stacking`).
+        This affects time and memory, but not results. null for as many as fit into 512 MiB or, on a GPU,
+        into a quarter of its memory.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -112,7 +112,7 @@ class Settings(fl_provider_dp.Settings):
 
     Attributes:
         clip_norm: The clip norm of the first round.
-        quantile: γ, the share of updates that are to be no longer than the clip norm.
+        quantile: γ, the target share of updates that are no longer than the clip norm.
         clip_learning_rate: η_C, how fast the clip norm follows.
         count_share: κ, the share of σ⁻² that the second release uses up.
         max_weight_noise: Fixed, because the noise of later rounds is not known before.

@@ -26,7 +26,7 @@ class Settings(LocalTrainingSettings):
     """Settings of federated averaging: `clients_per_round` is K.
 
     Attributes:
-        server_optimizer: How the server moves the model by the mean update; null for adding it.
+        server_optimizer: How the server applies the mean update; null to add it.
     """
 
     clients_per_round: int = Field(default=2, ge=1)

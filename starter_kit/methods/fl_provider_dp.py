@@ -108,10 +108,11 @@ class Settings(RecordedSettings):
         sampling: Who takes part in a round.
         placement: Who draws the noise.
         server_learning_rate: The factor on the averaged noisy update.
-        max_weight_noise: The largest standard deviation of the noise that the whole run may leave in a weight; the
-            server learning rate is lowered to respect it. It follows from public numbers, so it costs no privacy.
-        server_optimizer: How the server moves the model by the averaged noisy update, in place of the server learning
-            rate; null for adding it.
+        max_weight_noise: The largest standard deviation of the noise that the whole run may add to a weight;
+        the server learning rate is lowered accordingly. The result follows from public numbers, so this
+        costs no privacy.
+        server_optimizer: How the server applies the averaged noisy update, instead of using the server
+        learning rate; null to add the update.
     """
 
     sampling: Sampling

@@ -139,7 +139,8 @@ class _Replay:
             raise ProblemError.of(
                 ErrorCode.REPLAY_STEP,
                 where=f"round {self.keys.round}",
-                expected=f"weights that follow from the noised sum by the rule {self.record.run.server.rule}",
+                expected=f"weights that follow from the noised sum under the update rule "
+                f"{self.record.run.server.rule}",
                 found="others",
             )
         return comparison

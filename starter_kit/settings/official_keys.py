@@ -72,7 +72,7 @@ class Meaning:
 
 
 KEYS: dict[str, Meaning] = {
-    "model_name": Meaning("experiment", "which model it is follows from --base"),
+    "model_name": Meaning("experiment", "--base determines the model"),
     "model_weights": Meaning(remark="--base names the folder of the weights"),
     "max_input_tokens": Meaning("max_input_tokens"),
     "save_dir": Meaning(remark="--out names the run folder"),
@@ -80,32 +80,33 @@ KEYS: dict[str, Meaning] = {
     "seed": Meaning("seed"),
     "visual_module.model": Meaning(remark="the image layers are part of the base weights"),
     "visual_module.model_weights": Meaning(remark="the image layers are part of the base weights"),
-    "visual_module.finetune": Meaning(remark="the image tower stays as it is, here as there"),
+    "visual_module.finetune": Meaning(remark="the image tower is never trained, as in the competition's kit"),
     "training_parameters.lr": Meaning("local.learning_rate"),
     "training_parameters.batch_size": Meaning("local.batch_size"),
     "fl_parameters.sample_clients": Meaning(
         "clients_per_round", private_setting="sampling.clients_per_round"
     ),
-    "fl_parameters.total_clients": Meaning(remark="the data folder says which clients there are"),
+    "fl_parameters.total_clients": Meaning(remark="the data folder lists the clients"),
     "fl_parameters.num_rounds": Meaning("rounds"),
     "fl_parameters.iterations_per_fl_round": Meaning(
         "local.epochs", "passes over a client's examples, or with privacy over a provider's"
     ),
     "dp_parameters.providers_per_fl_round": Meaning(
         "sampling.providers_per_client",
-        "a fixed number, as published: the same noise gives a larger ε than a coin for each provider, type poisson",
+        "a fixed number, as published; with the same noise, ε is larger than with a coin for each provider "
+        "(type poisson)",
         private=True,
     ),
     "dp_parameters.sensitivity": Meaning("clip_norm", private=True),
     "dp_parameters.noise_multiplier": Meaning("noise_multiplier", private=True),
     "dataset_name": Meaning("experiment", "--data names the data folder"),
     "imdb_dir": Meaning(
-        remark="--data names the data folder; `pfl data imdb` makes one of the official files"
+        remark="--data names the data folder; `pfl data imdb` creates one from the official files"
     ),
     "images_dir": Meaning(
-        remark="--data names the data folder; `pfl data imdb` makes one of the official files"
+        remark="--data names the data folder; `pfl data imdb` creates one from the official files"
     ),
-    "provider_docs": Meaning(remark="the data folder says which page is whose"),
+    "provider_docs": Meaning(remark="the data folder lists each page's provider"),
     "flower": Meaning(remark="all clients run in this process, without Flower"),
     "use_dp": Meaning("method"),
 }

@@ -39,8 +39,9 @@ def cost_notes(
         return []
     over = ", ".join(f"{budget:g}" for budget in exceeded)
     lines = [
-        f"These settings spend ε = {spent:.4g} at δ = {settings.delta:g} by the rule {settings.sampling_rule.value}, "
-        f"over the competition's budgets {over}, at which the run has no rank."
+        f"These settings spend ε = {spent:.4g} at δ = {settings.delta:g} under the rule "
+        f"{settings.sampling_rule.value}. This exceeds the competition's budgets {over}, so "
+        f"the run can't be ranked there."
     ]
     for budget in exceeded:
 
@@ -48,7 +49,7 @@ def cost_notes(
             events = changed.events(settings.sampling_rule, plan.rounds)
             return official.epsilon(events, settings.delta) <= budget
 
-        lines.append(f"  ε = {budget:g} is kept by {_ways(mechanism, mechanism.sampling, keeps, budget)}")
+        lines.append(f"  To keep ε = {budget:g}: {_ways(mechanism, mechanism.sampling, keeps, budget)}")
     return lines
 
 
@@ -68,23 +69,24 @@ def rule_notes(settings: RunSettings, clients: Sequence[Client]) -> list[str]:
     if claimed >= spent - CLAIM_TOLERANCE:
         return []
     return [
-        f"The record will claim ε = {claimed:.4g}, by the rule {settings.sampling_rule.value}. By the rule of track 2, "
-        f"{RULE.value}, these settings spend ε = {spent:.4g}, and the track rejects a record that claims less. "
-        f"For a run with a rank: --set sampling_rule={RULE.value} --set noise_multiplier=null --set target_epsilon=8"
+        f"The record will claim ε = {claimed:.4g}, under the rule {settings.sampling_rule.value}. Under "
+        f"track 2's rule, {RULE.value}, these settings spend ε = {spent:.4g}, and the track rejects "
+        f"a record that claims less. "
+        f"To get a rank: --set sampling_rule={RULE.value} --set noise_multiplier=null --set target_epsilon=8"
     ]
 
 
 def _ways(mechanism: Mechanism, fixed: FixedSize, keeps: Callable[[Mechanism], bool], budget: float) -> str:
     ways = []
     if count := _most_providers(mechanism, fixed, keeps):
-        ways.append(f"--providers_per_fl_round {count}")
+        ways.append(f"use --providers_per_fl_round {count}")
     if rate := _highest_rate(mechanism, fixed, keeps):
         client_rate = fixed.clients_per_round / mechanism.clients
         ways.append(
-            f"coins, --set 'sampling={{type: poisson, client_rate: {client_rate:g}, provider_rate: {rate:.3g}}}'"
+            f"flip coins: --set 'sampling={{type: poisson, client_rate: {client_rate:g}, provider_rate: {rate:.3g}}}'"
         )
-    ways.append(f"more noise, --set noise_multiplier=null --set target_epsilon={budget:g}")
-    return "; or by ".join(ways)
+    ways.append(f"add noise: --set noise_multiplier=null --set target_epsilon={budget:g}")
+    return "; or ".join(ways)
 
 
 def _most_providers(mechanism: Mechanism, fixed: FixedSize, keeps: Callable[[Mechanism], bool]) -> int:

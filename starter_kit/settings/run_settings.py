@@ -21,7 +21,7 @@ from starter_kit.settings.plan import Plan
 
 
 class SecureAggregationSettings(BaseModel):
-    """Settings of secure aggregation, by which the server learns only the sum of the updates.
+    """Settings of secure aggregation, with which the server learns only the sum of the updates.
 
     Attributes:
         bound: The largest absolute value of a coordinate of one client's update; null if the method knows it.
@@ -35,14 +35,14 @@ class SecureAggregationSettings(BaseModel):
 
 
 class Checkpoints(BaseModel):
-    """Which models of a run are kept beside its last one, and how often a long local training is saved.
+    """Which models of a run are kept in addition to the last one, and how often a long local training is saved.
 
     Attributes:
         every: The number of rounds between two copies of the model; 0 for none.
         best: Whether the model of the round with the highest ANLS on the validation split is kept; needs
             `evaluate_every`.
-        local_steps: The number of steps of a local training after which it is saved, so that a run that is interrupted
-            resumes inside the round; 0 for never. Only where nothing is private and clients run in one process.
+        local_steps: The number of steps after which a local training is saved, so an interrupted run can
+        resume within a round; 0 for never. Only for runs without privacy whose clients run in one process.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -63,23 +63,23 @@ class RunSettings(BaseModel, ABC):
     Attributes:
         method: Name of the module in starter_kit/methods, with hyphens, or path of a Python file.
         experiment: Name of the run.
-        seed: The seed of all randomness that privacy doesn't depend on. Coins and noise of a private run have no seed.
-            Where none is set, `pfl train` draws one, because equal runs give equal checkpoints and a site takes each
-            checkpoint once; elsewhere it is 42.
+        seed: The seed of all randomness that privacy doesn't depend on. Coins and noise of a private run
+        have no seed. If no seed is set, `pfl train` draws one, because equal runs give equal checkpoints and
+        a site accepts each checkpoint only once. Other commands use 42.
         rounds: Number of federated rounds. With 0, the result is the unchanged base weights, for reference.
         max_input_tokens: Maximum number of tokens of question and page read in training; null for the limit of the base
             weights, which also applies in the evaluation.
         trainable: Name patterns of the tensors to train and send, such as `*.layer_norm.weight`; null for all tensors,
             or, with `lora`, for the adapters alone.
-        frozen: Name patterns of tensors among them that are not trained.
+        frozen: Name patterns of tensors, among the trainable ones, that are not trained.
         lora: Low-rank adapters; null for none.
         codec: Encoding of vectors in messages, in both directions.
-        secure_aggregation: Secure aggregation; null if the server may see single updates.
+        secure_aggregation: Secure aggregation; null if the server may see individual updates.
         dropout: Whether the model uses dropout in training.
         evaluate_every: The number of rounds between two scores of the model on the validation split; 0 for no scores.
         evaluate_questions: Number of questions of the validation split to score in these rounds, the same each time;
             null for all. The last round is also scored on all of them.
-        checkpoints: Additional models to keep besides the last one, and the saves for resuming.
+        checkpoints: Models to keep in addition to the last one, and how often to save for resuming.
         device: Device for training.
         compute: Computation of a training step: time, memory and rounding.
     """
@@ -158,8 +158,8 @@ class PrivateSettings(RunSettings):
         rounds: Number of federated rounds.
         target_epsilon: ε that no round may exceed.
         clip_norm: The bound on the update of one privacy unit.
-        replayable: Whether coins and noise follow from a secret of the run, so that some rounds can be opened to the
-            organizers and replayed by them; docs/replay.md says what that costs.
+        replayable: Whether coins and noise are derived from a secret of the run, so the organizers can
+        replay some rounds; docs/replay.md describes the costs.
     """
 
     # Why a run of the method can't be replayed; empty where it can.
@@ -189,7 +189,8 @@ class RecordedSettings(PrivateSettings, LocalTrainingSettings):
 
     Attributes:
         tuning: How these settings were chosen.
-        validation_on_private_data: Whether a provider's data chose a setting, the round or the checkpoint.
+        validation_on_private_data: Whether a setting, the round or the checkpoint was chosen based on
+        providers' data.
     """
 
     noise_multiplier: float | None = Field(default=None, gt=0)

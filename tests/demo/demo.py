@@ -140,7 +140,8 @@ METHODS = [
         "track-2",
         DP_LORA,
         PROOF,
-        "As FL-PROVIDER-DP, but only low-rank adapters of the attention are trained: fewer weights carry less noise.",
+        "Like FL-PROVIDER-DP, but only low-rank adapters of the attention layers are trained: with fewer "
+        "weights, less noise is needed.",
     ),
     Method("Untrained base weights", "track-1", [UNTRAINED]),
     Method("FedAvg", "track-1", [FEDAVG]),

@@ -57,12 +57,13 @@ TAKEN_AS_KNOWN = {
     "type": "Kind of this group.",
     "learning_rate": "Step size.",
     "noise_multiplier": "σ, over the clip norm.",
-    "optimizer": "Restarts in every local training; only Shampoo continues, in methods that keep its state.",
+    "optimizer": "The optimizer. It restarts in every local training; only Shampoo continues, in methods that keep its "
+    "state.",
     "penalty": "ρ.",
     "private_runs": "Training runs on the private data before this one.",
     "rank": "The rank of the adapters.",
-    "sampling_rule": "The amplification rule, by which two stages are accounted: see [privacy.md](privacy.md).",
-    "shampoo": "Where `local.optimizer` is shampoo.",
+    "sampling_rule": "The amplification rule for two-stage sampling: see [privacy.md](privacy.md).",
+    "shampoo": "Settings of Shampoo, if `local.optimizer` is shampoo.",
 }
 """Settings that the docstrings of their classes don't describe."""
 

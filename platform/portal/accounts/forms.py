@@ -34,7 +34,8 @@ class ProfileForm(forms.ModelForm[User]):
         label="ORCID iD",
         required=False,
         max_length=80,
-        help_text="Such as 0000-0002-1825-0097, or its address. Link your ORCID account to verify it.",
+        help_text="For example, 0000-0002-1825-0097 or its web address. Link your ORCID account to verify "
+        "it.",
     )
 
     class Meta:
@@ -54,8 +55,8 @@ class TokenForm(forms.ModelForm[ApiToken]):
         choices=[(days, f"{days} days") for days in TOKEN_LIFETIMES],
         initial=TOKEN_DAYS,
         label="Valid for",
-        help_text="The default lasts for most competitions. Choose less on a machine that others use: a leaked token "
-        "is useless once it expires.",
+        help_text="The default is long enough for most competitions. Choose a shorter time on a shared "
+        "machine: a leaked token is useless once it expires.",
     )
 
     class Meta:

@@ -54,13 +54,13 @@ class User(AbstractUser):
         "ORCID iD",
         max_length=19,
         blank=True,
-        help_text="Such as 0000-0002-1825-0097, or its address.",
+        help_text="For example, 0000-0002-1825-0097 or its web address.",
     )
     orcid_verified = models.BooleanField(default=False, editable=False)
     shows_orcid = models.BooleanField(
         "show my ORCID iD",
         default=False,
-        help_text="On your team's page and its methods' pages, and in their citations once it is verified.",
+        help_text="Shown on your team's page, on its methods' pages and, once verified, in their citations.",
     )
     session_number = models.PositiveIntegerField(
         default=0, editable=False, help_text="Every session ends when it changes."
@@ -116,7 +116,7 @@ class Scope(models.TextChoices):
     """What an API token may be used for."""
 
     READ = "read", "read: tracks, your team's submissions and their results"
-    SUBMIT = "submit", "submit: everything that pfl does, reading included"
+    SUBMIT = "submit", "submit: everything that pfl does, including reading"
     MANAGE = "manage", "manage: also your team, its members, invitations and signing keys"
 
     @property
@@ -134,7 +134,7 @@ class ApiToken(models.Model):
     """A bearer token of one user, for `pfl submit`. Only its SHA-256 is stored."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
-    label = NameField(max_length=80, help_text="Where you use it, such as “training cluster”.")
+    label = NameField(max_length=80, help_text="Where you use the token, such as “training cluster”.")
     scope = models.CharField(max_length=10, choices=Scope.choices, default=Scope.SUBMIT)
     digest = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(default=timezone.now)

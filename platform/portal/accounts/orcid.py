@@ -23,7 +23,7 @@ def clean_orcid(text: str) -> str:
     digits = "".join(match.groups())
     if check_character(digits[:-1]) != digits[-1]:
         raise ValidationError(
-            "This is no ORCID iD: its last character doesn't fit the others. Is a digit wrong?"
+            "This isn't a valid ORCID iD: the last character doesn't match the other digits. Check for typos."
         )
     return "-".join(match.groups())
 

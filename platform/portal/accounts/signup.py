@@ -22,10 +22,12 @@ class SiteLabels:
         super().__init__(*args, **kwargs)
         for name, label in self.labels.items():
             self.fields[name].label = label  # type: ignore[attr-defined]
+        for one in self.fields.values():  # type: ignore[attr-defined]
+            one.widget.attrs.pop("placeholder", None)
 
 
 class LoginWithPasswordForm(SiteLabels, LoginForm):  # type: ignore[misc]
-    labels = {"login": EMAIL, "remember": "Keep me signed in"}
+    labels = {"login": EMAIL, "remember": "Keep me logged in"}
 
 
 class ForgottenPasswordForm(SiteLabels, ResetPasswordForm):  # type: ignore[misc]

@@ -22,7 +22,7 @@ class RankRecord(models.Model):
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rank_records")
     day = models.DateField(help_text="In the site's time zone.")
-    rank = models.PositiveIntegerField(null=True, help_text="None from when the run had no rank any more.")
+    rank = models.PositiveIntegerField(null=True, help_text="Empty once the run no longer had a rank.")
 
     class Meta:
         ordering = ["run", "day"]
@@ -38,7 +38,7 @@ class FinalResults(models.Model):
     `standings` are the first ranks of each board, which its page shows; the files have all rows.
     """
 
-    slug = models.SlugField("name", max_length=60, unique=True, help_text="Its part of the address.")
+    slug = models.SlugField("name", max_length=60, unique=True, help_text="The last part of the address.")
     title = models.CharField(max_length=120)
     phase = models.ForeignKey(Phase, on_delete=models.PROTECT, related_name="final_results")
     made_at = models.DateTimeField(default=timezone.now)
@@ -47,7 +47,7 @@ class FinalResults(models.Model):
         "DOI",
         max_length=100,
         blank=True,
-        help_text="Such as 10.5281/zenodo.1234567, once the files are archived there.",
+        help_text="For example, 10.5281/zenodo.1234567, once the files are archived there.",
     )
 
     class Meta:

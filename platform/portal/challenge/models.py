@@ -16,7 +16,15 @@ from typing_extensions import override
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
-from evaluator.messages.jobs import DRAWN_ROUNDS, MAX_DRAWN, LeakageSet, PrivacyRules, TrackRules, TrustLevel
+from evaluator.messages.jobs import (
+    DRAWN_ROUNDS,
+    MAX_DRAWN,
+    FirstDownload,
+    LeakageSet,
+    PrivacyRules,
+    TrackRules,
+    TrustLevel,
+)
 from evaluator.messages.rankings import BUDGET, Limits
 from portal.challenge import phases, rankings
 from portal.teams.models import INVITATION_DAYS, Team
@@ -43,7 +51,7 @@ folder_name = RegexValidator(r"^[a-z0-9][a-z0-9._-]{0,63}$", "Lower-case letters
 SAMPLING_RULES = [
     (
         SamplingRule.TWO_STAGE.value,
-        "two-stage: accounted from the view of someone who knows which clients take part",
+        "two-stage: from the perspective of someone who knows which clients take part",
     ),
     (SamplingRule.PRODUCT.value, "product: client rate times provider rate, as in the published competition"),
 ]
@@ -56,6 +64,10 @@ ADJACENCIES = [
     (Adjacency.REPLACE.value, "replace one provider"),
 ]
 
+FIRST_DOWNLOADS = [
+    (FirstDownload.FREE.value, "free, as in the published competition"),
+    (FirstDownload.COUNTED.value, "counted, even if the log leaves it out"),
+]
 UNBOUND_LEVELS = [
     (TrustLevel.RECOMPUTED.value, "ranked like any other run"),
     (TrustLevel.REPLAYED.value, "not ranked until a replay (L2) or rerun (L3) confirms them"),
@@ -150,7 +162,7 @@ class Track(models.Model):
         settings.AUTH_USER_MODEL,
         blank=True,
         related_name="+",
-        help_text="Organizers of single tracks who organize this one. All others organize every track.",
+        help_text="Track organizers who organize this track. All other organizers organize every track.",
     )
 
     registration = models.CharField(max_length=10, choices=Registration.choices, default=Registration.NONE)
@@ -158,10 +170,12 @@ class Track(models.Model):
         "questions",
         blank=True,
         default="",
-        help_text="What a team that registers answers: one question per line.",
+        help_text="Questions that a team answers when it registers, one per line.",
     )
 
-    paused = models.BooleanField(default=False, help_text="Closes the track for submissions until unchecked.")
+    paused = models.BooleanField(
+        default=False, help_text="While this is checked, the track accepts no submissions."
+    )
 
     reference = models.CharField(
         max_length=64,
@@ -197,42 +211,53 @@ class Track(models.Model):
         default=2 * 1024**3, validators=[MinValueValidator(1)]
     )
 
+    first_download = models.CharField(
+        max_length=10,
+        choices=FIRST_DOWNLOADS,
+        default=FirstDownload.FREE.value,
+        help_text="Whether the bytes of a run include what its clients download in the first round.",
+    )
     anls_threshold = models.FloatField(
         default=0.8242,
         validators=[validate_finite, MinValueValidator(0), MaxValueValidator(1), validate_four_decimals],
-        help_text="Bytes ranking: runs below this score are listed without a rank.",
+        help_text="Only for tracks ranked by bytes: runs below this score are listed without a rank.",
     )
     delta = models.FloatField(
         default=1e-5,
         validators=[validate_finite, MinValueValidator(1e-12), MaxValueValidator(1e-3)],
-        help_text="ANLS ranking: δ.",
+        help_text="Only for tracks ranked by ANLS: the δ at which ε is computed.",
     )
     budgets = models.JSONField(
-        default=default_budgets, validators=[validate_budgets], help_text="ANLS ranking: the ε of each board."
+        default=default_budgets,
+        validators=[validate_budgets],
+        help_text="Only for tracks ranked by ANLS: the ε of each board.",
     )
     sampling_rule = models.CharField(
         max_length=10,
         choices=SAMPLING_RULES,
         default=SamplingRule.TWO_STAGE.value,
-        help_text="ANLS ranking: the rule used for ranking. ε under the other rule is shown for comparison.",
+        help_text="Only for tracks ranked by ANLS: the rule used for ranking. ε under the other rule is "
+        "shown for comparison.",
     )
     accountant = models.CharField(
         max_length=3,
         choices=ACCOUNTANTS,
         default=Accountant.PLD.value,
-        help_text="ANLS ranking: the accountant used for ranking. ε from the other accountant is shown for comparison.",
+        help_text="Only for tracks ranked by ANLS: the accountant used for ranking. ε from the other "
+        "accountant is shown for comparison.",
     )
     adjacency = models.CharField(
         max_length=10,
         choices=ADJACENCIES,
         default=Adjacency.ADD_REMOVE.value,
-        help_text="ANLS ranking: the adjacency that training records must declare.",
+        help_text="Only for tracks ranked by ANLS: the adjacency that training records must declare.",
     )
     providers_per_client = models.JSONField(
         default=list,
         blank=True,
         validators=[validate_providers],
-        help_text="ANLS ranking: the number of training providers per client, in the order of the client ids. Training "
+        help_text="Only for tracks ranked by ANLS: the number of training providers per client, in the "
+        "order of the client ids. Training "
         "records with more providers are rejected. Empty: not checked.",
     )
     data_sha256 = models.CharField(
@@ -240,37 +265,46 @@ class Track(models.Model):
         max_length=64,
         blank=True,
         validators=[RegexValidator(r"^[0-9a-f]{64}$", "64 hexadecimal digits in lower case.")],
-        help_text="ANLS ranking: the output of `pfl data manifest FOLDER` for the training data. Runs whose annex "
-        "states a different hash are rejected. Only the API shows it, to participants, so that `pfl` compares their "
-        "data before training. Empty: not checked.",
+        help_text="Only for tracks ranked by ANLS: the output of `pfl data manifest FOLDER` for the "
+        "training data. Runs whose annex "
+        "states a different hash are rejected. Only participants can see the hash, through the API, so "
+        "`pfl` can compare their data before training. Empty: not checked.",
     )
     unbound_level = models.PositiveSmallIntegerField(
         "unbound runs",
         choices=UNBOUND_LEVELS,
         default=TrustLevel.REPLAYED.value,
-        help_text="ANLS ranking: runs without a check that ties the recorded sums to the checkpoint.",
+        help_text="Only for tracks ranked by ANLS: how to rank a run if no check ties its recorded sums to "
+        "its "
+        "checkpoint.",
     )
     drawn_rounds = models.PositiveSmallIntegerField(
         default=DRAWN_ROUNDS,
         validators=[MaxValueValidator(MAX_DRAWN)],
-        help_text="ANLS ranking: how many rounds of a replayable run are drawn for a replay, which covers the last "
-        "round as well. A draft whose rounds were opened before a change needs a new training.",
+        help_text="Only for tracks ranked by ANLS: how many rounds of a replayable run are drawn for a "
+        "replay, in addition to "
+        "the last round. If a draft's rounds were opened before this number changes, its run must be "
+        "trained again.",
     )
     challenges_per_day = models.PositiveSmallIntegerField(
         default=DEFAULT_CHALLENGES,
         validators=[MinValueValidator(1)],
-        help_text="ANLS ranking: how many new training records a team may upload in any 24 hours. The site draws a "
+        help_text="Only for tracks ranked by ANLS: how many new training records a team can upload in any "
+        "24 hours. The site draws a "
         "challenge for each.",
     )
     required_reviews = models.PositiveSmallIntegerField(
-        default=2, help_text="ANLS ranking: number of accepting reviewers required for a verified result."
+        default=2,
+        help_text="Only for tracks ranked by ANLS: number of accepting reviewers required for a "
+        "verified result.",
     )
 
     requires_code = models.BooleanField(
         "description and code required",
         default=False,
-        help_text="A submission must describe its method, and link to a commit of its code or attach the settings or "
-        "the method's file to each run. The public reads description and link, reviewers also the files.",
+        help_text="Submissions must describe their method, and either link to a commit of the code or "
+        "attach the settings or method file to each run. Everyone can see the description and the link; "
+        "reviewers can also see the files.",
     )
 
     objects = PublishedTracks()
@@ -386,6 +420,7 @@ class Track(models.Model):
             providers_per_client=self.providers_per_client,
             data_sha256=self.data_sha256,
             drawn_rounds=self.drawn_rounds,
+            first_download=FirstDownload(self.first_download),
             privacy=privacy,
         )
 
@@ -419,7 +454,9 @@ class Phase(models.Model):
         blank=True,
         help_text="In UTC, such as 2026-11-22 14:00. Empty: always open before the end.",
     )
-    ends_at = models.DateTimeField("ends", null=True, blank=True, help_text="In UTC. Empty: no deadline.")
+    ends_at = models.DateTimeField(
+        "ends", null=True, blank=True, help_text="In UTC. If empty, there is no deadline."
+    )
     submissions_per_day = models.PositiveSmallIntegerField(
         default=DEFAULT_SLOTS, help_text="Per team, in any 24 hours.", validators=[MinValueValidator(1)]
     )
@@ -427,14 +464,14 @@ class Phase(models.Model):
     allows_private = models.BooleanField(
         "unpublished submissions",
         default=False,
-        help_text="A team may choose when a submission is published.",
+        help_text="Teams choose when their submissions are published.",
     )
     anonymity = models.CharField("names", max_length=12, choices=Anonymity.choices, default=Anonymity.NONE)
     examined_ranks = models.PositiveSmallIntegerField(
         "ranks to examine",
         default=0,
-        help_text="How many of the first ranks of the phase, on each board, are final only after an examination, which "
-        "the site requests by itself. 0: none.",
+        help_text="How many of the top ranks on each board become final only after an examination. The site "
+        "requests these examinations automatically. 0: none.",
     )
     examined_level = models.PositiveSmallIntegerField(
         "examination",
@@ -442,8 +479,13 @@ class Phase(models.Model):
         default=TrustLevel.RERUN.value,
         help_text="The examination that these ranks need.",
     )
+    requires_counted = models.BooleanField(
+        "counted bytes only",
+        default=False,
+        help_text="Bytes ranking: runs whose bytes are declared are listed without a rank.",
+    )
     extended_minutes = models.PositiveIntegerField(
-        default=0, editable=False, help_text="By how much its end was moved to make up for outages."
+        default=0, editable=False, help_text="How much the phase's end was moved to make up for outages."
     )
 
     class Meta:
@@ -488,6 +530,11 @@ class Phase(models.Model):
         return f"{ranks}: {self.get_examined_level_display()}"
 
     @property
+    def counting(self) -> str:
+        """Which bytes rank in it, such as "counted only"; empty where bytes don't rank."""
+        return self.track.kind.counting(requires_counted=self.requires_counted)
+
+    @property
     def allows_anonymous(self) -> bool:
         """Whether a team may be listed under an anonymous name."""
         return self.anonymity != Anonymity.NONE
@@ -511,7 +558,9 @@ class TeamRegistration(models.Model):
     state = models.CharField(
         max_length=10, choices=RegistrationState.choices, default=RegistrationState.WAITING
     )
-    reason = models.CharField(max_length=300, blank=True, help_text="Why it was declined; the team reads it.")
+    reason = models.CharField(
+        max_length=300, blank=True, help_text="Why the team was declined (visible to the team)."
+    )
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -560,7 +609,7 @@ class RuleChange(models.Model):
     track = models.ForeignKey(Track, on_delete=models.CASCADE, related_name="rule_changes")
     at = models.DateTimeField(default=timezone.now)
     text = models.TextField(help_text="The change, with the old and the new value.")
-    difference = models.TextField(blank=True, help_text="Of texts, the lines that were added and removed.")
+    difference = models.TextField(blank=True, help_text="For texts, the lines that were added and removed.")
     reason = models.CharField(max_length=300, blank=True)
 
     class Meta:

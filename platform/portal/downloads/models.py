@@ -16,7 +16,7 @@ class Terms(models.Model):
     """One version of the terms of a download. Once somebody has accepted it, its text never changes."""
 
     title = models.CharField(max_length=120)
-    version = models.CharField(max_length=20, help_text="Such as 1 or 2026-11.")
+    version = models.CharField(max_length=20, help_text="For example, 1 or 2026-11.")
     text = models.TextField(help_text="Markdown.")
     added_at = models.DateTimeField(default=timezone.now)
 
@@ -74,7 +74,7 @@ class Download(models.Model):
     kind = models.CharField(max_length=10, choices=DownloadKind.choices)
     title = models.CharField(max_length=120)
     summary = models.CharField(max_length=300, blank=True)
-    license = models.CharField(max_length=80, help_text="Such as Apache-2.0 or CC BY 4.0.")
+    license = models.CharField(max_length=80, help_text="For example, Apache-2.0 or CC BY 4.0.")
     license_url = models.URLField(blank=True)
     terms = models.ForeignKey(
         Terms,
@@ -85,7 +85,10 @@ class Download(models.Model):
         help_text="Required before downloading the file. Blank: no terms.",
     )
     tracks = models.ManyToManyField(
-        Track, blank=True, related_name="downloads", help_text="Which it is for; none: all of them."
+        Track,
+        blank=True,
+        related_name="downloads",
+        help_text="The tracks that the download is for. None selected: all tracks.",
     )
     link = models.URLField(
         blank=True, max_length=500, help_text="Where the file is, if it isn't in this site's store."

@@ -146,7 +146,7 @@ class Examination(models.Model):
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="examinations")
     level = models.PositiveSmallIntegerField(
-        choices=LEVELS, help_text="The level that it earns if it passes."
+        choices=LEVELS, help_text="The level that the run gets if it passes."
     )
     state = models.CharField(max_length=10, choices=ExaminationState.choices, default=ExaminationState.QUEUED)
     by = models.ForeignKey(
@@ -155,15 +155,15 @@ class Examination(models.Model):
         related_name="+",
         null=True,
         blank=True,
-        help_text="The organizer; empty where nobody was named.",
+        help_text="The organizer; empty if nobody was named.",
     )
     requested_at = models.DateTimeField(default=timezone.now)
-    machine = models.CharField(max_length=200, blank=True, help_text="The machine that took it.")
+    machine = models.CharField(max_length=200, blank=True, help_text="The machine that runs the examination.")
     heartbeat_at = models.DateTimeField(null=True, blank=True, help_text="The machine's last heartbeat.")
     progress = models.CharField(max_length=200, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     report = models.JSONField(null=True, blank=True)
-    reason = models.TextField(blank=True, help_text="Why it is broken.")
+    reason = models.TextField(blank=True, help_text="Why the examination is broken.")
 
     class Meta:
         ordering = ["-requested_at", "-id"]
@@ -246,7 +246,7 @@ class NearCopy(models.Model):
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="near_copies")
     # Without a constraint in the database, whose check would wait for the lock of another run.
     other = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_constraint=False)
-    agreement = models.FloatField(help_text="The part of the sampled changes at which the two agree.")
+    agreement = models.FloatField(help_text="The share of sampled changes on which the two runs agree.")
     cosine = models.FloatField(help_text="Of the sampled changes.")
     found_at = models.DateTimeField(default=timezone.now, db_index=True)
 
@@ -275,7 +275,7 @@ class StepQueue(models.Model):
     ticket = models.PositiveBigIntegerField(default=0, help_text="The last ticket given out.")
     paused_at = models.DateTimeField(null=True, blank=True)
     probe_at = models.DateTimeField(null=True, blank=True)
-    reason = models.TextField(blank=True, help_text="Why it is paused.")
+    reason = models.TextField(blank=True, help_text="Why the queue is paused.")
     unattended_at = models.DateTimeField(
         null=True, blank=True, help_text="When the organizers were notified that no worker takes its steps."
     )
@@ -367,14 +367,16 @@ class TestSet(models.Model):
     name = models.CharField(max_length=64, unique=True)
     sha256 = models.CharField("SHA-256", max_length=64)
     split_sha256 = models.CharField(
-        "SHA-256 of its split", max_length=64, blank=True, help_text="Empty where it isn't split."
+        "SHA-256 of its split", max_length=64, blank=True, help_text="Empty if the test set isn't split."
     )
     private_fraction = models.FloatField(
-        null=True, blank=True, help_text="About which part of its questions is private."
+        null=True, blank=True, help_text="The approximate share of private questions."
     )
     first_scored_at = models.DateTimeField(default=timezone.now)
     revealed_at = models.DateTimeField(
-        null=True, blank=True, help_text="Since when results are those on the private part."
+        null=True,
+        blank=True,
+        help_text="When the private part was revealed; since then, results are based on it.",
     )
 
     class Meta:

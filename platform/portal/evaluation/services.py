@@ -40,7 +40,7 @@ def evaluate_again(run: Run, *, actor: User, reason: str = "") -> Evaluation:
                 ErrorCode.ARTIFACT_MISSING,
                 message="The run can't be evaluated again: its files were deleted under the retention rules.",
                 found=f"removed: {', '.join(expired)}",
-                next_step="Its results stay unchanged; the team may submit the method again.",
+                next_step="Its results stay unchanged; the team can submit the method again.",
             )
         record(actor, "run.evaluated_again", run, reason=reason)
         notify_of_new_evaluation(run, reason)
@@ -81,10 +81,11 @@ def cancel(submission: Submission, *, actor: User) -> None:
     if current.state != SubmissionState.SUBMITTED or begun or _was_evaluated(current, runs):
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
-            message="The submission can't be canceled: its evaluation has started, or it hasn't been submitted.",
+            message="The submission can't be canceled because its evaluation has started, or because it "
+            "hasn't been submitted.",
             expected="a submission with no run started",
             found=f"{begun[0].label} {begun[0].state}" if begun else f"one that is {current.state}",
-            next_step="Withdraw it instead, which removes it from the leaderboards for good.",
+            next_step="Withdraw it instead, which permanently removes it from the leaderboards.",
         )
     now = clock.now()
     if not returns_slot(canceled_times(submission.team, submission.track, now), now):
@@ -92,7 +93,8 @@ def cancel(submission: Submission, *, actor: User) -> None:
             ErrorCode.SUBMISSION_QUOTA,
             message="Your team has canceled too many submissions in this track.",
             expected=f"at most {RETURNED_SLOTS} in 24 hours",
-            next_step="Let the evaluation continue, or withdraw the submission for good (its quota slot stays used).",
+            next_step="Let the evaluation continue, or withdraw the submission permanently (its quota slot "
+            "stays used).",
         )
     for evaluation in evaluations:
         move_evaluation(evaluation, EvaluationState.CANCELED, actor=actor, finished_at=now)

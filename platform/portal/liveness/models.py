@@ -62,9 +62,11 @@ class Outage(models.Model):
     """A time in which the site, or one queue of its workers, didn't work; see `portal.liveness.outages`."""
 
     cause = models.CharField(max_length=12, choices=Cause.choices)
-    queue = models.CharField(max_length=40, blank=True, help_text="Of the workers; empty for the whole site.")
+    queue = models.CharField(
+        max_length=40, blank=True, help_text="The workers' queue; empty if the whole site was down."
+    )
     track = models.CharField(
-        max_length=50, blank=True, help_text="The only track it concerned; empty for all."
+        max_length=50, blank=True, help_text="The affected track; empty if all tracks were affected."
     )
     starts_at = models.DateTimeField("starts")
     ends_at = models.DateTimeField("ends", null=True, blank=True, help_text="Empty while it is going on.")

@@ -12,7 +12,7 @@ class NewsItem(models.Model):
     """One announcement. It appears at `published_at`, which may be in the future."""
 
     title = models.CharField(max_length=150)
-    slug = models.SlugField(max_length=150, unique=True, help_text="Its part of the address.")
+    slug = models.SlugField(max_length=150, unique=True, help_text="The last part of the address.")
     text = models.TextField(help_text="Markdown.")
     published_at = models.DateTimeField(default=timezone.now, db_index=True)
 

@@ -20,15 +20,16 @@ class Kind(models.TextChoices):
 
 
 EXPLANATIONS = {
-    Kind.RESULTS: "Your team's runs are scored, rejected, disqualified, re-evaluated or can't be evaluated; a "
-    "submission is withdrawn; a phase's results become public; the private part of the test set is revealed.",
+    Kind.RESULTS: "One of your team's runs is scored, rejected, disqualified or re-evaluated, or can't be "
+    "evaluated; a submission is withdrawn; a phase's results become public; the private part of the test "
+    "set is revealed.",
     Kind.PROOFS: "A reviewer decides on one of your team's privacy proofs.",
     Kind.TEAM: "Someone joins, leaves or is removed; a signing key is added or revoked; you become the owner.",
     Kind.DEADLINES: "A track in which your team has a draft or submission closes in a week or in a day; a phase has "
     "closed.",
     Kind.ANNOUNCEMENTS: "Messages from the organizers to all participants.",
     Kind.REVIEWING: "New, revised or overdue proofs; at most one reminder a day.",
-    Kind.OPERATIONS: "Waiting steps without a worker, and failing workers.",
+    Kind.OPERATIONS: "Evaluation steps that no worker is running, and failing workers.",
     Kind.SECURITY: "Changes to your password, e-mail address or login methods.",
 }
 ALWAYS_MAILED = frozenset({Kind.SECURITY})

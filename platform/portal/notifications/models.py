@@ -14,11 +14,13 @@ class Notification(models.Model):
     kind = models.CharField(max_length=15, choices=Kind.choices)
     subject = models.TextField()
     text = models.TextField(blank=True)
-    page = models.CharField(max_length=200, blank=True, help_text="The path of the page that it is about.")
+    page = models.CharField(
+        max_length=200, blank=True, help_text="The path of the page that the notification is about."
+    )
     key = models.CharField(
         max_length=120,
         blank=True,
-        help_text="What happens once has a key, so that nobody is notified of it twice.",
+        help_text="The key of a one-time event, so nobody is notified of it twice.",
     )
     created_at = models.DateTimeField(default=timezone.now)
     read_at = models.DateTimeField(null=True, blank=True)

@@ -61,7 +61,10 @@ def _mail(user: User, kind: Kind, subject: str, paragraphs: Sequence[str]) -> Em
         link = settings.SITE_URL + reverse("notifications:unsubscribe", args=[link_token(user, kind)])
         # RFC 8058: the reader's mail program ends these mails by a POST to the link, without a log-in.
         headers |= {"List-Unsubscribe": f"<{link}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
-        footer = f"You receive this because “{kind.label}” is on.\nUnsubscribe: {link}\nAll settings: {preferences}"
+        footer = (
+            f"You receive this e-mail because “{kind.label}” is on in your notification "
+            f"settings.\nUnsubscribe: {link}\nAll settings: {preferences}"
+        )
     return EmailMessage(
         settings.ACCOUNT_EMAIL_SUBJECT_PREFIX + subject,
         "\n\n".join([*paragraphs, f"-- \n{footer}\n"]),

@@ -94,7 +94,7 @@ def conditions(phase: Phase, now: datetime) -> list[Condition]:
         _of_runs("No run has failed because of a site error", runs.filter(state=RunState.FAILED)),
         _of_runs("No examination is waiting or running", runs.filter(examinations__in=examined)),
         _condition("All proof reviews are settled", _open_reviews(made)),
-        _condition("The first ranks have the required examinations", _missing_levels(phase)),
+        _condition("The top ranks have passed the required examinations", _missing_levels(phase)),
     ]
 
 
@@ -124,7 +124,8 @@ def warning(phase: Phase) -> str:
     """Return what organizers may want to do first; empty where there is nothing."""
     if scored_part(phase.track) is ScoredPart.PUBLIC:
         return (
-            "Scores are those on the public part of the test set. To publish final results on the private part, reveal "
+            "Scores are based on the public part of the test set. To publish final results on the private "
+            "part, reveal "
             "it first."
         )
     return ""

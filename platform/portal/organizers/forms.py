@@ -69,6 +69,21 @@ class RulesForm(OfOneKind):
         }
 
 
+def keep_fields_of(form: forms.BaseForm, track: Track) -> None:
+    """Leave out what the phases of the track don't say, and the name of the kind that what is left is for."""
+    for name in phase_changes.NAMES.keys() - phase_changes.names_of(track).keys():
+        del form.fields[name]
+    drop_kind(form)
+
+
+def drop_kind(form: forms.BaseForm) -> None:
+    """Take the name of the kind from the help texts: the form has the fields of one kind alone."""
+    for field in form.fields.values():
+        _, colon, text = str(field.help_text).partition(" ranking: ")
+        if colon:
+            field.help_text = text[:1].upper() + text[1:]
+
+
 class UtcInput(forms.DateTimeInput):
     """A date and time in UTC, with the browser's calendar."""
 
@@ -80,11 +95,15 @@ class UtcInput(forms.DateTimeInput):
 
 
 class PhaseForm(forms.ModelForm[Phase], PublicReason):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        keep_fields_of(self, self.instance.track)
+
     class Meta:
         model = Phase
         fields = tuple(phase_changes.NAMES)
         widgets = {"starts_at": UtcInput, "ends_at": UtcInput}
-        help_texts = {"starts_at": "In UTC. If empty, the phase is open until its end."}
+        help_texts = {"starts_at": "In UTC. If empty, the phase has no start date and is open until it ends."}
 
     def clean(self) -> dict[str, Any]:
         """Reject a phase that overlaps with another one of the track, or has its name."""
@@ -140,7 +159,8 @@ class AnnouncementForm(forms.Form):
         Track.objects.all(),
         required=False,
         empty_label="all tracks",
-        help_text="Limits the audience to submissions in this track; ignored for the first two choices.",
+        help_text="Limits the audience to teams with submissions in this track. Ignored for the first two "
+        "choices.",
     )
     subject = forms.CharField(max_length=120)
     text = forms.CharField(max_length=10_000, widget=forms.Textarea, help_text="Plain text.")
@@ -155,8 +175,8 @@ class ClosingForm(forms.ModelForm[FinalResults]):
         max_length=5_000,
         required=False,
         widget=forms.Textarea,
-        help_text="In Markdown; appears after a sentence saying that the results are final. Published on News, and "
-        "sent to everybody who takes part in the track.",
+        help_text="In Markdown; appears after a sentence saying that the results are final. Published on "
+        "News, and sent to everyone who takes part in the track.",
     )
 
     class Meta:

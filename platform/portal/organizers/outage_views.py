@@ -37,7 +37,8 @@ def extend(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
     phase = organized_phase(request.user, slug, phase_id)
     if outages.extend(phase, request.POST.get("seen", ""), actor=request.user):
         messages.success(
-            request, f"“{phase}” is extended. Teams are notified, and every page says so for a week."
+            request,
+            f"“{phase}” has been extended. Teams are notified, and every page shows a notice for a week.",
         )
     else:
         messages.warning(request, "The effect has changed in the meantime; please review it again.")

@@ -62,7 +62,7 @@ def appeal_text(submission: Submission, text: str, author: User) -> str:
         ValidationError: The text is empty or too long.
     """
     if not is_of_team(submission, author):
-        raise PermissionDenied("Only the team appeals.")
+        raise PermissionDenied("Only the team can appeal.")
     text = text.strip()
     if not text or len(text) > MAX_APPEAL:
         raise ValidationError(f"Write at most {MAX_APPEAL} characters.")

@@ -97,7 +97,7 @@ def draft(request: UserRequest, submission: Submission) -> HttpResponse:
     if is_script:
         return render(request, "reviews/desk_saved.html", _state(own, problem))
     if problem:
-        messages.error(request, f"Your draft isn't saved: {problem}")
+        messages.error(request, f"Your draft couldn't be saved: {problem}")
         return _desk(request, submission, own, form)
     messages.success(request, "Your draft is saved. Only you can see it.")
     return redirect("reviews:desk", submission.pk)
@@ -126,7 +126,7 @@ def step_aside(request: UserRequest, submission: Submission) -> HttpResponse:
     """Record why the reviewer doesn't decide on the proof."""
     form = RecusalForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "Choose why you don't review this proof.")
+        messages.error(request, "Choose why you can't review this proof.")
         return redirect("reviews:desk", submission.pk)
     why = Recusal.Why(form.cleaned_data["why"])
     try:
@@ -135,9 +135,9 @@ def step_aside(request: UserRequest, submission: Submission) -> HttpResponse:
         messages.error(request, " ".join(error.messages))
         return redirect("reviews:desk", submission.pk)
     if why is Recusal.Why.COORDINATION:
-        messages.success(request, "You coordinate this review now, and read every decision.")
+        messages.success(request, "You now coordinate this review and can read every decision.")
         return redirect("reviews:desk", submission.pk)
-    messages.success(request, f"You don't review {submission}. The organizers are informed.")
+    messages.success(request, f"You don't review {submission}. The organizers have been informed.")
     return redirect("reviews:queue")
 
 
@@ -160,7 +160,7 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         else:
-            messages.success(request, f"{reviewer} is asked to decide by {due:%d %b %Y}.")
+            messages.success(request, f"{reviewer} has been asked to decide by {due:%d %b %Y}.")
             return redirect("reviews:assign", submission.pk)
     assigned = [review for review in submission.reviews.all() if review.assigned_at]
     context = {

@@ -47,8 +47,8 @@ def appeal(run: Run, text: str, *, author: User) -> RunAppeal:
         notify_organizers(
             submission,
             f"{run}: appeal",
-            f"The team of {run} has appealed its disqualification. Please read it, and lift the disqualification or "
-            "explain why it stands.",
+            f"The team of {run} has appealed its disqualification. Please read the appeal, then lift the "
+            f"disqualification or explain why it stands.",
             reverse("organizers:run", args=[run.pk]),
         )
     return found

@@ -235,14 +235,14 @@ def _require_complete(submission: Submission, decision: Decision, given: Draft, 
     if not given.declares_no_conflict:
         missing["no_conflict"] = "If you have a conflict of interest, leave this review to another reviewer."
     if not given.reason and (decision != Decision.ACCEPTED or not is_new):
-        missing["reason"] = "Give a reason so that the team knows what to fix or what changed."
+        missing["reason"] = "Give a reason, so the team knows what to fix or what changed."
     if decision == Decision.CHANGES_REQUESTED and not is_in_reach(given.changes_due):
         missing["changes_due"] = f"Choose a date within the next {MAX_TIME.days} days."
     if decision == Decision.ACCEPTED:
         unanswered = {item.key for item in CHECKLIST} - set(given.answers)
         missing |= dict.fromkeys(sorted(unanswered), "Answer this question to accept the proof.")
     missing |= dict.fromkeys(
-        given.unexplained, "Add a note to every “no” so that the team knows what is missing."
+        given.unexplained, "Add a note to every “no”, so the team knows what is missing."
     )
     if missing:
         raise ValidationError(missing)

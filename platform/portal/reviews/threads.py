@@ -94,7 +94,7 @@ def post_message(submission: Submission, item: str, text: str, *, author: User) 
     if not text or len(text) > MAX_MESSAGE:
         raise ValidationError(f"Write at most {MAX_MESSAGE} characters.")
     if item and item not in QUESTIONS:
-        raise ValidationError("Choose a question of the checklist.")
+        raise ValidationError("Choose a question from the checklist.")
     with transaction.atomic():
         # Messages of one team are counted one after the other.
         Team.objects.select_for_update().get(pk=submission.team_id)
@@ -147,7 +147,7 @@ def _mail(message: ReviewMessage) -> None:
     submission = message.submission
     title = QUESTIONS.get(message.item, GENERAL)
     minutes = MAIL_INTERVAL // timedelta(minutes=1)
-    more = f"For {minutes} minutes you won't get further e-mails about this thread."
+    more = f"You won't get more e-mails about this thread for {minutes} minutes."
     if message.by_team:
         page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
         lines = [f"The team wrote about the proof of {submission}. {title}", message.text, more, page]

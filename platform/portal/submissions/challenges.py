@@ -36,7 +36,7 @@ def draw_challenge(run: Run, line: bytes, sha256: str, actor: User) -> None:
         raise ProblemError.of(
             ErrorCode.RECORD_TOKEN,
             where=f"run_token {token.token}",
-            expected=f"the record that came first with this token, SHA-256 {token.record_sha256}",
+            expected=f"the first record uploaded with this token, SHA-256 {token.record_sha256}",
             found=f"another one, SHA-256 {sha256}",
         )
     if not token.record_sha256:

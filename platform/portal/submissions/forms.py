@@ -99,5 +99,5 @@ class RevisionForm(forms.Form):
         label="What changed",
         max_length=MAX_NOTE,
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="The reviewers read this beside the new version. Answer what they asked for.",
+        help_text="The reviewers will see this note next to the new version. Respond to their requests.",
     )

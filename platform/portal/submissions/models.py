@@ -78,22 +78,27 @@ class Submission(models.Model):
     keep_private = models.BooleanField(
         "keep it unpublished",
         default=False,
-        help_text="Only your team and the organizers can see it until you publish it. Reviews start then.",
+        help_text="Only your team and the organizers can see it until you publish it. Reviews start after "
+        "publication.",
     )
     published_at = models.DateTimeField(null=True, blank=True, help_text="Empty while it isn't public.")
     practice = models.BooleanField(
         "submit for practice",
         default=False,
-        help_text="Evaluated like any other, but never public, reviewed or ranked. It needs no proof, may repeat a "
-        "checkpoint, has scores of two decimals, and doesn't count against the quota.",
+        help_text="Practice submissions are evaluated like any other, but are never public, reviewed or "
+        "ranked. They need no proof, may repeat a checkpoint, have scores with two decimals, and don't "
+        "count against the quota.",
     )
     anonymous = models.BooleanField(
         "stay anonymous",
         default=False,
-        help_text="Listed by title under a random name, without team, description and links. Organizers and "
+        help_text="Listed by title under a random name, without its team, description and links. Organizers "
+        "and "
         "reviewers can see your team so that they can spot conflicts of interest.",
     )
-    alias = models.CharField(max_length=40, blank=True, help_text="Its author's name while it is anonymous.")
+    alias = models.CharField(
+        max_length=40, blank=True, help_text="The name shown while the submission is anonymous."
+    )
     refunded_at = models.DateTimeField(null=True, blank=True, help_text="When the quota slot was returned.")
     refunded_for = models.CharField(max_length=10, choices=Refund.choices, blank=True)
     publishes_proof = models.BooleanField(
@@ -229,6 +234,12 @@ class Run(models.Model):
         blank=True,
         help_text="The organizers' public reason; empty unless they disqualified the run.",
     )
+    log_accepted_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When an organizer accepted the declared communication log in spite of a flagged check.",
+    )
     anls = _result_column("anls", models.FloatField())
     anls_low = _result_column("anls_low", models.FloatField())
     anls_high = _result_column("anls_high", models.FloatField())
@@ -238,6 +249,8 @@ class Run(models.Model):
     trust_level = _result_column("trust_level", models.IntegerField())
     unbound = _result_column("unbound", models.TextField())
     failed_level = _result_column("failed_level", models.IntegerField())
+    counting = _result_column("counting", models.TextField())
+    log_flag = _result_column("log_flag", models.TextField())
 
     class Meta:
         ordering = ["budget"]
@@ -247,7 +260,16 @@ class Run(models.Model):
             models.Index(
                 # Without the budget, which is null here: PostgreSQL reads no index in its order behind such a column.
                 fields=["bytes_total"],
-                include=["id", "submission", "anls", "disqualified_because", "failed_level"],
+                include=[
+                    "id",
+                    "submission",
+                    "anls",
+                    "disqualified_because",
+                    "failed_level",
+                    "counting",
+                    "log_flag",
+                    "log_accepted_at",
+                ],
                 condition=models.Q(scored_at__isnull=False, budget__isnull=True),
                 name="scored_runs_by_bytes",
             ),
@@ -341,7 +363,8 @@ class RunToken(models.Model):
     explanation = models.TextField(
         blank=True,
         max_length=1000,
-        help_text="Why no run was accounted. Read by the reviewers of later runs and the organizers.",
+        help_text="Why there is no run whose ε was recomputed. Visible to the organizers and the reviewers "
+        "of later runs.",
     )
     events = models.JSONField(default=list)
 
@@ -415,7 +438,8 @@ class Artifact(models.Model):
     state = models.CharField(max_length=10, choices=ArtifactState.choices, default=ArtifactState.PENDING)
     version = models.PositiveSmallIntegerField(default=1)
     created_at = models.DateTimeField(
-        default=timezone.now, help_text="When it was attached; while it is pending, when its upload began."
+        default=timezone.now,
+        help_text="When the file was attached or, while it is pending, when its upload began.",
     )
     superseded_at = models.DateTimeField(null=True, blank=True)
     note = models.TextField(blank=True, max_length=MAX_NOTE, help_text="What changed in a revised proof.")

@@ -30,14 +30,14 @@ def _notify(phase: Phase, now: datetime) -> int:
     elif following:
         then = f"The phase “{following.name}” has begun."
     else:
-        then = "The track takes no further submissions."
+        then = "The track no longer accepts submissions."
     return notify(
         participants(track),
         Kind.DEADLINES,
         f"{track}: the phase “{phase.name}” has closed",
         [
-            f"{track} accepted submissions for the phase “{phase.name}” until {ends_at:%-d %b %Y, %H:%M} UTC. Runs "
-            "that were submitted by then are evaluated, and reviews continue; drafts stay drafts.",
+            f"{track} accepted submissions for the phase “{phase.name}” until {ends_at:%-d %b %Y, %H:%M} "
+            f"UTC. Runs submitted by then will still be evaluated and reviewed. Drafts stay drafts.",
             then,
             settings.SITE_URL + reverse("challenge:track", args=[track.slug]),
         ],

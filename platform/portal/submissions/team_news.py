@@ -26,7 +26,8 @@ def notify_of_disqualification(run: Run) -> None:
         f"{run} is disqualified",
         f"The organizers have disqualified {run}. It stays listed without a rank, with this public reason:",
         run.disqualified_because,
-        "If this is wrong, your team can appeal once: an organizer looks at the run again and answers.",
+        "If you think this is wrong, your team can appeal once. An organizer will look at the run again and "
+        "reply.",
         address=reverse("reviews:run_appeal", args=[run.pk]),
     )
 

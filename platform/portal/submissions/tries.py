@@ -94,8 +94,11 @@ def explain(token: RunToken, explanation: str, actor: User) -> RunToken:
             ErrorCode.RUN_TOKEN,
             message="There is nothing to explain about this run token.",
             where=current.token,
-            expected="a lost try: a token whose challenge was drawn, without an accounted run",
-            found="an unused token" if current.challenged_at is None else "a token with an accounted run",
+            expected="a lost try: a token whose challenge was drawn, but without a run whose ε was "
+            "recomputed",
+            found="an unused token"
+            if current.challenged_at is None
+            else "a token with a run whose ε was recomputed",
             next_step="`pfl tries list` shows your team's lost tries.",
         )
     before, current.explanation = current.explanation, explanation

@@ -29,14 +29,14 @@ class Team(models.Model):
 
     name = NameField(max_length=80, help_text="Shown on the leaderboards.")
     name_skeleton = models.CharField(max_length=400, unique=True, null=True, editable=False)  # noqa: DJ001
-    slug = models.SlugField(max_length=80, unique=True, help_text="Its part of the site's addresses.")
-    affiliation = NameField(max_length=160, blank=True, help_text="Such as your university or company.")
+    slug = models.SlugField(max_length=80, unique=True, help_text="The team's part of the site's addresses.")
+    affiliation = NameField(max_length=160, blank=True, help_text="For example, your university or company.")
     website = models.URLField(blank=True)
     country = models.CharField(
         max_length=2,
         blank=True,
         choices=choices,
-        help_text="Optional. Shown on the team's page, and counted on the page about participation.",
+        help_text="Optional. Shown on the team's page, and counted on the participation page.",
     )
     founder = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -44,7 +44,7 @@ class Team(models.Model):
         related_name="+",
         null=True,
         editable=False,
-        help_text="Who created the team on the site; how many teams one person may create is limited.",
+        help_text="The person who created the team. The number of teams one person can create is limited.",
     )
     created_at = models.DateTimeField(default=timezone.now)
 

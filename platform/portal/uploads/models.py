@@ -38,7 +38,7 @@ class Upload(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
     removed_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the store confirmed that it has nothing left of it."
+        null=True, blank=True, help_text="When the store confirmed that nothing is left of the upload."
     )
 
     class Meta:

@@ -29,7 +29,7 @@ class Codec(CodecPlugin):
     """Top-k with error feedback.
 
     Attributes:
-        fraction: How many of an update's coordinates are sent.
+        fraction: The share of an update's coordinates that are sent.
         error_feedback: Whether what is left out is added to the client's next update.
     """
 

@@ -1,4 +1,4 @@
-"""FedProx (Li et al. 2020, arXiv:1812.06127): a client is pulled back to the model that it began the round with.
+"""FedProx (Li et al. 2020, arXiv:1812.06127): a client is pulled back toward the model with which it began the round.
 
 Each step's gradient g at the weights y becomes g + μ·(y − w), with the round's model w: the gradient of the loss with
 μ/2·‖y − w‖² added. With μ = 0 nothing changes.

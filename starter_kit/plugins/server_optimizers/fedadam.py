@@ -20,7 +20,8 @@ class ServerOptimizer(ServerOptimizerPlugin):
     Attributes:
         learning_rate: η, about the largest step of a weight in a round.
         beta_1, beta_2: β₁ of the direction, and β₂ of its size.
-        tau: τ, how adaptive it is: updates far below it take steps in proportion to them.
+        tau: τ, which limits how adaptive the steps are: for updates far below τ, steps are proportional to
+        the update.
     """
 
     learning_rate: float = Field(default=0.01, gt=0)

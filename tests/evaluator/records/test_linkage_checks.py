@@ -120,5 +120,5 @@ def test_what_is_found_says_nothing_of_the_annex(tmp_path: Path) -> None:
     found = checks(make_record(tmp_path / "run", rounds=5))["record.linkage"]
     assert (found.status, found.found) == (
         CheckStatus.PASSED,
-        "5 rounds by the rule sum; every block is opened",
+        "5 rounds with the update rule sum; every block is opened",
     )

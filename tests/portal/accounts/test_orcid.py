@@ -64,7 +64,7 @@ class TestProfile:
         user = make_user()
         client.force_login(user)
         page = client.post("/account/", {"name": "Ada", "orcid": "0000-0002-1825-0098"}).content.decode()
-        assert "Is a digit wrong?" in page
+        assert "Check for typos." in page
         user.refresh_from_db()
         assert user.orcid == ""
 

@@ -40,6 +40,11 @@ def log_in(client: Client, email: str, password: str = PASSWORD) -> bool:
     return "_auth_user_id" in client.session
 
 
+@pytest.mark.parametrize("name", ["account_login", "account_signup", "account_reset_password"])
+def test_fields_are_named_by_their_labels_alone(client: Client, name: str) -> None:
+    assert "placeholder=" not in client.get(reverse(name)).text
+
+
 def test_signing_up_ends_at_the_verification_page(client: Client) -> None:
     page = sign_up(client)
     assert "Check your e-mail" in page

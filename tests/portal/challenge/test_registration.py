@@ -46,7 +46,7 @@ def test_a_team_answers_is_admitted_and_submits(client: Client, track: Track) ->
     page = client.post("/tracks/closed/register/", {"answer_0": "", "answer_1": "Nobody"}).text
     assert "Who funds you?" in page
     answers = {"answer_0": "The forms.", "answer_1": "Nobody"}
-    assert "The organizers decide" in client.post("/tracks/closed/register/", answers, follow=True).text
+    assert "The organizers will decide" in client.post("/tracks/closed/register/", answers, follow=True).text
     assert not Submission.objects.exists()
 
     organizer = make_organizer("organize", "change_track")
@@ -95,7 +95,7 @@ def test_without_an_approval_a_team_is_admitted_at_once(client: Client, track: T
     member = make_user()
     make_team(member)
     client.force_login(member)
-    assert "may submit" in client.post("/tracks/closed/register/", follow=True).text
+    assert "can submit" in client.post("/tracks/closed/register/", follow=True).text
 
 
 def test_organizers_of_another_track_neither_read_nor_decide(client: Client, track: Track) -> None:

@@ -41,7 +41,8 @@ def test_a_notification_is_on_the_site_and_in_a_mail(ada: User) -> None:
     (sent,) = mail.outbox
     assert (sent.to, sent.subject) == (["ada@example.org"], "[PFL-DocVQA] FedAvg is scored")
     assert sent.body.startswith(
-        f"ANLS 0.9.\n\n{settings.SITE_URL}/submissions/\n\n-- \nYou receive this because “Results of your team” is on."
+        f"ANLS 0.9.\n\n{settings.SITE_URL}/submissions/\n\n-- \n"
+        "You receive this e-mail because “Results of your team” is on in your notification settings."
     )
 
 

@@ -125,7 +125,7 @@ def test_open_proof_reviews_and_missing_examinations_are_in_the_way(client: Clie
     run = add(track, "Private", budget=4.0, epsilon=3.9)
     page = client.get(address(phase)).text
     assert "1 open</span> All proof reviews are settled" in page
-    assert "1 open</span> The first ranks have the required examinations" in page
+    assert "1 open</span> The top ranks have passed the required examinations" in page
     ProofReview.objects.create(
         submission=run.submission,
         reviewer=make_user(),

@@ -227,7 +227,7 @@ def test_the_desk_shows_what_workers_have(client: Client, organizer) -> None:
     Inventory.objects.create(worker="b", references={"vt5": "2" * 64}, test_sets={}, seen_at=now)
     page = desk(client)
     assert "<code>vt5</code> (2 workers, with different contents)" in page
-    assert "Test sets on workers: none reported lately." in page
+    assert "Test sets on workers: none reported recently." in page
 
 
 def test_a_phase_that_has_ended_can_be_closed_from_the_desk(client: Client) -> None:

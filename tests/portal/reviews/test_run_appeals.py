@@ -157,5 +157,5 @@ def test_the_end_of_a_phase_is_reported_once_to_those_who_take_part(run):
     for user in (run.submission.created_by, draft.created_by):
         subject, text, _ = notified(user)
         assert subject == f"{phase.track}: the phase “{phase.name}” has closed"
-        assert "The track takes no further submissions." in text
+        assert "The track no longer accepts submissions." in text
     assert notified(bystander) is None

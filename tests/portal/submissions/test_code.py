@@ -55,7 +55,7 @@ def test_description_and_code_are_missing_until_they_are_there(client, draft):
     client.force_login(draft.created_by)
     page = client.get(draft.get_absolute_url()).text
     assert "The code of the method is missing." in page
-    assert "This track requires a description, and code" in page
+    assert "This track requires a description and code" in page
     draft.description, draft.code_url = "It adds noise.", "https://code.example/lab/method"
     assert [problem.found for problem in code_problems(draft)] == ["https://code.example/lab/method"]
     draft.code_url = LINK

@@ -144,7 +144,7 @@ def test_what_cannot_be_done_is_reported_with_a_code(arguments: list[str], code:
 
 def test_the_help_of_a_group_lists_its_verbs_in_full() -> None:
     listed = " ".join(pfl("federate", "--help").stdout.split())
-    assert "app Write a Flower app of the kit, for `flwr run` in a Flower deployment of your own." in listed
+    assert "app Write the kit as a Flower app, for `flwr run` in your own Flower deployment." in listed
 
 
 def test_version_and_help_are_found_under_their_usual_names() -> None:

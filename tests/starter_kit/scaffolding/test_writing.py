@@ -147,7 +147,7 @@ def test_it_trains_and_its_run_is_accepted(tmp_path: Path, data: Path, base: Pat
         (found,) = (check for check in accounting(run.files(), base).checks if check.id == "record.linkage")
         assert (found.status, found.found.split(",")[0]) == (
             CheckStatus.PASSED,
-            "4 rounds by the rule momentum; every block is opened",
+            "4 rounds with the update rule momentum; every block is opened",
         )
 
 

@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('day', models.DateField(help_text="In the site's time zone.")),
-                ('rank', models.PositiveIntegerField(help_text='None from when the run had no rank any more.', null=True)),
+                ('rank', models.PositiveIntegerField(help_text="Empty once the run no longer had a rank.", null=True)),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='rank_records', to='submissions.run')),
             ],
             options={

@@ -17,11 +17,11 @@ class Migration(migrations.Migration):
             name='FinalResults',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(help_text='Its part of the address.', max_length=60, unique=True, verbose_name='name')),
+                ('slug', models.SlugField(help_text="The last part of the address.", max_length=60, unique=True, verbose_name='name')),
                 ('title', models.CharField(max_length=120)),
                 ('made_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('standings', models.JSONField(default=list)),
-                ('doi', models.CharField(blank=True, help_text='Such as 10.5281/zenodo.1234567, once the files are archived there.', max_length=100, verbose_name='DOI')),
+                ('doi', models.CharField(blank=True, help_text="For example, 10.5281/zenodo.1234567, once the files are archived there.", max_length=100, verbose_name='DOI')),
                 ('phase', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='final_results', to='challenge.phase')),
             ],
             options={

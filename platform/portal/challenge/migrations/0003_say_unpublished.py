@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='phase',
             name='allows_private',
-            field=models.BooleanField(default=False, help_text='A team may choose when a submission is published.', verbose_name='unpublished submissions'),
+            field=models.BooleanField(default=False, help_text="Teams choose when their submissions are published.", verbose_name='unpublished submissions'),
         ),
     ]

@@ -40,22 +40,22 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='track',
             name='accountant',
-            field=models.CharField(choices=[('pld', 'PLD: privacy loss distributions'), ('rdp', 'RDP: Rényi differential privacy')], default='pld', help_text='ANLS ranking: the accountant used for ranking. ε from the other accountant is shown for comparison.', max_length=3),
+            field=models.CharField(choices=[('pld', 'PLD: privacy loss distributions'), ('rdp', 'RDP: Rényi differential privacy')], default='pld', help_text="Only for tracks ranked by ANLS: the accountant used for ranking. ε from the other accountant is shown for comparison.", max_length=3),
         ),
         migrations.AlterField(
             model_name='track',
             name='adjacency',
-            field=models.CharField(choices=[('add_remove', 'add or remove one provider'), ('replace', 'replace one provider')], default='add_remove', help_text='ANLS ranking: the adjacency that training records must declare.', max_length=10),
+            field=models.CharField(choices=[('add_remove', 'add or remove one provider'), ('replace', 'replace one provider')], default='add_remove', help_text="Only for tracks ranked by ANLS: the adjacency that training records must declare.", max_length=10),
         ),
         migrations.AlterField(
             model_name='track',
             name='anls_threshold',
-            field=models.FloatField(default=0.8242, help_text='Bytes ranking: runs below this score are listed without a rank.', validators=[portal.challenge.models.validate_finite, django.core.validators.MinValueValidator(0), django.core.validators.MaxValueValidator(1), portal.challenge.models.validate_four_decimals]),
+            field=models.FloatField(default=0.8242, help_text="Only for tracks ranked by bytes: runs below this score are listed without a rank.", validators=[portal.challenge.models.validate_finite, django.core.validators.MinValueValidator(0), django.core.validators.MaxValueValidator(1), portal.challenge.models.validate_four_decimals]),
         ),
         migrations.AlterField(
             model_name='track',
             name='data_sha256',
-            field=models.CharField(blank=True, help_text='ANLS ranking: the output of `pfl data manifest FOLDER` for the training data. Runs whose annex states a different hash are rejected. Never shown on the site: distribute it with the data. Empty: not checked.', max_length=64, validators=[django.core.validators.RegexValidator('^[0-9a-f]{64}$', '64 hexadecimal digits in lower case.')], verbose_name='data manifest'),
+            field=models.CharField(blank=True, help_text="Only for tracks ranked by ANLS: the output of `pfl data manifest FOLDER` for the training data. Runs whose annex states a different hash are rejected. Never shown on the site: distribute it with the data. Empty: not checked.", max_length=64, validators=[django.core.validators.RegexValidator('^[0-9a-f]{64}$', '64 hexadecimal digits in lower case.')], verbose_name='data manifest'),
         ),
         migrations.AlterField(
             model_name='track',
@@ -70,22 +70,22 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='track',
             name='paused',
-            field=models.BooleanField(default=False, help_text='Closes the track for submissions until unchecked.'),
+            field=models.BooleanField(default=False, help_text="While this is checked, the track accepts no submissions."),
         ),
         migrations.AlterField(
             model_name='track',
             name='providers_per_client',
-            field=models.JSONField(blank=True, default=list, help_text='ANLS ranking: the number of training providers per client, in the order of the client ids. Training records with more providers are rejected. Empty: not checked.', validators=[portal.challenge.models.validate_providers]),
+            field=models.JSONField(blank=True, default=list, help_text="Only for tracks ranked by ANLS: the number of training providers per client, in the order of the client ids. Training records with more providers are rejected. Empty: not checked.", validators=[portal.challenge.models.validate_providers]),
         ),
         migrations.AlterField(
             model_name='track',
             name='required_reviews',
-            field=models.PositiveSmallIntegerField(default=2, help_text='ANLS ranking: number of accepting reviewers required for a verified result.'),
+            field=models.PositiveSmallIntegerField(default=2, help_text="Only for tracks ranked by ANLS: number of accepting reviewers required for a verified result."),
         ),
         migrations.AlterField(
             model_name='track',
             name='sampling_rule',
-            field=models.CharField(choices=[('two_stage', 'two-stage: accounted from the view of someone who knows which clients take part'), ('product', 'product: client rate times provider rate, as in the published competition')], default='two_stage', help_text='ANLS ranking: the rule used for ranking. ε under the other rule is shown for comparison.', max_length=10),
+            field=models.CharField(choices=[('two_stage', "two-stage: from the perspective of someone who knows which clients take part"), ('product', 'product: client rate times provider rate, as in the published competition')], default='two_stage', help_text="Only for tracks ranked by ANLS: the rule used for ranking. ε under the other rule is shown for comparison.", max_length=10),
         ),
         migrations.AlterField(
             model_name='track',

@@ -11,8 +11,7 @@ class Migration(migrations.Migration):
             name="challenges_per_day",
             field=models.PositiveSmallIntegerField(
                 default=15,
-                help_text="ANLS ranking: how many new training records a team may upload in any 24 hours. The site draws "
-                "a challenge for each.",
+                help_text="Only for tracks ranked by ANLS: how many new training records a team can upload in any 24 hours. The site draws a challenge for each.",
                 validators=[django.core.validators.MinValueValidator(1)],
             ),
         ),

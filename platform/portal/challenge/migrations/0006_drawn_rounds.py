@@ -12,8 +12,7 @@ class Migration(migrations.Migration):
             field=models.PositiveSmallIntegerField(
                 default=3,
                 validators=[django.core.validators.MaxValueValidator(60)],
-                help_text="ANLS ranking: how many rounds of a replayable run are drawn for a replay, which covers the "
-                "last round as well. A draft whose rounds were opened before a change needs a new training.",
+                help_text="Only for tracks ranked by ANLS: how many rounds of a replayable run are drawn for a replay, in addition to the last round. If a draft's rounds were opened before this number changes, its run must be trained again.",
             ),
         ),
     ]

@@ -18,11 +18,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='phase',
             name='examined_ranks',
-            field=models.PositiveSmallIntegerField(default=0, help_text='How many of the first ranks of the phase, on each board, are final only after an examination, which the site requests by itself. 0: none.', verbose_name='ranks to examine'),
+            field=models.PositiveSmallIntegerField(default=0, help_text="How many of the top ranks on each board become final only after an examination. The site requests these examinations automatically. 0: none.", verbose_name='ranks to examine'),
         ),
         migrations.AddField(
             model_name='track',
             name='unbound_level',
-            field=models.PositiveSmallIntegerField(choices=[(0, 'ranked like any other run'), (2, 'not ranked until a replay (L2) or rerun (L3) confirms them'), (3, 'not ranked until a rerun (L3) confirms them')], default=2, help_text='ANLS ranking: runs without a check that ties the recorded sums to the checkpoint.', verbose_name='unbound runs'),
+            field=models.PositiveSmallIntegerField(choices=[(0, 'ranked like any other run'), (2, 'not ranked until a replay (L2) or rerun (L3) confirms them'), (3, 'not ranked until a rerun (L3) confirms them')], default=2, help_text="Only for tracks ranked by ANLS: how to rank a run if no check ties its recorded sums to its checkpoint.", verbose_name='unbound runs'),
         ),
     ]

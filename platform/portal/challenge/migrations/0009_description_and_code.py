@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='track',
             name='requires_code',
-            field=models.BooleanField(default=False, help_text="A submission must describe its method, and link to a commit of its code or attach the settings or the method's file to each run. The public reads description and link, reviewers also the files.", verbose_name='description and code required'),
+            field=models.BooleanField(default=False, help_text="Submissions must describe their method, and either link to a commit of the code or attach the settings or method file to each run. Everyone can see the description and the link; reviewers can also see the files.", verbose_name='description and code required'),
         ),
     ]

@@ -13,11 +13,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='phase',
             name='extended_minutes',
-            field=models.PositiveIntegerField(default=0, editable=False, help_text='By how much its end was moved to make up for outages.'),
+            field=models.PositiveIntegerField(default=0, editable=False, help_text="How much the phase's end was moved to make up for outages."),
         ),
         migrations.AddField(
             model_name='rulechange',
             name='difference',
-            field=models.TextField(blank=True, help_text='Of texts, the lines that were added and removed.'),
+            field=models.TextField(blank=True, help_text="For texts, the lines that were added and removed."),
         ),
     ]

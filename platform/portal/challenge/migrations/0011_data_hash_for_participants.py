@@ -14,6 +14,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='track',
             name='data_sha256',
-            field=models.CharField(blank=True, help_text='ANLS ranking: the output of `pfl data manifest FOLDER` for the training data. Runs whose annex states a different hash are rejected. Only the API shows it, to participants, so that `pfl` compares their data before training. Empty: not checked.', max_length=64, validators=[django.core.validators.RegexValidator('^[0-9a-f]{64}$', '64 hexadecimal digits in lower case.')], verbose_name='data manifest'),
+            field=models.CharField(blank=True, help_text="Only for tracks ranked by ANLS: the output of `pfl data manifest FOLDER` for the training data. Runs whose annex states a different hash are rejected. Only participants can see the hash, through the API, so `pfl` can compare their data before training. Empty: not checked.", max_length=64, validators=[django.core.validators.RegexValidator('^[0-9a-f]{64}$', '64 hexadecimal digits in lower case.')], verbose_name='data manifest'),
         ),
     ]

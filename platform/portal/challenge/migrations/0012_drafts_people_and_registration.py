@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='track',
             name='organizers',
-            field=models.ManyToManyField(blank=True, help_text='Organizers of single tracks who organize this one. All others organize every track.', related_name='+', to=settings.AUTH_USER_MODEL),
+            field=models.ManyToManyField(blank=True, help_text="Track organizers who organize this track. All other organizers organize every track.", related_name='+', to=settings.AUTH_USER_MODEL),
         ),
         migrations.AddField(
             model_name='track',
@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='track',
             name='registration_questions',
-            field=models.TextField(blank=True, default='', help_text='What a team that registers answers: one question per line.', verbose_name='questions'),
+            field=models.TextField(blank=True, default='', help_text="Questions that a team answers when it registers, one per line.", verbose_name='questions'),
         ),
         migrations.CreateModel(
             name='StaffInvitation',
@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('answers', models.JSONField(blank=True, default=list)),
                 ('state', models.CharField(choices=[('waiting', 'waiting for the organizers'), ('admitted', 'admitted'), ('declined', 'declined')], default='waiting', max_length=10)),
-                ('reason', models.CharField(blank=True, help_text='Why it was declined; the team reads it.', max_length=300)),
+                ('reason', models.CharField(blank=True, help_text="Why the team was declined (visible to the team).", max_length=300)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='registrations', to='teams.team')),

@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('title', models.CharField(max_length=120)),
-                ('version', models.CharField(help_text='Such as 1 or 2026-11.', max_length=20)),
+                ('version', models.CharField(help_text="For example, 1 or 2026-11.", max_length=20)),
                 ('text', models.TextField(help_text='Markdown.')),
                 ('added_at', models.DateTimeField(default=django.utils.timezone.now)),
             ],
@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(choices=[('data', 'Data'), ('weights', 'Base weights'), ('kit', 'Starter kit'), ('notebook', 'Notebooks')], max_length=10)),
                 ('title', models.CharField(max_length=120)),
                 ('summary', models.CharField(blank=True, max_length=300)),
-                ('license', models.CharField(help_text='Such as Apache-2.0 or CC BY 4.0.', max_length=80)),
+                ('license', models.CharField(help_text="For example, Apache-2.0 or CC BY 4.0.", max_length=80)),
                 ('license_url', models.URLField(blank=True)),
                 ('position', models.PositiveSmallIntegerField(default=0)),
                 ('is_offered', models.BooleanField(default=True, help_text='Listed, and sent to whoever asks.')),

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='download',
             name='tracks',
-            field=models.ManyToManyField(blank=True, help_text='Which it is for; none: all of them.', related_name='downloads', to='challenge.track'),
+            field=models.ManyToManyField(blank=True, help_text="The tracks that the download is for. None selected: all tracks.", related_name='downloads', to='challenge.track'),
         ),
         migrations.AlterField(
             model_name='download',

@@ -99,12 +99,13 @@ LEVELS = {
             optional=(ArtifactKind.METHOD_FILE, ArtifactKind.TRAINING_RECORD),
             folders=(),
             longest_s=lambda job: QUESTIONS * WAITING * job.timeout_s,
-            meaning="The attached method, run on synthetic data in a sandbox, behaved as its ε assumes. It has not "
+            meaning="When run on synthetic data in a sandbox, the attached method behaved as its ε assumes. "
+            "It has not "
             "been verified that this code produced the checkpoint.",
         ),
         Level(
             TrustLevel.REPLAYED,
-            title="train the last round and the drawn ones again",
+            title="repeat the last round and the drawn rounds",
             judge="starter_kit.examining.replay",
             findings=ReplayFindings,
             required=(
@@ -117,9 +118,9 @@ LEVELS = {
             folders=(Folder.DATA, Folder.BASE),
             # A round that doesn't agree is trained twice, and is the last one that is trained.
             longest_s=lambda job: HOUR_S * ((2 + job.rules.drawn_rounds) * job.hours + 1),
-            meaning="The organizers trained the last round and others again, which were drawn after the record was "
-            "uploaded, on their data, and got the recorded results. The level says how many; the other rounds have not "
-            "been verified.",
+            meaning="The organizers repeated the last round and several others with their own copy of the "
+            "data and got the recorded results. The other rounds were picked at random after the record was "
+            "uploaded. The level shows how many were repeated; the rest have not been verified.",
         ),
         Level(
             TrustLevel.RERUN,
@@ -130,8 +131,8 @@ LEVELS = {
             optional=(ArtifactKind.METHOD_FILE, ArtifactKind.TRAINING_RECORD),
             folders=(Folder.DATA, Folder.BASE, Folder.TEST_SET),
             longest_s=lambda job: HOUR_S * job.hours * job.repeats * (1 + STEPS),
-            meaning="The organizers trained again with the attached files, and the scores agree within random "
-            "variation. This says nothing about the privacy claim.",
+            meaning="The organizers repeated the whole training with the attached files, and the scores "
+            "agree within random variation. This says nothing about the privacy claim.",
         ),
     )
 }

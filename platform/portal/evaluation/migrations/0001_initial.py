@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                 ('ticket', models.PositiveBigIntegerField(default=0, help_text='The last ticket given out.')),
                 ('paused_at', models.DateTimeField(blank=True, null=True)),
                 ('probe_at', models.DateTimeField(blank=True, null=True)),
-                ('reason', models.TextField(blank=True, help_text='Why it is paused.')),
+                ('reason', models.TextField(blank=True, help_text="Why the queue is paused.")),
                 ('unattended_at', models.DateTimeField(blank=True, help_text='When the organizers were notified that no worker takes its steps.', null=True)),
             ],
             options={
@@ -79,10 +79,10 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=64, unique=True)),
                 ('sha256', models.CharField(max_length=64, verbose_name='SHA-256')),
-                ('split_sha256', models.CharField(blank=True, help_text="Empty where it isn't split.", max_length=64, verbose_name='SHA-256 of its split')),
-                ('private_fraction', models.FloatField(blank=True, help_text='About which part of its questions is private.', null=True)),
+                ('split_sha256', models.CharField(blank=True, help_text="Empty if the test set isn't split.", max_length=64, verbose_name='SHA-256 of its split')),
+                ('private_fraction', models.FloatField(blank=True, help_text="The approximate share of private questions.", null=True)),
                 ('first_scored_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('revealed_at', models.DateTimeField(blank=True, help_text='Since when results are those on the private part.', null=True)),
+                ('revealed_at', models.DateTimeField(blank=True, help_text="When the private part was revealed; since then, results are based on it.", null=True)),
             ],
             options={
                 'constraints': [models.CheckConstraint(condition=models.Q(('revealed_at__isnull', True), models.Q(('split_sha256', ''), _negated=True), _connector='OR'), name='only_a_split_test_set_is_revealed')],
@@ -172,7 +172,7 @@ class Migration(migrations.Migration):
                 ('report', models.JSONField()),
                 ('identity', models.JSONField(help_text='Versions and hashes of the code that was examined.')),
                 ('at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('by', models.ForeignKey(blank=True, help_text='The organizer; empty where nobody was named.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('by', models.ForeignKey(blank=True, help_text="The organizer; empty if nobody was named.", null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='examinations', to='submissions.run')),
             ],
             options={
@@ -193,7 +193,7 @@ class Migration(migrations.Migration):
             name='NearCopy',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('agreement', models.FloatField(help_text='The part of the sampled changes at which the two agree.')),
+                ('agreement', models.FloatField(help_text="The share of sampled changes on which the two runs agree.")),
                 ('cosine', models.FloatField(help_text='Of the sampled changes.')),
                 ('found_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
                 ('other', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='submissions.run')),

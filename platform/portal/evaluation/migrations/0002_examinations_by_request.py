@@ -55,7 +55,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             "examination",
             "machine",
-            models.CharField(blank=True, default="", help_text="The machine that took it.", max_length=200),
+            models.CharField(blank=True, default="", help_text="The machine that runs the examination.", max_length=200),
             preserve_default=False,
         ),
         migrations.AddField(
@@ -72,7 +72,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             "examination",
             "reason",
-            models.TextField(blank=True, default="", help_text="Why it is broken."),
+            models.TextField(blank=True, default="", help_text="Why the examination is broken."),
             preserve_default=False,
         ),
         migrations.AlterField("examination", "report", models.JSONField(blank=True, null=True)),
@@ -81,7 +81,7 @@ class Migration(migrations.Migration):
             "level",
             models.PositiveSmallIntegerField(
                 choices=[(1, "L1 conforming"), (2, "L2 replayed"), (3, "L3 rerun")],
-                help_text="The level that it earns if it passes.",
+                help_text="The level that the run gets if it passes.",
             ),
         ),
         migrations.AlterModelOptions("examination", {"ordering": ["-requested_at", "-id"]}),

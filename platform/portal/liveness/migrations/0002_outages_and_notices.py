@@ -16,8 +16,8 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('cause', models.CharField(choices=[('stopped', 'the site was stopped'), ('unattended', 'no worker took steps'), ('paused', 'a queue was paused, because steps failed'), ('reported', 'reported by the organizers'), ('maintenance', 'planned maintenance')], max_length=12)),
-                ('queue', models.CharField(blank=True, help_text='Of the workers; empty for the whole site.', max_length=40)),
-                ('track', models.CharField(blank=True, help_text='The only track it concerned; empty for all.', max_length=50)),
+                ('queue', models.CharField(blank=True, help_text="The workers' queue; empty if the whole site was down.", max_length=40)),
+                ('track', models.CharField(blank=True, help_text="The affected track; empty if all tracks were affected.", max_length=50)),
                 ('starts_at', models.DateTimeField(verbose_name='starts')),
                 ('ends_at', models.DateTimeField(blank=True, help_text='Empty while it is going on.', null=True, verbose_name='ends')),
                 ('text', models.CharField(blank=True, max_length=300)),

@@ -16,6 +16,7 @@ from portal.downloads.models import Download, DownloadKind, Terms
 from portal.downloads.services import take_from
 from portal.evaluation.inventories import Holding, stock
 from portal.organizers import phase_changes
+from portal.organizers.forms import drop_kind, keep_fields_of
 
 # Addresses of the desk itself.
 RESERVED_SLUGS = {"new"}
@@ -31,7 +32,7 @@ class NewTrackForm(forms.Form):
     slug = forms.SlugField(
         label="Address",
         max_length=50,
-        help_text="The track's part of the address: track-3 gives /tracks/track-3/.",
+        help_text="The last part of the track's address. For example, track-3 gives /tracks/track-3/.",
     )
     ranking = forms.ChoiceField(choices=choices, widget=forms.RadioSelect, label="Kind")
     source = forms.ModelChoiceField(
@@ -91,18 +92,10 @@ class KindForm(forms.ModelForm[Track]):
         for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
             del self.fields[name]
         self.order_fields(["name", "slug", *self.instance.kind.fields])
-        _drop_kind(self)
+        drop_kind(self)
 
     def clean_slug(self) -> str:
         return free_slug(self.cleaned_data["slug"], self.instance)
-
-
-def _drop_kind(form: forms.BaseForm) -> None:
-    """Take the name of the kind from the help texts: the form has the fields of one kind alone."""
-    for field in form.fields.values():
-        _, colon, text = str(field.help_text).partition(" ranking: ")
-        if colon:
-            field.help_text = text[:1].upper() + text[1:]
 
 
 class TextsForm(forms.ModelForm[Track]):
@@ -178,7 +171,7 @@ class DataForm(forms.ModelForm[Track]):
             del self.fields[name]
         self.fields["downloads"].initial = Download.objects.filter(tracks=self.instance)
         self.order_fields(["downloads"])
-        _drop_kind(self)
+        drop_kind(self)
 
     @override
     def save(self, commit: bool = True) -> Track:
@@ -217,7 +210,7 @@ class DownloadForm(forms.Form):
         label="SHA-256",
         help_text="Lets people verify the download of a linked file.",
     )
-    license = forms.CharField(max_length=80, help_text="Such as Apache-2.0 or CC BY 4.0.")
+    license = forms.CharField(max_length=80, help_text="For example, Apache-2.0 or CC BY 4.0.")
     license_url = forms.URLField(required=False, assume_scheme="https", label="Link to the license")
     terms = forms.ModelChoiceField(
         Terms.objects.all(),
@@ -289,6 +282,7 @@ class PhasesOfTrack(BaseInlineFormSet[Phase, Track, SetupPhaseForm]):
     @override
     def add_fields(self, form: SetupPhaseForm, index: int | None) -> None:
         super().add_fields(form, index)
+        keep_fields_of(form, self.instance)
         if form.instance.pk is None:
             del form.fields[DELETION_FIELD_NAME]
         else:

@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
                 ('keep_private', models.BooleanField(default=False, help_text='Only your team and the organizers see it until you publish it. Reviewers begin then.', verbose_name='keep it private')),
                 ('published_at', models.DateTimeField(blank=True, help_text="Empty while it isn't public.", null=True)),
                 ('anonymous', models.BooleanField(default=False, help_text='It is listed with its title under a random name, without team, description and links. Organizers and reviewers see your team, because a conflict of interest must be known.', verbose_name='stay anonymous')),
-                ('alias', models.CharField(blank=True, help_text="Its author's name while it is anonymous.", max_length=40)),
+                ('alias', models.CharField(blank=True, help_text="The name shown while the submission is anonymous.", max_length=40)),
                 ('refunded_at', models.DateTimeField(blank=True, help_text='When the quota slot was given back.', null=True)),
                 ('refunded_for', models.CharField(blank=True, choices=[('platform', 'the platform failed'), ('rejected', 'the files were rejected before scoring')], max_length=10)),
                 ('publishes_proof', models.BooleanField(default=False, help_text='The team agrees that everyone can read the proof and the checklist while the result is verified.', verbose_name='publish the privacy proof')),

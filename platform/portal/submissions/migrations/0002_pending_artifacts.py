@@ -70,7 +70,7 @@ class Migration(migrations.Migration):
             name="created_at",
             field=models.DateTimeField(
                 default=django.utils.timezone.now,
-                help_text="When it was attached; while it is pending, when its upload began.",
+                help_text="When the file was attached or, while it is pending, when its upload began.",
             ),
         ),
         migrations.RemoveConstraint(model_name="artifact", name="one_artifact_of_a_kind_for_a_run"),

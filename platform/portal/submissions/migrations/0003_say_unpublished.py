@@ -13,12 +13,12 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='submission',
             name='anonymous',
-            field=models.BooleanField(default=False, help_text='Listed by title under a random name, without team, description and links. Organizers and reviewers can see your team so that they can spot conflicts of interest.', verbose_name='stay anonymous'),
+            field=models.BooleanField(default=False, help_text="Listed by title under a random name, without its team, description and links. Organizers and reviewers can see your team so that they can spot conflicts of interest.", verbose_name='stay anonymous'),
         ),
         migrations.AlterField(
             model_name='submission',
             name='keep_private',
-            field=models.BooleanField(default=False, help_text='Only your team and the organizers can see it until you publish it. Reviews start then.', verbose_name='keep it unpublished'),
+            field=models.BooleanField(default=False, help_text="Only your team and the organizers can see it until you publish it. Reviews start after publication.", verbose_name='keep it unpublished'),
         ),
         migrations.AlterField(
             model_name='submission',

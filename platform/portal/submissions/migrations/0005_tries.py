@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
             field=models.TextField(
                 blank=True,
                 default="",
-                help_text="Why no run was accounted. Read by the reviewers of later runs and the organizers.",
+                help_text="Why there is no run whose ε was recomputed. Visible to the organizers and the reviewers of later runs.",
                 max_length=1000,
             ),
             preserve_default=False,

@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='submission',
             name='practice',
-            field=models.BooleanField(default=False, help_text="Evaluated like any other, but never public, reviewed or ranked. It needs no proof, may repeat a checkpoint, has scores of two decimals, and doesn't count against the quota.", verbose_name='submit for practice'),
+            field=models.BooleanField(default=False, help_text="Practice submissions are evaluated like any other, but are never public, reviewed or ranked. They need no proof, may repeat a checkpoint, have scores with two decimals, and don't count against the quota.", verbose_name='submit for practice'),
         ),
         migrations.AddConstraint(
             model_name='submission',

@@ -23,10 +23,10 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', portal.ui.names.NameField(help_text='As it should appear on the leaderboards.', max_length=80)),
                 ('name_skeleton', models.CharField(editable=False, max_length=400, null=True, unique=True)),
-                ('slug', models.SlugField(help_text='Its part of the site\'s addresses.', max_length=80, unique=True)),
-                ('affiliation', portal.ui.names.NameField(blank=True, help_text='Such as your university or company.', max_length=160)),
+                ('slug', models.SlugField(help_text="The team's part of the site's addresses.", max_length=80, unique=True)),
+                ('affiliation', portal.ui.names.NameField(blank=True, help_text="For example, your university or company.", max_length=160)),
                 ('website', models.URLField(blank=True)),
-                ('founder', models.ForeignKey(editable=False, help_text='Who created the team on the site; how many teams one person may create is limited.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('founder', models.ForeignKey(editable=False, help_text="The person who created the team. The number of teams one person can create is limited.", null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
             ],
             options={

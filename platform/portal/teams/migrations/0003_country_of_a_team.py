@@ -14,6 +14,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='team',
             name='country',
-            field=models.CharField(blank=True, choices=portal.teams.countries.choices, help_text="Optional. Shown on the team's page, and counted on the page about participation.", max_length=2),
+            field=models.CharField(blank=True, choices=portal.teams.countries.choices, help_text="Optional. Shown on the team's page, and counted on the participation page.", max_length=2),
         ),
     ]

@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                 ('store_upload', models.CharField(blank=True, max_length=1000)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('removed_at', models.DateTimeField(blank=True, help_text='When the store confirmed that it has nothing left of it.', null=True)),
+                ('removed_at', models.DateTimeField(blank=True, help_text="When the store confirmed that nothing is left of the upload.", null=True)),
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='uploads', to='teams.team')),
             ],

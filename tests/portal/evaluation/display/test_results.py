@@ -124,7 +124,7 @@ class TestMembership:
     }
 
     def test_what_an_attack_can_learn_is_said_in_words(self, run):
-        assert "Blind guessing" not in page(run)
+        assert "Someone who guesses at random" not in page(run)
         change_results(run, membership=self.BOUNDS)
         html = page(run)
         assert "is right at most <strong>67.9\xa0%</strong> of the time" in html

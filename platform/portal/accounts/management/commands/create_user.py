@@ -23,7 +23,7 @@ class Command(BaseCommand):
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("email")
-        parser.add_argument("--name", required=True, help="as shown beside the team's results")
+        parser.add_argument("--name", required=True, help="shown with the team's results")
         password = parser.add_mutually_exclusive_group()
         password.add_argument(
             "--password-stdin", action="store_true", help="read one line from standard input"
@@ -31,15 +31,15 @@ class Command(BaseCommand):
         password.add_argument(
             "--password-env", metavar="VARIABLE", help="read it from this environment variable"
         )
-        parser.add_argument("--staff", action="store_true", help="may enter the administration")
-        parser.add_argument("--superuser", action="store_true", help="may do everything there")
+        parser.add_argument("--staff", action="store_true", help="can open the administration")
+        parser.add_argument("--superuser", action="store_true", help="has all permissions")
         parser.add_argument(
-            "--reviewer", action="store_true", help="may review privacy proofs: joins the group Reviewers"
+            "--reviewer", action="store_true", help="can review privacy proofs; joins the group Reviewers"
         )
         parser.add_argument(
             "--second-factor",
             action="store_true",
-            help="make an authenticator app's secret and recovery codes for it, and print them",
+            help="create an authenticator secret and recovery codes for the account, and print them",
         )
 
     @override

@@ -24,12 +24,14 @@ class Command(BaseCommand):
         parser.add_argument("--license", required=True, help="such as Apache-2.0 or CC BY 4.0")
         parser.add_argument("--license-url", default="")
         parser.add_argument("--summary", default="")
-        parser.add_argument("--slug", help="its part of the address; made from the title without one")
+        parser.add_argument(
+            "--slug", help="the download's part of the address; by default, derived from the title"
+        )
         parser.add_argument(
             "--terms",
             type=int,
             metavar="ID",
-            help="of terms in the administration that must be accepted first",
+            help="ID of the terms, in the administration, that must be accepted first",
         )
 
     @override

@@ -16,7 +16,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("track", help="its part of the address, such as track-1")
         parser.add_argument("phase", help="the name of the phase")
-        parser.add_argument("--slug", required=True, help="the name of the results in their address")
+        parser.add_argument("--slug", required=True, help="the results' part of the address")
         parser.add_argument("--title", required=True)
         parser.add_argument("--text", default="", help="a further paragraph of the announcement, in Markdown")
         parser.add_argument("--check", action="store_true", help="only list what prevents closing")
