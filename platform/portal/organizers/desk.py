@@ -85,7 +85,11 @@ def desk_of(organizer: User) -> dict[str, object]:
         "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
         "missing_examinations": judged_missing(judged, tracks),
         "cards": [] if organizer.organizes_single_tracks else cards_for(organizer, judged, now),
-        "held": [("Base weights", held.references.values()), ("Test sets", held.test_sets.values())],
+        "held": [
+            ("Base weights", held.references.values()),
+            ("Test sets", held.test_sets.values()),
+            ("Leakage sets", held.leakage_sets.values()),
+        ],
         "backlogs": backlogs,
         "workers": workers,
         "days": bars(daily_submissions(today), today),
