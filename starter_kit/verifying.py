@@ -173,8 +173,9 @@ def rank_differences(
 ) -> Iterator[Difference]:
     """Yield where ranks don't follow from the figures: who has one, which numbers they are, and in which order."""
     limits = {name: float(getattr(track, name)) for name in track.rule.fields} | {BUDGET: budget}
+    counted = {phase.name for phase in track.phases if phase.requires_counted}
     for row in rows:
-        qualifies = _qualifies(track.rule, row, limits)
+        qualifies = _qualifies(track.rule, row, limits, requires_counted=row["phase"] in counted)
         if qualifies != (row["rank"] is not None):
             expected, found = ("a rank", "none") if qualifies else ("no rank", f"rank {row['rank']}")
             yield Difference(f"{board}, {row['method']}", expected, found)
@@ -192,10 +193,16 @@ def rank_differences(
             return
 
 
-def _qualifies(rule: RankingRule, row: Mapping[str, Any], limits: Limits) -> bool:
+def _qualifies(rule: RankingRule, row: Mapping[str, Any], limits: Limits, *, requires_counted: bool) -> bool:
     results = RunResults.model_validate(row["results"])
     is_withheld = row["is_disqualified"] or row["status"] == "rejected" or results.failed_level is not None
-    return not (is_withheld or rule.unmet(results, limits) or rule.is_unconfirmed(results, limits))
+    return not (
+        is_withheld
+        or rule.unmet(results, limits)
+        or rule.is_unconfirmed(results, limits)
+        or rule.is_uncounted(results, requires_counted=requires_counted)
+        or rule.is_doubtful(results, is_log_accepted=row["is_log_accepted"])
+    )
 
 
 def site_at(address: str) -> PublicSite:

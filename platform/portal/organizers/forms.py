@@ -91,6 +91,13 @@ class RulesForm(OfOneKind):
             field.choices = offered(holdings, stored[name])
 
 
+def keep_fields_of(form: forms.BaseForm, track: Track) -> None:
+    """Leave out what the phases of the track don't say, and the name of the kind that what is left is for."""
+    for name in phase_changes.NAMES.keys() - phase_changes.names_of(track).keys():
+        del form.fields[name]
+    drop_kind(form)
+
+
 class UtcInput(forms.DateTimeInput):
     """A date and time in UTC, with the browser's calendar."""
 
@@ -102,6 +109,10 @@ class UtcInput(forms.DateTimeInput):
 
 
 class PhaseForm(forms.ModelForm[Phase], PublicReason):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        keep_fields_of(self, self.instance.track)
+
     class Meta:
         model = Phase
         fields = tuple(phase_changes.NAMES)

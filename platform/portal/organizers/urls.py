@@ -55,6 +55,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/evaluate/", run_views.evaluate, name="evaluate"),
     path("runs/<uuid:run_id>/disqualify/", run_views.disqualify_run, name="disqualify"),
     path("runs/<uuid:run_id>/requalify/", run_views.requalify_run, name="requalify"),
+    path("runs/<uuid:run_id>/accept-log/", run_views.accept, name="accept_log"),
     path("runs/<uuid:run_id>/appeal/", run_views.answer_appeal, name="answer_appeal"),
     path("runs/<uuid:run_id>/refund/", run_views.refund_slot, name="refund"),
     path("runs/<uuid:run_id>/baseline/", run_views.mark, name="mark"),

@@ -337,6 +337,18 @@ def disqualify(run: Run, reason: str, actor: User) -> None:
 
 
 @transaction.atomic
+def accept_log(run: Run, actor: User, reason: str = "", now: datetime | None = None) -> None:
+    """Let a run rank whose declared log was flagged, now that an organizer has looked at it; once."""
+    current = Run.objects.select_for_update(of=("self",)).select_related("submission").get(pk=run.pk)
+    if current.log_accepted_at is None:
+        current.log_accepted_at = now or timezone.now()
+        current.save(update_fields=["log_accepted_at"])
+        boards_changed(current.submission.track_id)
+        record(actor, "run.log_accepted", current, check=current.results.log_flag, reason=reason)
+    run.log_accepted_at = current.log_accepted_at
+
+
+@transaction.atomic
 def describe(
     submission: Submission, fields: Mapping[str, str | bool], actor: User, now: datetime | None = None
 ) -> None:

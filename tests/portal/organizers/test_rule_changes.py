@@ -7,7 +7,7 @@ from django.forms.models import model_to_dict
 from django.test import Client
 
 from evaluator.messages.inventories import Inventory
-from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind, FirstDownload
 from portal.audit.models import AuditEntry
 from portal.challenge.models import RuleChange, Track
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
@@ -71,6 +71,20 @@ def test_another_delta_says_what_it_means_and_is_noted_publicly(client: Client, 
     assert track.delta == 1e-6
     assert "δ: 10⁻⁵ → 10⁻⁶. As announced." in client.get("/tracks/track/").text
     assert AuditEntry.objects.get(action="track.changed").details["changes"] == {"delta": [1e-5, 1e-6]}
+
+
+def test_another_rule_for_first_downloads_is_in_the_facts_and_the_rules_of_new_runs(
+    client: Client, organizer, track
+) -> None:
+    assert "<dt>First download</dt><dd>free, as in" in client.get("/tracks/track/").text
+    page = confirmed(client, fields(track, first_download="counted"))
+    assert "Their bytes stay on the boards, next to bytes under the new rule." in page
+    track.refresh_from_db()
+    assert track.rules(4.0).first_download is FirstDownload.COUNTED
+    note = "First download: free, as in the published competition → counted, even if the log leaves it out."
+    assert RuleChange.objects.get().text == note
+    assert "<dt>First download</dt><dd>counted, even if" in client.get("/tracks/track/").text
+    assert client.get("/api/v1/leaderboards").json()[0]["first_download"] == "counted"
 
 
 def test_base_weights_test_set_and_accountant_are_named_in_words(client: Client, organizer, track) -> None:

@@ -17,7 +17,7 @@ from portal.downloads.services import take_from
 from portal.evaluation.inventories import stock
 from portal.organizers import phase_changes
 from portal.organizers.choosing import NumbersInput, offered
-from portal.organizers.forms import UtcInput, drop_kind
+from portal.organizers.forms import UtcInput, drop_kind, keep_fields_of
 from portal.uploads.models import Upload, UploadState
 
 # Addresses of the desk itself.
@@ -306,6 +306,7 @@ class PhasesOfTrack(BaseInlineFormSet[Phase, Track, SetupPhaseForm]):
     @override
     def add_fields(self, form: SetupPhaseForm, index: int | None) -> None:
         super().add_fields(form, index)
+        keep_fields_of(form, self.instance)
         if form.instance.pk is None:
             del form.fields[DELETION_FIELD_NAME]
         else:
