@@ -98,7 +98,11 @@ def desk_of(organizer: User) -> dict[str, object]:
         "missing_examinations": judged_missing(judged, tracks),
         "cards": [] if organizer.organizes_single_tracks else cards_for(organizer, counts),
         "own_reviews": counts["own reviews"],
-        "held": [("Base weights", held.references.values()), ("Test sets", held.test_sets.values())],
+        "held": [
+            ("Base weights", held.references.values()),
+            ("Test sets", held.test_sets.values()),
+            ("Leakage sets", held.leakage_sets.values()),
+        ],
         "backlogs": backlogs,
         "workers": workers,
         "days": bars(daily_submissions(today), today),

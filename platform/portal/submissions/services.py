@@ -198,6 +198,7 @@ def attach(upload: Upload, user: User, line: bytes = b"") -> Artifact:
 
     `line` is the first one of a training record or annex.
     """
+    assert upload.team_id is not None  # noqa: S101  (what has a place in a draft is a team's)
     lock_team(upload.team_id)
     pending = Artifact.pending.filter(upload=upload).select_related("submission", "run", "upload")
     # At most one, and none by the time the lock is held if another request was faster.

@@ -23,6 +23,7 @@ from evaluator.messages.jobs import (
     ValidationResult,
 )
 from evaluator.pipeline import WEIGHTS
+from evaluator.worker.inventory import inventory_of
 from tests.evaluator.worker.brokers import BROKERS, Brokers
 from tests.evaluator.worker.office import RULES, Office
 
@@ -62,7 +63,13 @@ def test_an_idle_worker_reports_what_it_has(office: Office) -> None:
     inventory = office.inventories[0]
     assert (list(inventory.references), list(inventory.test_sets)) == (["tiny"], ["secret"])
     assert inventory.references["tiny"] == sha256_of(office.home / "references" / "tiny" / WEIGHTS)
-    assert inventory.test_sets["secret"] == Dataset(office.home / "test_sets" / "secret", "test").sha256()
+    data = office.home / "test_sets" / "secret"
+    assert inventory.test_sets["secret"] == Dataset(data, "test").sha256()
+    shutil.copytree(data / "test", data / "red")
+    found = inventory_of(office.home)
+    assert found.leakage_sets == {"secret/red": Dataset(data, "red").sha256()}
+    assert list(found.test_sets) == ["secret"]
+    shutil.rmtree(data / "red")
 
 
 def test_a_rehearsal_takes_the_worker_s_own_base_weights_through_every_step(office: Office) -> None:

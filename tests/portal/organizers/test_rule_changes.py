@@ -6,10 +6,12 @@ import pytest
 from django.forms.models import model_to_dict
 from django.test import Client
 
+from evaluator.messages.inventories import Inventory
 from evaluator.messages.jobs import ArtifactKind, FirstDownload
 from portal.audit.models import AuditEntry
 from portal.challenge.models import RuleChange, Track
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
+from portal.evaluation.inventories import receive
 from portal.organizers.forms import RulesForm
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import (
@@ -29,6 +31,7 @@ PAGE = "/organize/tracks/track/rules/"
 
 @pytest.fixture
 def track():
+    receive(Inventory(worker="gpu", references={"vt5-new": "a" * 64}, test_sets={"new": "b" * 64}))
     track = make_track(
         BEST_ANLS_AT_BUDGET, slug="track", budgets=[4], description="# Rules\n\nTrain.\n\nSubmit."
     )
@@ -120,6 +123,9 @@ def test_impossible_rules_are_rejected_and_the_page_needs_its_permission(
     assert "less than or equal to 0.001" in page.text
     assert "contain spaces, quotes or non-ASCII" in page.text
     assert "One number is expected for each of the 3 clients." in page.text
+    assert "invented is not one of the available choices" in client.post(
+        PAGE, fields(track, reference="invented")
+    ).text.replace("&#x27;", "'")
     client.force_login(make_organizer("organize"))
     assert client.post(PAGE, fields(track, delta="1e-6")).status_code == 403
     assert not RuleChange.objects.exists()
