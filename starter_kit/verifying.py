@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import requests
 from pydantic import TypeAdapter, ValidationError
 
+from evaluator.communication.first_downloads import FirstDownloads
 from evaluator.communication.log import read_log
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.api import TrackInfo
@@ -137,9 +138,14 @@ def _of_run(
         log, record = Path(folder) / "log.csv", Path(folder) / "record.jsonl"
         try:
             site.save(row["log_url"], log)
-            totals = read_log(log, clients=track.clients, max_rounds=track.max_rounds)
-            if totals.bytes_total != results.bytes_total:
-                yield Difference(f"{where}, bytes", f"{totals.bytes_total}", f"{results.bytes_total}")
+            downloads = FirstDownloads()
+            totals = read_log(
+                log, clients=track.clients, max_rounds=track.max_rounds, on_exchange=downloads.add
+            )
+            rule = track.rules(budget).first_download
+            counted = downloads.ranked_bytes(totals, rule) + results.decoder_bytes
+            if counted != results.bytes_total:
+                yield Difference(f"{where}, bytes", f"{counted}", f"{results.bytes_total}")
             verified.bytes_counted += 1
             if row["record_url"] is not None and budget is not None:
                 site.save(row["record_url"], record)
