@@ -204,7 +204,7 @@ class TestPages:
         add_run(track, 1, budget=1.0, epsilon=0.9)
         assert "Not ranked" not in board(client, "/leaderboard/private/")
         alone = board(client, "/leaderboard/private/?epsilon=1&rank=none")
-        assert "No scored run here is without a rank." in alone
+        assert "Every scored run here has a rank." in alone
         assert "No scored runs" not in alone
         add_run(track, 2, budget=4.0, epsilon=9.0)
         boards_changed(track.pk)
