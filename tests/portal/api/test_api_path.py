@@ -162,7 +162,7 @@ def test_tracks_and_their_rules(api):
         "add_remove",
     )
     assert second["submission_artifacts"] == ["privacy_proof"]
-    assert first["optional_artifacts"] == ["settings", "method_file"]
+    assert first["optional_artifacts"] == ["settings", "method_file", "transcript", "messages", "codec_file"]
     assert second["optional_artifacts"] == ["settings", "method_file", "round_opening"]
 
 
