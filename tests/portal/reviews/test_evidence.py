@@ -102,7 +102,7 @@ def test_a_long_text_has_a_line_of_its_own_and_is_there_once(db):
         change_results(make_run(submission, budget=budget, state=RunState.SCORED), checks=[providers(long)])
     change_results(first, checks=[providers("18 providers")])
     table = facts_on(submission, statuses(submission.runs.all()))
-    ((fact, cells, texts),) = [row for row in table.rows if row[0].key == "record.providers"]
+    ((_, cells, texts),) = [row for row in table.rows if row[0].key == "record.providers"]
     assert [(cell.text, len(runs)) for cell, runs in cells] == [("", 3)]
     assert sorted(texts) == sorted([("4, 8", long), ("1", "18 providers")])
     assert table.tally == "1 passed"
