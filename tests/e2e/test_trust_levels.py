@@ -132,7 +132,7 @@ def test_a_command_and_the_organizers_button_earn_a_run_each_level(
             organizer, f"{desk}examinations/", "Request an examination", site.log_path("examinations")
         )
         assert "run by examiner-1" in shown
-        public = requests.get(page, timeout=60).text
+        public = requests.get(f"{page}runs/{run['id']}/", timeout=60).text
         assert f"{name}</span> by Olga Orgler" in public, shown
         assert name in requests.get(f"{site.url}/leaderboard/track-2/?epsilon=8", timeout=60).text
     examinations = run_of(site, page, token)["examinations"]
