@@ -16,7 +16,6 @@ from evaluator.scoring.metrics import cut
 from portal.ui.rounding import epsilon_text
 from portal.ui.templatetags.ui import readable_bytes
 
-
 # From here on, tenths of a factor say nothing more.
 MANY_TIMES = 100
 
