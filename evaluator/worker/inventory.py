@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from kombu.exceptions import OperationalError
+from kombu.exceptions import ChannelError, OperationalError
 
 from evaluator.docvqa.dataset import Dataset
 from evaluator.messages.inventories import INVENTORY_TASK, MAX_FOLDERS, Inventory
@@ -19,6 +19,8 @@ from evaluator.worker.folder import REFERENCES, TEST_SETS, is_folder_name
 logger = logging.getLogger(__name__)
 
 INTERVAL_S = 60.0
+# After a report that didn't arrive, such as before the site has made its exchange on a new broker.
+RETRY_S = 5.0
 
 
 def inventory_of(folder: Path) -> Inventory:
@@ -32,15 +34,20 @@ def inventory_of(folder: Path) -> Inventory:
 
 def report_regularly(folder: Path, stop: threading.Event) -> None:
     """Report what is in the folder now, and every minute until `stop` is set."""
-    while True:
-        try:
-            app.send_task(
-                INVENTORY_TASK, [inventory_of(folder).model_dump(mode="json")], retry=False, **TO_INTAKE
-            )
-        except (OperationalError, OSError):
-            logger.warning("what this worker has could not be reported; the next report follows")
-        if stop.wait(INTERVAL_S):
-            return
+    while not stop.wait(INTERVAL_S if _reported(folder) else RETRY_S):
+        pass
+
+
+def _reported(folder: Path) -> bool:
+    """Report what is in the folder; return whether the broker has the report."""
+    try:
+        app.send_task(
+            INVENTORY_TASK, [inventory_of(folder).model_dump(mode="json")], retry=False, **TO_INTAKE
+        )
+    except (OperationalError, ChannelError, OSError):
+        logger.warning("what this worker has could not be reported; the next report follows")
+        return False
+    return True
 
 
 def _references(folder: Path) -> Iterator[tuple[str, str]]:

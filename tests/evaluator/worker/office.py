@@ -56,6 +56,10 @@ class Office:
     def __post_init__(self) -> None:
         self.app = Celery("office")
         self.app.conf.update(broker_settings(self.url))
+        self.declare()
+
+    def declare(self) -> None:
+        """Make the queues, empty, as the site does when it starts."""
         with self.app.connection_for_write() as connection:
             for name in (EVALUATOR_QUEUE, SCORING_QUEUE, INTAKE_QUEUE):
                 queue = self.app.amqp.queues[name](connection.default_channel)

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from celery.signals import task_prerun
 
+from evaluator.worker import inventory
 from evaluator.worker.broker import is_rabbitmq, is_redis
 from evaluator.worker.celery import _url, app
 from evaluator.worker.heartbeat import Heartbeat
 
 # Shorter than the steps of the tests.
 VISIBILITY_S = 3
+inventory.RETRY_S = 0.2
 if is_redis(_url):
     app.conf.broker_transport_options |= {
         "visibility_timeout": VISIBILITY_S,

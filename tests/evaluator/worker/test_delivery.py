@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.messages.jobs import ArtifactRef, EvaluationJob, Outcome, Step
+from evaluator.messages.jobs import INTAKE_QUEUE, ArtifactRef, EvaluationJob, Outcome, Step
 from tests.evaluator.worker.brokers import BROKERS, Broker, Brokers
 from tests.evaluator.worker.office import PATIENCE_S, Office
 
@@ -138,3 +138,16 @@ def test_a_broker_that_was_away_during_a_step_gets_the_report(
     assert [report.outcome for report in office.reports_on(job)] == [Outcome.PASSED]
     # It listens again.
     assert office.report_on(Step.VALIDATE, []).outcome is Outcome.REJECTED
+
+
+@pytest.mark.parametrize("broker", ["rabbitmq"], indirect=True)
+def test_a_worker_that_starts_before_its_site_reports_what_it_has_when_the_site_is_there(
+    office: Office,
+) -> None:
+    with office.app.connection_for_write() as connection:
+        connection.default_channel.exchange_delete(INTAKE_QUEUE)
+    worker_log = office.folder / "worker.log"
+    office.start_worker(QUICK)
+    office.wait_until(lambda: worker_log.exists() and "could not be reported" in office.log())
+    office.declare()
+    office.receive(lambda: bool(office.inventories))
