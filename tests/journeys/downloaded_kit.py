@@ -15,11 +15,17 @@ FOLDER = "DOWNLOADED_KIT"
 OURS = ("evaluator", "portal", "starter_kit")
 
 
-def offer_kit(stack: Stack, folder: Path) -> None:
-    """Build the wheel from this source, and offer it on the site as the organizers do."""
+def build_kit(folder: Path) -> Path:
+    """Build the wheel from this source."""
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(build, cwd=ROOT, capture_output=True, check=True)
     (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def offer_kit(stack: Stack, folder: Path) -> None:
+    """Offer the wheel on the site as the organizers do."""
+    wheel = build_kit(folder)
     described = ["--kind", "kit", "--title", "Starter kit", "--license", "Apache-2.0"]
     stack.manage("add_download", str(wheel), *described)
 

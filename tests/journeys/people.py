@@ -68,6 +68,10 @@ class Sessions:
         self._url = url
         self._states: dict[str, Any] = {}
 
+    def keep(self, person: Person, hands: Hands) -> None:
+        """Note that somebody is logged in already, in the window of `hands`."""
+        self._states[person.email] = hands.page.context.storage_state()
+
     def of(self, person: Person) -> Any:
         """Return the cookies of somebody who is logged in, as Playwright has them."""
         if person.email not in self._states:

@@ -74,6 +74,11 @@ class Site:
         """A window of a visitor, or of one of the people, who is logged in."""
         return hands.window(self.browser, state=self._sessions.of(self.people[name]) if name else None)
 
+    def welcome(self, name: str, person: Person, hands: Hands) -> None:
+        """Add somebody who has joined and is logged in in the window of `hands`."""
+        self.people[name] = person
+        self._sessions.keep(person, hands)
+
     def cookies(self, name: str) -> dict[str, str]:
         """Return the cookies of one of the people, or none for a visitor."""
         state = self._sessions.of(self.people[name]) if name else {"cookies": []}
@@ -163,7 +168,10 @@ def public_site(home: Path, browser: Browser) -> Iterator[Site]:
 
 
 def _copy_what_workers_have(stack: Stack) -> None:
-    """Draw forms, and put the base weights and the secret test set where the worker looks; the rest is the public's."""
+    """Draw forms, and put the base weights and the secret test set where the worker looks.
+
+    The organizer has the same base weights in the folder `base`, and the public's data in `data/public`.
+    """
     drawn = stack.home / "data"
     for words in (["data", "forms", str(drawn), *SMALL.forms], ["base", "create", str(stack.home / "base")]):
         run_pfl(*words)

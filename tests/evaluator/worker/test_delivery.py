@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,7 +146,8 @@ def test_a_worker_that_starts_before_its_site_reports_what_it_has_when_the_site_
     office: Office,
 ) -> None:
     with office.app.connection_for_write() as connection:
-        connection.default_channel.exchange_delete(INTAKE_QUEUE)
+        channel: Any = connection.default_channel
+        channel.exchange_delete(INTAKE_QUEUE)
     worker_log = office.folder / "worker.log"
     office.start_worker(QUICK)
     office.wait_until(lambda: worker_log.exists() and "could not be reported" in office.log())
