@@ -45,11 +45,11 @@ services: $(VENV)/.test  ## start PostgreSQL, Redis, RabbitMQ and an S3 server o
 	@$(BIN)/python -m tests.install
 	@$(BIN)/python -m tests.services
 
-test: $(VENV)/.test  ## install what the tests need, and run them beside the linters
-	@$(BIN)/python -m tests.install
+test: $(VENV)/.test  ## install what the tests need and run them, beside the linters
 	@$(MAKE) --no-print-directory --jobs=2 lint pytest
 
-pytest: $(VENV)/.test  ## the tests alone
+pytest: $(VENV)/.test  ## install what the tests need, and run them
+	@$(BIN)/python -m tests.install
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder -q
 
 check: $(VENV)/.test  ## lint, and run the tests that `git diff` affects (SINCE=main: all changes since that branch left it)

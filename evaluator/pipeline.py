@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -18,7 +18,10 @@ from evaluator.checkpoints.weight_changes import changed_tensors
 from evaluator.checkpoints.weight_sample import weight_sample
 from evaluator.communication import log as communication
 from evaluator.communication import plausibility
+from evaluator.communication.first_downloads import FirstDownloads
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.folding.counting import NOT_DECODED, Decoded, count
+from evaluator.folding.decoding import NotDecodedError, decode_messages
 from evaluator.messages.jobs import (
     AccountingResult,
     ArtifactKind,
@@ -35,6 +38,7 @@ from evaluator.messages.jobs import (
 )
 from evaluator.messages.leakage import LeakageResult
 from evaluator.progress import OnProgress
+from evaluator.sandbox.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from evaluator.docvqa.dataset import Dataset
@@ -59,6 +63,7 @@ class StepInputs:
         answers: The file for what it found of single questions and providers, which never leaves the machine; None to
             write none.
         sample_key: From which the places of the weight sample follow; None to take none.
+        decoded: The messages of a codec plug-in, decoded before the step.
     """
 
     files: Mapping[ArtifactKind, Path]
@@ -70,6 +75,7 @@ class StepInputs:
     kept: Path | None = None
     answers: Path | None = None
     sample_key: str | None = None
+    decoded: Decoded = NOT_DECODED
 
     def file(self, kind: ArtifactKind) -> Path:
         """Return the path of an artifact; raises ProblemError (`E_ARTIFACT_MISSING`) if there is none."""
@@ -107,22 +113,64 @@ def validate(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[Validati
     return StepOutput(result, sample=weight_sample(checkpoint, base, key) if key else None)
 
 
-def count_communication(inputs: StepInputs, _: OnProgress) -> StepOutput[CommunicationResult]:
-    """Add up the communication log, and compare it with what changed in the weights."""
-    traffic = plausibility.Traffic()
+def count_communication(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[CommunicationResult]:
+    """Add up the communication log by the track's rule, and compute the checkpoint from the messages if attached.
+
+    Where it is the participant's word, the log is compared with what changed in the weights.
+    """
+    traffic, downloads = plausibility.Traffic(), FirstDownloads()
+
+    def gather(exchange: communication.Exchange) -> None:
+        traffic.add(exchange)
+        downloads.add(exchange)
+
     totals = communication.read_log(
         inputs.file(ArtifactKind.COMMUNICATION_LOG),
         clients=inputs.rules.clients,
         max_rounds=inputs.rules.max_rounds,
-        on_exchange=traffic.add,
+        on_exchange=gather,
     )
-    changes = changed_tensors(inputs.reference / WEIGHTS, inputs.file(ArtifactKind.CHECKPOINT))
+    base = inputs.reference / WEIGHTS
+    changes = changed_tensors(base, inputs.file(ArtifactKind.CHECKPOINT))
+    counting = count(inputs.files, base, inputs.rules, totals, changes, on_progress, inputs.decoded)
+    checks = plausibility.checks(totals, traffic, changes, clients=inputs.rules.clients)
     result = CommunicationResult(
-        **asdict(totals),
+        rounds=totals.rounds,
+        messages=totals.messages,
+        bytes_down=totals.bytes_down,
+        bytes_up=totals.bytes_up,
+        bytes_total=downloads.ranked_bytes(totals, inputs.rules.first_download) + counting.decoder_bytes,
+        decoder_bytes=counting.decoder_bytes,
+        bytes_sent=totals.bytes_total,
+        first_download_bytes=downloads.all_bytes,
         bytes_needed=plausibility.bytes_needed(changes),
-        checks=plausibility.checks(totals, traffic, changes, clients=inputs.rules.clients),
+        counting="counted" if counting.is_counted else "declared",
+        not_counted_because=counting.because,
+        rounds_folded=counting.rounds_folded,
+        checks=plausibility.of_counted(checks) if counting.is_counted else checks,
     )
     return StepOutput(result)
+
+
+def with_decoded(inputs: StepInputs, sandbox: Sandbox, folder: Path, *, confined: bool = True) -> StepInputs:
+    """Return the inputs of the step `communication` with the messages of a codec plug-in decoded into `folder`.
+
+    The sandbox runs the codec; the step, which computes the result, never does.
+
+    Args:
+        confined: Whether to refuse the codec where the kernel can't confine it.
+
+    Raises:
+        ProblemError: ``E_TRANSCRIPT_*``: the messages can't be decoded.
+    """
+    if ArtifactKind.TRANSCRIPT not in inputs.files:
+        return inputs
+    try:
+        done = decode_messages(sandbox, inputs.files, folder, confined=confined)
+        decoded = Decoded(folder if done else None)
+    except NotDecodedError as error:
+        decoded = Decoded(because=str(error))
+    return replace(inputs, decoded=decoded)
 
 
 def account(inputs: StepInputs, _: OnProgress) -> StepOutput[AccountingResult]:

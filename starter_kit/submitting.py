@@ -14,7 +14,7 @@ from uuid import UUID
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.api import ChangedText, RunStatus, Submission, SubmissionStatus, TrackInfo
 from evaluator.messages.file_api import StoredArtifact
-from evaluator.messages.jobs import DRAWN_ROUNDS, ArtifactKind
+from evaluator.messages.jobs import DRAWN_ROUNDS, OPTIONAL_ARTIFACTS, ArtifactKind
 from evaluator.messages.states import RunState, SubmissionState
 from evaluator.records.annex import Annex
 from evaluator.scoring.metrics import cut
@@ -332,6 +332,12 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
     # The record first: what the annex holds follows from it.
     kinds = sorted(rules.run_artifacts, key=lambda kind: kind is not ArtifactKind.TRAINING_RECORD)
     files = {kind: folder.file(kind) for kind in kinds}
+    present = folder.files()
+    files |= {
+        kind: present[kind]
+        for kind in rules.optional_artifacts
+        if kind in OPTIONAL_ARTIFACTS & present.keys()
+    }
     if with_code:
         examined = folder.examined_files()
         files |= {kind: examined[kind] for kind in rules.optional_artifacts if kind in examined}

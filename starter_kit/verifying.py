@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import requests
 from pydantic import TypeAdapter, ValidationError
 
+from evaluator.communication.first_downloads import FirstDownloads
 from evaluator.communication.log import read_log
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.api import TrackInfo
@@ -137,9 +138,14 @@ def _of_run(
         log, record = Path(folder) / "log.csv", Path(folder) / "record.jsonl"
         try:
             site.save(row["log_url"], log)
-            totals = read_log(log, clients=track.clients, max_rounds=track.max_rounds)
-            if totals.bytes_total != results.bytes_total:
-                yield Difference(f"{where}, bytes", f"{totals.bytes_total}", f"{results.bytes_total}")
+            downloads = FirstDownloads()
+            totals = read_log(
+                log, clients=track.clients, max_rounds=track.max_rounds, on_exchange=downloads.add
+            )
+            rule = track.rules(budget).first_download
+            counted = downloads.ranked_bytes(totals, rule) + results.decoder_bytes
+            if counted != results.bytes_total:
+                yield Difference(f"{where}, bytes", f"{counted}", f"{results.bytes_total}")
             verified.bytes_counted += 1
             if row["record_url"] is not None and budget is not None:
                 site.save(row["record_url"], record)
@@ -173,8 +179,9 @@ def rank_differences(
 ) -> Iterator[Difference]:
     """Yield where ranks don't follow from the figures: who has one, which numbers they are, and in which order."""
     limits = {name: float(getattr(track, name)) for name in track.rule.fields} | {BUDGET: budget}
+    counted = {phase.name for phase in track.phases if phase.requires_counted}
     for row in rows:
-        qualifies = _qualifies(track.rule, row, limits)
+        qualifies = _qualifies(track.rule, row, limits, requires_counted=row["phase"] in counted)
         if qualifies != (row["rank"] is not None):
             expected, found = ("a rank", "none") if qualifies else ("no rank", f"rank {row['rank']}")
             yield Difference(f"{board}, {row['method']}", expected, found)
@@ -192,10 +199,16 @@ def rank_differences(
             return
 
 
-def _qualifies(rule: RankingRule, row: Mapping[str, Any], limits: Limits) -> bool:
+def _qualifies(rule: RankingRule, row: Mapping[str, Any], limits: Limits, *, requires_counted: bool) -> bool:
     results = RunResults.model_validate(row["results"])
     is_withheld = row["is_disqualified"] or row["status"] == "rejected" or results.failed_level is not None
-    return not (is_withheld or rule.unmet(results, limits) or rule.is_unconfirmed(results, limits))
+    return not (
+        is_withheld
+        or rule.unmet(results, limits)
+        or rule.is_unconfirmed(results, limits)
+        or rule.is_uncounted(results, requires_counted=requires_counted)
+        or rule.is_doubtful(results, is_log_accepted=row["is_log_accepted"])
+    )
 
 
 def site_at(address: str) -> PublicSite:

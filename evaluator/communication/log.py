@@ -47,7 +47,7 @@ class LogEntry:
 
 @dataclass
 class Exchange:
-    """What the server and one client sent each other in one round."""
+    """What the server and one client sent each other in one round; `largest_down` is the largest message's size."""
 
     round: int
     client: int
@@ -55,15 +55,19 @@ class Exchange:
     messages_up: int = 0
     bytes_down: int = 0
     bytes_up: int = 0
+    largest_down: int = 0
+    largest_up: int = 0
 
     def add(self, entry: LogEntry) -> None:
         """Count a message of this client and round."""
         if entry.sender == SERVER:
             self.messages_down += 1
             self.bytes_down += entry.size_bytes
+            self.largest_down = max(self.largest_down, entry.size_bytes)
         else:
             self.messages_up += 1
             self.bytes_up += entry.size_bytes
+            self.largest_up = max(self.largest_up, entry.size_bytes)
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def read_log(
         ProblemError: One of the ``E_LOG_*`` codes, naming the first line that is wrong.
     """
     rounds = messages = down = up = 0
-    for exchange in _exchanges(_read_entries(path, clients=clients, max_rounds=max_rounds)):
+    for exchange in _exchanges(read_entries(path, clients=clients, max_rounds=max_rounds)):
         rounds = exchange.round
         messages += exchange.messages_down + exchange.messages_up
         down += exchange.bytes_down
@@ -129,7 +133,8 @@ def _exchanges(entries: Iterable[LogEntry]) -> Iterator[Exchange]:
         yield from exchanges.values()
 
 
-def _read_entries(path: Path, *, clients: int, max_rounds: int) -> Iterator[LogEntry]:
+def read_entries(path: Path, *, clients: int, max_rounds: int) -> Iterator[LogEntry]:
+    """Yield the messages of a log one by one, checked as by `read_log` but for their sum."""
     max_messages = clients * max_rounds * MAX_MESSAGES_PER_CLIENT_AND_ROUND
     last_round = 0
     with path.open("rb") as file:

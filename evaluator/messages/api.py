@@ -17,7 +17,15 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 from evaluator.messages.base import Message
 from evaluator.messages.examinations import Report
-from evaluator.messages.jobs import DRAWN_ROUNDS, ArtifactKind, PrivacyRules, Step, TrackRules, TrustLevel
+from evaluator.messages.jobs import (
+    DRAWN_ROUNDS,
+    ArtifactKind,
+    FirstDownload,
+    PrivacyRules,
+    Step,
+    TrackRules,
+    TrustLevel,
+)
 from evaluator.messages.rankings import RankingRule
 from evaluator.messages.results import RunResults
 from evaluator.messages.states import FINAL_STATES, RunState, SubmissionState
@@ -83,6 +91,7 @@ class PhaseInfo(Response):
         anonymity: Whether a team may be listed under an anonymous name, and until when.
         examined_ranks: How many of the phase's first ranks, on each board, are final only once the run has the trust
             level `examined_level`.
+        requires_counted: Whether runs whose bytes are declared have no rank, where bytes rank.
     """
 
     name: str
@@ -94,6 +103,7 @@ class PhaseInfo(Response):
     anonymity: Literal["none", "until_named", "until_end"]
     examined_ranks: int = 0
     examined_level: TrustLevel = TrustLevel.RERUN
+    requires_counted: bool = False
 
 
 class TrackInfo(Response):
@@ -104,7 +114,8 @@ class TrackInfo(Response):
             here, and the budget of each board.
         budgets: The ε of each board; a single null where ε plays no part.
         run_artifacts: The files that every run needs.
-        optional_artifacts: The files that a run may have as well, for a higher trust level.
+        optional_artifacts: The files that a run may have as well, for a higher trust level or to have its bytes
+            counted.
         submission_artifacts: The files that the submission as a whole needs.
         reference: The name of the base weights.
         reference_sha256: The SHA-256 of their file; empty on a site that doesn't have them itself.
@@ -115,6 +126,7 @@ class TrackInfo(Response):
         data_sha256: The hash of the training data's manifest, which annexes must state; empty without an account, since
             whoever can guess the data could compare, and where the organizers don't say.
         drawn_rounds: How many rounds a challenge draws for a replay, which covers the last one as well.
+        first_download: Whether the bytes of a run include what its clients download in the first round.
         challenges_per_day: How many new training records a team may upload in any 24 hours; each gets a challenge.
         requires_code: Whether a submission needs a description, and code: a link to a commit, or files of each run.
         unbound_level: The trust level from which on a run ranks of which no check ties the recorded sums to the
@@ -140,6 +152,7 @@ class TrackInfo(Response):
     providers_per_client: list[int]
     data_sha256: str = ""
     drawn_rounds: int = DRAWN_ROUNDS
+    first_download: FirstDownload = FirstDownload.FREE
     max_checkpoint_bytes: int
     anls_threshold: float
     delta: float
@@ -172,6 +185,7 @@ class TrackInfo(Response):
             providers_per_client=self.providers_per_client,
             data_sha256=self.data_sha256,
             drawn_rounds=self.drawn_rounds,
+            first_download=self.first_download,
             privacy=privacy,
         )
 

@@ -11,6 +11,8 @@ from evaluator.messages.base import Message
 Limits = Mapping[str, float | None]
 # The limit that each board has for itself: its ε. All others are fields of the track.
 BUDGET = "budget"
+# `RunResults.counting` of a run whose checkpoint the evaluator computed from its messages.
+COUNTED = "counted"
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class RankingRule(Message):
         confirmed_from: The name of the limit that says from which trust level on an unbound run ranks, of which no
             check shows that its recorded sums led to its checkpoint (`RunResults.unbound`); empty where no run is
             unbound.
+        ranks_bytes: Whether bytes decide first. Then a phase may rank counted bytes alone (`RunResults.counting`), and
+            a declared log with a flagged check (`RunResults.log_flag`) ranks only once an organizer has accepted it.
     """
 
     key: str
@@ -54,6 +58,7 @@ class RankingRule(Message):
     at_most: dict[str, str] = {}
     is_accounted: bool = False
     confirmed_from: str = ""
+    ranks_bytes: bool = False
 
     @property
     def terms(self) -> list[tuple[str, bool]]:
@@ -93,6 +98,14 @@ class RankingRule(Message):
         level, least = results.trust_level, limits[self.confirmed_from]
         return (level or 0) < (least or 0)
 
+    def is_uncounted(self, results: Any, *, requires_counted: bool) -> bool:
+        """Return whether the run's bytes are declared, where its phase ranks counted bytes alone."""
+        return self.ranks_bytes and requires_counted and results.counting != COUNTED
+
+    def is_doubtful(self, results: Any, *, is_log_accepted: bool) -> bool:
+        """Return whether a check of the declared log was flagged, and no organizer has accepted the log."""
+        return self.ranks_bytes and bool(results.log_flag) and not is_log_accepted
+
     def key_of(self, results: Any) -> tuple[float, ...]:
         """Return what to sort a run by that meets every condition; the smallest comes first."""
         return tuple(_signed(getattr(results, name), is_falling) for name, is_falling in self.terms)
@@ -125,7 +138,9 @@ def _is_number(value: float | None) -> bool:
     return value is not None and isfinite(value)
 
 
-FEWEST_BYTES = RankingRule(key="bytes", order=("bytes_total", "-anls"), at_least={"anls": "anls_threshold"})
+FEWEST_BYTES = RankingRule(
+    key="bytes", order=("bytes_total", "-anls"), at_least={"anls": "anls_threshold"}, ranks_bytes=True
+)
 BEST_ANLS_AT_BUDGET = RankingRule(
     key="anls",
     order=("-anls", "bytes_total"),

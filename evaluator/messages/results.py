@@ -8,7 +8,7 @@ there is one.
 import math
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,12 +17,14 @@ from evaluator.messages.jobs import (
     AccountingResult,
     Check,
     CheckStatus,
+    CommunicationResult,
     Epsilon,
     ScoringResult,
     StepResult,
     TrustLevel,
 )
 from evaluator.messages.leakage import Leakage
+from evaluator.messages.rankings import COUNTED
 
 # The checks that tie the sums in a training record to the checkpoint, each with the ends by which it does. After any
 # other end of one of them, the run is unbound. The whole change needs no check where every block was replayed.
@@ -52,6 +54,12 @@ def unbound_by(checks: Iterable[Check]) -> str:
     return ""
 
 
+def log_flag(result: CommunicationResult) -> str:
+    """Return the first flagged check of a log that is the team's word; empty where none was, and for counted bytes."""
+    flagged = (check.id for check in result.checks if check.status is CheckStatus.FLAGGED)
+    return "" if result.counting == COUNTED else next(flagged, "")
+
+
 class QuestionTypeScore(BaseModel):
     """The mean ANLS over the questions of one type, and where its 95 % interval begins and ends."""
 
@@ -75,7 +83,16 @@ class RunResults(BaseModel):
         public_anls: The mean over the public part once `anls` is that over the private one, as is `public_accuracy`;
             None otherwise.
         question_types: The means over the types of questions that are frequent enough, on the same questions as `anls`.
-        bytes_total: Bytes sent in both directions during the whole training.
+        bytes_total: The bytes by which runs rank: what was sent in both directions during the whole training, with or
+            without first downloads as the track's rule says, and `decoder_bytes`.
+        bytes_sent: The bytes of all messages in the log, as `first_download_bytes` are those of the first round's
+            downloads, which the log may have left out.
+        decoder_bytes: The size of the team's own codec file.
+        counting: `counted` if the checkpoint was computed from the messages, so that nothing else reached it; otherwise
+            the log is the team's word.
+        not_counted_because: Why the bytes aren't counted, though a transcript was attached.
+        rounds_folded: How many rounds were computed from their messages.
+        log_flag: The first flagged check of a declared log; empty for a counted run.
         bytes_needed: The fewest bytes that could have carried what changed in the weights.
         epsilon: The recomputed ε that is compared with the budget.
         epsilons: The recomputed ε by every accountant under every sampling rule; one of them decides.
@@ -103,6 +120,13 @@ class RunResults(BaseModel):
     decimals: int = MOST_DECIMALS
     question_types: list[QuestionTypeScore] = []
     bytes_total: int | None = None
+    bytes_sent: int | None = None
+    first_download_bytes: int | None = None
+    decoder_bytes: int = 0
+    counting: Literal["counted", "declared"] = "declared"
+    not_counted_because: str = ""
+    rounds_folded: int = 0
+    log_flag: str = ""
     bytes_needed: int | None = None
     epsilon: float | None = None
     epsilons: list[Epsilon] = []
@@ -144,6 +168,8 @@ class RunResults(BaseModel):
 def _derived(result: StepResult) -> dict[str, object]:
     """Return the fields of results that follow from a step's result without being in it."""
     match result:
+        case CommunicationResult():
+            return {"log_flag": log_flag(result)}
         case AccountingResult():
             return {"unbound": unbound_by(result.checks)}
         case ScoringResult():

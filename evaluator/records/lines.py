@@ -6,6 +6,7 @@ The record is public. Which providers took part, how many of them did, how long 
 private, so no line has a place for them; an unknown key is rejected. What only organizers may see is in the annex.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, Self
 
@@ -74,6 +75,42 @@ class Adapter:
     target: str
     down: TrainableTensor
     up: TrainableTensor
+
+
+def adapters_of(trainable: Sequence[TrainableTensor], lora_scale: float | None) -> list[Adapter]:
+    """Return the pairs of adapters that are merged at the end, in the order of their first tensors."""
+    if lora_scale is None:
+        return []
+    named = {tensor.name: tensor for tensor in trainable}
+    layers = [name.removesuffix(DOWN) for name in named if name.endswith(DOWN)]
+    return [
+        Adapter(f"{layer}.weight", named[layer + DOWN], named[layer + UP])
+        for layer in layers
+        if layer + UP in named
+    ]
+
+
+def check_adapters(trainable: Sequence[TrainableTensor], lora_scale: float | None) -> None:
+    """Raise ValueError unless adapters are pairs beside what is trained itself, and have a factor."""
+    adapters = adapters_of(trainable, lora_scale)
+    for pair in adapters:
+        down, up = pair.down.shape, pair.up.shape
+        if len(down) != 2 or len(up) != 2 or down[0] != up[1]:
+            raise ValueError(f"{pair.down.name} and {pair.up.name} are not (rank, in) and (out, rank)")
+    if {pair.target for pair in adapters} & {tensor.name for tensor in trainable}:
+        raise ValueError("a tensor that adapters are merged into is not trained itself")
+    if (lora_scale is None) != (not adapters):
+        raise ValueError("lora_scale is the factor of adapters, and null without any")
+    if sum(pair.down.numel + pair.up.numel for pair in adapters) > MAX_ADAPTER_NUMEL:
+        raise ValueError(f"adapters have at most {MAX_ADAPTER_NUMEL} coordinates in all")
+
+
+def check_vector(trainable: Sequence[TrainableTensor]) -> None:
+    """Raise ValueError unless the tensors make a weight vector in which each is once."""
+    if not 1 <= sum(tensor.numel for tensor in trainable) < MAX_NUMEL:
+        raise ValueError(f"the trainable tensors have from 1 to {MAX_NUMEL - 1} coordinates")
+    if len({tensor.name for tensor in trainable}) < len(trainable):
+        raise ValueError("every trainable tensor must be named once")
 
 
 class Tuning(RecordLine):
@@ -176,29 +213,11 @@ class RunLine(RecordLine):
     @property
     def adapters(self) -> list[Adapter]:
         """The pairs of adapters that are merged at the end, in the order of their first tensors."""
-        if self.lora_scale is None:
-            return []
-        named = {tensor.name: tensor for tensor in self.trainable}
-        layers = [name.removesuffix(DOWN) for name in named if name.endswith(DOWN)]
-        return [
-            Adapter(f"{layer}.weight", named[layer + DOWN], named[layer + UP])
-            for layer in layers
-            if layer + UP in named
-        ]
+        return adapters_of(self.trainable, self.lora_scale)
 
     @model_validator(mode="after")
     def _adapters_are_pairs(self) -> Self:
-        adapters = self.adapters
-        for pair in adapters:
-            down, up = pair.down.shape, pair.up.shape
-            if len(down) != 2 or len(up) != 2 or down[0] != up[1]:
-                raise ValueError(f"{pair.down.name} and {pair.up.name} are not (rank, in) and (out, rank)")
-        if {pair.target for pair in adapters} & self.shapes.keys():
-            raise ValueError("a tensor that adapters are merged into is not trained itself")
-        if (self.lora_scale is None) != (not adapters):
-            raise ValueError("lora_scale is the factor of adapters, and null without any")
-        if sum(pair.down.numel + pair.up.numel for pair in adapters) > MAX_ADAPTER_NUMEL:
-            raise ValueError(f"adapters have at most {MAX_ADAPTER_NUMEL} coordinates in all")
+        check_adapters(self.trainable, self.lora_scale)
         return self
 
     @model_validator(mode="after")
@@ -208,10 +227,7 @@ class RunLine(RecordLine):
 
     @model_validator(mode="after")
     def _has_a_weight_vector(self) -> Self:
-        if not 1 <= self.numel < MAX_NUMEL:
-            raise ValueError(f"the trainable tensors have from 1 to {MAX_NUMEL - 1} coordinates")
-        if len({tensor.name for tensor in self.trainable}) < len(self.trainable):
-            raise ValueError("every trainable tensor must be named once")
+        check_vector(self.trainable)
         return self
 
 

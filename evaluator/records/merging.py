@@ -44,7 +44,7 @@ def badly_merged(
                 yield Difference(
                     "the first values that follow from the run token", "others", f"adapter {tensor.name}"
                 )
-        if not _is_merged(run, pair, end, base, checkpoint):
+        if not is_merged(pair, run.lora_scale or 0.0, end, base, checkpoint):
             yield Difference(
                 "the base weights and the product of its adapters in the annex",
                 "others",
@@ -52,7 +52,8 @@ def badly_merged(
             )
 
 
-def _is_merged(run: RunLine, pair: Adapter, end: Tensors, base: Path, checkpoint: Path) -> bool:
+def is_merged(pair: Adapter, scale: float, end: Tensors, base: Path, checkpoint: Path) -> bool:
+    """Return whether the target of `pair` is the base weights with its product in `end`, but for rounding."""
     (rank, columns), (rows, _) = pair.down.shape, pair.up.shape
     shapes = {pair.target: [rows, columns]}
     old, new = weight_vector(base, shapes), weight_vector(checkpoint, shapes)
@@ -60,7 +61,6 @@ def _is_merged(run: RunLine, pair: Adapter, end: Tensors, base: Path, checkpoint
         return False
     down = end[pair.down.name].astype(np.float64).reshape(rank, columns)
     up = end[pair.up.name].astype(np.float64).reshape(rows, rank)
-    scale = run.lora_scale or 0.0
     stored = UNIT_ROUNDOFF[read_header(checkpoint).tensors[pair.target].dtype]
     step = max(1, MERGED_AT_ONCE // max(1, columns))
     for row in range(0, rows, step):

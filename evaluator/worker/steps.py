@@ -2,13 +2,14 @@
 
 import logging
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from evaluator.messages.jobs import MODEL_STEPS, EvaluationJob, Step
-from evaluator.pipeline import StepInputs
+from evaluator.pipeline import StepInputs, with_decoded
 from evaluator.progress import OnProgress
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Sandbox, SandboxError
@@ -60,7 +61,10 @@ class StepRunner:
         """Run the step of a job, and return how it ended, whatever happens."""
         try:
             inputs = step_inputs(self.folder, job, on_progress)
-            return self._run_sandboxed(job.step, inputs, on_progress)
+            with tempfile.TemporaryDirectory(prefix="decoded-") as decoded:
+                if job.step is Step.COMMUNICATION:
+                    inputs = with_decoded(inputs, self.sandbox, Path(decoded))
+                return self._run_sandboxed(job.step, inputs, on_progress)
         except FetchError as error:
             return StepEnding.of_error(error, job.step, error.code)
         except Exception as error:  # noqa: BLE001 - the boundary: whatever went wrong is reported, never lost
@@ -70,14 +74,14 @@ class StepRunner:
         kept = [path for path in (inputs.kept, inputs.answers and inputs.answers.parent) if path]
         for path in kept:
             path.mkdir(parents=True, exist_ok=True)
-        test_set = [inputs.test_set] if inputs.test_set else []
+        folders = [path for path in (inputs.test_set, inputs.decoded.folder) if path]
         try:
             ending = self.sandbox.run(
                 "evaluator.worker.step_process",
                 "run",
                 StepRequest(step=step, inputs=inputs).model_dump(mode="json"),
                 preload=PRELOADED.get(step, ()),
-                readable=[*inputs.files.values(), inputs.reference, *test_set],
+                readable=[*inputs.files.values(), inputs.reference, *folders],
                 writable=kept,
                 limits=SCORING_LIMITS if step in MODEL_STEPS else STEP_LIMITS,
                 on_message=lambda message: on_progress(*_progress(message)),

@@ -225,12 +225,22 @@ def _print_outcome(outcome: "StepOutcome", rules: "TrackRules") -> None:
 
 
 def _detail(result: "StepResult", rules: "TrackRules") -> str:
-    from evaluator.messages.jobs import AccountingResult, CommunicationResult, ValidationResult
+    from evaluator.messages.jobs import (
+        AccountingResult,
+        CommunicationResult,
+        FirstDownload,
+        ValidationResult,
+    )
 
     if isinstance(result, ValidationResult):
         return f", {len(result.changed)} of {result.tensors} tensors differ from the base weights"
     if isinstance(result, CommunicationResult):
-        return f", {result.bytes_total:,} bytes in {result.rounds} round{'s' * (result.rounds != 1)}"
+        downloads = "" if rules.first_download is FirstDownload.COUNTED else " without first downloads"
+        rounds = f"{result.rounds} round{'s' * (result.rounds != 1)}"
+        return (
+            f", {result.bytes_total:,} bytes in {rounds}{downloads} "
+            f"({result.bytes_sent:,} in the log), {result.counting}"
+        )
     if isinstance(result, AccountingResult) and rules.privacy:
         within = "within" if result.within_budget else "ABOVE"
         token = "" if result.run_token else "; no run token, so you can't submit this run"

@@ -1,16 +1,17 @@
 """Codecs: how a vector of parameters becomes the bytes of a message, and comes back.
 
-These two are built in; `plugin_codecs` has the protocol of others. A message carries values only. Both sides know the
-number of coordinates d, and a message of another length is rejected.
+These two are built in, with the evaluator's own encoding (`evaluator.communication.codecs`); `plugin_codecs` has the
+protocol of others. A message carries values only. Both sides know the number of coordinates d, and a message of another
+length is rejected.
 """
 
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from starter_kit.compression import nf4
+from evaluator.communication import nf4
+from evaluator.communication.codecs import CODECS
 
 BUILT_IN = ("float32", "nf4")
 
@@ -44,12 +45,10 @@ class Float32:
 
     def encode(self, vector: Tensor) -> bytes:
         _check(vector)
-        return vector.detach().numpy().astype("<f4", copy=False).tobytes()
+        return CODECS["float32"].encode(vector.detach().numpy())
 
     def decode(self, message: bytes, size: int) -> Tensor:
-        if len(message) != 4 * size:
-            raise ValueError(f"{size} float32 values take {4 * size} bytes, not {len(message)}")
-        return torch.from_numpy(np.frombuffer(message, dtype="<f4").astype(np.float32))
+        return torch.from_numpy(CODECS["float32"].decode(message, size))
 
 
 class NF4:
@@ -61,10 +60,10 @@ class NF4:
 
     def encode(self, vector: Tensor) -> bytes:
         _check(vector)
-        return nf4.quantize(vector.detach().numpy())
+        return CODECS["nf4"].encode(vector.detach().numpy())
 
     def decode(self, message: bytes, size: int) -> Tensor:
-        return torch.from_numpy(nf4.dequantize(message, size))
+        return torch.from_numpy(CODECS["nf4"].decode(message, size))
 
 
 def codec(name: str) -> Codec:

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.jobs import AccountingResult, ArtifactKind, Step, StepResult, TrackRules
-from evaluator.pipeline import StepInputs, run_step
+from evaluator.pipeline import StepInputs, run_step, with_decoded
 from evaluator.progress import OnProgress, ignore_progress
+from evaluator.sandbox.sandbox import Sandbox
 from starter_kit.runs.folder import FILES, RunFolder
 from starter_kit.weights.base_weights import read_base
 
@@ -90,7 +92,11 @@ def check_run(
 
 def _outcome(step: Step, inputs: StepInputs, show_progress: ShowProgress) -> StepOutcome:
     try:
-        with show_progress(step) as on_progress:
+        with show_progress(step) as on_progress, TemporaryDirectory(prefix="decoded-") as decoded:
+            if step is Step.COMMUNICATION:
+                # The codec is the participant's own: it runs here as it ran in the training.
+                with Sandbox() as sandbox:
+                    inputs = with_decoded(inputs, sandbox, Path(decoded), confined=False)
             return StepOutcome(step, run_step(step, inputs, on_progress).result)
     except ProblemError as error:
         return StepOutcome(step, None, tuple(error.problems))

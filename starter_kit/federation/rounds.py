@@ -244,6 +244,14 @@ def _ignore_update(_round: int, _arrived: int, _chosen: int) -> None:
     """Ignore an update; the default of `OnUpdate`."""
 
 
+# Called with each message that is sent, and its payload.
+OnMessage = Callable[[LogEntry, bytes], None]
+
+
+def _ignore_message(_entry: LogEntry, _payload: bytes) -> None:
+    """Ignore a message; the default of `OnMessage`."""
+
+
 @dataclass(frozen=True)
 class Channel:
     """The messages of one round, each noted in `log` as it is sent.
@@ -251,6 +259,7 @@ class Channel:
     Attributes:
         clients: The clients chosen for the round.
         on_update: Called for each update as it arrives, without its content.
+        on_message: Called for each message as it is sent or arrives.
         draws: The keys of a replayable run; None elsewhere.
         run_token: See `Request`.
         log: The messages sent so far, in both directions.
@@ -261,6 +270,7 @@ class Channel:
     round: int
     clients: Sequence[int]
     on_update: OnUpdate = _ignore_update
+    on_message: OnMessage = _ignore_message
     draws: DrawKeys | None = None
     run_token: str | None = None
     log: list[LogEntry] = field(default_factory=list)
@@ -276,8 +286,11 @@ class Channel:
         ]
         down = [LogEntry(self.round, SERVER, ask.client, len(ask.payload)) for ask in requests]
         self.log.extend(down)
+        for entry, request in zip(down, requests, strict=True):
+            self.on_message(entry, request.payload)
         for reply in self.engine.ask(requests):
             self.log.append(LogEntry(self.round, reply.client, SERVER, len(reply.payload)))
+            self.on_message(self.log[-1], reply.payload)
             if leg == TRAIN:
                 self.replies.append(replace(reply, payload=b""))
                 self.on_update(self.round, len(self.replies), len(self.clients))
@@ -430,6 +443,7 @@ class Server:
     state: State = field(default_factory=dict)
     needs_all: bool = False
     on_update: OnUpdate = _ignore_update
+    on_message: OnMessage = _ignore_message
     draws: DrawKeys | None = None
     auxiliary: AuxiliaryVectors = NO_AUXILIARY
     run_token: str | None = None
@@ -446,7 +460,9 @@ class Server:
 
     def _round(self, number: int, weights: Tensor) -> Round:
         chosen = self.method.choose_clients(self.engine.clients, self.stream.at("round", number, "clients"))
-        channel = Channel(self.engine, number, chosen, self.on_update, self.draws, self.run_token)
+        channel = Channel(
+            self.engine, number, chosen, self.on_update, self.on_message, self.draws, self.run_token
+        )
         accumulator = self.method.accumulator(weights, self.state)
         if chosen:
             # Each step of this loop requests one more update, which a client computes now.

@@ -5,6 +5,7 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
+from evaluator.folding.server_step import stepped
 from evaluator.records.server_steps import OtherStep, ServerStep
 from starter_kit.learning.party_state import State
 from starter_kit.plugin import Plugin, PluginKind
@@ -41,6 +42,14 @@ class ServerOptimizerPlugin(Plugin):
             if not after.isfinite().all():
                 raise ValueError("a step with the mean update 1 or 0 is not finite")
         self.recorded()
+
+
+def computed_step(rule: ServerStep, weights: Tensor, mean: Tensor, state: State) -> Tensor:
+    """Return the model (d,) after a step as the evaluator computes it, so that it can be computed again to the bit."""
+    kept = {name: tensor.numpy() for name, tensor in state.items()}
+    after = stepped(rule, weights.numpy(), mean.numpy(), kept)
+    state.update({name: torch.from_numpy(vector) for name, vector in kept.items()})
+    return torch.from_numpy(after)
 
 
 SERVER_OPTIMIZERS = PluginKind(

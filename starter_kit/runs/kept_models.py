@@ -1,6 +1,6 @@
 """The models of earlier rounds that a run keeps beside its last one, each as a run folder of its own.
 
-    checkpoints/round-3/          every so many rounds: the model after the round, with the log of the rounds until then
+    checkpoints/round-3/          every so many rounds: the model after the round, with log and transcript until then
     checkpoints/best-round-5/     likewise, of the round with the highest ANLS on the validation split
 
 What is in such a folder can be checked and submitted like a run that ended after that round, where nothing is private.
@@ -19,6 +19,7 @@ from starter_kit.reporting.files import fsync_path
 from starter_kit.reporting.metrics import RoundMetrics, best_round
 from starter_kit.runs.folder import FILES
 from starter_kit.runs.opening import RunPaths, writing_run
+from starter_kit.runs.transcript import TranscriptWriter
 from starter_kit.settings.run_settings import Checkpoints
 
 CHECKPOINTS, BEST = "checkpoints", "best-round-"
@@ -26,11 +27,12 @@ CHECKPOINTS, BEST = "checkpoints", "best-round-"
 
 @dataclass(frozen=True)
 class KeptModels:
-    """The models that the run of `paths` keeps, by its `settings`."""
+    """The models that the run of `paths` keeps, by its `settings`, each with the transcript of its rounds."""
 
     paths: RunPaths
     model: TrainableModel
     settings: Checkpoints
+    transcript: TranscriptWriter | None = None
 
     def keep(self, metrics: Sequence[RoundMetrics], weights: Tensor) -> None:
         """Keep the model at `weights` (d,) if that of the last round is one to keep; the round's log is written."""
@@ -61,6 +63,8 @@ class KeptModels:
             new.mkdir(parents=True)
             self.model.save(weights, new)
             shutil.copyfile(self.paths.log, new / FILES[ArtifactKind.COMMUNICATION_LOG])
+            if self.transcript:
+                self.transcript.copy_to(new)
             for file in (*new.iterdir(), new):
                 fsync_path(file)
             new.rename(path)

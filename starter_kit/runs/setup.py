@@ -103,8 +103,15 @@ class RunSetup:
         )
         self.wire = Wire(self._codec(), self.plan.auxiliary.appended(self.model.start))
         _check_stated_bits(self.wire, self.plan)
+        if self.guarantee is None:
+            self.start_from(self.public_start)
         self.method = self._fitted(self.plan.method)
         self.aggregation = self._aggregation()
+
+    @property
+    def public_start(self) -> str:
+        """What the first values of adapters follow from where nothing is private, the same on every processor."""
+        return f"seed {self.settings.seed}"
 
     @property
     def bits_per_parameter(self) -> float:
@@ -160,7 +167,7 @@ class RunSetup:
         return method
 
     def start_from(self, run_token: str) -> None:
-        """Let adapters start from the values that follow from a run token, as a training record requires.
+        """Let adapters start from the values that follow from a run token, as a training record requires, or a seed.
 
         The vector with which all parties begin changes in place, in the model and in the wire.
         """

@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
+from evaluator.communication.log import LogEntry
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.round_keys import RunKeys, keys_root
 from starter_kit.console import log
 from starter_kit.federation.local_engine import LocalEngine, MachineEngine
-from starter_kit.federation.rounds import Engine, Round, Server
+from starter_kit.federation.rounds import Engine, OnMessage, Round, Server
 from starter_kit.reporting.metrics import RoundMetrics
 from starter_kit.runs.kept_models import KeptModels
-from starter_kit.runs.opening import Unfinished, open_run, writing_run
+from starter_kit.runs.opening import RunPaths, Unfinished, open_run, writing_run
 from starter_kit.runs.private_record import (
     PrivateRecordWriter,
     RecordedRounds,
@@ -28,6 +29,7 @@ from starter_kit.runs.resuming import TrainingState, reading_unfinished_run
 from starter_kit.runs.round_progress import ResumingEngine, RoundProgress
 from starter_kit.runs.round_secret import new_secret, read_secret
 from starter_kit.runs.setup import RunSetup
+from starter_kit.runs.transcript import TranscriptWriter, open_transcript
 from starter_kit.runs.writing import RunWriter
 from starter_kit.settings.configuration import snapshot
 from starter_kit.settings.run_settings import RunSettings
@@ -100,12 +102,16 @@ def train(
         )
         if isinstance(engine, MachineEngine) and _resumes_inside_rounds(setup):
             engine = ResumingEngine(engine, progress)
-        kept = KeptModels(run.paths, setup.model, settings.checkpoints)
+        with writing_run(run.paths):
+            transcript = open_transcript(setup, run.paths.unfinished, state.round, state.server)
+        kept = KeptModels(run.paths, setup.model, settings.checkpoints, transcript)
         draws = RunKeys(secret, record.run_token, state.interrupted_rounds) if record and secret else None
         server, writer = (
             _server(setup, engine, state, watcher, draws, record),
-            RunWriter(run, kept, progress, record),
+            RunWriter(run, kept, progress, record, transcript),
         )
+        if transcript:
+            server.on_message = _written_in(run.paths, transcript)
         training = Training(setup, server, writer, spending, watcher, on_round)
         training.finish(training.run_rounds(state))
 
@@ -243,6 +249,14 @@ def _open_record(
             record.close()
         raise
     record.close()
+
+
+def _written_in(paths: RunPaths, transcript: TranscriptWriter) -> OnMessage:
+    def write(entry: LogEntry, payload: bytes) -> None:
+        with writing_run(paths):
+            transcript.message(entry, payload)
+
+    return write
 
 
 def _server(

@@ -18,6 +18,7 @@ from starter_kit.runs.opening import Unfinished, give_proper_name, writing_run
 from starter_kit.runs.private_record import PrivateRecordWriter
 from starter_kit.runs.resuming import ResumeFolder, TrainingState
 from starter_kit.runs.round_progress import RoundProgress
+from starter_kit.runs.transcript import TranscriptWriter
 
 
 @dataclass
@@ -28,6 +29,7 @@ class RunWriter:
         kept: The models of earlier rounds that are kept.
         progress: What is saved of a round while it runs.
         record: Writes the training record; None where none is written.
+        transcript: Writes the transcript; None where none is written.
         metrics: The metrics of all rounds so far.
 
     Raises:
@@ -38,6 +40,7 @@ class RunWriter:
     kept: KeptModels
     progress: RoundProgress
     record: PrivateRecordWriter | None
+    transcript: TranscriptWriter | None = None
     metrics: list[RoundMetrics] = field(init=False)
     _begun: bool = False
 
@@ -61,6 +64,9 @@ class RunWriter:
         The state is saved last, when the rest of the round is on disk: a saved state means a complete round.
         """
         with writing_run(self._paths):
+            # First, as it takes longest: a run that is interrupted here has no line of the round yet.
+            if self.transcript:
+                self.transcript.round(finished)
             append_to_log(self._paths.log, finished.messages)
             with self._paths.metrics.open("a", encoding="utf-8") as file:
                 write_line(file, metrics)
@@ -90,6 +96,8 @@ class RunWriter:
             checkpoint = unfinished / FILES[ArtifactKind.CHECKPOINT]
             if self.record:
                 self.record.finish(checkpoint)
+            if self.transcript:
+                self.transcript.finish(checkpoint)
             whole = summary(sha256_of(checkpoint))
             write_summary(self._paths.summary, whole)
             for path in (*unfinished.rglob("*"), unfinished):

@@ -35,6 +35,8 @@ class Plan:
         record_terms: What the training record states; None where the run writes none.
         needs_every_client: Whether a round counts only if all chosen clients answered.
         auxiliary: The auxiliary vectors that travel with the model in both directions.
+        step_of_mean: What the server does with the mean of the updates, where nothing else changes the model: from such
+            a run's messages the evaluator computes the checkpoint. None where something else does.
     """
 
     clients: Sequence[Client]
@@ -46,6 +48,7 @@ class Plan:
     record_terms: RecordTerms | None = None
     needs_every_client: bool = False
     auxiliary: AuxiliaryVectors = NO_AUXILIARY
+    step_of_mean: ServerStep | None = None
 
     @property
     def clients_in_a_round(self) -> int:

@@ -11,7 +11,6 @@ from filelock import FileLock
 from evaluator.docvqa.dataset import Dataset
 from tests.demo.stack import Stack
 from tests.starter_kit.commands.pfl import run_pfl
-from tests.tiny_reference import create_reference
 
 PASSWORD = "correct-horse-battery-staple"
 
@@ -48,6 +47,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 
 def train_openly(folder: Path) -> None:
+    # Loads torch, which every process of pytest would do to read this file.
+    from tests.tiny_reference import create_reference
+
     sizes = ["--train-providers", "30", "--train-pages", "60", "--valid-pages", "10", "--test-pages", "20"]
     pfl("data", "synthetic", folder / "data", *sizes, "--private", "0")
     public = folder / "data" / "public"

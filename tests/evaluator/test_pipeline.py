@@ -18,6 +18,7 @@ from evaluator.messages.jobs import (
     ArtifactKind,
     CheckStatus,
     CommunicationResult,
+    FirstDownload,
     PrivacyRules,
     ScoringResult,
     Step,
@@ -134,8 +135,19 @@ def test_communication_is_added_up(inputs: StepInputs) -> None:
     result = run(Step.COMMUNICATION, inputs)
     assert isinstance(result, CommunicationResult)
     assert (result.rounds, result.messages) == (2, 8)
-    assert (result.bytes_total, result.bytes_down, result.bytes_up) == (2048, 1024, 1024)
+    assert (result.bytes_sent, result.bytes_down, result.bytes_up) == (2048, 1024, 1024)
+    assert result.counting == "declared"
     assert {check.id for check in result.checks} <= CHECKS.keys()
+
+
+@pytest.mark.parametrize(("rule", "total"), [(FirstDownload.FREE, 1536), (FirstDownload.COUNTED, 2048)])
+def test_the_track_says_whether_first_downloads_rank(
+    inputs: StepInputs, rule: FirstDownload, total: int
+) -> None:
+    rules = RULES.model_copy(update={"first_download": rule})
+    result = run(Step.COMMUNICATION, replace(inputs, rules=rules))
+    assert isinstance(result, CommunicationResult)
+    assert (result.bytes_total, result.bytes_sent, result.first_download_bytes) == (total, 2048, 512)
 
 
 def test_accounting_carries_its_checks_its_token_and_its_key(inputs: StepInputs) -> None:

@@ -47,6 +47,19 @@ def make_people(stack: Stack, rights: dict[str, tuple[str, ...]]) -> dict[str, P
     return people
 
 
+def let_organize(stack: Stack, person: Person, track: str) -> None:
+    """Make somebody an organizer of this track, and of no other."""
+    stack.manage(
+        *("shell", "--verbosity", "0", "--command"),
+        "from portal.accounts.models import User\n"
+        "from portal.accounts.services import make_track_organizer\n"
+        "from portal.challenge.models import Track\n"
+        f"person = User.objects.get(email={person.email!r})\n"
+        "make_track_organizer(person)\n"
+        f"Track.objects.get(slug={track!r}).organizers.add(person)",
+    )
+
+
 def log_in(hands: Hands, url: str, person: Person) -> None:
     """Log in by the form, with the code of an app where the site asks for one."""
     page = hands.page

@@ -19,7 +19,7 @@ from tests.demo.parallel import Command, Process
 from tests.demo.stack import Stack
 from tests.journeys.downloaded_kit import offer_kit
 from tests.journeys.hands import Hands
-from tests.journeys.people import Person, Sessions, make_people
+from tests.journeys.people import Person, Sessions, let_organize, make_people
 from tests.services.all import all_services
 from tests.services.forked import Forked
 from tests.services.mail import MailServer
@@ -44,6 +44,8 @@ SMALL = Scale(
     threshold=0.3,
 )
 ORGANIZER, REVIEWERS = "olga", ("rita", "ruth")
+# Who organizes the track of private runs, and no other.
+TRACK_ORGANIZER = "tara"
 RIGHTS: dict[str, tuple[str, ...]] = {
     ORGANIZER: ("--superuser",),
     **dict.fromkeys(REVIEWERS, ("--reviewer",)),
@@ -128,7 +130,8 @@ def demonstration(home: Path, browser: Browser) -> Iterator[Site]:
     try:
         demo.run()
         offer_kit(demo.stack, home / "built")
-        people = make_people(demo.stack, RIGHTS)
+        people = make_people(demo.stack, {**RIGHTS, TRACK_ORGANIZER: ("--staff",)})
+        let_organize(demo.stack, people[TRACK_ORGANIZER], "track-2")
         for who in (ADA, BEN):
             people[who.team.lower()] = Person(who.email, who.name, demo.passwords[who.email])
         yield embedded_site(demo.stack, browser, people)

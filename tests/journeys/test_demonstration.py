@@ -12,7 +12,7 @@ from tests.journeys.crawling import crawl_as
 from tests.journeys.downloaded_kit import FOLDER, download_kit, main
 from tests.journeys.hands import Hands, Keys, Mouse
 from tests.journeys.participant import Newcomer
-from tests.journeys.sites import ORGANIZER, REVIEWERS, Site
+from tests.journeys.sites import ORGANIZER, REVIEWERS, TRACK_ORGANIZER, Site
 from tests.journeys.terminal import Terminal
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("site")]
@@ -193,7 +193,7 @@ def test_an_organizer_closes_a_phase_and_a_visitor_verifies_the_final_results(
 
 
 # Last: it finds what the others leave.
-@pytest.mark.parametrize("name", ["", "adapters", REVIEWERS[0], ORGANIZER])
+@pytest.mark.parametrize("name", ["", "adapters", REVIEWERS[0], TRACK_ORGANIZER, ORGANIZER])
 def test_every_address_that_a_page_links_to_is_sound(demonstration: Site, name: str) -> None:
     faults = crawl_as(demonstration, name, each=1)
     assert not faults, "\n".join(["", *map(str, faults)])

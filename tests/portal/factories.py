@@ -42,10 +42,17 @@ PHASE_FIELDS = {
     "anonymity",
     "examined_ranks",
     "examined_level",
+    "requires_counted",
 }
 TIMES = {"opens_at": "starts_at", "closes_at": "ends_at"}
 TOTP_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
-SCORES = {"anls": 0.9, "accuracy": 0.8, "bytes_total": 1_000_000, "trust_level": TrustLevel.RECOMPUTED}
+SCORES: dict[str, Any] = {
+    "anls": 0.9,
+    "accuracy": 0.8,
+    "bytes_total": 1_000_000,
+    "counting": "counted",
+    "trust_level": TrustLevel.RECOMPUTED,
+}
 
 
 def make_user(email: str = "", password: str | None = None, **fields: Any) -> User:

@@ -5,7 +5,6 @@ from pathlib import Path
 from PIL import Image
 
 from evaluator.docvqa.dataset import DatasetInfo, Page, Question, write_info, write_split
-from tests.tiny_reference import create_reference
 
 PROVIDERS = ["Ash", "Birch", "Cedar", "Dogwood", "Elm", "Fir"]
 CLIENTS = {0: PROVIDERS[:2], 1: PROVIDERS[2:4], 2: [*PROVIDERS[4:], "Ghost"]}  # nobody knows a page of Ghost
@@ -39,5 +38,8 @@ def make_data(folder: Path) -> Path:
 
 def make_base(folder: Path) -> Path:
     """Random weights of a tiny VT5 with a tokenizer for the pocket data."""
+    # Loads torch, which the process of pytest that only hands out tests would do to read `conftest.py`.
+    from tests.tiny_reference import create_reference
+
     create_reference(folder, [*PROVIDERS, "What is the name amount owes?"], seed=3, vocab_size=300)
     return folder

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from evaluator.communication.first_downloads import FirstDownloads
 from evaluator.communication.log import read_log
 from evaluator.errors import ErrorCode
-from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.jobs import ArtifactKind, FirstDownload
 from portal.challenge.models import Track
 from portal.submissions.models import Run, RunState, SubmissionState
 from portal.teams.models import Team
@@ -35,13 +36,16 @@ def run(team: Team, folder: RunFolder, base: Path) -> Run:
     track.clients = 3
     track.save()
     submission = make_submission(team, track, state=SubmissionState.SUBMITTED)
+    downloads = FirstDownloads()
+    log = files[ArtifactKind.COMMUNICATION_LOG]
+    totals = read_log(log, clients=3, max_rounds=9, on_exchange=downloads.add)
     run = make_run(
         submission,
         state=RunState.SCORED,
         budget=8,
         epsilon=accounting(files, base).epsilon,
         accountant="pld",
-        bytes_total=read_log(files[ArtifactKind.COMMUNICATION_LOG], clients=3, max_rounds=9).bytes_total,
+        bytes_total=downloads.ranked_bytes(totals, FirstDownload.FREE),
     )
     for kind in PUBLIC:
         make_artifact(run, kind, files[kind].read_bytes(), files[kind].name)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from evaluator.accounting import pld, rdp
 from evaluator.mechanisms.events import Event, FixedSizeGaussian, Gaussian, PoissonGaussian, TwoStage
+from tests.studies import published_bytes
 from tests.studies.markdown import fill, table_row
 
 DELTA = 1e-5
@@ -117,7 +118,9 @@ def _accounted(setting: Setting) -> Accounted:
 
 def page(accounted: Iterable[Accounted]) -> str:
     """Return the page in Markdown."""
-    return fill(Path(__file__).with_suffix(".md"), table=map(_row, accounted))
+    return fill(
+        Path(__file__).with_suffix(".md"), table=map(_row, accounted), bytes_table=published_bytes.rows()
+    )
 
 
 def _row(found: Accounted) -> str:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.models import F, QuerySet
 
-from evaluator.messages.jobs import TrustLevel
+from evaluator.messages.jobs import FirstDownload, TrustLevel
 from portal.boards.ordering import (
     Place,
     counts,
@@ -294,6 +294,7 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "submission__phase__name",
             "submission__phase__examined_ranks",
             "submission__phase__examined_level",
+            "submission__phase__requires_counted",
             "submission__team__name",
             "submission__team__slug",
             "submission__code_url",
@@ -305,6 +306,8 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "submission__rejection_stands",
             "state",
             "disqualified_because",
+            "log_accepted_at",
+            "rules__first_download",
             named=True,
         )
     )
@@ -359,6 +362,9 @@ def _entry(row: Any, verdict: Verdict, address: str, proof_address: str) -> Entr
         phase=row.submission__phase__name,
         examined_ranks=row.submission__phase__examined_ranks,
         examined_level=row.submission__phase__examined_level,
+        requires_counted=row.submission__phase__requires_counted,
+        is_log_accepted=row.log_accepted_at is not None,
+        first_download=row.rules__first_download or FirstDownload.FREE,
         proof_url=proof_address if has_public_proof else "",
     )
 

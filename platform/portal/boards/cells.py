@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 
 from evaluator.messages.jobs import Epsilon
+from evaluator.messages.rankings import COUNTED
 from evaluator.messages.results import RunResults
 from evaluator.scoring.metrics import cut
 from portal.boards.boards import MethodRow
@@ -145,6 +146,20 @@ def recomputed(found: Epsilon | None) -> SafeString:
         return markup("{}", epsilon(found.epsilon))
     return markup(
         '<strong>{}<span class="visually-hidden"> used for ranking</span></strong>', epsilon(found.epsilon)
+    )
+
+
+def counting(results: RunResults) -> SafeString:
+    """Return whether the bytes are counted, and how many rounds were folded or why none were."""
+    below = results.not_counted_because
+    if results.counting == COUNTED and results.rounds_folded:
+        below = f"{results.rounds_folded} round{'' if results.rounds_folded == 1 else 's'} folded"
+    kind = "verified" if results.counting == COUNTED else "draft"
+    return markup(
+        '<span class="badge badge-{}">{}</span>{}',
+        kind,
+        results.counting,
+        markup('<div class="muted small">{}</div>', below) if below else EMPTY,
     )
 
 

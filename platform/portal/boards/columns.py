@@ -15,6 +15,7 @@ from django.conf import settings
 from django.utils.safestring import SafeString
 
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
+from evaluator.messages.rankings import COUNTED
 from evaluator.messages.results import RunResults
 from evaluator.scoring.metrics import cut
 from portal.boards import cells
@@ -51,6 +52,10 @@ def _always(_: Track) -> bool:
 
 def _accounted(track: Track) -> bool:
     return track.kind.is_accounted
+
+
+def _by_bytes(track: Track) -> bool:
+    return track.kind.rule.ranks_bytes
 
 
 def _nothing(_: Row) -> SafeString:
@@ -132,6 +137,22 @@ def _result(key: str, title: str, meaning: str, **more: Any) -> Column:
         return found.value if isinstance(found, TrustLevel) else found
 
     return Column(key, title, meaning, value, is_result=True, **more)
+
+
+def _bytes(key: str, title: str, meaning: str, **more: Any) -> Column:
+    """Return the column of a number of bytes."""
+
+    def text(row: Row) -> str:
+        found = getattr(row.entry.results, key)
+        return "" if found is None else readable_bytes(found)
+
+    def cell(row: Row) -> str:
+        return bytes_tag(getattr(row.entry.results, key))
+
+    def difference(one: Row, other: Row) -> str:
+        return bytes_in_words(getattr(one.entry.results, key), getattr(other.entry.results, key))
+
+    return _result(key, title, meaning, text=text, cell=cell, css="num", difference=difference, **more)
 
 
 def _verified(results: RunResults) -> str:
@@ -288,18 +309,68 @@ COLUMNS: tuple[Column, ...] = (
     _result(
         "joint_runs", "Joint runs", "Number of training runs included in `joint_epsilon`.", shown=Shown.DATA
     ),
-    _result(
+    _bytes(
         "bytes_total",
         "Communication",
-        "Bytes sent in both directions during the whole training run.",
+        "Bytes sent in both directions during the whole training run, with or without first downloads as the track's "
+        "rule says, and the size of the team's own codec file.",
         shown=EVERYWHERE,
-        text=lambda row: "" if (sent := row.entry.results.bytes_total) is None else readable_bytes(sent),
-        cell=lambda row: bytes_tag(row.entry.results.bytes_total),
-        css="num",
         sort=Sort.BYTES,
-        difference=lambda one, other: bytes_in_words(
-            one.entry.results.bytes_total, other.entry.results.bytes_total
-        ),
+    ),
+    _result(
+        "counting",
+        "Bytes",
+        "`counted`: the evaluator computed the checkpoint from the run's messages, so nothing else reached it. "
+        "`declared`: the bytes are those of the team's log.",
+        shown=EVERYWHERE,
+        applies=_by_bytes,
+        cell=lambda row: cells.counting(row.entry.results),
+    ),
+    _result(
+        "not_counted_because",
+        "Not counted",
+        "Reason why the bytes aren't counted although a transcript was attached.",
+        shown=Shown.DATA,
+    ),
+    _result(
+        "rounds_folded", "Rounds folded", "Number of rounds computed from their messages.", shown=Shown.DATA
+    ),
+    _bytes(
+        "bytes_sent",
+        "Bytes sent",
+        "Bytes of all messages in the communication log, first downloads included.",
+        shown=Shown.MORE | Shown.METHOD | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
+        applies=_by_bytes,
+    ),
+    _bytes(
+        "first_download_bytes",
+        "First downloads",
+        "Bytes of the downloads in the first round, whether or not the log has them.",
+        shown=Shown.MORE | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
+        applies=_by_bytes,
+    ),
+    Column(
+        "first_download",
+        "First download",
+        "`free` or `counted`: whether `bytes_total` includes the first round's downloads, by the track's rule when it "
+        "was submitted.",
+        lambda row: row.entry.first_download,
+        Shown.DATA,
+    ),
+    _result("decoder_bytes", "Decoder", "Size of the team's own codec file.", shown=Shown.DATA),
+    _result(
+        "log_flag",
+        "Flagged log",
+        "First flagged check of a declared log, which withholds the rank until an organizer accepts the log.",
+        shown=Shown.DATA,
+    ),
+    Column(
+        "is_log_accepted",
+        "Accepted log",
+        "Whether an organizer accepted the declared log in spite of a flag.",
+        lambda row: row.entry.is_log_accepted,
+        Shown.DATA,
+        type=bool,
     ),
     _result(
         "bytes_needed",
@@ -420,6 +491,16 @@ COLUMNS: tuple[Column, ...] = (
         "Communication log",
         "Address of the communication log, from which the bytes follow; empty for anonymous teams.",
         lambda row: row.entry.file_url(ArtifactKind.COMMUNICATION_LOG),
+        Shown.DATA,
+        type=str | None,
+    ),
+    Column(
+        "transcript_url",
+        "Transcript",
+        "Address of the index of the messages; empty for runs whose bytes are declared and anonymous teams.",
+        lambda row: (
+            row.entry.file_url(ArtifactKind.TRANSCRIPT) if row.entry.results.counting == COUNTED else None
+        ),
         Shown.DATA,
         type=str | None,
     ),

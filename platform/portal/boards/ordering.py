@@ -32,7 +32,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Greatest, Lower, RowNumber
 
 from evaluator.messages.jobs import TrustLevel
-from evaluator.messages.rankings import Limits
+from evaluator.messages.rankings import COUNTED, Limits
 from portal.boards.selection import EVERYTHING, Baselines, Selection, Sort
 from portal.challenge.models import Phase, Track
 from portal.challenge.rankings import Ranking
@@ -351,10 +351,17 @@ def _qualifies(kind: Ranking, limits: Limits) -> Q:
         ~rejected("submission__"),
         needed,
         confirmed,
+        _believed() if kind.rule.ranks_bytes else Q(),
         disqualified_because="",
         failed_level__isnull=True,
         **met,
     )
+
+
+def _believed() -> Q:
+    """Return the condition that a run's bytes are counted, or may be declared and give no reason to doubt them."""
+    counted = Q(counting=COUNTED) | Q(submission__phase__requires_counted=False)
+    return counted & (Q(log_flag__isnull=True) | Q(log_accepted_at__isnull=False))
 
 
 def _holds(condition: Q) -> Case:

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.conf import settings
 from django.urls import reverse
 
-from evaluator.messages.jobs import ArtifactKind, Epsilon, TrustLevel
+from evaluator.messages.jobs import ArtifactKind, Epsilon, FirstDownload, TrustLevel
 from evaluator.messages.rankings import Limits
 from evaluator.messages.results import RunResults
 from portal.boards.uncertainty import RankRange
@@ -35,6 +35,9 @@ class Entry:
         status_reason: Why the result has its status, where reviewers decide on it.
         disqualified_because: The organizers' public reason; empty unless they disqualified the run.
         examined_ranks: How many of the first ranks of its phase need the trust level `examined_level`.
+        requires_counted: Whether its phase ranks counted bytes alone, where bytes rank.
+        is_log_accepted: Whether an organizer has accepted its declared log in spite of a flag.
+        first_download: The track's rule at the time of the submission, by which its bytes are what they are.
     """
 
     run: UUID
@@ -57,6 +60,9 @@ class Entry:
     phase: str = ""
     examined_ranks: int = 0
     examined_level: int = TrustLevel.RERUN
+    requires_counted: bool = False
+    is_log_accepted: bool = False
+    first_download: str = FirstDownload.FREE
     proof_url: str = ""
 
     @property
@@ -157,6 +163,8 @@ def rejection(entry: Entry, kind: Ranking, limits: Limits) -> Shortfall | None:
         limits,
         disqualified=entry.disqualified_because,
         rejected=rejection_of(entry.status, entry.status_reason),
+        requires_counted=entry.requires_counted,
+        is_log_accepted=entry.is_log_accepted,
     )
 
 

@@ -2,8 +2,8 @@
 
 It checks that every file has the hash that SHA256SUMS says and that there are no others, and that the ranks follow from
 the rows by each track's rule, which the snapshot has: who qualifies, and in which order; the earlier submission breaks
-the last ties. Ranks that need an examination by the rules of a phase must have passed it. It doesn't check that a score
-is right, which needs the secret test set.
+the last ties. Ranks that need counted bytes or an examination by the rules of a phase must have them. It doesn't check
+that a score is right, which needs the secret test set.
 """
 
 import hashlib
@@ -43,18 +43,26 @@ def _of_ranks(snapshot: dict[str, Any]) -> Iterator[str]:
             name = f"{track['slug']}, ε = {board['budget']:g}" if board["budget"] else track["slug"]
             limits = {**track["rules"], "budget": board["budget"]}
             found = [
-                *_of_board(board["rows"], track["rule"], limits),
+                *_of_board(board["rows"], track["rule"], limits, _counted_phases(track["phases"])),
                 *_of_examinations(board["rows"], track["phases"]),
             ]
             yield from (f"{name}: {problem}" for problem in found)
 
 
-def _of_board(rows: list[dict[str, Any]], rule: dict[str, Any], limits: dict[str, Any]) -> Iterator[str]:
+def _counted_phases(phases: list[dict[str, Any]]) -> set[str]:
+    """Return the names of the phases that rank counted bytes alone, where bytes rank."""
+    return {phase["name"] for phase in phases if phase["requires_counted"]}
+
+
+def _of_board(
+    rows: list[dict[str, Any]], rule: dict[str, Any], limits: dict[str, Any], counted: set[str]
+) -> Iterator[str]:
     ranked = [row for row in rows if row["rank"] is not None]
     if [row["rank"] for row in ranked] != list(range(1, len(ranked) + 1)):
         yield "the ranks are not 1, 2, 3 and so on"
     for row in rows:
-        if _qualifies(row, rule, limits) != (row["rank"] is not None):
+        qualifies = _qualifies(row, rule, limits) and (not rule["ranks_bytes"] or _is_believed(row, counted))
+        if qualifies != (row["rank"] is not None):
             yield f"{row['method']} has {'a' if row['rank'] else 'no'} rank, against the rules"
     values = [_value(row, rule["order"]) for row in ranked]
     for row, value, following in zip(ranked, values, values[1:], strict=False):
@@ -83,6 +91,13 @@ def _qualifies(row: dict[str, Any], rule: dict[str, Any], limits: dict[str, Any]
         and all(results[name] >= limits[limit] for name, limit in at_least.items())
         and all(results[name] <= limits[limit] for name, limit in at_most.items())
     )
+
+
+def _is_believed(row: dict[str, Any], counted: set[str]) -> bool:
+    """Return whether the row's bytes are counted, or may be declared and nobody has to look at their log first."""
+    results = row["results"]
+    is_doubtful = results["log_flag"] and not row["is_log_accepted"]
+    return not is_doubtful and (results["counting"] == "counted" or row["phase"] not in counted)
 
 
 def _is_confirmed(results: dict[str, Any], limit: str, limits: dict[str, Any]) -> bool:

@@ -35,6 +35,7 @@ class TrackAdmin(AuditedAdmin[Track]):
         "test_set",
         "clients",
         "max_rounds",
+        "first_download",
         "anls_threshold",
         "budgets",
         "required_reviews",
@@ -66,7 +67,7 @@ class TrackAdmin(AuditedAdmin[Track]):
             "What the evaluator applies",
             {
                 "description": "Submitted runs keep the rules of the time of their submission.",
-                "fields": ["reference", "trainable", "test_set", "clients", "max_rounds"],
+                "fields": ["reference", "trainable", "test_set", "clients", "max_rounds", "first_download"],
             },
         ),
         (

@@ -10,6 +10,7 @@ from portal.ui.rounding import power_of_ten
 
 FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
     "anls_threshold": ("Threshold", lambda track: f"ANLS of at least {threshold_text(track.anls_threshold)}"),
+    "first_download": ("First download", lambda track: track.get_first_download_display()),
     "budgets": ("Budgets", lambda track: IN_ONE_PIECE + ", ".join(map(plain, track.budgets))),
     "delta": ("δ", lambda track: power_of_ten(track.delta)),
     "sampling_rule": ("Sampling rule", lambda track: track.get_sampling_rule_display()),

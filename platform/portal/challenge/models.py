@@ -16,7 +16,15 @@ from typing_extensions import override
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
-from evaluator.messages.jobs import DRAWN_ROUNDS, MAX_DRAWN, LeakageSet, PrivacyRules, TrackRules, TrustLevel
+from evaluator.messages.jobs import (
+    DRAWN_ROUNDS,
+    MAX_DRAWN,
+    FirstDownload,
+    LeakageSet,
+    PrivacyRules,
+    TrackRules,
+    TrustLevel,
+)
 from evaluator.messages.rankings import BUDGET, Limits
 from portal.challenge import phases, rankings
 from portal.teams.models import INVITATION_DAYS, Team
@@ -56,6 +64,10 @@ ADJACENCIES = [
     (Adjacency.REPLACE.value, "replace one provider"),
 ]
 
+FIRST_DOWNLOADS = [
+    (FirstDownload.FREE.value, "free, as in the published competition"),
+    (FirstDownload.COUNTED.value, "counted, even if the log leaves it out"),
+]
 UNBOUND_LEVELS = [
     (TrustLevel.RECOMPUTED.value, "ranked like any other run"),
     (TrustLevel.REPLAYED.value, "not ranked until a replay (L2) or rerun (L3) confirms them"),
@@ -199,6 +211,12 @@ class Track(models.Model):
         default=2 * 1024**3, validators=[MinValueValidator(1)]
     )
 
+    first_download = models.CharField(
+        max_length=10,
+        choices=FIRST_DOWNLOADS,
+        default=FirstDownload.FREE.value,
+        help_text="Whether the bytes of a run include what its clients download in the first round.",
+    )
     anls_threshold = models.FloatField(
         default=0.8242,
         validators=[validate_finite, MinValueValidator(0), MaxValueValidator(1), validate_four_decimals],
@@ -402,6 +420,7 @@ class Track(models.Model):
             providers_per_client=self.providers_per_client,
             data_sha256=self.data_sha256,
             drawn_rounds=self.drawn_rounds,
+            first_download=FirstDownload(self.first_download),
             privacy=privacy,
         )
 
@@ -460,6 +479,11 @@ class Phase(models.Model):
         default=TrustLevel.RERUN.value,
         help_text="The examination that these ranks need.",
     )
+    requires_counted = models.BooleanField(
+        "counted bytes only",
+        default=False,
+        help_text="Bytes ranking: runs whose bytes are declared are listed without a rank.",
+    )
     extended_minutes = models.PositiveIntegerField(
         default=0, editable=False, help_text="How much the phase's end was moved to make up for outages."
     )
@@ -504,6 +528,11 @@ class Phase(models.Model):
             return ""
         ranks = "first rank" if self.examined_ranks == 1 else f"first {self.examined_ranks} ranks"
         return f"{ranks}: {self.get_examined_level_display()}"
+
+    @property
+    def counting(self) -> str:
+        """Which bytes rank in it, such as "counted only"; empty where bytes don't rank."""
+        return self.track.kind.counting(requires_counted=self.requires_counted)
 
     @property
     def allows_anonymous(self) -> bool:

@@ -94,6 +94,10 @@ LIMITS = {
 }
 
 
+# What any run may have for an examination.
+EXAMINED = (ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE)
+
+
 # There is one instance of each kind, so identity is equality.
 @dataclass(frozen=True, eq=False)
 class Ranking:
@@ -117,7 +121,7 @@ class Ranking:
     rule: RankingRule
     label: str
     run_artifacts: tuple[ArtifactKind, ...] = (ArtifactKind.CHECKPOINT, ArtifactKind.COMMUNICATION_LOG)
-    optional_artifacts: tuple[ArtifactKind, ...] = (ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE)
+    optional_artifacts: tuple[ArtifactKind, ...] = EXAMINED
     submission_artifacts: tuple[ArtifactKind, ...] = ()
     examined_for: tuple[TrustLevel, ...] = (TrustLevel.RERUN,)
     fields: tuple[str, ...] = ()
@@ -141,6 +145,12 @@ class Ranking:
     def is_accounted(self) -> bool:
         """Whether ε is recomputed from training records."""
         return self.rule.is_accounted
+
+    def counting(self, *, requires_counted: bool) -> str:
+        """Return which bytes rank in a phase, in words; empty where bytes don't rank."""
+        if not self.rule.ranks_bytes:
+            return ""
+        return "counted only" if requires_counted else "counted or declared"
 
     @property
     def needs_proof(self) -> bool:
@@ -178,13 +188,22 @@ class Ranking:
         return [limit for _, limit, _ in self.rule.limits if limit != BUDGET]
 
     def shortfall(
-        self, results: Any, limits: Limits, *, disqualified: str = "", rejected: str = ""
+        self,
+        results: Any,
+        limits: Limits,
+        *,
+        disqualified: str = "",
+        rejected: str = "",
+        requires_counted: bool = False,
+        is_log_accepted: bool = False,
     ) -> Shortfall | None:
         """Return what keeps a run from a rank; None if nothing does.
 
         Args:
             disqualified: The organizers' reason; empty unless they disqualified it.
             rejected: The reviewers' reason; empty unless they reject its proof.
+            requires_counted: Whether its phase ranks counted bytes alone.
+            is_log_accepted: Whether an organizer has accepted its declared log in spite of a flag.
         """
         if disqualified:
             return Shortfall(f"disqualified by the organizers: {disqualified}", "disqualified")
@@ -198,6 +217,10 @@ class Ranking:
             )
         if unmet := self.rule.unmet(results, limits):
             return _in_words(unmet, results.decimals)
+        if self.rule.is_uncounted(results, requires_counted=requires_counted):
+            return _uncounted(results.not_counted_because)
+        if self.rule.is_doubtful(results, is_log_accepted=is_log_accepted):
+            return _doubtful(results.log_flag)
         return _unbound(results.unbound) if self.rule.is_unconfirmed(results, limits) else None
 
     @property
@@ -235,6 +258,20 @@ def _condition(result: str, limit: str, is_least: bool, limits: Limits) -> str:
     return f"{noun.removesuffix(' =')} of at {'least' if is_least else 'most'} {words.text(bound)}"
 
 
+def _uncounted(because: str) -> Shortfall:
+    return Shortfall(
+        f"the bytes are declared, not counted: {because or 'the run has no transcript'}", "bytes not counted"
+    )
+
+
+def _doubtful(check: str) -> Shortfall:
+    """Return that an organizer has to look at the log, because of this check."""
+    return Shortfall(
+        f"the bytes are declared, check {check} was flagged, and no organizer has accepted the log yet",
+        f"log flagged ({check.removeprefix('log.').replace('_', ' ')})",
+    )
+
+
 def _unbound(check: str) -> Shortfall:
     """Return that nothing ties the run's sums to its checkpoint, because of how this check ended."""
     replay, rerun = TrustLevel.REPLAYED.examination, TrustLevel.RERUN.examination
@@ -266,17 +303,20 @@ _RANGES = (
 FEWEST_BYTES = Ranking(
     rules.FEWEST_BYTES,
     "fewest bytes at an ANLS threshold",
-    fields=("anls_threshold",),
+    optional_artifacts=(*EXAMINED, ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES, ArtifactKind.CODEC_FILE),
+    fields=("anls_threshold", "first_download"),
     legend=(
         "Byte counts are exact, so ranks are certain. If the interval extends below the threshold, the run "
         "might not qualify on a different sample of providers.",
+        "Counted: the evaluator computed the checkpoint from the run's messages. Declared: the bytes are those of the "
+        "team's log.",
     ),
 )
 BEST_ANLS_AT_BUDGET = Ranking(
     rules.BEST_ANLS_AT_BUDGET,
     "best ANLS at each privacy budget",
     run_artifacts=(*FEWEST_BYTES.run_artifacts, ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX),
-    optional_artifacts=(*FEWEST_BYTES.optional_artifacts, ArtifactKind.ROUND_OPENING),
+    optional_artifacts=(*EXAMINED, ArtifactKind.ROUND_OPENING),
     submission_artifacts=(ArtifactKind.PRIVACY_PROOF,),
     examined_for=(TrustLevel.REPLAYED, TrustLevel.RERUN),
     config="fl-provider-dp",
@@ -294,6 +334,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "drawn_rounds",
         "challenges_per_day",
         "required_reviews",
+        "first_download",
     ),
     note="ε is computed at δ = {delta}. Results stay under review until {reviews} reviewers have accepted the proof.",
     legend=(
@@ -304,7 +345,13 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "replayed, or check record.linkage or record.whole_change was flagged or had no power.",
     ),
 )
-BEST_ANLS = Ranking(rules.BEST_ANLS, "best ANLS", legend=(_RANGES,))
+BEST_ANLS = Ranking(
+    rules.BEST_ANLS,
+    "best ANLS",
+    optional_artifacts=FEWEST_BYTES.optional_artifacts,
+    fields=("first_download",),
+    legend=(_RANGES,),
+)
 RANKINGS = {kind.key: kind for kind in (FEWEST_BYTES, BEST_ANLS_AT_BUDGET, BEST_ANLS)}
 WITH_PROOFS = [key for key, kind in RANKINGS.items() if kind.needs_proof]
 OF_ONE_KIND = frozenset(field for kind in RANKINGS.values() for field in kind.fields)

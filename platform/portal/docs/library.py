@@ -52,6 +52,7 @@ GROUPS = {
         "privacy": "What ε guarantees, how it is computed, and what the checks know.",
         "checks": "What each check covers, and what it doesn't.",
         "reviews": "Who reviews privacy proofs, the checklist, and how to appeal.",
+        "bytes": "Which bytes rank a run, and which of them are counted.",
         "trust-levels": "Each level's meaning and requirements.",
         "forging": "Every lie of the tests, what it gains, and what detects it.",
         "replay": "Repeating one randomly chosen round of a training run.",

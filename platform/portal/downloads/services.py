@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from django.db import transaction
@@ -10,6 +11,7 @@ from portal.accounts.models import User
 from portal.audit.models import record
 from portal.challenge.models import Track
 from portal.downloads.models import Acceptance, Download, Terms
+from portal.uploads.models import Upload
 from portal.uploads.sending import send
 from portal.uploads.stores import current_store
 
@@ -45,19 +47,41 @@ def add_download(
     """
     key = f"{PREFIX}/{secrets.token_hex(16)}"
     digest = send(path, key, current_store())
-    stored = {
-        "link": "",
-        "filename": path.name,
-        "size_bytes": path.stat().st_size,
-        "sha256": digest,
-        "store_key": key,
-    }
+    stored = _Stored(path.name, path.stat().st_size, digest, key)
+    return _offer(stored, slug, track=track, actor=actor, **fields)
+
+
+def add_uploaded(upload: Upload, slug: str, *, track: Track, actor: User, **fields: object) -> Download:
+    """Offer a file of the organizers that was uploaded in parts, for the track."""
+    stored = _Stored(upload.filename, upload.size_bytes, upload.sha256, upload.store_key)
+    with transaction.atomic():
+        download = _offer(stored, slug, track=track, actor=actor, **fields)
+        # The file is the download's from now on, and no longer one that nothing refers to.
+        upload.delete()
+    return download
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A file in the store."""
+
+    filename: str
+    size_bytes: int
+    sha256: str
+    store_key: str
+
+
+def _offer(
+    stored: _Stored, slug: str, *, track: Track | None, actor: User | None, **fields: object
+) -> Download:
     with transaction.atomic():
         replaced = list(
             Download.objects.filter(slug=slug).exclude(store_key="").values_list("store_key", flat=True)
         )
-        download, is_new = Download.objects.update_or_create(slug=slug, defaults={**fields, **stored})
-        record(actor, "download.added" if is_new else "download.replaced", download, sha256=digest)
+        download, is_new = Download.objects.update_or_create(
+            slug=slug, defaults={**fields, "link": "", **asdict(stored)}
+        )
+        record(actor, "download.added" if is_new else "download.replaced", download, sha256=stored.sha256)
         if track is not None:
             download.tracks.add(track)
     for key in replaced:

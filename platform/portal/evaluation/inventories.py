@@ -1,4 +1,4 @@
-"""What the workers have, by their reports: which base weights and test sets a track can use."""
+"""What the workers have, by their reports: which base weights, test sets and leakage sets a track can use."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ MOST_WORKERS = 1000
 
 @dataclass(frozen=True)
 class Holding:
-    """Base weights or a test set by its name: which workers have it, and with which SHA-256, one unless they differ."""
+    """Base weights, test set or leakage set by its name: which workers have it, with its SHA-256, one if they agree."""
 
     name: str
     workers: tuple[str, ...]
@@ -35,13 +35,14 @@ class Stock:
 
     references: Mapping[str, Holding]
     test_sets: Mapping[str, Holding]
+    leakage_sets: Mapping[str, Holding]
 
 
 def receive(report: Report, now: datetime | None = None) -> None:
     """Store what a worker has, in place of its earlier report."""
     known = Inventory.objects.filter(worker=report.worker).exists()
     if known or Inventory.objects.count() < MOST_WORKERS:
-        values = {"references": report.references, "test_sets": report.test_sets}
+        values = report.model_dump(include={"references", "test_sets", "leakage_sets"})
         Inventory.objects.update_or_create(
             worker=report.worker, defaults={**values, "seen_at": now or clock.now()}
         )
@@ -53,6 +54,7 @@ def stock(now: datetime | None = None) -> Stock:
     return Stock(
         references=_holdings((one.worker, one.references) for one in fresh),
         test_sets=_holdings((one.worker, one.test_sets) for one in fresh),
+        leakage_sets=_holdings((one.worker, one.leakage_sets) for one in fresh),
     )
 
 

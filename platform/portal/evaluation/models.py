@@ -321,11 +321,12 @@ class Worker(models.Model):
 
 
 class Inventory(models.Model):
-    """What a worker last reported that it has: base weights and test sets, each a name with its SHA-256."""
+    """What a worker last reported that it has: base weights, test and leakage sets, each a name with its SHA-256."""
 
     worker = models.CharField(max_length=200, unique=True)
     references = models.JSONField(default=dict)
     test_sets = models.JSONField(default=dict)
+    leakage_sets = models.JSONField(default=dict)
     seen_at = models.DateTimeField()
 
     class Meta:

@@ -2,7 +2,8 @@
 
 The workers take their own base weights, and a log without messages, in place of a team's files. Such a run belongs to a
 team without members and to a submission that stays a draft, so nobody but the organizers sees it and no figure counts
-it; both go when the track is published. A run without training has no record, so it isn't accounted.
+it; both go when the track is published. A run without training has no record, so it isn't accounted: the draft's
+readiness list says so.
 """
 
 import secrets

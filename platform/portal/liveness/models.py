@@ -59,7 +59,11 @@ class Cause(models.TextChoices):
 
 
 class Outage(models.Model):
-    """A time in which the site, or one queue of its workers, didn't work; see `portal.liveness.outages`."""
+    """A time in which the site, or one queue of its workers, didn't work; see `portal.liveness.outages`.
+
+    `waited` has the tracks with a run that waited for the queue, each with the moment from which on one did, in ISO
+    8601. It is null while the outage is going on, and where it isn't known: then the outage concerns every track.
+    """
 
     cause = models.CharField(max_length=12, choices=Cause.choices)
     queue = models.CharField(
@@ -71,6 +75,7 @@ class Outage(models.Model):
     starts_at = models.DateTimeField("starts")
     ends_at = models.DateTimeField("ends", null=True, blank=True, help_text="Empty while it is going on.")
     text = models.CharField(max_length=300, blank=True)
+    waited = models.JSONField(null=True, blank=True, editable=False)
 
     class Meta:
         ordering = ["-starts_at", "-pk"]
@@ -88,6 +93,15 @@ class Outage(models.Model):
 
     def __str__(self) -> str:
         return ": ".join(filter(None, [self.get_cause_display(), self.queue, self.text]))
+
+    def began_for(self, track: str) -> datetime | None:
+        """Return from when on the track lost time; None if it lost none."""
+        if self.track not in ("", track):
+            return None
+        if not self.queue or self.waited is None:
+            return self.starts_at
+        since = self.waited.get(track)
+        return max(self.starts_at, datetime.fromisoformat(since)) if since else None
 
     def is_going_on(self, now: datetime) -> bool:
         return self.starts_at <= now and (self.ends_at is None or self.ends_at > now)

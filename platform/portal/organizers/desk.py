@@ -1,6 +1,6 @@
 """The figures of the desk's first page, in a constant number of queries."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -31,7 +31,7 @@ from portal.organizers.registrations import waiting_registrations
 from portal.reviews.deadlines import REVIEW_TIME
 from portal.reviews.run_appeals import open_appeals
 from portal.reviews.selectors import awaiting_decisions, judgeable_submissions
-from portal.submissions.models import Run, Submission
+from portal.submissions.models import Run, Submission, SubmissionState
 
 # Flags of older runs have been looked at, or never will be.
 FLAGS_TIME = timedelta(days=30)
@@ -80,12 +80,17 @@ def desk_of(organizer: User) -> dict[str, object]:
     return {
         "needs": found,
         "failures": failures(organized),
+        "doubtful_logs": list(doubtful_logs(judged, tracks)[:MOST_FLAGGED]),
         "flagged": list(flagged_runs(judged, now)[:MOST_FLAGGED]),
         "near_copies": list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
         "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
         "missing_examinations": judged_missing(judged, tracks),
         "cards": [] if organizer.organizes_single_tracks else cards_for(organizer, judged, now),
-        "held": [("Base weights", held.references.values()), ("Test sets", held.test_sets.values())],
+        "held": [
+            ("Base weights", held.references.values()),
+            ("Test sets", held.test_sets.values()),
+            ("Leakage sets", held.leakage_sets.values()),
+        ],
         "backlogs": backlogs,
         "workers": workers,
         "days": bars(daily_submissions(today), today),
@@ -130,6 +135,23 @@ def judged_missing(submissions: QuerySet[Submission], tracks: Sequence[Track]) -
     runs = Run.objects.filter(pk__in=[one.run.pk for one in missing], submission__in=submissions)
     judged = set(runs.values_list("pk", flat=True)) if missing else set()
     return sorted((one for one in missing if one.run.pk in judged), key=lambda one: not one.needs_organizer)
+
+
+def doubtful_logs(submissions: QuerySet[Submission], tracks: Iterable[Track]) -> QuerySet[Run]:
+    """Return their runs that only a flagged log keeps from a rank in these tracks, the newest first."""
+    by_bytes = [track for track in tracks if track.kind.rule.ranks_bytes]
+    runs = Run.objects.filter(
+        scored_at__isnull=False,
+        submission__in=submissions.filter(track__in=by_bytes, practice=False),
+        submission__state=SubmissionState.SUBMITTED,
+        submission__phase__requires_counted=False,
+        disqualified_because="",
+        log_flag__isnull=False,
+        log_accepted_at__isnull=True,
+    )
+    return (
+        runs.select_related("submission__team", "submission__track").defer("results").order_by("-scored_at")
+    )
 
 
 def flagged_runs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Run]:

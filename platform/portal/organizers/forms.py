@@ -9,9 +9,11 @@ from portal.challenge.models import Phase, RegistrationState, Track
 from portal.challenge.phases import overlap
 from portal.challenge.rankings import OF_ONE_KIND
 from portal.evaluation.examining.levels import LEVELS
+from portal.evaluation.inventories import stock
 from portal.liveness.models import Outage
 from portal.organizers import phase_changes, rule_changes, track_changes
 from portal.organizers.announcements import Audience
+from portal.organizers.choosing import NumbersInput, offered
 from portal.reviews.run_appeals import MAX_ANSWER
 
 # Of registrations.
@@ -33,6 +35,15 @@ class OfOneKind(forms.ModelForm[Track], PublicReason):
         super().__init__(*args, **named)
         for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
             del self.fields[name]
+        drop_kind(self)
+
+
+def drop_kind(form: forms.BaseForm) -> None:
+    """Take the name of the kind from the help texts: the form has the fields of one kind alone."""
+    for field in form.fields.values():
+        kind, _, text = str(field.help_text).partition(": ")
+        if kind.startswith("Only for tracks ranked by"):
+            field.help_text = text[:1].upper() + text[1:]
 
 
 class TrackForm(OfOneKind):
@@ -46,15 +57,18 @@ class TrackForm(OfOneKind):
             "required_reviews": "Accepting reviewers",
             "budgets": "Privacy budgets ε",
         }
-        widgets = {"budgets": forms.TextInput}
+        widgets = {"budgets": NumbersInput}
         help_texts = {
             "required_reviews": "Number of reviewers who must accept a proof before its result is verified.",
-            "budgets": "A list such as [1, 4, 8]. Each budget has its own board.",
+            "budgets": "Such as 1, 4, 8. Each budget has its own board.",
         }
 
 
 class RulesForm(OfOneKind):
-    """The texts of a track, and what its evaluator applies."""
+    """The texts of a track, and what its evaluator applies: base weights and test set among what workers report."""
+
+    reference = forms.ChoiceField(label=rule_changes.NAMES["reference"])
+    test_set = forms.ChoiceField(label=rule_changes.NAMES["test_set"])
 
     class Meta:
         model = Track
@@ -63,10 +77,25 @@ class RulesForm(OfOneKind):
         widgets = {
             "description": forms.Textarea(attrs={"rows": 20}),
             "trainable": forms.Textarea(attrs={"rows": 3}),
-            "providers_per_client": forms.TextInput,
+            "providers_per_client": NumbersInput,
             # As people write it: 1e-05.
             "delta": forms.TextInput(attrs={"inputmode": "decimal"}),
         }
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        held, stored = stock(), self.initial
+        for name, holdings in (("reference", held.references), ("test_set", held.test_sets)):
+            field = self.fields[name]
+            assert isinstance(field, forms.ChoiceField)  # noqa: S101
+            field.choices = offered(holdings, stored[name])
+
+
+def keep_fields_of(form: forms.BaseForm, track: Track) -> None:
+    """Leave out what the phases of the track don't say, and the name of the kind that what is left is for."""
+    for name in phase_changes.NAMES.keys() - phase_changes.names_of(track).keys():
+        del form.fields[name]
+    drop_kind(form)
 
 
 class UtcInput(forms.DateTimeInput):
@@ -80,6 +109,10 @@ class UtcInput(forms.DateTimeInput):
 
 
 class PhaseForm(forms.ModelForm[Phase], PublicReason):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        keep_fields_of(self, self.instance.track)
+
     class Meta:
         model = Phase
         fields = tuple(phase_changes.NAMES)

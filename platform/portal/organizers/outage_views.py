@@ -1,11 +1,14 @@
 """The page of outages: planned maintenance, what was noticed, and making up for it by extending phases."""
 
+from collections.abc import Mapping
+
 from django.contrib import messages
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 
 from portal.accounts.requests import UserRequest
+from portal.challenge.models import Track
 from portal.liveness.models import Outage
 from portal.organizers import outages
 from portal.organizers.access import FORM, POST, for_organizers, organized_phase
@@ -23,13 +26,26 @@ def overview(request: UserRequest) -> HttpResponseBase:
         messages.success(request, "It was added.")
         return redirect("organizers:outages")
     now = timezone.now()
+    names = dict(Track.objects.values_list("slug", "name"))
+    coming = Outage.objects.filter(starts_at__gte=now)
+    listed = [*coming, *reversed(outages.begun(now))][:MOST_LISTED]
     context = {
         "form": form,
         "now": now,
         "downtimes": [(one, outages.extension_of(one, now)) for one in outages.downtimes(now)],
-        "outages": [(one, one.is_going_on(now)) for one in Outage.objects.all()[:MOST_LISTED]],
+        "outages": [(one, one.is_going_on(now), _tracks(one, names)) for one in listed],
     }
     return render(request, "organizers/outages.html", context)
+
+
+def _tracks(outage: Outage, names: Mapping[str, str]) -> str:
+    """Return for which tracks an outage counts."""
+    if outage.track:
+        return names.get(outage.track, outage.track)
+    found = [name for slug, name in names.items() if outage.began_for(slug)]
+    if len(found) == len(names):
+        return "all"
+    return ", ".join(found) or "none: no run waited"
 
 
 @for_organizers("challenge.change_track", methods=POST, of_every_track=True)

@@ -7,13 +7,15 @@ from functools import cached_property
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q
 from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.challenge.models import Phase, Track
 from portal.challenge.phases import BEGINNING
+from portal.evaluation.queue.waited import waited_since
+from portal.liveness import outages as liveness
 from portal.liveness.models import Cause, Notice, Outage
 from portal.liveness.outages import Interval, clipped, total
 from portal.notifications.kinds import Kind
@@ -54,6 +56,11 @@ class Downtime:
         return self.phase.ends_at is not None and self.owed >= LEAST
 
     @property
+    def lines(self) -> list[tuple[Outage, str]]:
+        """The outages, each with how much of the phase it took."""
+        return [(outage, in_hours((last - first).total_seconds())) for outage, (first, last) in self.outages]
+
+    @property
     def total_words(self) -> str:
         return in_hours(self.total.total_seconds())
 
@@ -70,7 +77,7 @@ def downtimes(now: datetime) -> list[Downtime]:
         final_results=None,
         track__is_draft=False,
     )
-    outages = list(_begun(now))
+    outages = begun(now)
     return [
         _downtime(phase, outages, now)
         for phase in phases.select_related("track").order_by("track", "starts_at")
@@ -78,11 +85,17 @@ def downtimes(now: datetime) -> list[Downtime]:
 
 
 def downtime_of(phase: Phase, now: datetime) -> Downtime:
-    return _downtime(Phase.objects.select_related("track").get(pk=phase.pk), _begun(now), now)
+    return _downtime(Phase.objects.select_related("track").get(pk=phase.pk), begun(now), now)
 
 
-def _begun(now: datetime) -> QuerySet[Outage]:
-    return Outage.objects.filter(starts_at__lt=now).order_by("starts_at")
+def begun(now: datetime) -> list[Outage]:
+    """Return the outages so far, the oldest first; those that go on with the tracks whose runs have waited so far."""
+    found = list(Outage.objects.filter(starts_at__lt=now).order_by("starts_at"))
+    for outage in found:
+        if outage.queue and outage.ends_at is None:
+            since = waited_since(outage.queue, outage.starts_at)
+            outage.waited = {track: joined.isoformat() for track, joined in since.items()}
+    return found
 
 
 @dataclass(frozen=True)
@@ -181,7 +194,10 @@ def withdraw(outage: Outage, *, actor: User) -> None:
     """Remove an outage that doesn't count; one that is going on ends now instead, with its notice."""
     now = timezone.now()
     if outage.is_going_on(now):
-        Outage.objects.filter(pk=outage.pk).update(ends_at=now)
+        if outage.queue:
+            liveness.end(outage, now, waited_since(outage.queue, outage.starts_at))
+        else:
+            Outage.objects.filter(pk=outage.pk).update(ends_at=now)
         Notice.objects.filter(outage=outage).update(shown_until=now)
         record(actor, "outage.ended", outage, what=str(outage))
         return
@@ -190,6 +206,5 @@ def withdraw(outage: Outage, *, actor: User) -> None:
 
 
 def _downtime(phase: Phase, outages: Iterable[Outage], now: datetime) -> Downtime:
-    of_track = (outage for outage in outages if outage.track in ("", phase.track.slug))
     start, stop = phase.starts_at or BEGINNING, min(phase.ends_at or now, now)
-    return Downtime(phase, clipped(of_track, start, stop))
+    return Downtime(phase, clipped(outages, phase.track.slug, start, stop))

@@ -1,6 +1,7 @@
 """Changes of a track's phases: what each would do, and making them, with a public note and an audit entry."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,11 +12,15 @@ from django.utils import timezone
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
+from portal.boards.boards import boards_of
+from portal.boards.effects import effect
 from portal.boards.ordering import first_of_phase
+from portal.boards.ranking import rank
 from portal.challenge.models import EXAMINED_LEVELS, Anonymity, Phase, ResultsTiming, RuleChange, Track
 from portal.challenge.phases import closed_because, nearest_phase, overlap
 from portal.organizers.track_changes import (
     Preview,
+    board_sentences,
     in_words,
     note,
     opening_sentences,
@@ -36,7 +41,10 @@ NAMES = {
     "anonymity": "Names",
     "examined_ranks": "First ranks that need an examination",
     "examined_level": "Examination",
+    "requires_counted": "Counted bytes only",
 }
+# What a phase says where bytes rank.
+OF_BYTES = frozenset({"requires_counted"})
 CHOICES: dict[str, dict[Any, str]] = {
     "results": {choice.value: str(choice.label) for choice in ResultsTiming},
     "anonymity": {choice.value: str(choice.label) for choice in Anonymity},
@@ -44,9 +52,16 @@ CHOICES: dict[str, dict[Any, str]] = {
 }
 
 
+def names_of(track: Track) -> dict[str, str]:
+    """Return what a phase of this track says, with the public names."""
+    left_out = frozenset() if track.kind.rule.ranks_bytes else OF_BYTES
+    return {name: shown for name, shown in NAMES.items() if name not in left_out}
+
+
 def changes_of(before: Phase | None, edited: Phase) -> dict[str, tuple[Any, Any]]:
     """Return what would change of the stored phase, each with the old and the new value; of a new one, everything."""
-    values = {name: (getattr(before, name, None), getattr(edited, name)) for name in NAMES}
+    names = names_of(edited.track)
+    values = {name: (getattr(before, name, None), getattr(edited, name)) for name in names}
     return {name: (old, new) for name, (old, new) in values.items() if before is None or old != new}
 
 
@@ -148,6 +163,7 @@ def _publication_sentences(before: Phase | None, edited: Phase, now: datetime) -
     if edited.pk:
         yield from _submission_sentences(edited, now)
         yield from _examination_sentences(before, edited)
+        yield from _counting_sentences(before, edited)
     if before and before.results == ResultsTiming.AT_ONCE and edited.results == ResultsTiming.AFTER_END:
         yield "Public submissions stay public; new ones become public when the phase ends."
     if edited.has_begun(now) and not edited.has_ended(now):
@@ -187,6 +203,21 @@ def _examination_sentences(before: Phase | None, edited: Phase) -> Iterable[str]
     if len(set(counts)) > 1:
         ranks = f"{counts[-1]} rank{pluralize(counts[-1])}"
         yield f"{ranks} would wait for an examination, compared with {counts[0]} before."
+
+
+def _counting_sentences(before: Phase | None, edited: Phase) -> Iterable[str]:
+    """Yield what happens to ranks where the phase begins or ceases to rank counted bytes alone."""
+    if before is None or before.requires_counted == edited.requires_counted or not edited.counting:
+        return
+    for board in boards_of(edited.track):
+        entries = (
+            replace(row.entry, requires_counted=edited.requires_counted)
+            if row.entry.phase == before.name
+            else row.entry
+            for row in board.rows
+        )
+        after = rank(entries, edited.track.kind, edited.track.limits(board.budget))
+        yield from board_sentences(effect(board.rows, after))
 
 
 def _waiting_ranks(phase: Phase, first: int, level: int) -> int:

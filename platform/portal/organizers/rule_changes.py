@@ -11,7 +11,7 @@ from typing import Any
 
 from django.template.defaultfilters import pluralize
 
-from portal.challenge.models import ACCOUNTANTS, ADJACENCIES, SAMPLING_RULES, Track
+from portal.challenge.models import ACCOUNTANTS, ADJACENCIES, FIRST_DOWNLOADS, SAMPLING_RULES, Track
 from portal.evaluation.models import TestSet
 from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
 from portal.submissions.quota import WINDOW
@@ -24,6 +24,7 @@ EVALUATED = {
     "test_set": "Test set",
     "clients": "Clients",
     "max_rounds": "Rounds",
+    "first_download": "First download",
     "max_checkpoint_bytes": "Largest checkpoint in bytes",
     "delta": "δ",
     "sampling_rule": "Sampling rule",
@@ -36,6 +37,7 @@ EVALUATED = {
 TEXTS = {"summary": "Summary", "description": "Rules text"}
 NAMES = {**TEXTS, **EVALUATED}
 CHOICES: Mapping[str, Mapping[Any, str]] = {
+    "first_download": dict(FIRST_DOWNLOADS),
     "sampling_rule": dict(SAMPLING_RULES),
     "accountant": dict(ACCOUNTANTS),
     "adjacency": dict(ADJACENCIES),
@@ -106,6 +108,8 @@ def _of_runs(track: Track, changes: Mapping[str, Any]) -> Iterable[str]:
         yield "Their scores stay on the boards, next to scores on the new test set."
     if scored and changes.keys() & set(ACCOUNTED):
         yield "Their ε stays on the boards, next to ε under the new rules."
+    if scored and "first_download" in changes:
+        yield "Their bytes stay on the boards, next to bytes under the new rule."
 
 
 def _of_trainings(track: Track) -> Iterable[str]:

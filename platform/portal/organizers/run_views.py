@@ -29,7 +29,7 @@ from portal.organizers.forms import AnswerForm, DisqualificationForm, Examinatio
 from portal.reviews import run_appeals
 from portal.reviews.selectors import judgeable_submissions
 from portal.submissions.models import RUN_STATES, Run, RunState
-from portal.submissions.services import disqualify, mark_baseline, refund
+from portal.submissions.services import accept_log, disqualify, mark_baseline, refund
 from portal.ui.paging import page_of
 
 PAGE_LENGTH = 50
@@ -95,6 +95,16 @@ def requalify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Give the run its rank back."""
     run_appeals.lift(_judged_run(request.user, run_id), actor=request.user)
     return _back(request, run_id, "The run is no longer disqualified.")
+
+
+@for_organizers("submissions.change_submission", methods=POST)
+def accept(request: UserRequest, run_id: UUID) -> HttpResponseBase:
+    """Accept the declared log of the run in spite of its flag, which gives it its rank."""
+    found = _judged_run(request.user, run_id)
+    if not found.results.log_flag:
+        return _back(request, run_id, "No check of the log was flagged.", messages.WARNING)
+    accept_log(found, request.user, request.POST.get("reason", "").strip()[:300])
+    return _back(request, run_id, "The log has been accepted. It no longer keeps the run from a rank.")
 
 
 @for_organizers("submissions.change_submission", methods=POST)
@@ -206,6 +216,9 @@ def _page(
         "unranked": shortfall(found) if found.scored_at or found.disqualified_because else "",
         "entries": AuditEntry.objects.filter(about).select_related("actor")[:PAGE_LENGTH],
         "near_copies": near_copies_of(found, judged),
+        "log_check": next(
+            (check for check in found.results.checks if check.id == found.results.log_flag), None
+        ),
         **examined,
         "is_over": found.state in {RunState.SCORED, RunState.REJECTED, RunState.FAILED},
     }

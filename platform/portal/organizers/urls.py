@@ -10,6 +10,7 @@ from portal.organizers import (
     track_views,
     views,
 )
+from portal.organizers.setup import file_views
 from portal.organizers.setup import views as setup
 
 app_name = "organizers"
@@ -27,6 +28,11 @@ urlpatterns = [
     path(
         "tracks/<slug:slug>/organizers/<int:user_id>/remove/", setup.remove_organizer, name="remove_organizer"
     ),
+    path("files/uploads/check", file_views.check, name="check_file"),
+    path("files/uploads", file_views.start, name="start_file"),
+    path("files/uploads/<uuid:upload_id>/parts", file_views.parts, name="file_parts"),
+    path("files/uploads/<uuid:upload_id>/part-urls", file_views.part_urls, name="file_part_urls"),
+    path("files/uploads/<uuid:upload_id>/complete", file_views.complete, name="complete_file"),
     path("registrations/", registration_views.registrations, name="registrations"),
     path(
         "registrations/<int:registration_id>/",
@@ -49,6 +55,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/evaluate/", run_views.evaluate, name="evaluate"),
     path("runs/<uuid:run_id>/disqualify/", run_views.disqualify_run, name="disqualify"),
     path("runs/<uuid:run_id>/requalify/", run_views.requalify_run, name="requalify"),
+    path("runs/<uuid:run_id>/accept-log/", run_views.accept, name="accept_log"),
     path("runs/<uuid:run_id>/appeal/", run_views.answer_appeal, name="answer_appeal"),
     path("runs/<uuid:run_id>/refund/", run_views.refund_slot, name="refund"),
     path("runs/<uuid:run_id>/baseline/", run_views.mark, name="mark"),

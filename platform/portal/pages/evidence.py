@@ -1,4 +1,4 @@
-"""The files by which everybody can recompute a run's figures: its training record and its communication log."""
+"""The files by which everybody can recompute a run's figures: training record, communication log, and transcript."""
 
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from portal.reviews.proof_views import saved_file
 from portal.submissions.models import Artifact, SubmissionState
 from portal.submissions.selectors import visible_submissions
 
-PUBLIC = (ArtifactKind.TRAINING_RECORD, ArtifactKind.COMMUNICATION_LOG)
+PUBLIC = (ArtifactKind.TRAINING_RECORD, ArtifactKind.COMMUNICATION_LOG, ArtifactKind.TRANSCRIPT)
 
 
 @require_safe

@@ -68,22 +68,31 @@ class StateFilter(admin.SimpleListFilter):
 class ProofAdmin(ReadOnlyAdmin[Proof]):
     """The proofs that the visitor has no conflict of interest about, those first that wait for reviewers."""
 
+    class Media:
+        css = {"all": ["reviews/admin.css"]}
+
     # What leads on comes first: the administration scrolls a wide table sideways.
     list_display = (
         "title",
         "desk",
+        "team",
         "state_",
         "decided",
         "due",
         "assignees",
         "age",
         "versions",
-        "team",
         "track",
     )
     list_display_links = ("title",)
     list_filter = (StateFilter, "track")
     search_fields = ("title", "team__name")
+
+    @override
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Leave out the desk for those who may not review."""
+        reviews = isinstance(request.user, User) and is_reviewer(request.user)
+        return [name for name in self.list_display if reviews or name != "desk"]
 
     @override
     def get_ordering(self, _request: HttpRequest) -> tuple[str, ...]:
@@ -143,7 +152,13 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
     @admin.display(description="desk")
     def desk(self, proof: Proof) -> SafeString:
         address = reverse("reviews:desk", args=[proof.pk])
-        return format_html('<a href="{}">Open the desk</a>', address)
+        return format_html('<a class="to-desk" href="{}">Open the desk</a>', address)
+
+    @override
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        """Give the table the width of the list of models beside it, which has little else for reviewers."""
+        wide = {"title": "Privacy proofs", "is_nav_sidebar_enabled": False}
+        return super().changelist_view(request, {**wide, **(extra_context or {})})
 
     @override
     def change_view(  # type: ignore[override]
@@ -180,6 +195,7 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
             "recusals": proof.recusals.select_related("person"),
             "barred": barred,
             "may_assign": may_organize(request.user),
+            "reviews": is_reviewer(request.user),
             "form": form,
         }
         status = 422 if form.is_bound else 200

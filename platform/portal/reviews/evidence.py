@@ -4,18 +4,22 @@ It never answers a question. A passed check is limited evidence, which its text 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from django.db.models import Count
 from pydantic import ValidationError
 
 from evaluator.mechanisms.events import Event, TwoStage
-from evaluator.messages.jobs import AccountingResult, CheckStatus, Step
-from portal.evaluation.display.results import shown_checks
+from evaluator.messages.jobs import AccountingResult, Check, CheckStatus, Step
+from portal.evaluation.display.results import shown_checks, tally
 from portal.evaluation.display.status import RunStatus
 from portal.submissions.models import RunToken, Submission
 from portal.ui.rounding import rounded_up
+
+# Characters of a text in a run's narrow column, and in all columns of the table together.
+MOST_IN_COLUMN = 24
+MOST_IN_ROW = 80
 
 # The checks that bear on a question, by their ids in `evaluator.records.check_table`.
 CHECKS_OF: Mapping[str, tuple[str, ...]] = {
@@ -53,13 +57,10 @@ STATED = (
     Stated(
         "rounds", "Rounds accounted for", ("composition", "empty_rounds"), lambda result: str(result.rounds)
     ),
-    Stated(
-        "accountant",
-        "δ and accountant",
-        ("conversion",),
-        lambda result: f"δ = {result.delta:g}, by {result.accountant}",
-    ),
-    Stated("recomputed", "ε claimed and recomputed", ("recomputed",), lambda result: compared(result)),
+    Stated("delta", "δ", ("conversion",), lambda result: f"{result.delta:g}"),
+    Stated("accountant", "Accountant", ("conversion",), lambda result: result.accountant),
+    Stated("claimed", "ε claimed", ("recomputed",), lambda result: rounded_up(result.epsilon_claimed)),
+    Stated("recomputed", "ε recomputed", ("recomputed",), lambda result: recomputed(result)),
     Stated(
         "declared",
         "Declared earlier training runs on private data",
@@ -89,9 +90,24 @@ class Fact:
     is_check: bool = False
 
     @property
+    def is_long(self) -> bool:
+        """Whether its texts need a line of their own, as the columns of the runs are too narrow for them."""
+        most = MOST_IN_COLUMN if len(self.texts) > 1 else MOST_IN_ROW
+        return any(len(cell.text) > most for cell in self.cells)
+
+    @property
     def spans(self) -> list[tuple[Cell, int]]:
-        """The cells, each with how many runs in a row it is the same for."""
-        return [(cell, len(list(same))) for cell, same in groupby(self.cells)]
+        """The cells, each with how many runs in a row it is the same for; without their texts where these are long."""
+        cells = [replace(cell, text="") for cell in self.cells] if self.is_long else self.cells
+        return [(cell, len(list(same))) for cell, same in groupby(cells)]
+
+    @property
+    def texts(self) -> list[tuple[list[int], str]]:
+        """Each text once, with the places of the runs that have it."""
+        found: dict[str, list[int]] = {}
+        for place, cell in enumerate(self.cells):
+            found.setdefault(cell.text, []).append(place)
+        return [(places, text) for text, places in found.items()]
 
     @property
     def is_passed(self) -> bool:
@@ -112,6 +128,20 @@ class FactTable:
     runs: list[str]
     facts: list[Fact]
 
+    @property
+    def rows(self) -> list[tuple[Fact, list[tuple[str, str]]]]:
+        """The facts, each with its long texts and the ε of the runs that have them."""
+        return [
+            (fact, [(", ".join(self.runs[at] for at in places), text) for places, text in fact.texts])
+            for fact in self.facts
+        ]
+
+    @property
+    def tally(self) -> str:
+        """How many checks ended in each way, by their worst run."""
+        worst = [(fact.key, fact.worst.badge) for fact in self.facts if fact.is_check]
+        return tally([Check(id=key, status=badge) for key, badge in worst if badge])
+
     def bearing_on(self, item: str) -> list[Fact]:
         """Return the facts that bear on a question of the checklist."""
         return [fact for fact in self.facts if item in fact.items]
@@ -123,13 +153,10 @@ def facts_on(submission: Submission, runs: Sequence[RunStatus]) -> FactTable:
     return FactTable([f"{status.run.budget:g}" for status in runs], facts)
 
 
-def compared(result: AccountingResult) -> str:
-    """Return the ε that the record claims beside the recomputed one."""
+def recomputed(result: AccountingResult) -> str:
+    """Return the recomputed ε, with how far it is from the claimed one."""
     difference = result.epsilon - result.epsilon_claimed
-    return (
-        f"claimed {rounded_up(result.epsilon_claimed)}, recomputed {rounded_up(result.epsilon)}, "
-        f"difference {difference:+.2g}"
-    )
+    return f"{rounded_up(result.epsilon)} ({difference:+.2g})" if difference else rounded_up(result.epsilon)
 
 
 def in_words(event: Event) -> str:
@@ -175,7 +202,7 @@ def _checked(runs: Sequence[RunStatus]) -> Iterable[Fact]:
             for check in found
         )
         if name:
-            yield Fact(id_, f"{id_} {name}", items, cells, is_check=True)
+            yield Fact(id_, name[:1].upper() + name[1:], items, cells, is_check=True)
 
 
 def _tokens(submission: Submission, runs: int) -> Iterable[Fact]:

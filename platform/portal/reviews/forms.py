@@ -46,7 +46,9 @@ class ChecklistQuestion:
     def offer(self) -> str:
         """The passed checks that speak for "yes", where none speaks against it; the reviewer decides."""
         checks = [fact for fact in self.facts if fact.is_check]
-        return ", ".join(fact.key for fact in checks) if all(fact.is_passed for fact in checks) else ""
+        return (
+            ", ".join(f"“{fact.title}”" for fact in checks) if all(fact.is_passed for fact in checks) else ""
+        )
 
 
 class ReviewForm(forms.Form):
@@ -88,6 +90,14 @@ class ReviewForm(forms.Form):
                 max_length=MAX_NOTE,
                 widget=forms.Textarea(attrs={"rows": 1}),
             )
+
+    def questions(self) -> list[BoundField]:
+        """The fields of the checklist, in its order."""
+        return [field for item in CHECKLIST for field in (self[item.key], self[note_name(item.key)])]
+
+    def closing(self) -> list[BoundField]:
+        """The fields that go with the decision."""
+        return [self[name] for name in ("reason", "changes_due", "no_conflict")]
 
     def draft(self) -> Draft:
         """Return what was written, from a valid form."""

@@ -9,6 +9,7 @@ up to a few megabytes, which thousands of rounds take. What lies beyond is check
 
 import os
 import tempfile
+from codecs import getincrementaldecoder
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from portal.challenge.models import Track
 from portal.challenge.references import reference_file
 from portal.submissions.challenges import reject_other_answer
 from portal.submissions.models import Artifact, Run, Submission
+from portal.submissions.required import MAX_BYTES
 from portal.submissions.signals import proof_arrived
 from portal.teams.models import Team
 from portal.teams.selectors import current_keys
@@ -36,6 +38,7 @@ HEAD_BYTES = {
     ArtifactKind.COMMUNICATION_LOG: 2**20,
     ArtifactKind.TRAINING_RECORD: 4 * 2**20,
     ArtifactKind.TRAINING_ANNEX: annex.MAX_LINE_BYTES,
+    ArtifactKind.CODEC_FILE: MAX_BYTES[ArtifactKind.CODEC_FILE],
 }
 # The eight bytes with the length of a safetensors header, and some more to recognize other formats by.
 PREFIX_BYTES = 64
@@ -161,6 +164,22 @@ def _check_annex(arrival: Arrival) -> None:
         reject_other_answer(arrival.run, arrival.first_line)
 
 
+def _check_codec(arrival: Arrival) -> None:
+    try:
+        # The beginning may end within a character.
+        text = getincrementaldecoder("utf-8")().decode(arrival.head, final=arrival.is_whole)
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise ProblemError.of(
+            ErrorCode.ARTIFACT_KIND,
+            message="The codec isn't a Python file in UTF-8.",
+            where=arrival.filename,
+            expected="transcript_codec.py of the run folder",
+            found="other bytes than text",
+        )
+
+
 def _check_proof(arrival: Arrival) -> None:
     name = arrival.filename
     if name.lower().endswith(".pdf") and not arrival.head.startswith(PDF):
@@ -182,6 +201,7 @@ CHECKS: dict[ArtifactKind, Callable[[Arrival], None]] = {
     ArtifactKind.TRAINING_RECORD: _check_record,
     ArtifactKind.TRAINING_ANNEX: _check_annex,
     ArtifactKind.PRIVACY_PROOF: _check_proof,
+    ArtifactKind.CODEC_FILE: _check_codec,
 }
 
 

@@ -28,6 +28,12 @@ EXPLANATIONS = {
     ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: the output of `pfl replay open` for a "
     "replayable run and the annex's challenge. For organizers only: it allows "
     "the noise of these rounds to be subtracted.",
+    ArtifactKind.TRANSCRIPT: "Optional, to have the bytes counted: transcript.jsonl from the run folder, the hashes of "
+    "all messages. Public once the run is scored and your team is named.",
+    ArtifactKind.MESSAGES: "Optional, to have the bytes counted: messages.bin from the run folder, the messages as "
+    "sent. The evaluator computes the checkpoint from them. Visible to your team and the organizers only.",
+    ArtifactKind.CODEC_FILE: "Optional, to have the bytes counted: transcript_codec.py from the run folder, if your "
+    "messages use a codec of your own. It runs in a sandbox, and its size counts.",
     ArtifactKind.PRIVACY_PROOF: "Explains why the method is differentially private. Read by the reviewers.",
 }
 

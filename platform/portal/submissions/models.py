@@ -234,6 +234,12 @@ class Run(models.Model):
         blank=True,
         help_text="The organizers' public reason; empty unless they disqualified the run.",
     )
+    log_accepted_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When an organizer accepted the declared communication log in spite of a flagged check.",
+    )
     anls = _result_column("anls", models.FloatField())
     anls_low = _result_column("anls_low", models.FloatField())
     anls_high = _result_column("anls_high", models.FloatField())
@@ -243,6 +249,8 @@ class Run(models.Model):
     trust_level = _result_column("trust_level", models.IntegerField())
     unbound = _result_column("unbound", models.TextField())
     failed_level = _result_column("failed_level", models.IntegerField())
+    counting = _result_column("counting", models.TextField())
+    log_flag = _result_column("log_flag", models.TextField())
 
     class Meta:
         ordering = ["budget"]
@@ -252,7 +260,16 @@ class Run(models.Model):
             models.Index(
                 # Without the budget, which is null here: PostgreSQL reads no index in its order behind such a column.
                 fields=["bytes_total"],
-                include=["id", "submission", "anls", "disqualified_because", "failed_level"],
+                include=[
+                    "id",
+                    "submission",
+                    "anls",
+                    "disqualified_because",
+                    "failed_level",
+                    "counting",
+                    "log_flag",
+                    "log_accepted_at",
+                ],
                 condition=models.Q(scored_at__isnull=False, budget__isnull=True),
                 name="scored_runs_by_bytes",
             ),

@@ -15,6 +15,9 @@ MAX_BYTES = {
     # Four rounds of a model of 250 million parameters, three vectors of each, and a line.
     ArtifactKind.ROUND_OPENING: 12_001 * MEGABYTE,
     ArtifactKind.PRIVACY_PROOF: 20 * MEGABYTE,
+    ArtifactKind.TRANSCRIPT: 4 * MEGABYTE,
+    ArtifactKind.MESSAGES: 2**30,
+    ArtifactKind.CODEC_FILE: 64_000,
 }
 SUFFIXES = {
     ArtifactKind.CHECKPOINT: [".safetensors"],
@@ -25,6 +28,9 @@ SUFFIXES = {
     ArtifactKind.METHOD_FILE: [".py"],
     ArtifactKind.ROUND_OPENING: [".bin"],
     ArtifactKind.PRIVACY_PROOF: [".pdf", ".md", ".ipynb"],
+    ArtifactKind.TRANSCRIPT: [".jsonl"],
+    ArtifactKind.MESSAGES: [".bin"],
+    ArtifactKind.CODEC_FILE: [".py"],
 }
 
 

@@ -198,6 +198,7 @@ def attach(upload: Upload, user: User, line: bytes = b"") -> Artifact:
 
     `line` is the first one of a training record or annex.
     """
+    assert upload.team_id is not None  # noqa: S101  (what has a place in a draft is a team's)
     lock_team(upload.team_id)
     pending = Artifact.pending.filter(upload=upload).select_related("submission", "run", "upload")
     # At most one, and none by the time the lock is held if another request was faster.
@@ -333,6 +334,18 @@ def disqualify(run: Run, reason: str, actor: User) -> None:
     boards_changed(current.submission.track_id)
     record(actor, "run.disqualified" if reason else "run.requalified", current, reason=reason)
     notify_of_disqualification(current)
+
+
+@transaction.atomic
+def accept_log(run: Run, actor: User, reason: str = "", now: datetime | None = None) -> None:
+    """Let a run rank whose declared log was flagged, now that an organizer has looked at it; once."""
+    current = Run.objects.select_for_update(of=("self",)).select_related("submission").get(pk=run.pk)
+    if current.log_accepted_at is None:
+        current.log_accepted_at = now or timezone.now()
+        current.save(update_fields=["log_accepted_at"])
+        boards_changed(current.submission.track_id)
+        record(actor, "run.log_accepted", current, check=current.results.log_flag, reason=reason)
+    run.log_accepted_at = current.log_accepted_at
 
 
 @transaction.atomic

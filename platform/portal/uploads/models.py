@@ -21,11 +21,12 @@ class UploadState(models.TextChoices):
 class Upload(models.Model):
     """One file on its way into the store, or in it.
 
-    `store_upload` is the store's own name for the unfinished upload; empty until the first part is about to be sent.
+    It belongs to a team, or, without one, to the organizers, until they offer it for download. `store_upload` is the
+    store's own name for the unfinished upload; empty until the first part is about to be sent.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="uploads")
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="uploads", null=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     filename = models.CharField(max_length=200)
     size_bytes = models.PositiveBigIntegerField()

@@ -30,8 +30,8 @@ MAX_OPEN_UPLOADS = 36
 REMOVAL = timedelta(hours=1)
 
 
-def create_upload(team: Team, user: User, *, filename: str, size_bytes: int, sha256: str) -> Upload:
-    """Start an upload of a file with this size and SHA-256. The store isn't asked yet.
+def create_upload(team: Team | None, user: User, *, filename: str, size_bytes: int, sha256: str) -> Upload:
+    """Start an upload of a file with this size and SHA-256, of a team or of the organizers. The store isn't asked yet.
 
     Raises `ProblemError`: `E_ARTIFACT_SIZE` for an empty file, `E_ARTIFACT_HASH` for a malformed SHA-256,
     `E_UPLOAD_LIMIT` when the team has too many unfinished uploads, `E_STORAGE_QUOTA` when it has no room for the file,
@@ -55,9 +55,10 @@ def create_upload(team: Team, user: User, *, filename: str, size_bytes: int, sha
             found=sha256,
         )
     with transaction.atomic():
-        Team.objects.select_for_update(no_key=True).get(pk=team.pk)
-        _reject_too_many_open(team)
-        reject_beyond_quota(team, size_bytes)
+        if team is not None:
+            Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+            _reject_too_many_open(team)
+            reject_beyond_quota(team, size_bytes)
         reject_when_full(current_store(), size_bytes)
         key = uuid.uuid4().hex
         return Upload.objects.create(

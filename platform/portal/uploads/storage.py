@@ -40,7 +40,7 @@ def storage_of(team: Team) -> StorageUse:
 def nearly_full(part: float, most: int) -> list[tuple[int, StorageUse]]:
     """Return the keys of teams that use this part of their storage or more, the fullest first, `most` at most."""
     limit: int = settings.TEAM_STORAGE_BYTES
-    uses = Upload.objects.filter(STORED).exclude(SUBMITTED).order_by().values("team")
+    uses = Upload.objects.filter(STORED, team__isnull=False).exclude(SUBMITTED).order_by().values("team")
     full = uses.annotate(used=Sum("size_bytes")).filter(used__gte=part * limit).order_by("-used", "team")
     return [(team, StorageUse(used, limit)) for team, used in full.values_list("team", "used")[:most]]
 

@@ -47,8 +47,10 @@ def test_exchanges_are_reported_round_by_round(log: Path) -> None:
     log.write_text(HEADER + "1,-1,0,100\n1,-1,9,100\n1,0,-1,30\n1,0,-1,5\n3,9,-1,0\n")
     read_log(log, clients=10, max_rounds=100, on_exchange=reported.append)
     assert reported == [
-        Exchange(1, 0, messages_down=1, messages_up=2, bytes_down=100, bytes_up=35),
-        Exchange(1, 9, messages_down=1, bytes_down=100),
+        Exchange(
+            1, 0, messages_down=1, messages_up=2, bytes_down=100, bytes_up=35, largest_down=100, largest_up=30
+        ),
+        Exchange(1, 9, messages_down=1, bytes_down=100, largest_down=100),
         Exchange(3, 9, messages_up=1),
     ]
 

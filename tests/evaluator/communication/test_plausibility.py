@@ -221,7 +221,7 @@ def test_the_communication_step_holds_the_log_against_the_weights(tmp_path: Path
     )
     result = run_step(Step.COMMUNICATION, inputs, lambda _done, _total: None).result
     assert isinstance(result, CommunicationResult)
-    assert (result.rounds, result.messages, result.bytes_total) == (2, 8, 1600)
+    assert (result.rounds, result.messages, result.bytes_total) == (2, 8, 1200)
     assert result.bytes_needed == 2 * 40  # a change of rank 1: 70 numbers of 4.5 bits, once each way
     assert {check.id: check.status for check in result.checks} == dict.fromkeys(
         ["log.directions", "log.rounds", "log.message_sizes", "log.least_bytes"], CheckStatus.PASSED

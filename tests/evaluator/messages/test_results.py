@@ -17,9 +17,23 @@ SCORING = ScoringResult(
 def test_results_of_steps_add_up():
     results = RunResults(checks=[PASSED]).including(COMMUNICATION).including(SCORING)
     assert results == RunResults(
-        bytes_total=6000, bytes_needed=500, anls=0.5, accuracy=0.25, decimals=1, checks=[PASSED, FLAGGED]
+        bytes_total=6000,
+        bytes_needed=500,
+        log_flag="log.message_sizes",
+        anls=0.5,
+        accuracy=0.25,
+        decimals=1,
+        checks=[PASSED, FLAGGED],
     )
     assert results.flagged_checks == 1
+
+
+def test_a_flag_matters_where_the_log_is_the_word_of_the_team():
+    counted = COMMUNICATION.model_copy(update={"counting": "counted", "rounds_folded": 3, "bytes_sent": 7000})
+    results = RunResults().including(counted)
+    assert (results.log_flag, results.counting, results.rounds_folded) == ("", "counted", 3)
+    assert (results.bytes_total, results.bytes_sent) == (6000, 7000)
+    assert RunResults().including(COMMUNICATION.model_copy(update={"checks": [PASSED]})).log_flag == ""
 
 
 def test_a_step_without_results_of_the_run_changes_nothing():

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import chi2, norm
 
+from evaluator.communication import nf4
 from evaluator.records import noise_tests
 from evaluator.records.certificate import BLOCK
 from evaluator.records.characteristic_function import FREQUENCIES, limit
@@ -26,7 +27,6 @@ from evaluator.records.noise_tests import (
     size_p,
     taken_back_p,
 )
-from starter_kit.compression import nf4
 
 Doubles = NDArray[np.float64]
 

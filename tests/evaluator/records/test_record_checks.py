@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 from evaluator.checkpoints.weight_changes import TensorChange
 from evaluator.communication.log import LogEntry, write_log
+from evaluator.communication.nf4 import dequantize, quantize
 from evaluator.errors import ErrorCode
 from evaluator.mechanisms.noise import Noise, Placement
 from evaluator.mechanisms.sampling import FixedSize, Full, Poisson
@@ -27,7 +28,6 @@ from evaluator.records.lines import (
     Tuning,
 )
 from evaluator.records.tensor_checks import tensor_differences
-from starter_kit.compression.nf4 import dequantize, quantize
 from tests.evaluator.records.checked import adapter, checks, odd
 from tests.evaluator.records.factories import DATA_SHA256, make_record, noise_only, write_weights
 

@@ -100,6 +100,10 @@ def kill(pid: int, _: Send) -> Any:
     return attempt(lambda: os.kill(pid, signal.SIGKILL))
 
 
+def forked_from(_: Any, __: Send) -> int:
+    return os.getppid()
+
+
 def gain_privileges(_: Any, __: Send) -> Any:
     libc = ctypes.CDLL(None, use_errno=True)
     return {

@@ -48,7 +48,12 @@ def track(request):
         closes_at=NOW + timedelta(days=1),
     )
     final = make_phase(
-        track, name="Final", starts_at=NOW + timedelta(days=1), examined_ranks=2, examined_level=2
+        track,
+        name="Final",
+        starts_at=NOW + timedelta(days=1),
+        examined_ranks=2,
+        examined_level=2,
+        requires_counted=True,
     )
     teams = [make_team() for _ in range(3)]
     reviewers = [make_user(is_staff=True) for _ in range(2)]
@@ -72,6 +77,9 @@ def track(request):
             unbound=random_.choice([""] * 3 + ["record.linkage: flagged"]),
             trust_level=random_.choice(list(TrustLevel)),
             failed_level=random_.choice([None] * 9 + [TrustLevel.REPLAYED]),
+            counting=random_.choice(["counted", "declared"]),
+            log_flag=random_.choice(["", "", "log.directions"]),
+            log_accepted_at=random_.choice([None, NOW]),
         )
         for reviewer in reviewers if track.kind.needs_proof else []:
             decision = random_.choice([*Decision, None])

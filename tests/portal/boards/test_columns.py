@@ -38,6 +38,13 @@ EVERYTHING: dict[str, Any] = {
     "public_accuracy": 0.81,
     "question_types": [QuestionTypeScore(name="total", anls=0.5, anls_low=0.4, anls_high=0.6)],
     "bytes_total": 1_000_000,
+    "bytes_sent": 1_200_000,
+    "first_download_bytes": 200_000,
+    "decoder_bytes": 4000,
+    "counting": "counted",
+    "not_counted_because": "",
+    "rounds_folded": 10,
+    "log_flag": "",
     "bytes_needed": 900,
     "epsilon": 0.9,
     "epsilons": make_epsilons(0.9, 0.8, 1.2),
@@ -98,6 +105,9 @@ def _runs(track: Track, budget: float | None) -> Iterator[tuple[str, Run]]:
     yield "Poor", run(everything | {"anls": 0.1, "epsilon": 900.0})
     yield "Failed", run(everything | {"failed_level": TrustLevel.RERUN, "failed_because": "ANLS differs."})
     yield "Unconfirmed", run(everything | {"trust_level": TrustLevel.CONFORMING})
+    declared = {"counting": "declared", "rounds_folded": 0, "not_counted_because": "No sandbox."}
+    yield "Declared", run(everything | declared)
+    yield "Doubtful", run(everything | declared | {"log_flag": "log.directions"})
     yield "Disqualified", run(everything, disqualified_because="=copied")
     yield "Baseline", run(everything | {"leakage": Leakage(providers=40)}, is_baseline=True)
     yield "Anonymous", run(everything, anonymous=True, alias=f"Anonymous {track.slug} {budget}")

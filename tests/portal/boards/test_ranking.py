@@ -21,6 +21,7 @@ BUDGET = 4.0
 def entry(number: int = 0, **fields: Any) -> Entry:
     results = {"anls": 0.9, "bytes_total": 1000, "epsilon": 3.9, "trust_level": 0, "unbound": ""}
     results |= {"failed_level": None, "failed_because": "", "decimals": 4}
+    results |= {"counting": "counted", "not_counted_because": "", "log_flag": ""}
     results |= {name: fields.pop(name) for name in results.keys() & fields.keys()}
     defaults: dict[str, Any] = {
         "run": UUID(int=number),
@@ -58,6 +59,10 @@ entries = st.lists(
         unbound=st.sampled_from(["", "", "record.linkage: no power"]),
         trust_level=st.integers(0, 3),
         failed_level=st.sampled_from([None, None, 3]),
+        counting=st.sampled_from(["counted", "declared"]),
+        log_flag=st.sampled_from(["", "", "log.directions"]),
+        requires_counted=st.booleans(),
+        is_log_accepted=st.booleans(),
     ),
     unique_by=lambda made: made.run,
 )
@@ -150,6 +155,37 @@ class TestTrust:
     def test_equal_shown_scores_are_ordered_by_the_full_ones(self):
         rows = rank_by_anls([entry(1, anls=0.8101, decimals=2), entry(2, anls=0.8102, decimals=2)], 4)
         assert ranks(rows) == [(2, 1), (1, 2)]
+
+
+class TestDeclaredBytes:
+    def test_a_phase_may_rank_counted_bytes_alone(self):
+        declared = {"counting": "declared", "bytes_total": 10}
+        rows = rank_by_bytes(
+            [
+                entry(1, **declared, requires_counted=True),
+                entry(2, **declared, requires_counted=True, not_counted_because="this worker has no sandbox"),
+                entry(3, **declared),
+                entry(4, requires_counted=True),
+            ],
+            0.8,
+        )
+        assert ranks(rows) == [(3, 1), (4, 2), (1, None), (2, None)]
+        assert rows[2].reason == "the bytes are declared, not counted: the run has no transcript"
+        assert rows[3].reason == "the bytes are declared, not counted: this worker has no sandbox"
+        assert rows[3].short_reason == "bytes not counted"
+
+    def test_a_flag_of_a_declared_log_withholds_the_rank_until_an_organizer_accepts_the_log(self):
+        flagged = {"counting": "declared", "log_flag": "log.message_sizes"}
+        rows = rank_by_bytes([entry(1, **flagged), entry(2, **flagged, is_log_accepted=True)], 0.8)
+        assert ranks(rows) == [(2, 1), (1, None)]
+        assert rows[1].reason == (
+            "the bytes are declared, check log.message_sizes was flagged, and no organizer has accepted the log yet"
+        )
+        assert rows[1].short_reason == "log flagged (message sizes)"
+
+    def test_where_bytes_only_break_ties_they_may_be_declared(self):
+        declared = entry(counting="declared", requires_counted=True, log_flag="log.directions")
+        assert rank_by_anls([declared], 4)[0].rank == rank([declared], BEST_ANLS, {})[0].rank == 1
 
 
 def test_fewer_bytes_break_ties_of_scores_and_higher_scores_ties_of_bytes():

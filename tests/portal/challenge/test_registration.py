@@ -95,7 +95,7 @@ def test_without_an_approval_a_team_is_admitted_at_once(client: Client, track: T
     member = make_user()
     make_team(member)
     client.force_login(member)
-    assert "may submit" in client.post("/tracks/closed/register/", follow=True).text
+    assert "can submit" in client.post("/tracks/closed/register/", follow=True).text
 
 
 def test_organizers_of_another_track_neither_read_nor_decide(client: Client, track: Track) -> None:

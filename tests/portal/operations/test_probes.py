@@ -1,5 +1,6 @@
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -126,14 +127,16 @@ def test_a_check_that_is_named_many_times_is_made_once(
 def test_probes_of_something_that_hangs_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("portal.operations.checks.TIMEOUT_S", 0.05)
     calls = []
+    ended = threading.Event()
 
     def hang() -> str:
         calls.append(1)
-        time.sleep(1)
+        ended.wait()
         return "ok"
 
     check = BoundedCheck("store", hang)
     assert [check() for _ in range(5)] == ["doesn't answer"] * 5
+    ended.set()
     assert len(calls) == 1
 
 

@@ -53,6 +53,13 @@ def failed_run(code: str = "", state: str = EvaluationState.FAILED):
     return run
 
 
+def test_an_empty_site_is_told_to_set_up_its_first_track(client: Client) -> None:
+    sign_in_organizer(client, "organize", "change_track", "add_track")
+    assert "Set up the first one" in client.get("/organize/").text
+    make_track()
+    assert "Set up the first one" not in client.get("/organize/").text
+
+
 def test_only_staff_with_the_permission_and_a_second_factor_come_in(client: Client) -> None:
     assert client.get(DESK).status_code == 302
     client.force_login(make_user())

@@ -189,3 +189,30 @@ def test_the_page_needs_its_permission(client: Client, phase) -> None:
     client.force_login(make_organizer("organize"))
     assert client.get(PAGE).status_code == 403
     assert client.post(f"/organize/tracks/track/phases/{phase.pk}/extend/").status_code == 403
+
+
+def test_an_outage_of_a_queue_counts_for_the_tracks_whose_runs_waited(
+    client: Client, organizer, phase
+) -> None:
+    now = timezone.now()
+    start = now - 4 * HOUR
+    queue = StepQueue.objects.create(pk=SCORING_QUEUE)
+    _pause(queue, "OSError: no GPU", start)
+    other = make_track(slug="other", name="Unconcerned").phases.get()
+    waiting = make_run(make_submission(track=phase.track, state="submitted"), state=RunState.QUEUED)
+    Evaluation.objects.create(
+        run=waiting, attempt=1, step=Step.SCORING, created_at=start + HOUR, step_queued_at=start + HOUR
+    )
+    # No score waits for leakage.
+    measured = make_run(make_submission(track=other.track, state="submitted"), state=RunState.SCORED)
+    Evaluation.objects.create(run=measured, attempt=1, step=Step.LEAKAGE, created_at=start)
+    for _ in range(2):  # while it goes on, and after its end
+        assert downtime_of(phase, now).total == 3 * HOUR
+        assert downtime_of(other, now).total == timedelta()
+        page = client.get(PAGE).text
+        assert "A queue was paused, because steps failed: evaluator.scoring: 3 h 0 min" in page
+        assert f'<td data-label="Tracks">{phase.track}</td>' in page
+        resume(queue)
+        queue.refresh_from_db()
+        Outage.objects.filter(ends_at__isnull=False).update(ends_at=now)
+    assert Outage.objects.get().waited.keys() == {"track"}

@@ -9,7 +9,9 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.audit.models import AuditEntry
+from portal.boards.boards import stored_boards
 from portal.challenge.models import Anonymity, Phase, ResultsTiming, RuleChange
+from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.submissions.models import SubmissionState
 from tests.portal.factories import make_organizer, make_phase, make_run, make_submission, make_track
 
@@ -41,6 +43,7 @@ def fields(phase: Phase | None = None, **changed) -> dict[str, object]:
         "examined_ranks": phase.examined_ranks,
         "examined_level": phase.examined_level,
         **({"allows_private": "on"} if phase.allows_private else {}),
+        **({"requires_counted": "on"} if phase.requires_counted else {}),
         "reason": "",
         **changed,
     }
@@ -110,6 +113,37 @@ def test_other_slots_say_how_many_teams_have_none_left(client: Client, organizer
     assert "1 team would have no slot left now, compared with 0 before." in page
     phase.refresh_from_db()
     assert phase.submissions_per_day == 5
+
+
+def test_counted_bytes_are_required_with_a_look_at_what_that_does_to_ranks(client: Client, organizer) -> None:
+    track = make_track(slug="track", anls_threshold=0.5)
+    phase = track.phases.get()
+    runs = [
+        make_run(make_submission(track=track, state=SubmissionState.SUBMITTED), state="scored", **results)
+        for results in ({"counting": "declared", "bytes_total": 10}, {"bytes_total": 20})
+    ]
+    shown = client.get("/tracks/track/").text
+    assert "<dt>Bytes</dt><dd>Counted or declared" in shown
+    page = confirmed(client, address(phase), fields(phase, requires_counted="on"))
+    assert "Counted bytes only: no → yes." in page
+    assert "1 run loses its rank." in page
+    assert "1 run changes rank." in page
+    assert "<dt>Bytes</dt><dd>Counted only" in client.get("/tracks/track/").text
+    reason = "the bytes are declared, not counted: the run has no transcript"
+    (board,) = stored_boards(track)
+    assert [(row.entry.run, row.rank, row.reason) for row in board] == [
+        (runs[1].pk, 1, ""),
+        (runs[0].pk, None, reason),
+    ]
+
+
+def test_where_bytes_do_not_rank_a_phase_says_nothing_of_them(client: Client, organizer) -> None:
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="track")
+    phase = track.phases.get()
+    assert "requires_counted" not in client.get(address(phase)).text
+    assert "<dt>Bytes</dt>" not in client.get("/tracks/track/").text
+    page = client.post("/organize/tracks/track/phases/add/", fields()).text
+    assert "Counted bytes" not in page
 
 
 def test_rules_that_become_stricter_say_which_drafts_they_stop(client: Client, organizer) -> None:

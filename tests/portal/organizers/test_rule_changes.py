@@ -6,10 +6,12 @@ import pytest
 from django.forms.models import model_to_dict
 from django.test import Client
 
-from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.inventories import Inventory
+from evaluator.messages.jobs import ArtifactKind, FirstDownload
 from portal.audit.models import AuditEntry
 from portal.challenge.models import RuleChange, Track
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
+from portal.evaluation.inventories import receive
 from portal.organizers.forms import RulesForm
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import (
@@ -29,6 +31,7 @@ PAGE = "/organize/tracks/track/rules/"
 
 @pytest.fixture
 def track():
+    receive(Inventory(worker="gpu", references={"vt5-new": "a" * 64}, test_sets={"new": "b" * 64}))
     track = make_track(
         BEST_ANLS_AT_BUDGET, slug="track", budgets=[4], description="# Rules\n\nTrain.\n\nSubmit."
     )
@@ -70,6 +73,20 @@ def test_another_delta_says_what_it_means_and_is_noted_publicly(client: Client, 
     assert AuditEntry.objects.get(action="track.changed").details["changes"] == {"delta": [1e-5, 1e-6]}
 
 
+def test_another_rule_for_first_downloads_is_in_the_facts_and_the_rules_of_new_runs(
+    client: Client, organizer, track
+) -> None:
+    assert "<dt>First download</dt><dd>free, as in" in client.get("/tracks/track/").text
+    page = confirmed(client, fields(track, first_download="counted"))
+    assert "Their bytes stay on the boards, next to bytes under the new rule." in page
+    track.refresh_from_db()
+    assert track.rules(4.0).first_download is FirstDownload.COUNTED
+    note = "First download: free, as in the published competition → counted, even if the log leaves it out."
+    assert RuleChange.objects.get().text == note
+    assert "<dt>First download</dt><dd>counted, even if" in client.get("/tracks/track/").text
+    assert client.get("/api/v1/leaderboards").json()[0]["first_download"] == "counted"
+
+
 def test_base_weights_test_set_and_accountant_are_named_in_words(client: Client, organizer, track) -> None:
     page = confirmed(client, fields(track, reference="vt5-new", test_set="new", accountant="rdp"))
     assert "No run has been scored on new yet" in page
@@ -106,6 +123,9 @@ def test_impossible_rules_are_rejected_and_the_page_needs_its_permission(
     assert "less than or equal to 0.001" in page.text
     assert "contain spaces, quotes or non-ASCII" in page.text
     assert "One number is expected for each of the 3 clients." in page.text
+    assert "invented is not one of the available choices" in client.post(
+        PAGE, fields(track, reference="invented")
+    ).text.replace("&#x27;", "'")
     client.force_login(make_organizer("organize"))
     assert client.post(PAGE, fields(track, delta="1e-6")).status_code == 403
     assert not RuleChange.objects.exists()

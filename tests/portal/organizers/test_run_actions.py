@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from evaluator.messages.jobs import Check, CheckStatus
 from portal.audit.models import AuditEntry
 from portal.boards.boards import boards_of, stored_boards
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
@@ -11,6 +12,7 @@ from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import mark_baseline
 from portal.teams.models import PastMembership
 from tests.portal.factories import (
+    change_results,
     make_organizer,
     make_run,
     make_submission,
@@ -22,7 +24,7 @@ from tests.portal.factories import (
 
 pytestmark = pytest.mark.django_db
 
-ACTIONS = ("evaluate", "disqualify", "requalify", "refund", "baseline", "examine")
+ACTIONS = ("evaluate", "disqualify", "requalify", "accept-log", "refund", "baseline", "examine")
 
 
 @pytest.fixture
@@ -73,6 +75,34 @@ def test_a_disqualification_needs_a_reason(client: Client, organizer, run) -> No
     assert client.post(f"/organize/runs/{run.pk}/disqualify/", {"reason": " "}).status_code == 422
     run.refresh_from_db()
     assert run.disqualified_because == ""
+
+
+def test_a_flagged_log_withholds_the_rank_until_an_organizer_accepts_it(
+    client: Client, organizer, run
+) -> None:
+    check = Check(id="log.directions", status=CheckStatus.FLAGGED, expected="both ways", found="one way")
+    change_results(run, counting="declared", log_flag="log.directions", checks=[check])
+    (board,) = stored_boards(run.submission.track)
+    assert [row.rank for row in board] == [None]
+    reason = "check log.directions was flagged, and no organizer has accepted the log yet"
+    address = f"/organize/runs/{run.pk}/"
+    assert reason in client.get(run.submission.get_absolute_url()).text
+    assert "Flagged communication logs" in client.get("/organize/").text
+    assert "expected both ways, found one way" in client.get(address).text
+    page = client.post(f"{address}accept-log/", {"reason": "Adaptive codec."}, follow=True).text
+    assert "run: log accepted" in page
+    assert "Adaptive codec." in page
+    assert reason not in client.get(run.submission.get_absolute_url()).text
+    assert "Flagged communication logs" not in client.get("/organize/").text
+    assert [row.rank for row in board] == [1]
+    assert AuditEntry.objects.get(action="run.log_accepted").actor == organizer
+
+
+def test_a_log_without_a_flag_needs_nobody(client: Client, organizer, run) -> None:
+    page = client.post(f"/organize/runs/{run.pk}/accept-log/", follow=True).text
+    assert "No check of the log was flagged." in page
+    run.refresh_from_db()
+    assert run.log_accepted_at is None
 
 
 def test_a_run_is_evaluated_again(client: Client, organizer, run) -> None:

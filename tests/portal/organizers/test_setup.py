@@ -82,7 +82,7 @@ def fill(client: Client, step: str, **fields: Any) -> Any:
 def fill_all(client: Client, track: Track) -> None:
     """Save the steps between the first page and the publication."""
     fill(client, "texts", summary="Fewer bytes.", description="# Rules\n\nBe *kind*.")
-    fill(client, "weights", reference="vt5-tiny", test_set="secret", leakage_split="red")
+    fill(client, "weights", reference="vt5-tiny", test_set="secret")
     phase = track.phases.get()
     fill(client, "phases", **{**PHASE, "phases-0-id": str(phase.pk), "phases-0-track": str(track.pk)})
 
@@ -172,9 +172,7 @@ def test_a_draft_whose_rules_change_after_the_test_is_tested_again(
 ) -> None:
     track = begin_test(client)
     finish_test(track)
-    fill(
-        client, "weights", reference="vt5-tiny", test_set="secret", trainable="decoder.*", leakage_split="red"
-    )
+    fill(client, "weights", reference="vt5-tiny", test_set="secret", trainable="decoder.*")
     assert "The rules have changed since the test." in client.get(SETUP).text
     client.post(f"{SETUP}publish/")
     assert not Track.objects.exists()
@@ -199,8 +197,56 @@ def test_weights_are_chosen_among_what_workers_report(client: Client, organizer:
     page = client.get(f"{SETUP}weights/").text
     assert "vt5-tiny: on 2 workers, contents differ between workers" in page
     assert f"secret: on 1 worker, SHA-256 {TEST_SET[:12]}…" in page
-    invented = {"reference": "invented", "test_set": "secret", "leakage_split": "red"}
+    invented = {"reference": "invented", "test_set": "secret"}
     assert client.post(f"{SETUP}weights/", invented).status_code == 200
+
+
+def test_a_leakage_set_is_chosen_among_the_splits_that_workers_report(
+    client: Client, organizer: User, worker: None
+) -> None:
+    track = begin(client)
+    chosen = {"reference": "vt5-tiny", "test_set": "secret", "leakage": "train/red"}
+    assert client.post(f"{SETUP}weights/", chosen).status_code == 200
+    receive(
+        Inventory(
+            worker="gpu",
+            references={"vt5-tiny": WEIGHTS},
+            test_sets={"secret": TEST_SET},
+            leakage_sets={"train/red": "d" * 64},
+        )
+    )
+    fill(client, "weights", **chosen)
+    track.refresh_from_db()
+    assert (track.leakage_set, track.leakage_split) == ("train", "red")
+    assert "train/red, on 1 worker, SHA-256 dddd" in client.get(SETUP).text
+    receive(Inventory(worker="gpu", references={"vt5-tiny": WEIGHTS}, test_sets={"secret": TEST_SET}))
+    assert "train/red: on no worker" in client.get(f"{SETUP}weights/").text
+    assert "No worker has train/red." in client.get(SETUP).text
+    fill(client, "weights", **{**chosen, "leakage": ""})
+    track.refresh_from_db()
+    assert track.measured_leakage_set() is None
+
+
+def test_numbers_are_written_as_people_write_them(client: Client, organizer: User) -> None:
+    track = begin(client, BEST_ANLS_AT_BUDGET.key)
+    page = client.get(f"{SETUP}kind/")
+    assert 'value="1, 4, 8"' in page.text
+    assert "Only for tracks" not in page.text
+    values = {field.name: field.value() or "" for field in page.context["form"]}
+    fill(client, "kind", **{**values, "budgets": "2, 0.5"})
+    track.refresh_from_db()
+    assert track.budgets == [2, 0.5]
+
+
+def test_the_list_says_which_step_a_private_track_is_published_without(
+    client: Client, organizer: User, worker: None
+) -> None:
+    begin(client, BEST_ANLS_AT_BUDGET.key)
+    client.post(NEW, {"name": "Bytes", "slug": "track-8", "ranking": FEWEST_BYTES.key})
+    assert "submit --practice" not in client.get("/organize/tracks/track-8/setup/").text
+    page = client.get(SETUP).text
+    assert "The test doesn&#x27;t recompute ε" in page
+    assert "not tested" in page
 
 
 def test_impossible_rules_are_explained_and_not_saved(client: Client, organizer: User, worker: None) -> None:

@@ -28,6 +28,12 @@ def run_in(name: str, state: str = RunState.SCORED) -> Run:
     return make_run(submission, state=state)
 
 
+def test_the_menu_leads_only_to_what_they_may_open(client: Client, organizer: User) -> None:
+    page = client.get("/").text
+    assert 'href="/organize/"' in page
+    assert 'href="/admin/"' not in page
+
+
 def test_desk_runs_exports_and_pages_show_their_track_alone(client: Client, organizer: User) -> None:
     own, other = run_in("Mine"), run_in("Theirs")
     own.submission.track.organizers.add(organizer)

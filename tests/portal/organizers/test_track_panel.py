@@ -109,7 +109,7 @@ def test_another_list_of_budgets_says_which_boards_come_and_go(client: Client, o
     assert RuleChange.objects.get().text == "Privacy budgets ε: 1, 4 → 1, 2."
 
 
-@pytest.mark.parametrize("budgets", ["[0]", "[1, 1]", "4", "nonsense", '["1"]'])
+@pytest.mark.parametrize("budgets", ["[0]", "[1, 1]", "4; 8", "nonsense", '["1"]'])
 def test_impossible_budgets_are_rejected(client: Client, organizer, private_track, budgets) -> None:
     address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"budgets": budgets}
     assert "errorlist" in client.post(address, data).content.decode()

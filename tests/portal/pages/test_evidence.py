@@ -10,7 +10,15 @@ from evaluator.messages.jobs import ArtifactKind
 from portal.boards.published import publish_all
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.submissions.models import Run, RunState, SubmissionState
-from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track, owner_of
+from tests.portal.factories import (
+    change_results,
+    make_artifact,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    owner_of,
+)
 
 pytestmark = pytest.mark.django_db
 RECORD, LOG, ANNEX = (
@@ -41,6 +49,20 @@ def file_of(client: Client, run: Run, kind: str) -> bytes | None:
 def test_everybody_may_read_the_record_and_the_log_of_a_published_run(client: Client, run: Run) -> None:
     assert file_of(client, run, RECORD) == b"the training_record"
     assert file_of(client, run, LOG) == b"the communication_log"
+
+
+def test_everybody_may_read_the_index_of_counted_messages_but_no_message(client: Client) -> None:
+    submission = make_submission(track=make_track(), state=SubmissionState.SUBMITTED)
+    run = make_run(submission, state=RunState.SCORED)
+    for kind in (ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES):
+        make_artifact(run, kind, f"the {kind}".encode(), f"{kind}.bin")
+    assert file_of(client, run, ArtifactKind.TRANSCRIPT) == b"the transcript"
+    assert file_of(client, run, ArtifactKind.MESSAGES) is None
+    row: Any = publish_all(submission.track).boards[0].rows[0]
+    assert row.transcript_url.endswith(f"/{ArtifactKind.TRANSCRIPT}/")
+    change_results(run, counting="declared")
+    row = publish_all(submission.track).boards[0].rows[0]
+    assert row.transcript_url is None
 
 
 def test_the_annex_and_whatever_else_is_no_such_page_even_for_its_team(client: Client, run: Run) -> None:

@@ -73,6 +73,14 @@ def test_an_organizer_who_does_not_review_reads_everything_and_decides_nothing(c
     assert 'name="decision"' not in page
     assert client.post(address(submission), ACCEPT).status_code == 403
     assert "1 privacy proof waits" in client.get("/admin/").text
+    # The desk is for reviewers.
+    assert "Open the desk" not in page + client.get(LIST).text
+    assert f'href="{LIST}"' in client.get(reverse("reviews:assign", args=[submission.pk])).text
+
+
+def test_the_questions_come_before_the_decision(client, submission, reviewer):
+    page = client.get(address(submission)).text
+    assert page.index('name="code"') < page.index('name="reason"') < page.index('value="accepted"')
 
 
 def test_a_member_of_the_team_and_others_find_nothing(client, submission, reviewer):

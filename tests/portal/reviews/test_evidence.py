@@ -7,7 +7,7 @@ from evaluator.records.check_table import CHECKS
 from portal.evaluation.display.status import statuses
 from portal.evaluation.models import Evaluation, StepReport
 from portal.reviews.checklist import CHECKLIST
-from portal.reviews.evidence import CHECKS_OF, STATED, compared, facts_on, in_words
+from portal.reviews.evidence import CHECKS_OF, STATED, facts_on, in_words
 from portal.submissions.models import RunState
 from tests.portal.evaluation.messages import make_accounting
 from tests.portal.factories import change_results, make_reviewer, make_run, scored_submission
@@ -57,8 +57,9 @@ def facts(submission):
 
 
 def test_the_claimed_epsilon_is_beside_the_recomputed_one(accounted):
-    assert compared(accounted[1]) == "claimed 0.9, recomputed 0.98765, difference +0.088"
-    assert facts(accounted[0])["recomputed"].cells[0].text == compared(accounted[1])
+    found = facts(accounted[0])
+    assert found["claimed"].cells[0].text == "0.9"
+    assert found["recomputed"].cells[0].text == "0.98765 (+0.088)"
 
 
 def test_a_question_leads_to_the_facts_that_bear_on_it(client, accounted):
@@ -90,6 +91,30 @@ def test_a_fact_has_one_row_and_what_is_the_same_one_cell(db):
     fact = facts(submission)["record.providers"]
     assert [(cell.text, span) for cell, span in fact.spans] == [("18 providers", 2), ("17 providers", 1)]
     assert fact.is_passed
+
+
+def test_a_long_text_has_a_line_of_its_own_and_is_there_once(db):
+    submission = scored_submission()
+    first = submission.runs.get()
+    long = "18 providers of which each took part in a round of its own"
+    for budget in (4, 8):
+        change_results(make_run(submission, budget=budget, state=RunState.SCORED), checks=[providers(long)])
+    change_results(first, checks=[providers("18 providers")])
+    table = facts_on(submission, statuses(submission.runs.all()))
+    ((fact, texts),) = [row for row in table.rows if row[0].key == "record.providers"]
+    assert [(cell.text, span) for cell, span in fact.spans] == [("", 3)]
+    assert sorted(texts) == sorted([("4, 8", long), ("1", "18 providers")])
+    assert table.tally == "1 passed"
+    change_results(first, checks=[providers(long)])
+    assert not facts(submission)["record.providers"].is_long
+
+
+def test_the_questions_come_without_scrolling_past_the_facts(client, accounted):
+    submission, _ = accounted
+    client.force_login(make_reviewer())
+    page = client.get(reverse("reviews:desk", args=[submission.pk])).text
+    assert '<details class="card recorded">' in page
+    assert "Checks: 1 flagged" in page
 
 
 def providers(found):

@@ -130,6 +130,14 @@ def test_a_proof_that_is_no_pdf_is_rejected(private_run):
     ]
 
 
+def test_a_codec_that_is_no_text_is_rejected(run):
+    arrive(run, ArtifactKind.CODEC_FILE, b"import numpy\n", "transcript_codec.py")
+    for content in (b"\x80\x04 a pickle", b"text\0"):
+        assert problems(run, ArtifactKind.CODEC_FILE, content, "transcript_codec.py") == [
+            (ErrorCode.ARTIFACT_KIND, "transcript_codec.py")
+        ]
+
+
 class TestBeginning:
     """What the site says of a file's first bytes, before it has the file."""
 
@@ -165,6 +173,18 @@ class TestBeginning:
         assert self.found(private_run, "training_annex", annex, filename="annex.jsonl") == [
             (ErrorCode.RECORD_CHALLENGE, "line 1, challenge")
         ]
+
+    def test_files_of_counted_bytes_have_limits_and_places_where_bytes_can_be_counted(self, run, private_run):
+        sizes = {"transcript": 4 * 10**6, "messages": 2**30, "codec_file": 64_000}
+        names = {"transcript": "transcript.jsonl", "messages": "messages.bin", "codec_file": "codec.py"}
+        for kind, size in sizes.items():
+            assert self.found(run, kind, b"", size, names[kind]) == []
+            assert self.found(run, kind, b"", size + 1, names[kind]) == [
+                (ErrorCode.ARTIFACT_SIZE, names[kind])
+            ]
+            assert self.found(private_run, kind, b"", size, names[kind]) == [
+                (ErrorCode.ARTIFACT_KIND, "a run")
+            ]
 
     def test_without_its_beginning_name_and_size_are_checked(self, run):
         assert self.found(run, "checkpoint", b"", 100) == []

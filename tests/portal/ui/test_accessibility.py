@@ -1,8 +1,7 @@
 """Every page of the site by axe: WCAG 2.2 AA for each role, in both color schemes and at both widths.
 
-A page is loaded once, in one browser, which shows it in each scheme and width. No server is started: the browser is
-handed what the test's client gets. Of the dark scheme, the colors are examined. With PFL_SCREENSHOTS=FOLDER a picture
-of every page in each scheme and width is left there.
+A page is loaded once, in one browser, which shows it as `EXAMINED` says. No server is started: the browser is handed
+what the test's client gets. With PFL_SCREENSHOTS=FOLDER a picture of every page in each of these ways is left there.
 """
 
 import os
@@ -36,9 +35,14 @@ WIDTHS = (1280, 390)
 # Between the margins of a sheet of A4.
 PAPER = 720
 NOT_OURS = ("/admin/", "/api/v1/docs")
-# Of the second scheme, only colors differ.
 ALL_RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 COLORS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
+# At one width, schemes differ in colors only. The light one is examined by the journeys where it is narrow.
+EXAMINED: dict[tuple[Literal["light", "dark"], int], Any] = {
+    ("light", WIDTHS[0]): ALL_RULES,
+    ("dark", WIDTHS[0]): COLORS,
+    ("dark", WIDTHS[1]): ALL_RULES,
+}
 
 # The pages that each role opens. What is in braces is found in the `World`.
 PAGES = {
@@ -311,16 +315,14 @@ def problems_of(page: Page, client: Client, path: str, status: int) -> Iterator[
     page.add_style_tag(content="* { transition: none !important; }")
     page.evaluate(AXE_SCRIPT)
     context = OURS if path.startswith("/admin/") else None
-    schemes: list[tuple[Literal["light", "dark"], Any]] = [("light", ALL_RULES), ("dark", COLORS)]
-    for scheme, rules in schemes:
+    for (scheme, width), rules in EXAMINED.items():
         page.emulate_media(color_scheme=scheme)
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 900})
-            for violation in page.evaluate(RUN_AXE, [context, rules]):
-                yield f"{path} ({scheme}, {width}): {violation}"
-            if too_wide := page.evaluate(TOO_WIDE, width):
-                yield f"{path} ({width}): is scrolled sideways: {too_wide}"
-            take_picture(page, f"{path}-{scheme}-{width}")
+        page.set_viewport_size({"width": width, "height": 900})
+        for violation in page.evaluate(RUN_AXE, [context, rules]):
+            yield f"{path} ({scheme}, {width}): {violation}"
+        if too_wide := page.evaluate(TOO_WIDE, width):
+            yield f"{path} ({width}): is scrolled sideways: {too_wide}"
+        take_picture(page, f"{path}-{scheme}-{width}")
     page.emulate_media(color_scheme="light", media="print")
     page.set_viewport_size({"width": PAPER, "height": 900})
     if not path.startswith(NOT_OURS) and (too_wide := page.evaluate(TOO_WIDE, PAPER)):

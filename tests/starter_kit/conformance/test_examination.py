@@ -34,7 +34,8 @@ def codes(result: Result) -> list[str]:
     return [problem.code for problem in result.problems]
 
 
-# The other configs of FL-PROVIDER-DP differ from it in what a codec, an adapter or an optimizer does.
+# All groups of FL-PROVIDER-DP are in tests/portal/evaluation/examining and tests/e2e, where the judge is a process. Its
+# other configs differ from it in what a codec, an adapter or an optimizer does.
 @pytest.mark.parametrize("config", ["client-dp", "laplace-iadmm"])
 def test_contributions_of_other_units_conform(config: str) -> None:
     only = [Group.CONTRIBUTIONS, Group.NOT_FINITE]
@@ -49,13 +50,6 @@ def test_updates_of_every_length_long_runs_and_large_models_of_other_methods_con
     result = examine(Inputs(method=config, seed=5, only=only))
     assert result.problems == []
     assert result.failed == []
-
-
-def test_the_baseline_conforms() -> None:
-    result = examine(Inputs(method="fl-provider-dp", seed=5))
-    assert result.problems == []
-    assert result.failed == []
-    assert result.passed
 
 
 @pytest.mark.parametrize("config", ["dp-clgecl", "secure-aggregation", "laplace-fedavg", "centralized-dp"])

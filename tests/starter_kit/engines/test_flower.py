@@ -8,7 +8,14 @@ import pytest
 import torch
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.messages.jobs import AccountingResult, ArtifactKind, PrivacyRules, Step, TrackRules
+from evaluator.messages.jobs import (
+    AccountingResult,
+    ArtifactKind,
+    CommunicationResult,
+    PrivacyRules,
+    Step,
+    TrackRules,
+)
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.annex import read_annex
 from starter_kit.engines.flower.agreement import Agreement
@@ -118,6 +125,11 @@ def test_a_run_over_flower_gives_what_a_local_one_gives(base: Path, data: Path, 
     logs = [(folder.path / "communication_log.csv").read_text() for folder in (apart, together)]
     assert sorted(logs[0].splitlines()) == sorted(logs[1].splitlines())
     assert [line.providers for line in read_metrics(apart.path / METRICS)] == [7, 7, 7]
+    rules = TrackRules(reference="local", test_set="local", clients=3)
+    inputs = StepInputs(apart.files(), rules, reference=base)
+    counted = run_step(Step.COMMUNICATION, inputs, lambda *_: None).result
+    assert isinstance(counted, CommunicationResult)
+    assert (counted.counting, counted.rounds_folded) == ("counted", 3)
 
 
 def test_what_travels_is_the_payload_and_a_few_hundred_bytes(federation: Federation) -> None:

@@ -106,12 +106,15 @@ def shortfall(run: Run, *, results: RunResults | None = None, rejected: str = ""
         results: Those that the run is about to get; its own by default.
         rejected: The reviewers' reason; empty unless they reject its proof.
     """
-    track = run.submission.track
+    submission = run.submission
+    track, phase = submission.track, submission.phase
     return track.kind.shortfall(
         results or run.results,
         track.limits(run.budget),
         disqualified=run.disqualified_because,
         rejected=rejected,
+        requires_counted=phase is not None and phase.requires_counted,
+        is_log_accepted=run.log_accepted_at is not None,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Final, Literal
 from evaluator.messages.jobs import (
     AccountingResult,
     CommunicationResult,
+    FirstDownload,
     ScoringDetail,
     ScoringResult,
     TrackRules,
@@ -17,6 +18,7 @@ from evaluator.messages.jobs import (
     WorkerReport,
 )
 from evaluator.messages.leakage import LeakageResult
+from evaluator.messages.rankings import COUNTED
 from portal.evaluation.intake.facts import Facts
 from portal.evaluation.models import TestSet
 
@@ -61,16 +63,34 @@ def _of_checkpoint(expected: str | None, found: str) -> Iterator[str]:
 
 
 def _of_communication(result: CommunicationResult, rules: TrackRules) -> Iterator[str]:
-    if result.bytes_total != result.bytes_down + result.bytes_up:
-        yield f"{result.bytes_down} + {result.bytes_up} bytes are not {result.bytes_total}"
+    sent = result.bytes_total if result.bytes_sent is None else result.bytes_sent
+    if sent != result.bytes_down + result.bytes_up:
+        yield f"{result.bytes_down} + {result.bytes_up} bytes are not {sent}"
+    least, most = _ranked_bytes(result, sent, rules)
+    if not least <= result.bytes_total <= most:
+        yield f"{result.bytes_total} bytes; from {least} to {most} follow from {sent} sent ones"
+    if not 0 <= result.rounds_folded <= result.rounds or (
+        result.counting != COUNTED and result.rounds_folded
+    ):
+        yield f"{result.rounds_folded} of {result.rounds} rounds folded, the bytes {result.counting}"
     # A log without messages is that of a model that was not trained, and a round without clients has no message.
     is_empty = result.rounds == 0
     if (
         (result.messages == 0) != is_empty
-        or (is_empty and result.bytes_total)
+        or (is_empty and sent)
         or not 0 <= result.rounds <= rules.max_rounds
     ):
         yield f"{result.rounds} rounds with {result.messages} messages; {rules.max_rounds} rounds are allowed"
+
+
+def _ranked_bytes(result: CommunicationResult, sent: int, rules: TrackRules) -> tuple[int, int]:
+    """Return the fewest and the most bytes that may rank a run that sent so many, by the rule for first downloads."""
+    first, decoder = result.first_download_bytes or 0, result.decoder_bytes
+    if result.bytes_sent is None:
+        return sent, sent
+    if rules.first_download is FirstDownload.COUNTED:
+        return sent + decoder, sent + first + decoder
+    return max(0, sent - first) + decoder, sent + decoder
 
 
 def _of_accounting(result: AccountingResult, rules: TrackRules) -> Iterator[str]:

@@ -21,6 +21,7 @@ from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState,
 from portal.evaluation.queue import places
 from portal.evaluation.queue.diagnosis import Ending, Outage, SickWorker, diagnose
 from portal.evaluation.queue.dispatch import ALIVE, dispatch_on_commit
+from portal.evaluation.queue.waited import end_outage
 from portal.liveness import outages
 from portal.liveness.models import Cause
 
@@ -68,7 +69,7 @@ def resume(queue: StepQueue, actor: User | None = None) -> bool:
     paused = StepQueue.objects.filter(pk=queue.pk, paused_at__isnull=False)
     if not paused.update(paused_at=None, probe_at=None, reason=""):
         return False
-    outages.end(Cause.PAUSED, queue.pk, clock.now())
+    end_outage(Cause.PAUSED, queue.pk, clock.now())
     record(actor, "stepqueue.resumed", queue)
     logger.warning("Steps of the queue %s are sent again.", queue)
     dispatch_on_commit()

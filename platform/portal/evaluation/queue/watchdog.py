@@ -35,6 +35,7 @@ from portal.evaluation.models import (
     Worker,
 )
 from portal.evaluation.queue import dispatch, places
+from portal.evaluation.queue.waited import end_outage
 from portal.liveness import outages
 from portal.liveness.models import Cause
 from portal.submissions.models import Run
@@ -164,7 +165,7 @@ def _notify_unattended(name: str, now: datetime, since: datetime) -> None:
         if queue.unattended_at is not None:
             queue.unattended_at = None
             queue.save(update_fields=["unattended_at"])
-            outages.end(Cause.UNATTENDED, queue.pk, now)
+            end_outage(Cause.UNATTENDED, queue.pk, now)
         return
     if queue.unattended_at is not None or queue.paused_at is not None or since >= long_ago:
         return

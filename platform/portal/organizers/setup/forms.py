@@ -14,8 +14,11 @@ from portal.challenge.phases import overlap
 from portal.challenge.rankings import OF_ONE_KIND, choices
 from portal.downloads.models import Download, DownloadKind, Terms
 from portal.downloads.services import take_from
-from portal.evaluation.inventories import Holding, stock
+from portal.evaluation.inventories import stock
 from portal.organizers import phase_changes
+from portal.organizers.choosing import NumbersInput, offered
+from portal.organizers.forms import UtcInput, drop_kind, keep_fields_of
+from portal.uploads.models import Upload, UploadState
 
 # Addresses of the desk itself.
 RESERVED_SLUGS = {"new"}
@@ -79,7 +82,7 @@ class KindForm(forms.ModelForm[Track]):
             "max_checkpoint_bytes": "Largest checkpoint, in bytes",
             "max_rounds": "Maximum rounds",
         }
-        widgets = {"budgets": forms.TextInput}
+        widgets = {"budgets": NumbersInput}
         help_texts = {
             "clients": "How many clients hold the training data.",
             "delta": "The δ at which ε is computed.",
@@ -91,18 +94,10 @@ class KindForm(forms.ModelForm[Track]):
         for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
             del self.fields[name]
         self.order_fields(["name", "slug", *self.instance.kind.fields])
-        _drop_kind(self)
+        drop_kind(self)
 
     def clean_slug(self) -> str:
         return free_slug(self.cleaned_data["slug"], self.instance)
-
-
-def _drop_kind(form: forms.BaseForm) -> None:
-    """Take the name of the kind from the help texts: the form has the fields of one kind alone."""
-    for field in form.fields.values():
-        _, colon, text = str(field.help_text).partition(" ranking: ")
-        if colon:
-            field.help_text = text[:1].upper() + text[1:]
 
 
 class TextsForm(forms.ModelForm[Track]):
@@ -117,14 +112,22 @@ class TextsForm(forms.ModelForm[Track]):
 
 
 class WeightsForm(forms.ModelForm[Track]):
-    """Base weights and test set, each among what workers report."""
+    """Base weights, test set and leakage set, each among what workers report."""
 
     reference = forms.ChoiceField(label="Base weights")
     test_set = forms.ChoiceField(label="Test set")
+    leakage = forms.ChoiceField(
+        label="Leakage set",
+        required=False,
+        help_text="Data of members and nonmembers of the training set, by which the site measures what ranked runs "
+        "leak: a split of a folder under test_sets/ on the workers.",
+    )
 
     class Meta:
         model = Track
-        fields = ("reference", "trainable", "test_set", "leakage_set", "leakage_split")
+        fields = ("reference", "trainable", "test_set")
+        labels = {"trainable": "Trainable parameters"}
+        widgets = {"trainable": forms.Textarea(attrs={"rows": 3})}
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -132,22 +135,23 @@ class WeightsForm(forms.ModelForm[Track]):
         for name, holdings in (("reference", held.references), ("test_set", held.test_sets)):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)  # noqa: S101
-            field.choices = _offered(holdings, getattr(self.instance, name))
+            field.choices = offered(holdings, getattr(self.instance, name))
+        chosen = self.instance.measured_leakage_set()
+        of_track = f"{chosen.folder}/{chosen.split}" if chosen else ""
+        leakage = self.fields["leakage"]
+        assert isinstance(leakage, forms.ChoiceField)  # noqa: S101
+        leakage.initial = of_track
+        leakage.choices = offered(held.leakage_sets, of_track, "none: leakage is not measured")
         self.has_stock = bool(held.references and held.test_sets)
 
-
-def _offered(holdings: Mapping[str, Holding], chosen: str) -> list[tuple[str, str]]:
-    """Return what can be chosen; what was, though no worker has it any more, is shown too."""
-    rows = [(name, _described(holding)) for name, holding in holdings.items()]
-    if chosen and chosen not in holdings:
-        rows.append((chosen, f"{chosen}: on no worker"))
-    return [("", "Choose …"), *rows]
-
-
-def _described(holding: Holding) -> str:
-    number = len(holding.workers)
-    same = f"SHA-256 {holding.sha256[:12]}…" if holding.sha256 else "contents differ between workers"
-    return f"{holding.name}: on {number} worker{'' if number == 1 else 's'}, {same}"
+    @override
+    def save(self, commit: bool = True) -> Track:
+        folder, _, split = self.cleaned_data["leakage"].partition("/")
+        self.instance.leakage_set = folder
+        if split:
+            self.instance.leakage_split = split
+        track: Track = super().save(commit)
+        return track
 
 
 class DataForm(forms.ModelForm[Track]):
@@ -170,7 +174,7 @@ class DataForm(forms.ModelForm[Track]):
             "another hash are rejected. Never shown on the site: distribute it with the data. If empty, it isn't "
             "checked."
         }
-        widgets = {"providers_per_client": forms.TextInput}
+        widgets = {"providers_per_client": NumbersInput}
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -178,7 +182,7 @@ class DataForm(forms.ModelForm[Track]):
             del self.fields[name]
         self.fields["downloads"].initial = Download.objects.filter(tracks=self.instance)
         self.order_fields(["downloads"])
-        _drop_kind(self)
+        drop_kind(self)
 
     @override
     def save(self, commit: bool = True) -> Track:
@@ -196,8 +200,16 @@ class DownloadForm(forms.Form):
     kind = forms.ChoiceField(choices=DownloadKind.choices)
     title = forms.CharField(max_length=120)
     summary = forms.CharField(max_length=300, required=False)
+    # What the page's script has uploaded in parts, in place of the file.
+    upload = forms.ModelChoiceField(
+        Upload.objects.filter(team=None, state=UploadState.COMPLETED),
+        required=False,
+        widget=forms.HiddenInput,
+    )
     file = forms.FileField(
-        required=False, help_text=f"At most {MOST_UPLOAD_BYTES // 10**6} MB. Link to anything larger."
+        required=False,
+        help_text="Sent in parts; after an interruption, choose the same file again to resume. Without JavaScript, at "
+        f"most {MOST_UPLOAD_BYTES // 10**6} MB.",
     )
     link = forms.URLField(
         required=False,
@@ -237,10 +249,13 @@ class DownloadForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or {}
         file, link = values.get("file"), values.get("link")
-        if bool(file) == bool(link) and not self.errors:
+        if bool(file or values.get("upload")) == bool(link) and not self.errors:
             self.add_error("file", "Upload a file or give a link, but not both.")
         if file and file.size > MOST_UPLOAD_BYTES:
-            self.add_error("file", "This file is too large to upload here; link to it.")
+            self.add_error(
+                "file",
+                "This file is too large to be sent without JavaScript; turn it on, or link to the file.",
+            )
         slug = slugify(values.get("title", ""))
         if slug and Download.objects.filter(slug=slug).exists():
             self.add_error("title", "Another download has this title.")
@@ -267,6 +282,8 @@ class SetupPhaseForm(forms.ModelForm[Phase]):
     class Meta:
         model = Phase
         fields = tuple(phase_changes.NAMES)
+        widgets = {"starts_at": UtcInput, "ends_at": UtcInput}
+        help_texts = {"starts_at": "In UTC. If empty, the phase is open until its end."}
 
 
 class PhasesOfTrack(BaseInlineFormSet[Phase, Track, SetupPhaseForm]):
@@ -289,6 +306,7 @@ class PhasesOfTrack(BaseInlineFormSet[Phase, Track, SetupPhaseForm]):
     @override
     def add_fields(self, form: SetupPhaseForm, index: int | None) -> None:
         super().add_fields(form, index)
+        keep_fields_of(form, self.instance)
         if form.instance.pk is None:
             del form.fields[DELETION_FIELD_NAME]
         else:

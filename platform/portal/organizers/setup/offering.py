@@ -11,7 +11,7 @@ from django.db import transaction
 from portal.accounts.models import User
 from portal.challenge.models import Track
 from portal.downloads.models import Download, Terms
-from portal.downloads.services import add_download, add_link
+from portal.downloads.services import add_download, add_link, add_uploaded
 
 FIELDS = ("kind", "title", "summary", "license", "license_url")
 
@@ -22,6 +22,8 @@ def add_offered(track: Track, values: Mapping[str, Any], *, actor: User) -> Down
     Raises `ProblemError` if the store doesn't take the file.
     """
     fields = {name: values[name] for name in FIELDS}
+    if upload := values["upload"]:
+        return add_uploaded(upload, values["slug"], track=track, actor=actor, **fields, terms=_terms(values))
     if values["file"] is None:
         filename = values["filename"] or _name_in(values["link"]) or values["slug"]
         with transaction.atomic():

@@ -22,7 +22,7 @@ class Item:
     """Something that a track needs: `found` says what there is, or what is missing.
 
     `step` is the step of the setup that sets it, empty for the test. What isn't `is_required` doesn't keep a draft
-    from being published.
+    from being published, and is called `lacking` where it isn't there.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Item:
     step: str
     is_there: bool
     is_required: bool = True
+    lacking: str = "recommended"
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,29 @@ def readiness(track: Track, now: datetime) -> Readiness:
         [
             _texts(track),
             *folders(track, held),
+            *_leakage_set(track, held),
             _downloads(track),
             _phases(track, now),
             *_reviewers(track),
-            Item("Test", test or "The base weights passed every step.", "", not test),
+            Item("Test", test or f"The base weights passed {_steps_of(track)}.", "", not test),
+            *_untried(track),
         ]
     )
+
+
+def _steps_of(track: Track) -> str:
+    """Return the steps that the test of the track takes, as a list in words."""
+    *others, last = track.rules(None).steps()
+    return f"{', '.join(others)} and {last}"
+
+
+def _untried(track: Track) -> Iterator[Item]:
+    if track.kind.is_accounted:
+        text = (
+            "The test doesn't recompute ε, because base weights have no training record. After publishing, train a "
+            "short private run and submit it with “pfl submit --practice”: it takes this step and is never ranked."
+        )
+        yield Item("Accounting", text, "", False, is_required=False, lacking="not tested")
 
 
 def folders(track: Track, held: Stock) -> Iterator[Item]:
@@ -77,6 +95,12 @@ def folders(track: Track, held: Stock) -> Iterator[Item]:
         yield Item("Test set", text, "weights", False)
     else:
         yield _held("Test set", track.test_set, found)
+
+
+def _leakage_set(track: Track, held: Stock) -> Iterator[Item]:
+    if chosen := track.measured_leakage_set():
+        name = f"{chosen.folder}/{chosen.split}"
+        yield _held("Leakage set", name, held.leakage_sets.get(name))
 
 
 def _held(name: str, folder: str, held: Holding | None) -> Item:

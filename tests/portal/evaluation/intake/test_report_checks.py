@@ -43,6 +43,14 @@ def report(evaluation, step, **changes):
         (Step.VALIDATE, {"tensors": 0}, "0 tensors"),
         (Step.VALIDATE, {"changed": ["a", "b", "c"]}, "3 of 2 tensors changed"),
         (Step.COMMUNICATION, {"bytes_total": 1}, "3000 + 3000 bytes are not 1"),
+        (Step.COMMUNICATION, {"bytes_sent": 1}, "3000 + 3000 bytes are not 1"),
+        (
+            Step.COMMUNICATION,
+            {"bytes_sent": 6000, "first_download_bytes": 1000, "bytes_total": 4999},
+            "4999 bytes; from 5000 to 6000 follow from 6000 sent ones",
+        ),
+        (Step.COMMUNICATION, {"counting": "counted", "rounds_folded": 99}, "99 of 3 rounds folded"),
+        (Step.COMMUNICATION, {"rounds_folded": 1}, "1 of 3 rounds folded, the bytes declared"),
         (Step.COMMUNICATION, {"rounds": 0}, "0 rounds"),
         (Step.COMMUNICATION, {"messages": 0}, "rounds with 0 messages"),
         (Step.COMMUNICATION, {"rounds": 10**6, "messages": 10**6}, "1000000 rounds"),
@@ -74,6 +82,11 @@ def test_what_can_not_be_true_is_a_fault_of_the_platform(private_evaluation, ste
             {"rounds": 0, "messages": 0, "bytes_total": 0, "bytes_down": 0, "bytes_up": 0}, id="no messages"
         ),
         pytest.param({"rounds": 5, "messages": 2}, id="rounds without clients"),
+        pytest.param(
+            {"bytes_sent": 6000, "first_download_bytes": 1000, "bytes_total": 5004, "decoder_bytes": 4},
+            id="a free first download and a decoder",
+        ),
+        pytest.param({"counting": "counted", "rounds_folded": 3, "bytes_sent": 6000}, id="counted bytes"),
     ],
 )
 def test_what_a_log_may_say_is_no_fault_of_the_platform(private_evaluation, changes):

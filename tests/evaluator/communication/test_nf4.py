@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from starter_kit.compression.nf4 import BLOCK, CHUNK, LEVELS, dequantize, message_bytes, quantize
+from evaluator.communication.nf4 import BLOCK, CHUNK, LEVELS, dequantize, message_bytes, quantize
 
 # As printed by Dettmers et al. 2023, appendix E.
 PUBLISHED = [

@@ -1,0 +1,1 @@
+"""Counted bytes: the checkpoint of a run, computed from its messages."""

@@ -1,0 +1,119 @@
+"""Whether a run's bytes are counted: a transcript is folded where one is attached that can be folded here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluator.checkpoints.contents import sha256_of
+from evaluator.checkpoints.weight_changes import TensorChange
+from evaluator.communication.log import CommunicationTotals
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.folding.folding import WeightFiles, fold
+from evaluator.folding.lines import BuiltIn, CodecTerms, OwnFile
+from evaluator.folding.reading import (
+    MAX_MESSAGES_BYTES,
+    MessageFile,
+    Transcript,
+    check_log,
+    read_transcript,
+)
+from evaluator.messages.jobs import ArtifactKind, TrackRules
+from evaluator.progress import OnProgress
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What became of the messages of a codec plug-in before the step; see `evaluator.folding.decoding`.
+
+    Attributes:
+        folder: Where their vectors are.
+        because: Why there are none.
+    """
+
+    folder: Path | None = None
+    because: str = ""
+
+
+NOT_DECODED = Decoded()
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How a run's bytes were counted.
+
+    Attributes:
+        is_counted: Whether the checkpoint follows from the messages.
+        because: Why they aren't counted though there is a transcript; empty otherwise.
+        rounds_folded: How many rounds were computed.
+        decoder_bytes: The size of the team's own codec, with its settings.
+    """
+
+    is_counted: bool
+    because: str = ""
+    rounds_folded: int = 0
+    decoder_bytes: int = 0
+
+
+def count(
+    files: Mapping[ArtifactKind, Path],
+    base: Path,
+    rules: TrackRules,
+    totals: CommunicationTotals,
+    changes: list[TensorChange],
+    on_progress: OnProgress,
+    decoded: Decoded,
+) -> Counting:
+    """Fold the run's transcript.
+
+    Args:
+        changes: The tensors of the checkpoint that differ from the base weights.
+        decoded: What became of the messages of a codec plug-in.
+
+    Raises:
+        ProblemError: ``E_TRANSCRIPT_*``: the transcript isn't that of this log and this checkpoint.
+    """
+    index = files.get(ArtifactKind.TRANSCRIPT)
+    if index is None:
+        # Of a model that nobody trained there is nothing to compute.
+        return Counting(totals.messages == 0 and not changes)
+    transcript = read_transcript(index)
+    log = files[ArtifactKind.COMMUNICATION_LOG]
+    check_log(transcript, log, clients=rules.clients, max_rounds=rules.max_rounds)
+    if because := _obstacle(files, transcript, decoded):
+        return Counting(is_counted=False, because=because)
+    messages = MessageFile(files[ArtifactKind.MESSAGES], transcript)
+    weights = WeightFiles(base, files[ArtifactKind.CHECKPOINT], changes)
+    fold(transcript, messages, weights, on_progress, decoded=decoded.folder)
+    return Counting(
+        is_counted=True,
+        # Rounds after the last message have none to fold.
+        rounds_folded=min(len(transcript.rounds), totals.rounds),
+        decoder_bytes=_decoder_bytes(transcript.run.codec, files),
+    )
+
+
+def _obstacle(files: Mapping[ArtifactKind, Path], transcript: Transcript, decoded: Decoded) -> str:
+    """Return why a transcript can't be folded here, though nothing is wrong with it; empty where it can."""
+    if ArtifactKind.MESSAGES not in files:
+        return "The messages of the transcript aren't attached."
+    if (size := transcript.distinct_bytes) > MAX_MESSAGES_BYTES:
+        return f"The messages take {size:,} bytes; at most {MAX_MESSAGES_BYTES:,} are folded."
+    if isinstance(transcript.run.codec, BuiltIn) or decoded.folder:
+        return ""
+    return decoded.because or "The codec isn't one of the evaluator's own, and its messages weren't decoded."
+
+
+def _decoder_bytes(codec: CodecTerms, files: Mapping[ArtifactKind, Path]) -> int:
+    """Return the size of a team's own codec with its settings; raises `ProblemError` for another file."""
+    if not isinstance(codec, OwnFile):
+        return 0
+    found = sha256_of(files[ArtifactKind.CODEC_FILE])
+    size = files[ArtifactKind.CODEC_FILE].stat().st_size
+    if (found, size) != (codec.sha256, codec.size_bytes):
+        raise ProblemError.of(
+            ErrorCode.TRANSCRIPT_CODEC,
+            where="codec file",
+            expected=f"{codec.size_bytes} bytes of SHA-256 {codec.sha256}, as in the transcript",
+            found=f"{size} bytes of SHA-256 {found}",
+        )
+    return size + len(codec.settings.encode())

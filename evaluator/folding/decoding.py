@@ -1,0 +1,186 @@
+"""Messages of a codec plug-in, decoded by sandboxed processes before a step folds them.
+
+A codec is code: the kit's own, or a file of the team. It never runs where a result is computed. One process splits the
+messages by direction, another decodes those to the server, a third those to the clients. So the first download, which
+may be free, can't tell the decoder of updates anything.
+"""
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.folding.lines import BuiltIn, CodecTerms, KitPlugin, OwnFile, TranscriptMessage
+from evaluator.folding.reading import MessageFile, Transcript, read_transcript
+from evaluator.messages.base import Message
+from evaluator.messages.jobs import SERVER, ArtifactKind, evaluator_version
+from evaluator.sandbox.limits import MIB, Limits
+from evaluator.sandbox.sandbox import Sandbox, SandboxError, UnconfinedError
+
+# The files of one direction: messages, and the vectors that they decode to.
+UP, DOWN = "up", "down"
+MESSAGES, VECTORS = "messages.bin", "vectors.f32"
+# What decoding writes for one direction, and how long it may take.
+MAX_VECTOR_BYTES = 4096 * MIB
+LIMITS = Limits(wall_s=900, cpu_s=1800, memory_bytes=8192 * MIB, file_bytes=MAX_VECTOR_BYTES)
+DETAIL_CHARACTERS = 300
+KIT = "starter_kit"
+
+
+class SplitMessages(Message):
+    """What the first process found: the codec, the shapes of its vectors, and the lengths of messages by direction."""
+
+    codec: CodecTerms
+    shapes: list[list[int]]
+    numel: int
+    lengths: dict[str, list[int]]
+
+
+class NotDecodedError(RuntimeError):
+    """The messages can't be decoded here, though nothing is wrong with them; the text says why."""
+
+
+def distinct(transcript: Transcript, way: str) -> list[TranscriptMessage]:
+    """Return the messages of one direction with different contents, in the order of their first occurrence."""
+    of_way = (message for message in transcript.messages if (message.sender == SERVER) == (way == DOWN))
+    return list({message.sha256: message for message in reversed(list(of_way))}.values())[::-1]
+
+
+def split(inputs: Any, _: Any) -> Any:
+    """Write the messages of each direction into a file of their own: in a process that runs no code of the team."""
+    try:
+        transcript = read_transcript(Path(inputs["transcript"]))
+        ways = () if isinstance(transcript.run.codec, BuiltIn) else (UP, DOWN)
+        messages = MessageFile(Path(inputs["messages"]), transcript)
+        lengths = {}
+        for way in ways:
+            of_way = distinct(transcript, way)
+            with (Path(inputs["out"]) / way / MESSAGES).open("wb") as file:
+                for message in of_way:
+                    file.write(messages.read(message, "messages"))
+            lengths[way] = [message.size_bytes for message in of_way]
+    except ProblemError as error:
+        return {"problems": [problem.model_dump(mode="json") for problem in error.problems]}
+    run = transcript.run
+    found = SplitMessages(
+        codec=run.codec,
+        shapes=[tensor.shape for tensor in run.trainable],
+        numel=run.numel,
+        lengths=lengths,
+    )
+    return {"problems": [], "found": found.model_dump(mode="json")}
+
+
+def decode_messages(
+    sandbox: Sandbox, files: Mapping[ArtifactKind, Path], folder: Path, *, confined: bool = True
+) -> bool:
+    """Write the vectors of all messages into `folder`, those of each direction into a folder of its own.
+
+    Returns:
+        Whether there was something to decode: not with a codec of the evaluator.
+
+    Args:
+        confined: Whether to refuse where the kernel can't confine the codec: it is other people's code.
+
+    Raises:
+        NotDecodedError: They can't be decoded here.
+        ProblemError: (`E_TRANSCRIPT_CODEC`) The codec fails; or ``E_TRANSCRIPT_*``: there is something wrong with them.
+    """
+    index, content = files[ArtifactKind.TRANSCRIPT], files.get(ArtifactKind.MESSAGES)
+    if content is None:
+        raise NotDecodedError("The messages of the transcript aren't attached.")
+    found = _split(sandbox, index, content, folder, confined=confined)
+    if isinstance(found.codec, BuiltIn):
+        return False
+    kit = importlib.util.find_spec(KIT)
+    if kit is None or not kit.submodule_search_locations:
+        raise NotDecodedError("This machine has no starter kit, which codec plug-ins need.")
+    if confined:
+        try:
+            sandbox.require_confinement()
+        except UnconfinedError as error:
+            raise NotDecodedError(str(error)) from error
+    file = _file_of(found.codec, files)
+    for way, lengths in found.lengths.items():
+        if 4 * found.numel * len(lengths) > MAX_VECTOR_BYTES:
+            raise NotDecodedError(f"Decoded, its messages take more than {MAX_VECTOR_BYTES:,} bytes.")
+        _decode(sandbox, found, way, folder, file, Path(next(iter(kit.submodule_search_locations))))
+    return True
+
+
+def _split(sandbox: Sandbox, index: Path, content: Path, folder: Path, *, confined: bool) -> SplitMessages:
+    for way in (UP, DOWN):
+        (folder / way).mkdir()
+    request = {"transcript": str(index), "messages": str(content), "out": str(folder)}
+    if confined:
+        try:
+            raw = sandbox.run(
+                "evaluator.folding.decoding",
+                "split",
+                request,
+                readable=[index, content],
+                writable=[folder],
+                limits=LIMITS,
+            )
+        except SandboxError as error:
+            raise NotDecodedError(str(error)) from error
+    else:
+        raw = split(request, None)
+    if problems := raw["problems"]:
+        raise ProblemError(*TypeAdapter(list[Problem]).validate_python(problems))
+    return SplitMessages.model_validate(raw["found"])
+
+
+def _file_of(codec: CodecTerms, files: Mapping[ArtifactKind, Path]) -> Path | None:
+    match codec:
+        case OwnFile():
+            if ArtifactKind.CODEC_FILE not in files:
+                raise NotDecodedError("The file of the codec isn't attached.")
+            return files[ArtifactKind.CODEC_FILE]
+        case KitPlugin(kit_version=version) if version != evaluator_version():
+            raise NotDecodedError(
+                f"The codec is that of kit {version}; this machine has {evaluator_version()}."
+            )
+        case _:
+            return None
+
+
+def _decode(
+    sandbox: Sandbox, found: SplitMessages, way: str, folder: Path, file: Path | None, kit: Path
+) -> None:
+    codec = found.codec
+    assert not isinstance(codec, BuiltIn)  # noqa: S101 - nothing is decoded for those
+    request = {
+        "name": codec.name if isinstance(codec, KitPlugin) else "",
+        "settings": codec.settings,
+        "file": str(file) if file else None,
+        "shapes": found.shapes,
+        "models": way == DOWN,
+        "messages": str(folder / way / MESSAGES),
+        "lengths": found.lengths[way],
+        "out": str(folder / way / VECTORS),
+    }
+    try:
+        raw = sandbox.run(
+            f"{KIT}.compression.decoding",
+            "decode",
+            request,
+            readable=[kit, *([file] if file else [])],
+            writable=[folder / way],
+            limits=LIMITS,
+        )
+        problem = TypeAdapter(dict[str, str]).validate_python(raw).get("problem", "")
+    except SandboxError as error:
+        problem = f"{error}. {error.output[-DETAIL_CHARACTERS:]}".strip()
+    except ValidationError:
+        problem = "the process sent something else than an answer"
+    if problem:
+        raise ProblemError.of(
+            ErrorCode.TRANSCRIPT_CODEC,
+            where=f"messages to the {'clients' if way == DOWN else 'server'}",
+            expected="messages that the codec decodes without the run's other files",
+            found=problem[:1000],
+        )

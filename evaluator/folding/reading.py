@@ -1,0 +1,177 @@
+"""Reading a transcript's index that a stranger wrote, and the messages that it lists."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from evaluator.communication.log import read_entries
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.folding.lines import (
+    SCHEMA,
+    AnyTranscriptLine,
+    TranscriptEnd,
+    TranscriptMessage,
+    TranscriptRound,
+    TranscriptRun,
+    messages_root,
+)
+from evaluator.records.canonical_lines import check_canonical, parse_object, raw_lines, validate
+
+MAX_BYTES = 4 * 1024**2
+# All of a run's distinct messages, which are then attached.
+MAX_MESSAGES_BYTES = 1024**3
+
+_LINE: TypeAdapter[TranscriptRun | TranscriptRound | TranscriptEnd] = TypeAdapter(AnyTranscriptLine)
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """An index whose lines fit together."""
+
+    run: TranscriptRun
+    rounds: list[TranscriptRound]
+    end: TranscriptEnd
+
+    @property
+    def messages(self) -> Iterator[TranscriptMessage]:
+        """All messages, in the order in which they were sent."""
+        return (message for line in self.rounds for message in line.messages)
+
+    @property
+    def distinct_bytes(self) -> int:
+        """The bytes of all messages, those with the same content once."""
+        return sum({message.sha256: message.size_bytes for message in self.messages}.values())
+
+
+def read_transcript(path: Path) -> Transcript:
+    """Read an index, under a hard cap on its size.
+
+    Raises:
+        ProblemError: (`E_TRANSCRIPT_FORMAT`) Naming the line and the field.
+    """
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise _malformed("the file", f"at most {MAX_BYTES} bytes", f"{size} bytes")
+    lines = _lines(path)
+    number, run = next(lines, (1, None))
+    if not isinstance(run, TranscriptRun):
+        raise _malformed("line 1", "a line of type run", _kind(run))
+    rounds: list[TranscriptRound] = []
+    for number, line in lines:
+        if isinstance(line, TranscriptRound) and line.round == len(rounds) + 1:
+            rounds.append(line)
+        elif isinstance(line, TranscriptEnd):
+            if extra := next(lines, None):
+                raise _malformed(f"line {number + 1}", "nothing after the end line", _kind(extra[1]))
+            return _whole(Transcript(run, rounds, line), number)
+        else:
+            raise _malformed(f"line {number}", f"round {len(rounds) + 1}, or a line of type end", _kind(line))
+    raise _malformed(f"line {number + 1}", "a line of type round or end", "the end of the file")
+
+
+def check_log(transcript: Transcript, log: Path, *, clients: int, max_rounds: int) -> None:
+    """Check that index and communication log list the same messages in the same order.
+
+    Raises:
+        ProblemError: (`E_TRANSCRIPT_LOG`) Naming the first message that differs; ``E_LOG_*`` for a log that isn't one.
+    """
+    listed = (
+        (line.round, message.sender, message.receiver, message.size_bytes)
+        for line in transcript.rounds
+        for message in line.messages
+    )
+    logged = (
+        (entry.round, entry.sender, entry.receiver, entry.size_bytes)
+        for entry in read_entries(log, clients=clients, max_rounds=max_rounds)
+    )
+    for number in range(2, 2**62):
+        in_index, in_log = next(listed, None), next(logged, None)
+        if in_index != in_log:
+            raise ProblemError.of(
+                ErrorCode.TRANSCRIPT_LOG,
+                where=f"communication log, line {number}",
+                expected=_described(in_index),
+                found=_described(in_log),
+            )
+        if in_index is None:
+            return
+
+
+class MessageFile:
+    """The messages of a transcript: each distinct content once, in the order of its first occurrence.
+
+    Raises:
+        ProblemError: (`E_TRANSCRIPT_MESSAGE`) The file is longer or shorter than the index says, or a content has two
+            lengths.
+    """
+
+    def __init__(self, path: Path, transcript: Transcript) -> None:
+        self._path = path
+        self._places: dict[str, tuple[int, int]] = {}
+        end = 0
+        for message in transcript.messages:
+            _, size = self._places.setdefault(message.sha256, (end, message.size_bytes))
+            if size != message.size_bytes:
+                raise _another("the index", f"one length of {message.sha256}", "two")
+            end = max(end, self._places[message.sha256][0] + size)
+        if (found := path.stat().st_size) != end:
+            raise _another("the file", f"{end} bytes, those of the messages of the index", f"{found} bytes")
+
+    def read(self, message: TranscriptMessage, where: str) -> bytes:
+        """Return the content of a message.
+
+        Raises:
+            ProblemError: (`E_TRANSCRIPT_MESSAGE`) It has another hash than in the index.
+        """
+        begin, size = self._places[message.sha256]
+        with self._path.open("rb") as file:
+            file.seek(begin)
+            content = file.read(size)
+        if (found := sha256(content).hexdigest()) != message.sha256:
+            raise _another(where, f"a message of SHA-256 {message.sha256}", found)
+        return content
+
+
+def _lines(path: Path) -> Iterator[tuple[int, TranscriptRun | TranscriptRound | TranscriptEnd]]:
+    code = ErrorCode.TRANSCRIPT_FORMAT
+    raws = raw_lines(path, code, first_bytes=MAX_BYTES, other_bytes=MAX_BYTES)
+    for number, raw in enumerate(raws, start=1):
+        values = parse_object(raw, code, number, SCHEMA)
+        line = validate(_LINE, values, code, number)
+        check_canonical(raw, values, code, number)
+        yield number, line
+
+
+def _whole(transcript: Transcript, number: int) -> Transcript:
+    """Return the transcript if its last line fits the others."""
+    end = transcript.end
+    root = messages_root([message.leaf for message in transcript.messages])
+    for field, expected, found in (
+        ("rounds", len(transcript.rounds), end.rounds),
+        ("messages_root", root, end.messages_root),
+    ):
+        if expected != found:
+            raise _malformed(f"line {number}, {field}", expected, found)
+    return transcript
+
+
+def _kind(line: object) -> str:
+    return "the end of the file" if line is None else f"a line of type {getattr(line, 'type', 'none')}"
+
+
+def _described(message: tuple[int, int, int, int] | None) -> str:
+    if message is None:
+        return "no further message"
+    number, sender, receiver, size = message
+    return f"round {number}, {sender} to {receiver}, {size} bytes"
+
+
+def _malformed(where: str, expected: object, found: object) -> ProblemError:
+    return ProblemError.of(ErrorCode.TRANSCRIPT_FORMAT, where=where, expected=expected, found=found)
+
+
+def _another(where: str, expected: object, found: object) -> ProblemError:
+    return ProblemError.of(ErrorCode.TRANSCRIPT_MESSAGE, where=where, expected=expected, found=found)

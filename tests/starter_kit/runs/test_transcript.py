@@ -1,0 +1,256 @@
+"""The transcript that a training writes: with it, the evaluator counts the run's bytes."""
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from evaluator.checkpoints.contents import sha256_of
+from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.jobs import ArtifactKind, CommunicationResult, Step, TrackRules
+from evaluator.pipeline import StepInputs, run_step, with_decoded
+from evaluator.records.server_steps import SumStep
+from evaluator.sandbox.sandbox import Sandbox
+from starter_kit import scaffolding
+from starter_kit.evaluation.steps import check_run
+from starter_kit.methods import fedavg
+from starter_kit.runs import transcript
+from starter_kit.runs.folder import RunFolder
+from starter_kit.runs.kept_models import CHECKPOINTS
+from starter_kit.runs.transcript import CODEC_FILE, INDEX, MESSAGES
+from tests.starter_kit.cut_off import CutError, CutOff
+from tests.starter_kit.training_runs import trained
+
+RULES = TrackRules(reference="local", test_set="local", clients=3, max_rounds=10)
+ADAM = "server_optimizer={type: fedadam, learning_rate: 0.001}"
+
+
+def counted(run: RunFolder, base: Path) -> CommunicationResult:
+    """Return what a worker finds, which runs no codec of others unconfined."""
+    inputs = StepInputs(run.files(), RULES, reference=base)
+    with Sandbox() as sandbox, TemporaryDirectory() as decoded:
+        inputs = with_decoded(inputs, sandbox, Path(decoded))
+        result = run_step(Step.COMMUNICATION, inputs, lambda _done, _total: None).result
+    assert isinstance(result, CommunicationResult)
+    return result
+
+
+def rejection(run: RunFolder, base: Path) -> Problem:
+    with pytest.raises(ProblemError) as caught:
+        counted(run, base)
+    return caught.value.problem
+
+
+@pytest.mark.parametrize(
+    ("config", "changes"),
+    [
+        ("fedavg", []),
+        ("fedavg", ["server_optimizer=fedavgm", "clients_per_round=3"]),
+        ("fedavg", [ADAM, "codec=nf4"]),
+        ("lora-nf4", ["clients_per_round=2"]),
+        ("lora", ["lora.targets=['language_backbone.*.q']"]),
+        ("fedshampoo", []),
+        ("fedavg", ["codec=int8"]),
+        ("fedavg", ["codec={type: topk, fraction: 0.05}", "clients_per_round=2"]),
+    ],
+)
+def test_the_bytes_of_a_run_without_further_settings_are_counted(
+    base: Path, data: Path, tmp_path: Path, config: str, changes: list[str]
+) -> None:
+    result = counted(trained(config, base, data, tmp_path / "run", changes), base)
+    assert (result.counting, result.rounds_folded) == ("counted", 2)
+
+
+def test_a_model_that_goes_to_several_clients_is_stored_once(base: Path, data: Path, tmp_path: Path) -> None:
+    run = trained("fedavg", base, data, tmp_path / "run", ["clients_per_round=3"])
+    result = counted(run, base)
+    assert result.bytes_sent is not None
+    message = result.bytes_sent // 12
+    assert (run.path / MESSAGES).stat().st_size == 8 * message
+
+
+def test_a_resumed_run_has_the_transcript_of_one_that_was_not_interrupted(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    changes = ["rounds=4", "clients_per_round=2", "server_optimizer=fedavgm", "checkpoints.every=2"]
+    whole = trained("fedavg", base, data, tmp_path / "whole", changes)
+    with pytest.raises(CutError):
+        trained("fedavg", base, data, tmp_path / "run", changes, watcher=CutOff(6))
+    run = trained("fedavg", base, data, tmp_path / "run", changes, resume=True)
+    for name in (INDEX, MESSAGES):
+        assert (run.path / name).read_bytes() == (whole.path / name).read_bytes()
+    for name, rounds in (("round-2", 2), ("round-4", 4)):
+        kept = counted(RunFolder(run.path / CHECKPOINTS / name), base)
+        assert (kept.counting, kept.rounds_folded) == ("counted", rounds)
+
+
+def test_a_run_that_has_lost_its_transcript_goes_on_and_says_that_its_bytes_are_declared(
+    base: Path, data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CutError):
+        trained("fedavg", base, data, tmp_path / "run", ["clients_per_round=2"], watcher=CutOff(3))
+    (tmp_path / "run.unfinished" / MESSAGES).write_bytes(b"")
+    run = trained("fedavg", base, data, tmp_path / "run", ["clients_per_round=2"], resume=True)
+    assert "will be declared, not counted: the transcript of its first rounds" in capfd.readouterr().err
+    assert counted(run, base).counting == "declared"
+
+
+SECURE = ["secure_aggregation.tolerated_losses=0", "secure_aggregation.bound=1.0", "clients_per_round=3"]
+
+
+@pytest.mark.parametrize(
+    ("config", "changes", "reason"),
+    [("fl-provider-dp", [], ""), ("fedavg", SECURE, "secure aggregation hides single updates")],
+    ids=["private", "secure aggregation"],
+)
+def test_updates_that_nobody_may_see_are_in_no_transcript(
+    base: Path,
+    data: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    config: str,
+    changes: list[str],
+    reason: str,
+) -> None:
+    run = trained(config, base, data, tmp_path / "run", changes)
+    assert not {ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES} & run.files().keys()
+    assert counted(run, base).counting == "declared"
+    said = capfd.readouterr().err
+    assert reason in said
+    assert ("declared" in said) == bool(reason)
+
+
+def test_a_server_that_does_not_do_what_its_plan_says_writes_no_transcript(
+    base: Path,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Otherwise the evaluator would reject the run."""
+    plan = fedavg.Settings.plan
+    monkeypatch.setattr(
+        fedavg.Settings,
+        "plan",
+        lambda self, clients: replace(plan(self, clients), step_of_mean=SumStep(learning_rate=0.5)),
+    )
+    run = trained("fedavg", base, data, tmp_path / "run")
+    assert ArtifactKind.TRANSCRIPT not in run.files()
+    assert "isn't the server's step" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("limit", ["MAX_MESSAGES_BYTES", "MAX_BYTES"])
+def test_a_run_that_nobody_could_fold_stops_writing_and_goes_on(
+    base: Path,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    limit: str,
+) -> None:
+    """A full-size model without adapters would fill the disk."""
+    monkeypatch.setattr(transcript, limit, 5000)
+    run = trained("fedavg", base, data, tmp_path / "run")
+    assert ArtifactKind.TRANSCRIPT not in run.files()
+    assert capfd.readouterr().err.count("more than 5,000 bytes") == 1
+
+
+def test_adapters_start_from_the_seed_alone(base: Path, data: Path, tmp_path: Path) -> None:
+    """Whoever knows the index computes their first values, with any version of torch."""
+    runs = [
+        trained("lora-nf4", base, data, tmp_path / f"run{seed}", [f"seed={seed}", "rounds=1"])
+        for seed in (1, 2)
+    ]
+    for run, seed in zip(runs, (1, 2), strict=True):
+        assert f'"start":"seed {seed}"' in (run.path / INDEX).read_text()
+        assert counted(run, base).counting == "counted"
+
+
+@pytest.fixture(scope="module")
+def own_codec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The codec that `pfl new` writes."""
+    path = tmp_path_factory.mktemp("codec") / "my_codec.py"
+    path.write_bytes((Path(scaffolding.__file__).parent / "codecs" / "my_plugin.py").read_bytes())
+    return path
+
+
+@pytest.fixture
+def with_own_codec(base: Path, data: Path, tmp_path: Path, own_codec: Path) -> RunFolder:
+    return trained("lora", base, data, tmp_path / "run", [f"codec={own_codec}"])
+
+
+def test_a_codec_of_one_s_own_is_run_in_the_sandbox_and_its_size_counts(
+    with_own_codec: RunFolder, base: Path, own_codec: Path
+) -> None:
+    result = counted(with_own_codec, base)
+    assert (result.counting, result.not_counted_because) == ("counted", "")
+    # The file, and its setting as JSON.
+    assert result.decoder_bytes == own_codec.stat().st_size + len('{"gain":1024}')
+    assert result.bytes_sent is not None
+    assert result.first_download_bytes is not None
+    assert result.bytes_total == result.bytes_sent - result.first_download_bytes + result.decoder_bytes
+    communication = [one for one in check_run(with_own_codec, RULES, base) if one.step is Step.COMMUNICATION]
+    assert [one.result for one in communication] == [result]
+
+
+def test_without_its_file_a_run_is_declared(with_own_codec: RunFolder, base: Path) -> None:
+    (with_own_codec.path / CODEC_FILE).unlink()
+    result = counted(with_own_codec, base)
+    assert (result.counting, result.decoder_bytes) == ("declared", 0)
+    assert "file of the codec isn't attached" in result.not_counted_because
+
+
+def rewritten(run: RunFolder, source: str) -> None:
+    """Give the run another codec file, and the index its hash."""
+    path = run.path / CODEC_FILE
+    old, size = sha256_of(path), path.stat().st_size
+    path.write_text(source)
+    index = (run.path / INDEX).read_text()
+    index = index.replace(old, sha256_of(path)).replace(
+        f'"size_bytes":{size}', f'"size_bytes":{path.stat().st_size}'
+    )
+    (run.path / INDEX).write_text(index)
+
+
+def test_another_codec_file_than_the_index_names_is_rejected(with_own_codec: RunFolder, base: Path) -> None:
+    with (with_own_codec.path / CODEC_FILE).open("a") as file:
+        file.write("\n# shorter in the index\n")
+    assert rejection(with_own_codec, base).code is ErrorCode.TRANSCRIPT_CODEC
+
+
+@pytest.mark.parametrize(
+    ("decoding", "code"),
+    [
+        ("raise ValueError('not today')", ErrorCode.TRANSCRIPT_CODEC),
+        ("raise SystemExit(0)", ErrorCode.TRANSCRIPT_CODEC),
+        ("return torch.zeros(size + 1)", ErrorCode.TRANSCRIPT_CODEC),
+        ("return torch.zeros(size)", ErrorCode.TRANSCRIPT_FOLD),
+        ("import urllib.request as r; r.urlopen('http://127.0.0.1:1')", ErrorCode.TRANSCRIPT_CODEC),
+    ],
+    ids=["fails", "exits", "another length", "another update", "the network"],
+)
+def test_a_codec_that_does_not_decode_the_messages_is_rejected(
+    with_own_codec: RunFolder, base: Path, decoding: str, code: ErrorCode
+) -> None:
+    source = (with_own_codec.path / CODEC_FILE).read_text()
+    head, _, tail = source.partition("        # Reject what `encode` can't have written")
+    rest = tail[tail.index("    # Without the two below") :].replace("self.decode(", "self.whole(")
+    whole = (
+        "    def whole(self, message, size):\n"
+        "        return torch.from_numpy(np.frombuffer(message, '<f2').astype(np.float32)) / self.gain\n\n"
+    )
+    rewritten(with_own_codec, f"{head}        {decoding}\n\n{whole}{rest}")
+    assert rejection(with_own_codec, base).code is code
+
+
+def test_a_model_that_no_client_can_decode_is_rejected(with_own_codec: RunFolder, base: Path) -> None:
+    """Downloads without content would cost nothing."""
+    source = (with_own_codec.path / CODEC_FILE).read_text()
+    rewritten(
+        with_own_codec,
+        source.replace("        return self.decode(message, size)", "        return torch.zeros(size)"),
+    )
+    problem = rejection(with_own_codec, base)
+    assert problem.code is ErrorCode.TRANSCRIPT_FOLD
+    assert problem.where.startswith("round 2, message to client")
