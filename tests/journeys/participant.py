@@ -152,7 +152,6 @@ def appeal(site: Site, hands: Hands, member: Newcomer, reason: str, words: str) 
     page = hands.page
     hands.open(mailed_link(site, member, reason))
     hands.sees(reason)
-    hands.press(page.get_by_role("link", name="Appeal, or read the answer"))
     hands.fill(page.get_by_role("textbox"), words)
     hands.press(page.get_by_role("button", name="Appeal", exact=True))
     hands.sees("Not answered yet.")
