@@ -32,6 +32,9 @@ POLLING_PAUSE_S = 1.0
 OnTransfer = Callable[[str, float, float], object]
 """Called with what is transferred, how many bytes of everything are done, and the size of everything."""
 
+OnStored = Callable[[StoredArtifact], object]
+"""Called with each file that the site has."""
+
 
 @dataclass(frozen=True)
 class PlannedRun:
@@ -158,6 +161,7 @@ def send(
     description: str,
     on_progress: OnTransfer,
     choices: ChangedText | None = None,
+    on_stored: OnStored = lambda _: None,
 ) -> SubmissionStatus:
     """Upload everything and submit it, resuming a draft of the same title that an earlier call left.
 
@@ -180,6 +184,7 @@ def send(
         nonlocal earlier_bytes
         stored = upload_file(client, path, submission=draft.id, run=run, kind=kind, on_progress=report)
         earlier_bytes += stored.size_bytes
+        on_stored(stored)
         return stored
 
     for planned in plan.runs:

@@ -1,8 +1,9 @@
 """Recomputing what a site publishes, from its public files: `pfl verify`.
 
-Of every run on a board, ε follows from the training record and the bytes from the communication log; both are compared
-with the figures of the board. The record's signature is verified, and the checks that need nothing else. Ranks follow
-from all figures by the track's rule. What needs the checkpoint, the annex or the secret test set isn't checked here.
+For each run on a board, ε follows from the training record and the bytes from the communication log; both are compared
+with the figures on the board. The index of counted messages must list what the log does. The record's signature is
+verified, and the checks that need nothing else. Ranks follow from all figures by the track's rule. What needs the
+checkpoint, the annex or the secret test set isn't checked here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +20,10 @@ from pydantic import TypeAdapter, ValidationError
 from evaluator.communication.first_downloads import FirstDownloads
 from evaluator.communication.log import read_log
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.folding.lines import OwnFile
+from evaluator.folding.reading import check_log, read_transcript
 from evaluator.messages.api import TrackInfo
-from evaluator.messages.jobs import CheckStatus
+from evaluator.messages.jobs import CheckStatus, FirstDownload
 from evaluator.messages.rankings import BUDGET, Limits, RankingRule
 from evaluator.messages.results import RunResults
 from evaluator.records.case import Case, RunFile
@@ -135,17 +138,19 @@ def _of_run(
         verified.without_files.append(where)
         return
     with TemporaryDirectory(prefix="verify-") as folder:
-        log, record = Path(folder) / "log.csv", Path(folder) / "record.jsonl"
+        log, index, record = (Path(folder) / name for name in ("log.csv", "transcript.jsonl", "record.jsonl"))
         try:
             site.save(row["log_url"], log)
             downloads = FirstDownloads()
             totals = read_log(
                 log, clients=track.clients, max_rounds=track.max_rounds, on_exchange=downloads.add
             )
-            rule = track.rules(budget).first_download
-            counted = downloads.ranked_bytes(totals, rule) + results.decoder_bytes
-            if counted != results.bytes_total:
-                yield Difference(f"{where}, bytes", f"{counted}", f"{results.bytes_total}")
+            ranked = downloads.ranked_bytes(totals, FirstDownload(row["first_download"]))
+            if (expected := ranked + results.decoder_bytes) != results.bytes_total:
+                yield Difference(f"{where}, bytes", f"{expected}", f"{results.bytes_total}")
+            if row["transcript_url"] is not None:
+                site.save(row["transcript_url"], index)
+                yield from _of_transcript(track, results, index, log, where)
             verified.bytes_counted += 1
             if row["record_url"] is not None and budget is not None:
                 site.save(row["record_url"], record)
@@ -155,6 +160,18 @@ def _of_run(
             if error.problems[0].code == ErrorCode.SITE_UNREACHABLE:
                 raise
             yield Difference(f"{where}, {error.problems[0].where}", "a file that can be read", str(error))
+
+
+def _of_transcript(
+    track: TrackInfo, results: RunResults, path: Path, log: Path, where: str
+) -> Iterator[Difference]:
+    """Yield what is wrong with the index of the messages, which must list those of the log and their codec."""
+    transcript = read_transcript(path)
+    check_log(transcript, log, clients=track.clients, max_rounds=track.max_rounds)
+    codec = transcript.run.codec
+    size_bytes = codec.size_bytes if isinstance(codec, OwnFile) else 0
+    if size_bytes != results.decoder_bytes:
+        yield Difference(f"{where}, bytes of the decoder", f"{size_bytes}", f"{results.decoder_bytes}")
 
 
 def _of_record(

@@ -132,6 +132,8 @@ class StoredArtifact(Response):
     Attributes:
         challenge: Of a training record: 32 random bytes in hexadecimal, which the site draws once for the record's run
             token, and from which the run's annex is made; null for any other file.
+        not_displayed: Of a privacy proof: what reviewers don't see of it as Jupyter shows it, such as "2 formulas, 1
+            picture"; empty where they see everything, and for any other file.
     """
 
     artifact: UUID
@@ -139,3 +141,4 @@ class StoredArtifact(Response):
     size_bytes: int
     sha256: str
     challenge: str | None = None
+    not_displayed: str = ""

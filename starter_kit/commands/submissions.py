@@ -100,5 +100,5 @@ def _run_line(run: "ListedRun") -> str:
 
     name = f"ε = {run.budget:g}" if run.budget else "run"
     score = f", ANLS {cut(run.anls, run.decimals)}" if run.anls is not None else ""
-    rank = f", rank {run.rank} of {run.ranked}" if run.rank else ""
+    rank = f", rank {run.rank} of {run.ranked}" if run.rank else ", no rank" if run.anls is not None else ""
     return f"{name}: {run.state}{score}{rank}"

@@ -10,7 +10,10 @@ from starter_kit.commands.submissions import follow
 from starter_kit.console import print_lines, transfer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from evaluator.messages.api import SubmissionStatus
+    from evaluator.messages.file_api import StoredArtifact
 
 
 def submit(
@@ -105,6 +108,7 @@ def submit(
         anonymous=anonymous or None,
         publishes_proof=publish_proof or None,
     )
+    stored: list[StoredArtifact] = []
     with transfer() as show:
         submission = send(
             client,
@@ -113,8 +117,10 @@ def submit(
             description,
             show,
             choices if choices.model_dump(exclude_none=True) else None,
+            stored.append,
         )
     print_lines(f"Submitted: {submission.url}")
+    print_lines(*_not_displayed(stored))
     print_lines(*_visibility(submission))
     if submission.publishes_proof:
         print_lines("As your team agreed, the proof is public while the result is verified.")
@@ -132,6 +138,16 @@ def submit(
 def _text(text: str) -> str:
     """Return the text, or that of the file whose name follows an @."""
     return Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text
+
+
+def _not_displayed(stored: "Sequence[StoredArtifact]") -> list[str]:
+    """What reviewers won't see of the proof, and how to mend it."""
+    return [
+        f"Reviewers don't see all of the proof as Jupyter shows it: {one.not_displayed} not displayed. The proof's "
+        "page lists them. The submission's page links to it, and takes a revised proof, which uses no quota slot."
+        for one in stored
+        if one.not_displayed
+    ]
 
 
 def _visibility(submission: "SubmissionStatus") -> list[str]:

@@ -1,5 +1,6 @@
 """A training run as `pfl train` and `pfl federate server` make it: reported on the terminal from start to end."""
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ def run_training(settings: "RunSettings", options: RunOptions, open_engine: "Ope
     for file in own_files(settings):
         file.keep(out)
     write_report(out)
-    print_lines(*_outcome(out, settings.rounds))
+    print_lines(*_outcome(options, settings.rounds))
 
 
 def comparison_with_site(settings: "RunSettings", options: RunOptions) -> "Callable[[RunSetup], None]":
@@ -231,13 +232,14 @@ def _rounds(count: int) -> str:
     return f"{count} {'round' if count == 1 else 'rounds'}"
 
 
-def _outcome(run: Path, rounds: int) -> list[str]:
-    """A finished run in a few lines; `rounds` is how many its settings name."""
+def _outcome(options: RunOptions, rounds: int) -> list[str]:
+    """A finished run in a few lines, with the command that scores it; `rounds` is how many its settings name."""
     from starter_kit.reporting.metrics import SUMMARY, read_summary
     from starter_kit.reporting.rounding import epsilon_text, size_text
     from starter_kit.runs.folder import RunFolder
     from starter_kit.runs.vectors import FOLDER, VectorFolder
 
+    run = options.out
     summary = read_summary(run / SUMMARY)
     line = f"{run}: trained with {summary.method}, {_rounds(summary.rounds)}, {size_text(summary.bytes_total)} sent"
     if summary.epsilon is not None:
@@ -255,4 +257,5 @@ def _outcome(run: Path, rounds: int) -> list[str]:
             else "`pfl replay open`; delete it when it isn't any more"
         )
         lines.append(f"{run / FOLDER}: {size_text(kept)}, needed by {use}")
-    return [*lines, f"Report: {run / 'report.html'}. To score the run: `pfl evaluate {run}`"]
+    words = ("pfl", "evaluate", run, "--base", options.base, "--data", options.data)
+    return [*lines, f"Report: {run / 'report.html'}", f"To score the run: {shlex.join(map(str, words))}"]

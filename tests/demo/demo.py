@@ -294,7 +294,11 @@ class Demo:
         (target / "secret").rename(test_sets / TEST_SET)
 
     def start_site(self) -> None:
-        commands = {"tracks": ["load_tracks", *self.track_overrides()]}
+        commands = {
+            "tracks": ["load_tracks", *self.track_overrides()],
+            # Compressed, and with names that browsers may keep.
+            "static files": ["collectstatic", "--noinput", "--verbosity", "0"],
+        }
         for participant in (ADA, BEN):
             commands[f"account {participant.email}"] = self.create_user(participant.email, participant.name)
             commands[f"team {participant.email}"] = [

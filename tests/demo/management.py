@@ -25,4 +25,7 @@ def run(arguments: Sequence[str]) -> str:
 
 
 if __name__ == "__main__":
-    json.dump([run(arguments) for arguments in json.load(sys.stdin)], sys.stdout)
+    commands = json.load(sys.stdin)
+    # The site's settings ask there whether static files are being collected.
+    sys.argv = ["manage.py", *(arguments[0] for arguments in commands)]
+    json.dump([run(arguments) for arguments in commands], sys.stdout)

@@ -407,6 +407,23 @@ def test_watching_ends_where_the_platform_fails(
     assert [problem.code for problem in run.problems] == [ErrorCode.PLATFORM_FAULT]
 
 
+def test_the_command_says_what_of_the_proof_reviewers_do_not_see(
+    site: LiveSite, token: str, runs: dict[float, Path], proof: Path, tokens: None
+) -> None:
+    proof.write_text("$$\\begin{tikzcd} a \\end{tikzcd}$$")
+    command = ["submit", str(runs[8]), "--track", "track-2", "--title", "Mine", "--proof", str(proof)]
+    access = {"PFL_SITE": site.url, "PFL_TOKEN": token, "PFL_KEY": ""}
+    ended = subprocess.run(
+        [*PFL, *command, "--description", "It adds noise."],
+        env={**os.environ, **access},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "1 formula not displayed" in ended.stdout
+
+
 def test_the_command_waits_and_ends_with_the_problems_of_a_rejected_run(
     site: LiveSite, token: str, runs: dict[float, Path]
 ) -> None:

@@ -118,6 +118,48 @@ def test_the_first_difference_is_named_and_ends_the_command_with_a_failure(
     assert f"track-2, ε = 8, {run.submission.title}" in result.output
 
 
+@pytest.fixture
+def counted_run(team: Team, base: Path, data: Path, tmp_path: Path) -> Run:
+    """A run on the board of the shipped track of bytes, with the index of its messages."""
+    track, files = Track.objects.get(slug="track-1"), trained("fedavg", base, data, tmp_path / "run").files()
+    track.clients = 3
+    track.save()
+    downloads = FirstDownloads()
+    log = files[ArtifactKind.COMMUNICATION_LOG]
+    totals = read_log(log, clients=3, max_rounds=9, on_exchange=downloads.add)
+    run = make_run(
+        make_submission(team, track, state=SubmissionState.SUBMITTED),
+        state=RunState.SCORED,
+        anls=0.9,
+        bytes_total=downloads.ranked_bytes(totals, track.rules(None).first_download),
+        bytes_sent=totals.bytes_total,
+        counting="counted",
+        rounds_folded=totals.rounds,
+    )
+    for kind in (ArtifactKind.COMMUNICATION_LOG, ArtifactKind.TRANSCRIPT):
+        make_artifact(run, kind, files[kind].read_bytes(), files[kind].name)
+    return run
+
+
+def test_counted_bytes_follow_from_the_index_of_the_messages(site: LiveSite, counted_run: Run) -> None:
+    result = verify(site, "--track", "track-1")
+    assert result.exit_code == 0, result.output
+    assert "1 byte counts and 1 ranks of 1 rows follow" in result.output
+    change_results(counted_run, decoder_bytes=10)
+    assert ", bytes: expected" in verify(site, "--track", "track-1").output
+
+
+def test_an_index_of_other_messages_is_a_difference(site: LiveSite, counted_run: Run) -> None:
+    replace_file(
+        counted_run,
+        ArtifactKind.TRANSCRIPT,
+        lambda content: content.replace(b'"receiver":-1,"sender":0', b'"receiver":-1,"sender":1', 1),
+    )
+    result = verify(site, "--track", "track-1")
+    assert result.exit_code == 1
+    assert "E_TRANSCRIPT_" in result.output
+
+
 def test_runs_without_public_files_are_listed_as_such(site: LiveSite, run: Run) -> None:
     type(run.submission).objects.filter(pk=run.submission_id).update(anonymous=True, alias="Owl")
     result = verify(site, "--track", "track-2")

@@ -172,7 +172,7 @@ def reset_second_factor(user: User, *, actor: User | None) -> int:
             sender=User,
             user=user,
             subject="Your second factors were reset",
-            text="An organizer has removed the second factors of your account, and you are logged out everywhere.\n\n"
+            text="An organizer has removed the second factors of your account and logged you out everywhere.\n\n"
             "If you didn't ask for this, write to us.",
         )
     return removed

@@ -94,7 +94,7 @@ def rank(row: Row) -> SafeString:
         return NO_RANK
     ranks = EMPTY
     if row.ranks and row.ranks.best != row.ranks.worst:
-        could_be = '<div class="muted small"><span class="visually-hidden">could be </span>{}</div>'
+        could_be = ' <div class="muted small"><span class="visually-hidden">could be </span>{}</div>'
         ranks = markup(could_be, row.ranks)
     top = SafeString(' class="board-top"') if row.rank <= TOP else EMPTY
     return markup("<strong{}>{}</strong>{}{}", top, row.rank, ranks, _move(row.rank, row.was))
@@ -119,7 +119,8 @@ def scored(entry: Entry, rank: str = "") -> SafeString:
         "{}{}{}",
         EMPTY if anls is None else bar(float(cut(anls, decimals))),
         score(anls, decimals),
-        markup('<div class="muted small">{}</div>', below) if below else EMPTY,
+        # With a space, as these are in one line on a phone, and in what a screen reader calls the row.
+        markup(' <div class="muted small">{}</div>', below) if below else EMPTY,
     )
 
 
@@ -183,7 +184,7 @@ def status(row: Row) -> SafeString:
     flagged = EMPTY
     if count := entry.flagged_checks:
         words = f"{count} check{'' if count == 1 else 's'} flagged"
-        flagged = markup('<div class="small"><a href="{}#run-{}">{}</a></div>', entry.url, entry.run, words)
+        flagged = markup('<div class="small"><a href="{}">{}</a></div>', entry.evidence_url, words)
     pending = EMPTY
     if row.pending:
         words = f"rank {row.rank}, {row.pending_words}"

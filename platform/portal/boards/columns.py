@@ -15,7 +15,6 @@ from django.conf import settings
 from django.utils.safestring import SafeString
 
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
-from evaluator.messages.rankings import COUNTED
 from evaluator.messages.results import RunResults
 from evaluator.scoring.metrics import cut
 from portal.boards import cells
@@ -498,9 +497,8 @@ COLUMNS: tuple[Column, ...] = (
         "transcript_url",
         "Transcript",
         "Address of the index of the messages; empty for runs whose bytes are declared and anonymous teams.",
-        lambda row: (
-            row.entry.file_url(ArtifactKind.TRANSCRIPT) if row.entry.results.counting == COUNTED else None
-        ),
+        # A model that nobody trained is counted without one.
+        lambda row: row.entry.file_url(ArtifactKind.TRANSCRIPT) if row.entry.results.rounds_folded else None,
         Shown.DATA,
         type=str | None,
     ),

@@ -278,10 +278,9 @@ def best_score(track: Track) -> float | None:
     return best
 
 
-def best_baseline(track: Track, budget: float | None) -> tuple[str, int] | None:
-    """Return the title and the bytes of the first baseline with a rank on a board."""
-    baselines = _ranked(track, budget).filter(submission__is_baseline=True)
-    return baselines.values_list("submission__title", "bytes_total").first()
+def first_baselines(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the first baselines with a rank on a board, and the result that ranks each."""
+    return _points(_ranked(track, budget).filter(submission__is_baseline=True), length, track)
 
 
 def _keys(runs: QuerySet[Run], start: int, stop: int | None) -> Iterable[UUID]:

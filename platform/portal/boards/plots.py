@@ -197,9 +197,11 @@ def budgets_plot(
                 "front" if score == best[number] else "other",
                 f"{method.name}: ANLS {cut(score, method.decimals)}{at_budget(budgets[number])}, {method.status}",
                 method.url,
+                # At the end of its line.
+                _short(method.name) if place < NAMED and number == curve[-1][0] else "",
                 is_hollow=not method.is_verified,
             )
-            for method, curve in zip(methods, curves, strict=True)
+            for place, (method, curve) in enumerate(zip(methods, curves, strict=True))
             for number, score in curve
         ]
         + [
@@ -237,7 +239,8 @@ def progress_plot(track: Track, budget: float | None, runs: Sequence[PlottedRun]
     """Return the plot of the best result so far over time; `runs` are those that were better than all earlier ones."""
     times = [run.at.timestamp() for run in runs]
     # At least a day between two ticks, which are days.
-    low, high = min(times), max(max(times), min(times) + (TIME_TICKS - 1) * DAY_S)
+    high = max(times)
+    low = min(min(times), high - (TIME_TICKS - 1) * DAY_S)
     zone = runs[0].at.tzinfo
     reviewed = track.kind.is_reviewed
     status = [_status(run.is_verified) if reviewed else "" for run in runs]

@@ -77,6 +77,11 @@ class Entry:
         return settings.SITE_URL + reverse("submissions:evidence", args=[self.submission, self.run, kind])
 
     @property
+    def evidence_url(self) -> str:
+        """The page of its evidence; for a team that is anonymous, its row on the page of the method."""
+        return f"{self.url}runs/{self.run}/" if self.team_slug else f"{self.url}#run-{self.run}"
+
+    @property
     def lacked_level(self) -> TrustLevel | None:
         """The trust level that it needs to be among the first of its phase and lacks; None where it needs none."""
         is_enough = (self.results.trust_level or 0) >= self.examined_level

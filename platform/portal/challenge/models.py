@@ -481,7 +481,7 @@ class Phase(models.Model):
     )
     requires_counted = models.BooleanField(
         "counted bytes only",
-        default=False,
+        default=True,
         help_text="Bytes ranking: runs whose bytes are declared are listed without a rank.",
     )
     extended_minutes = models.PositiveIntegerField(

@@ -28,11 +28,13 @@ def track_commands(track: Track) -> list[str]:
     Without downloads, both must be in the folders `data/public` and `base` already.
     """
     target = at_budget(track.run_budgets()[-1], " --set target_epsilon={}", plain)
+    # One folder for each track: a participant may well follow the commands of several, one after the other.
+    run = f"save/{track.slug}"
     kind, described = track.kind, " --description @method.md" if track.requires_code else ""
     return [
         f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=…",
         *([f"pfl data download --track {track.slug}"] if has_files() else []),
-        f"pfl train {kind.config} --data data/public --base base --out save/run --track {track.slug}{target}",
-        f"pfl check save/run --base base --track {track.slug}",
-        f'pfl submit save/run --track {track.slug} --title "My method"{described}{kind.submit_options} --wait',
+        f"pfl train {kind.config} --data data/public --base base --out {run} --track {track.slug}{target}",
+        f"pfl check {run} --base base --track {track.slug}",
+        f'pfl submit {run} --track {track.slug} --title "My method"{described}{kind.submit_options} --wait',
     ]

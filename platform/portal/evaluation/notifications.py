@@ -29,7 +29,8 @@ def notify_team(run: Run, problems: Sequence[Problem]) -> None:
     if len(problems) > MAX_PROBLEMS:
         paragraphs.append(f"… and {len(problems) - MAX_PROBLEMS} more; see the page.")
     texts = [_outcome(run), *paragraphs, page]
-    notify(active_members(submission.team), Kind.RESULTS, f"{run} is {run.state}", texts)
+    subject = f"The evaluation of {run} failed" if run.state == RunState.FAILED else f"{run} is {run.state}"
+    notify(active_members(submission.team), Kind.RESULTS, subject, texts)
 
 
 def notify_of_reveal(test_set: TestSet, tracks: Sequence[Track], runs: Collection[UUID], reason: str) -> None:

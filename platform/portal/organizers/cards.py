@@ -1,10 +1,11 @@
 """The desk's overview of people, proofs and content: numbers, each with the page where the rest is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import QuerySet
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
@@ -36,53 +37,68 @@ class Card:
     facts: list[Fact]
 
 
-def cards_for(organizer: User, judged: QuerySet[Submission], now: datetime) -> list[Card]:
-    """Return the cards; `judged` are the submissions that the organizer has no conflict of interest about."""
+def counted_for(judged: QuerySet[Submission], now: datetime) -> dict[str, QuerySet[Any]]:
+    """Return what the cards count; `judged` is what the organizer has no conflict of interest about."""
+    private = judged.filter(track__ranking__in=WITH_PROOFS)
+    accounts = User.objects.filter(is_active=True)
+    drafts = Submission.objects.filter(state=SubmissionState.DRAFT)
+    return {
+        "accounts": accounts,
+        "new accounts": accounts.filter(date_joined__gt=now - NEW),
+        "teams": Team.objects.all(),
+        "new teams": Team.objects.filter(created_at__gt=now - NEW),
+        "drafts": drafts,
+        "teams with drafts": Team.objects.filter(pk__in=drafts.values("team")),
+        "reviewers": reviewers(),
+        "unsettled proofs": undecided(private),
+        "waiting proofs": awaiting_decisions(private),
+        "open appeals": open_appeals().filter(submission__in=private),
+        "news": NewsItem.objects.all(),
+        "scheduled news": NewsItem.objects.filter(published_at__gt=now),
+        "downloads": Download.objects.filter(is_offered=True),
+        "terms": Terms.objects.all(),
+        "final results": FinalResults.objects.all(),
+    }
+
+
+def cards_for(organizer: User, counts: Mapping[str, int]) -> list[Card]:
+    """Return the cards, from the counts of what `counted_for` names."""
     return [
-        Card("People", list(_people(organizer, now))),
-        Card("Proofs", list(_proofs(organizer, judged))),
-        Card("Content", list(_content(organizer, now))),
+        Card("People", list(_people(organizer, counts))),
+        Card("Proofs", list(_proofs(organizer, counts))),
+        Card("Content", list(_content(organizer, counts))),
     ]
 
 
-def _people(organizer: User, now: datetime) -> Iterator[Fact]:
-    new = Count("pk", filter=Q(date_joined__gt=now - NEW))
-    accounts = User.objects.filter(is_active=True).order_by().aggregate(all=Count("pk"), new=new)
-    yield _fact(
-        organizer, f"{_number(accounts['all'], 'account')}, {accounts['new']} new this week", "accounts.user"
-    )
-    new = Count("pk", filter=Q(created_at__gt=now - NEW))
-    teams = Team.objects.order_by().aggregate(all=Count("pk"), new=new)
-    yield _fact(organizer, f"{_number(teams['all'], 'team')}, {teams['new']} new this week", "teams.team")
-    drafts = Submission.objects.filter(state=SubmissionState.DRAFT).order_by()
-    found = drafts.aggregate(all=Count("pk"), teams=Count("team", distinct=True))
+def _people(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
+    accounts, teams = _number(counts["accounts"], "account"), _number(counts["teams"], "team")
+    yield _fact(organizer, f"{accounts}, {counts['new accounts']} new this week", "accounts.user")
+    yield _fact(organizer, f"{teams}, {counts['new teams']} new this week", "teams.team")
+    drafts, of_teams = _number(counts["drafts"], "draft"), _number(counts["teams with drafts"], "team")
     yield _fact(
         organizer,
-        f"{_number(found['all'], 'draft')} of {_number(found['teams'], 'team')}",
+        f"{drafts} of {of_teams}",
         "submissions.submission",
         f"?state__exact={SubmissionState.DRAFT}",
     )
-    yield _fact(organizer, _number(reviewers().count(), "reviewer"), "accounts.user", "?is_staff__exact=1")
+    yield _fact(organizer, _number(counts["reviewers"], "reviewer"), "accounts.user", "?is_staff__exact=1")
 
 
-def _proofs(organizer: User, judged: QuerySet[Submission]) -> Iterator[Fact]:
-    private = judged.filter(track__ranking__in=WITH_PROOFS)
-    unsettled, waiting = undecided(private).count(), awaiting_decisions(private).count()
+def _proofs(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
+    waiting = counts["waiting proofs"]
     queue = reverse("reviews:queue") if is_reviewer(organizer) else ""
     yield Fact(f"{waiting} waiting for reviewers", queue)
-    yield Fact(f"{unsettled - waiting} waiting for the team", queue)
-    yield Fact(_number(open_appeals().filter(submission__in=private).count(), "open appeal"), queue)
+    yield Fact(f"{counts['unsettled proofs'] - waiting} waiting for the team", queue)
+    yield Fact(_number(counts["open appeals"], "open appeal"), queue)
     yield _fact(organizer, "All reviews", "reviews.proofreview")
 
 
-def _content(organizer: User, now: datetime) -> Iterator[Fact]:
-    later = Count("pk", filter=Q(published_at__gt=now))
-    news = NewsItem.objects.order_by().aggregate(all=Count("pk"), later=later)
-    yield _fact(organizer, f"{_number(news['all'], 'news item')}, {news['later']} scheduled", "news.newsitem")
-    offered = Download.objects.filter(is_offered=True).count()
-    yield _fact(organizer, f"{_number(offered, 'download')} offered", "downloads.download")
-    yield _fact(organizer, f"{_number(Terms.objects.count(), 'version')} of terms", "downloads.terms")
-    yield Fact(f"{FinalResults.objects.count()} final results", reverse("results:list"))
+def _content(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
+    news = _number(counts["news"], "news item")
+    yield _fact(organizer, f"{news}, {counts['scheduled news']} scheduled", "news.newsitem")
+    yield _fact(organizer, f"{_number(counts['downloads'], 'download')} offered", "downloads.download")
+    yield _fact(organizer, f"{_number(counts['terms'], 'version')} of terms", "downloads.terms")
+    yield Fact(f"{counts['final results']} final results", reverse("results:list"))
 
 
 def _fact(organizer: User, text: str, model: str, query: str = "") -> Fact:

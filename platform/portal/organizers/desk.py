@@ -22,7 +22,8 @@ from portal.evaluation.queue.dispatch import ALIVE
 from portal.liveness.models import silences
 from portal.operations import figures
 from portal.organizers import needs
-from portal.organizers.cards import cards_for
+from portal.organizers.cards import cards_for, counted_for
+from portal.organizers.counting import counted
 from portal.organizers.days import bars, daily_submissions
 from portal.organizers.failures import failures
 from portal.organizers.outages import downtimes
@@ -30,7 +31,7 @@ from portal.organizers.quotas import near_quota
 from portal.organizers.registrations import waiting_registrations
 from portal.reviews.deadlines import REVIEW_TIME
 from portal.reviews.run_appeals import open_appeals
-from portal.reviews.selectors import awaiting_decisions, judgeable_submissions
+from portal.reviews.selectors import awaiting_decisions, awaiting_review, judgeable_submissions
 from portal.submissions.models import Run, Submission, SubmissionState
 
 # Flags of older runs have been looked at, or never will be.
@@ -53,13 +54,23 @@ def desk_of(organizer: User) -> dict[str, object]:
     now, judged = clock.now(), judgeable_submissions(organizer)
     backlogs, outbox = figures.backlogs(figures.attempts(), now), figures.outbox()
     workers = worker_rows(now)
+    counts = counted(
+        {
+            **counted_for(judged, now),
+            "overdue proofs": overdue_proofs(judged, now),
+            "appeals of runs": open_appeals(judged),
+            "waiting registrations": waiting_registrations(organizer),
+            # The link to their own reviews in the menu.
+            "own reviews": awaiting_review(organizer, among=judged),
+        }
+    )
     found = [
         *needs.queue_needs(backlogs, figures.workforces(now)),
         *needs.process_needs(silences()),
         *needs.worker_needs(row.worker.name for row in workers if row.state == "silent"),
         *needs.examination_needs(len(unattended(now))),
-        *needs.proof_needs(overdue_proofs(judged, now).count(), reads_queue=is_reviewer(organizer)),
-        *needs.appeal_needs(open_appeals(judged).count()),
+        *needs.proof_needs(counts["overdue proofs"], reads_queue=is_reviewer(organizer)),
+        *needs.appeal_needs(counts["appeals of runs"]),
         *needs.mail_needs(outbox),
         *needs.outage_needs(
             (f"{one.phase.track}: “{one.phase}”", one.owed_words)
@@ -74,7 +85,7 @@ def desk_of(organizer: User) -> dict[str, object]:
     held = stock(now)
     own = [
         *needs.track_needs(tracks, held),
-        *needs.registration_needs(waiting_registrations(organizer)),
+        *needs.registration_needs(counts["waiting registrations"]),
     ]
     found = [*own, *([] if organizer.organizes_single_tracks else found)]
     return {
@@ -85,7 +96,8 @@ def desk_of(organizer: User) -> dict[str, object]:
         "near_copies": list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
         "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
         "missing_examinations": judged_missing(judged, tracks),
-        "cards": [] if organizer.organizes_single_tracks else cards_for(organizer, judged, now),
+        "cards": [] if organizer.organizes_single_tracks else cards_for(organizer, counts),
+        "own_reviews": counts["own reviews"],
         "held": [
             ("Base weights", held.references.values()),
             ("Test sets", held.test_sets.values()),

@@ -49,9 +49,11 @@ def _without_slots(
     open_tracks = {track.pk: track for track in tracks if not track.closed_because(now)}
     counted = submissions.filter(submitted_at__gt=now - WINDOW, refunded_at=None, track__in=open_tracks)
     used = counted.order_by().values_list("track", "team").annotate(count=Count("pk"))
+    limits = {key: track.slots_per_day(now) for key, track in open_tracks.items()}
+    near = used.filter(count__gte=min(limits.values(), default=0))
     found = []
-    for key, team, count in used.order_by("track", "team"):
-        limit = open_tracks[key].slots_per_day(now)
+    for key, team, count in near.order_by("track", "team"):
+        limit = limits[key]
         if count >= limit:
             words = f"{limit} submission{pluralize(limit)} of 24 hours in {open_tracks[key]}"
             found.append((team, f"{count} of {words}"))

@@ -14,5 +14,6 @@ def registrations_for(organizer: User) -> QuerySet[TeamRegistration]:
     return found.select_related("team", "track", "created_by").order_by(waiting_first, "-created_at", "-pk")
 
 
-def waiting_registrations(organizer: User) -> int:
-    return registrations_for(organizer).filter(state=RegistrationState.WAITING).count()
+def waiting_registrations(organizer: User) -> QuerySet[TeamRegistration]:
+    """Return those of them that wait to be admitted or declined."""
+    return registrations_for(organizer).filter(state=RegistrationState.WAITING)

@@ -18,7 +18,8 @@ from portal.organizers.forms import AnnouncementForm
 
 @for_organizers()
 def desk(request: UserRequest) -> HttpResponseBase:
-    return render(request, "organizers/desk.html", {"desk": desk_of(request.user)})
+    desk = desk_of(request.user)
+    return render(request, "organizers/desk.html", {"desk": desk, "waiting_proofs": desk["own_reviews"]})
 
 
 @for_organizers("evaluation.change_evaluation", methods=POST)

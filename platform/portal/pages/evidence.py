@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
@@ -20,8 +21,13 @@ def evidence(_: HttpRequest, submission_id: UUID, run_id: UUID, kind: str) -> Ht
     """Send the file of a run that a board lists; a record has its team's key, so not of an anonymous one."""
     if kind not in PUBLIC:
         raise Http404
+    return saved_file(get_object_or_404(public_files(submission_id, run_id), kind=kind))
+
+
+def public_files(submission_id: UUID, run_id: UUID) -> QuerySet[Artifact]:
+    """Return the files of a run that everybody may read."""
     named = visible_submissions(AnonymousUser()).filter(
         pk=submission_id, state=SubmissionState.SUBMITTED, anonymous=False
     )
     files = Artifact.objects.filter(run__submission__in=named, run__scored_at__isnull=False)
-    return saved_file(get_object_or_404(files.select_related("upload"), run=run_id, kind=kind))
+    return files.filter(run=run_id, kind__in=PUBLIC).select_related("upload")

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
-from portal.about.citations import bibtex
+from portal.about.citations import COMPETITION_PAPER, DATA_PAPER, bibtex
 from portal.accounts.models import User
 from portal.audit.versions import boards_versions
 from portal.boards.boards import Leaders, leaders_of, stored_boards
@@ -97,6 +97,8 @@ def home(request: HttpRequest) -> HttpResponse:
             "commands": track_commands(take_part) if take_part else trial_commands(),
             "news": news,
             "install": install_command(Download.objects.offered().filter(kind=DownloadKind.KIT)),
+            "data_set": DATA_PAPER,
+            "competition": COMPETITION_PAPER,
             "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
             "member": home_of(request.user) if isinstance(request.user, User) else None,
         }

@@ -1,7 +1,7 @@
 """What a member of a team finds on the home page: the next step, what needs the team, and the latest results."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from itertools import islice
 
@@ -17,7 +17,7 @@ from portal.pages.own_submissions import ListedSubmission, rows_of
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.run_appeals import may_appeal
 from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
-from portal.submissions.selectors import submissions_of
+from portal.submissions.selectors import public_runs, submissions_of
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
 
@@ -47,12 +47,18 @@ class Need:
 
 @dataclass(frozen=True)
 class MemberHome:
-    """The part of the home page that is a member's own; `steps` is empty once the team has a result."""
+    """The part of the home page that is a member's own.
+
+    Attributes:
+        steps: Empty once the team has a result.
+        tracks: Those whose boards list runs of the team.
+    """
 
     team: Team | None
     steps: list[Step]
     needs: list[Need]
     latest: list[ListedSubmission]
+    tracks: list[Track] = field(default_factory=list)
 
     @property
     def next_step(self) -> Step | None:
@@ -65,10 +71,13 @@ def home_of(user: User, now: datetime | None = None) -> MemberHome:
     team, now = team_of(user), now or timezone.now()
     if team is None:
         return MemberHome(None, _steps(user, None), [], [])
-    scored = submissions_of(team).annotate(scored_at=Max("runs__scored_at")).filter(scored_at__isnull=False)
+    kept = submissions_of(team).exclude(state=SubmissionState.WITHDRAWN)
+    scored = kept.annotate(scored_at=Max("runs__scored_at")).filter(scored_at__isnull=False)
     latest = list(scored.order_by("-scored_at").prefetch_related("reviews")[:LATEST])
     steps = [] if latest else _steps(user, team)
-    return MemberHome(team, steps, list(islice(_needs(team, now), MOST_NEEDS)), rows_of(latest))
+    listed = public_runs().filter(submission__team=team).values("submission__track")
+    needs = list(islice(_needs(team, now), MOST_NEEDS))
+    return MemberHome(team, steps, needs, rows_of(latest), list(Track.objects.filter(pk__in=listed)))
 
 
 def _steps(user: User, team: Team | None) -> list[Step]:

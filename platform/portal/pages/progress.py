@@ -18,8 +18,8 @@ from portal.audit.versions import boards_versions
 from portal.boards.caching import cached, page_unless_unchanged
 from portal.boards.history import histories
 from portal.boards.ordering import (
-    best_baseline,
     best_score,
+    first_baselines,
     first_points,
     front_and_nearest_points,
     record_points,
@@ -97,15 +97,28 @@ class Headline:
         return bool(self.points[0][2])
 
     @property
-    def saving(self) -> str:
-        """How many times fewer bytes it took than the best baseline; empty where nothing is saved."""
-        baseline = best_baseline(self.track, self.budget)
-        least = self.points[0][4] if self.points else 0
-        if baseline is None or not 0 < least < baseline[1]:
+    def gain(self) -> str:
+        """By how much it beats the best baseline in what ranks the track; empty where it doesn't."""
+        found = first_baselines(self.track, self.budget, 1)
+        baseline = next(iter(plotted(found, _addresses(found), "baseline")), None)
+        if baseline is None or self.best is None:
             return ""
-        factor = baseline[1] / least
-        shown = f"{factor:,.0f}" if factor >= MANY_TIMES else f"{factor:.1f}"
-        return f"{shown}× fewer bytes than the baseline {baseline[0]}"
+        compare = _fewer_times if self.track.kind.words.in_bytes else _higher
+        return compare(self.best, baseline)
+
+
+def _fewer_times(best: PlottedRun, baseline: PlottedRun) -> str:
+    if not 0 < best.bytes_total < baseline.bytes_total:
+        return ""
+    factor = baseline.bytes_total / best.bytes_total
+    shown = f"{factor:,.0f}" if factor >= MANY_TIMES else f"{factor:.1f}"
+    return f"{shown}× fewer bytes than the baseline {baseline.method}"
+
+
+def _higher(best: PlottedRun, baseline: PlottedRun) -> str:
+    """Of scores as they are shown: a difference of more digits would tell more than the board."""
+    more = round(best.anls - baseline.anls, best.decimals)
+    return f"{more:.{best.decimals}f} above the baseline {baseline.method}" if more > 0 else ""
 
 
 @dataclass(frozen=True)

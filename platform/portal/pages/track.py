@@ -278,6 +278,8 @@ def _overview(track: Track, asked: BoardQuery, version: str) -> str:
     boards = stored_boards(track)
     withheld = withheld_of(track, asked.selection, version)
     overview = overview_of(boards, asked.selection, LEADING, withheld)
+    counts = [board.counts(asked.selection)[1] for board in boards]
+    unranked = dict(zip(track.board_names(), counts, strict=True))
     context = {
         "track": track,
         "asked": asked,
@@ -285,9 +287,11 @@ def _overview(track: Track, asked: BoardQuery, version: str) -> str:
         "lines": [overview_row(method) for method in overview.methods],
         "unranked": overview.withheld,
         "unranked_boards": [
-            (budget_text(float(name)), "?" + replace(asked, budget=name, only_unranked=True).query)
-            for name in track.board_names()
+            (budget_text(float(name)), count, "?" + replace(asked, budget=name, only_unranked=True).query)
+            for name, count in unranked.items()
+            if count
         ],
+        "unranked_count": sum(unranked.values()),
         "leading": LEADING,
         "scored_on": scored_test_set(track),
     }

@@ -12,6 +12,7 @@ from portal.pages import (
     progress,
     proof,
     results,
+    run,
     team,
     track,
 )
@@ -33,6 +34,7 @@ submissions: list[URLPattern] = [
     path("<uuid:submission_id>/proof/", proof.proof, name="proof"),
     path("<uuid:submission_id>/proof/file/", proof.file, name="proof_file"),
     path("<uuid:submission_id>/proof/<int:number>.webp", proof.page, name="proof_page"),
+    path("<uuid:submission_id>/runs/<uuid:run_id>/", run.run, name="run"),
     path("<uuid:submission_id>/runs/<uuid:run_id>/<str:kind>/", evidence.evidence, name="evidence"),
     path("<uuid:submission_id>/cite.bib", citing.bibtex_file, name="bibtex"),
     path("<uuid:submission_id>/CITATION.cff", citing.citation_file, name="citation"),

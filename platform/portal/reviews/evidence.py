@@ -6,6 +6,7 @@ It never answers a question. A passed check is limited evidence, which its text 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import itemgetter
 
 from django.db.models import Count
 from pydantic import ValidationError
@@ -96,10 +97,9 @@ class Fact:
         return any(len(cell.text) > most for cell in self.cells)
 
     @property
-    def spans(self) -> list[tuple[Cell, int]]:
-        """The cells, each with how many runs in a row it is the same for; without their texts where these are long."""
-        cells = [replace(cell, text="") for cell in self.cells] if self.is_long else self.cells
-        return [(cell, len(list(same))) for cell, same in groupby(cells)]
+    def short_cells(self) -> list[Cell]:
+        """The cells, without their texts where these are long."""
+        return [replace(cell, text="") for cell in self.cells] if self.is_long else self.cells
 
     @property
     def texts(self) -> list[tuple[list[int], str]]:
@@ -129,18 +129,22 @@ class FactTable:
     facts: list[Fact]
 
     @property
-    def rows(self) -> list[tuple[Fact, list[tuple[str, str]]]]:
-        """The facts, each with its long texts and the ε of the runs that have them."""
-        return [
-            (fact, [(", ".join(self.runs[at] for at in places), text) for places, text in fact.texts])
-            for fact in self.facts
-        ]
+    def rows(self) -> list[tuple[Fact, list[tuple[Cell, list[str]]], list[tuple[str, str]]]]:
+        """The facts, each with its cells and the neighboring runs that share them, and its texts with theirs."""
+        return [(fact, self._shared(fact), self._texts(fact)) for fact in self.facts]
 
     @property
     def tally(self) -> str:
         """How many checks ended in each way, by their worst run."""
         worst = [(fact.key, fact.worst.badge) for fact in self.facts if fact.is_check]
         return tally([Check(id=key, status=badge) for key, badge in worst if badge])
+
+    def _shared(self, fact: Fact) -> list[tuple[Cell, list[str]]]:
+        by_run = zip(self.runs, fact.short_cells, strict=True)
+        return [(cell, [run for run, _ in same]) for cell, same in groupby(by_run, itemgetter(1))]
+
+    def _texts(self, fact: Fact) -> list[tuple[str, str]]:
+        return [(", ".join(self.runs[at] for at in places), text) for places, text in fact.texts]
 
     def bearing_on(self, item: str) -> list[Fact]:
         """Return the facts that bear on a question of the checklist."""

@@ -73,7 +73,7 @@ def answer(found: RunAppeal, text: str, *, actor: User, lifts: bool = False) -> 
     notify(
         active_members(run.submission.team),
         Kind.RESULTS,
-        f"{run}: your appeal is answered",
+        f"{run}: your appeal has been answered",
         [
             f"The disqualification of {run} {'is lifted' if lifts else 'stands'}. The organizers' answer:",
             text,

@@ -5,7 +5,6 @@ from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth.models import Permission
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from evaluator.messages.jobs import ArtifactKind
@@ -75,9 +74,8 @@ def conflict_of_interest(submission: Submission, user: User) -> str:
 
 def reviewers() -> QuerySet[User]:
     """Return everyone who may review proofs."""
-    permission = Permission.objects.get(content_type__app_label="reviews", codename="review_proofs")
     backend = "django.contrib.auth.backends.ModelBackend"
-    return User.objects.with_perm(permission, backend=backend).filter(is_staff=True)
+    return User.objects.with_perm("reviews.review_proofs", backend=backend).filter(is_staff=True)
 
 
 def reviewable_submissions(reviewer: User) -> QuerySet[Submission]:
@@ -101,9 +99,14 @@ def judgeable_submissions(user: User) -> QuerySet[Submission]:
     )
 
 
-def awaiting_review(reviewer: User) -> QuerySet[Submission]:
-    """Return the scored submissions that need a decision of `reviewer`, who has made none, oldest first."""
-    open_ones = reviewable_submissions(reviewer).exclude(pk__in=_recused_from(reviewer))
+def awaiting_review(reviewer: User, *, among: QuerySet[Submission] | None = None) -> QuerySet[Submission]:
+    """Return the scored submissions that need a decision of `reviewer`, who has made none, oldest first.
+
+    Args:
+        among: Their `judgeable_submissions`, where these have been found already.
+    """
+    judged = judgeable_submissions(reviewer) if among is None else among
+    open_ones = judged.filter(track__ranking__in=WITH_PROOFS).exclude(pk__in=_recused_from(reviewer))
     return awaiting_decisions(open_ones.filter(~Exists(_decisions_of(reviewer))))
 
 

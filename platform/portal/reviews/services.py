@@ -168,7 +168,7 @@ def _let_stand(submission: UUID) -> bool:
     review = current.reviews.get(decision=Decision.REJECTED)
     record(None, "proof_review.rejection_stands", review, submission=str(submission))
     lines = [
-        f"A reviewer rejected the privacy proof of {current}, and no other reviewer has contradicted it within "
+        f"A reviewer rejected the privacy proof of {current}, and no other reviewer disagreed within "
         f"{SECOND_OPINION_TIME.days} days. The result no longer has a rank.",
         "Read the reviewer's notes, reply, upload a revised proof or appeal:",
         settings.SITE_URL + reverse("reviews:team", args=[submission]),
@@ -275,7 +275,7 @@ def _notify_team(review: ProofReview) -> None:
         f"{SECOND_OPINION_TIME.days} days."
         if verdict.is_proposal
         else "",
-        "Read the reviewer's notes and reply:",
+        "The page of the review has the reviewer's notes, and a form to reply.",
         settings.SITE_URL + reverse("reviews:team", args=[submission.pk]),
     ]
     subject = Decision(review.decision).label

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 
 from evaluator.messages.states import ResultStatus as ResultStatus
 from portal.reviews.models import COUNTED_IN, Decision
@@ -63,6 +64,7 @@ def rejection_of(status: ResultStatus, reason: str) -> str:
     return reason or "proof rejected" if status is ResultStatus.REJECTED else ""
 
 
+@lru_cache(maxsize=1_000)
 def status_of(tally: Tally, required: int) -> ResultStatus:
     """Return the status that the decisions add up to, where `required` acceptances verify a result.
 

@@ -3,8 +3,9 @@
 So a wrong file costs neither an upload nor a submission.
 
 The checks are the evaluator's own, and so are their errors. No request reads a whole file: of a checkpoint the header
-is read and compared with the base weights, of a communication log the first megabyte, and a training record as a whole
-up to a few megabytes, which thousands of rounds take. What lies beyond is checked after the submission, by a worker.
+is read and compared with the base weights, of a communication log the first megabyte. A training record and the index
+of messages are read as a whole up to a few megabytes, which thousands of rounds take. A worker checks the rest after
+the submission.
 """
 
 import os
@@ -19,6 +20,7 @@ from evaluator.checkpoints.header import MAX_HEADER_BYTES, Header, read_header
 from evaluator.checkpoints.inspection import header_problems
 from evaluator.communication.log import read_log
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.folding.reading import read_transcript
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records import annex, reading
 from portal.challenge.models import Track
@@ -38,6 +40,7 @@ HEAD_BYTES = {
     ArtifactKind.COMMUNICATION_LOG: 2**20,
     ArtifactKind.TRAINING_RECORD: 4 * 2**20,
     ArtifactKind.TRAINING_ANNEX: annex.MAX_LINE_BYTES,
+    ArtifactKind.TRANSCRIPT: MAX_BYTES[ArtifactKind.TRANSCRIPT],
     ArtifactKind.CODEC_FILE: MAX_BYTES[ArtifactKind.CODEC_FILE],
 }
 # The eight bytes with the length of a safetensors header, and some more to recognize other formats by.
@@ -164,6 +167,18 @@ def _check_annex(arrival: Arrival) -> None:
         reject_other_answer(arrival.run, arrival.first_line)
 
 
+def _check_transcript(arrival: Arrival) -> None:
+    if arrival.is_whole:
+        _with_file(arrival.head, arrival.size_bytes, read_transcript)
+    elif not arrival.head.startswith(b"{"):
+        raise ProblemError.of(
+            ErrorCode.TRANSCRIPT_FORMAT,
+            where="line 1",
+            expected="a JSON object",
+            found=arrival.head[:20].decode(errors="replace"),
+        )
+
+
 def _check_codec(arrival: Arrival) -> None:
     try:
         # The beginning may end within a character.
@@ -201,6 +216,7 @@ CHECKS: dict[ArtifactKind, Callable[[Arrival], None]] = {
     ArtifactKind.TRAINING_RECORD: _check_record,
     ArtifactKind.TRAINING_ANNEX: _check_annex,
     ArtifactKind.PRIVACY_PROOF: _check_proof,
+    ArtifactKind.TRANSCRIPT: _check_transcript,
     ArtifactKind.CODEC_FILE: _check_codec,
 }
 

@@ -1,6 +1,6 @@
 """The files that a draft needs or may have, as its page shows them: which are uploaded, and which are still missing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -40,7 +40,11 @@ EXPLANATIONS = {
 
 @dataclass(frozen=True)
 class DraftFile:
-    """One file that the draft needs or may have: `stored` once uploaded, `unfinished` while an upload has begun."""
+    """One file that the draft needs or may have: `stored` once uploaded, `unfinished` while an upload has begun.
+
+    Attributes:
+        staged_version: The number of a revised proof that is `stored` and isn't sent yet; 0 for any other file.
+    """
 
     kind: ArtifactKind
     run: Run | None
@@ -48,10 +52,16 @@ class DraftFile:
     stored: Upload | None
     unfinished: Upload | None
     is_required: bool = True
+    staged_version: int = 0
 
     @property
     def id(self) -> str:
         return f"{self.run.pk if self.run else 'submission'}-{self.kind}"
+
+    @property
+    def version_query(self) -> str:
+        """What follows the address of the proof's page to show this version."""
+        return f"?version={self.staged_version}" if self.staged_version else ""
 
     @property
     def name(self) -> str:
@@ -123,6 +133,8 @@ def _uploads_by_place(artifacts: QuerySet[Artifact]) -> dict[Place, Upload]:
 
 
 def proof_of(submission: Submission) -> DraftFile:
-    """Return the place of the privacy proof of what was submitted, which takes a revised one."""
+    """Return the place of the proof of what was submitted, which takes a revised one and shows what is staged."""
     _, files = files_of(submission)
-    return next(file for file in files if file.kind is ArtifactKind.PRIVACY_PROOF)
+    place = next(file for file in files if file.kind is ArtifactKind.PRIVACY_PROOF)
+    staged = Artifact.staged.filter(submission=submission).select_related("upload").first()
+    return replace(place, stored=staged.upload, staged_version=staged.version) if staged else place

@@ -1,3 +1,4 @@
+from collections.abc import Collection
 from typing import Any
 
 from django import forms
@@ -26,6 +27,23 @@ class TextForm(forms.ModelForm[Submission]):
         model = Submission
         fields = ["description", "code_url", "paper_url"]
         widgets = {"description": forms.Textarea(attrs={"rows": 8})}
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        if self.instance.track_id and self.instance.track.requires_code and not self.instance.practice:
+            self.require_later([self.instance.track])
+
+    def require_later(self, tracks: Collection[Track]) -> None:
+        """Say at the fields that these tracks require description and code, which a draft may still lack."""
+        if not tracks:
+            return
+        require = f"{' and '.join(map(str, tracks))} {'requires' if len(tracks) == 1 else 'require'}"
+        self.fields["description"].help_text = f"Markdown. {require} one."
+        self.fields[
+            "code_url"
+        ].help_text = f"To a commit. {require} this, or files of the code with each run."
+        for name in ("description", "code_url"):
+            self.fields[name].widget.is_required_later = True
 
 
 class WithdrawalForm(forms.Form):
@@ -80,11 +98,17 @@ class NewSubmissionForm(DraftForm):
     """The same, and the track that it is for."""
 
     track = forms.ModelChoiceField(
-        Track.objects.all(), help_text="To enter several tracks, submit the method to each."
+        Track.objects.all(),
+        empty_label="Choose a track",
+        help_text="To enter several tracks, submit the method to each.",
     )
 
     class Meta(DraftForm.Meta):
         fields = ["track", *DraftForm.Meta.fields]
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.require_later(Track.objects.filter(requires_code=True))
 
     def phases(self) -> list[Phase]:
         now = timezone.now()

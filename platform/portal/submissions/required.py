@@ -1,6 +1,8 @@
 """The files that a submission must or may have, and how large each may be."""
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.folding import reading
+from evaluator.folding.lines import MAX_CODEC_BYTES
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records import annex
 from portal.challenge.models import Track
@@ -15,9 +17,9 @@ MAX_BYTES = {
     # Four rounds of a model of 250 million parameters, three vectors of each, and a line.
     ArtifactKind.ROUND_OPENING: 12_001 * MEGABYTE,
     ArtifactKind.PRIVACY_PROOF: 20 * MEGABYTE,
-    ArtifactKind.TRANSCRIPT: 4 * MEGABYTE,
-    ArtifactKind.MESSAGES: 2**30,
-    ArtifactKind.CODEC_FILE: 64_000,
+    ArtifactKind.TRANSCRIPT: reading.MAX_BYTES,
+    ArtifactKind.MESSAGES: reading.MAX_MESSAGES_BYTES,
+    ArtifactKind.CODEC_FILE: MAX_CODEC_BYTES,
 }
 SUFFIXES = {
     ArtifactKind.CHECKPOINT: [".safetensors"],

@@ -172,5 +172,9 @@ class TeamKey(models.Model):
 
     @property
     def fingerprint(self) -> str:
-        """The key's first 16 digits in groups, enough to distinguish a team's keys."""
-        return " ".join(self.public_key[start : start + 4] for start in range(0, 16, 4))
+        return fingerprint(self.public_key)
+
+
+def fingerprint(public_key: str) -> str:
+    """Return the first 16 digits of a key in groups, enough to distinguish a team's keys."""
+    return " ".join(public_key[start : start + 4] for start in range(0, 16, 4)).strip()

@@ -212,7 +212,7 @@ def hand_over(team: Team, membership_id: int, *, by: User) -> User:
     team.memberships.filter(user=by).update(role=Role.MEMBER)
     team.memberships.filter(pk=heir.pk).update(role=Role.OWNER)
     record(by, "team.handed_over", team, user=heir.user_id)
-    notify_person(heir.user, f"You own {team} now", f"{by} made you the owner of {team}.")
+    notify_person(heir.user, f"You are now the owner of {team}", f"{by} made you the owner of {team}.")
     return heir.user
 
 

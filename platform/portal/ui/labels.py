@@ -6,8 +6,8 @@ Lengths are in units of a view box, in which a text is 13 high.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-# Of a letter on average, a little more than in common sans-serif fonts.
-LETTER_WIDTH = 7.0
+# Of a letter on average, as in the widest of the common sans-serif fonts.
+LETTER_WIDTH = 8.0
 HEIGHT = 14.0
 # Between a mark's center and its text.
 APART = 9.0

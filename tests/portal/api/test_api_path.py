@@ -65,12 +65,14 @@ def test_a_submission_to_the_track_with_budgets(api, team, settings):
         files = {"model.safetensors": checkpoint(f"at {budget}".encode()), "log.csv": LOG}
         for kind, (filename, content) in zip(("checkpoint", "communication_log"), files.items(), strict=True):
             stored = api.upload(submission["id"], kind, content, run["id"], filename)
-            assert stored["challenge"] is None
+            assert (stored["challenge"], stored["not_displayed"]) == (None, "")
         record = record_of(make_token(team, track).token)
         stored = api.upload(submission["id"], "training_record", record, run["id"], "record.jsonl")
         annex = annex_for(stored["challenge"])
         api.upload(submission["id"], "training_annex", annex, run["id"], "annex.jsonl")
-    api.upload(submission["id"], "privacy_proof", b"# Proof", None, "proof.md")
+    proof = b"$$\\begin{tikzcd} a \\end{tikzcd}$$ and ![figure](figure.png)"
+    stored = api.upload(submission["id"], "privacy_proof", proof, None, "proof.md")
+    assert stored["not_displayed"] == "1 formula, 1 picture"
     api.post(f"submissions/{submission['id']}/submit")
     assert {run.budget for run in Run.objects.filter(state=RunState.QUEUED)} == {1, 8}
 
@@ -160,7 +162,7 @@ def test_tracks_and_their_rules(api):
         "add_remove",
     )
     assert second["submission_artifacts"] == ["privacy_proof"]
-    assert first["optional_artifacts"] == ["settings", "method_file"]
+    assert first["optional_artifacts"] == ["settings", "method_file", "transcript", "messages", "codec_file"]
     assert second["optional_artifacts"] == ["settings", "method_file", "round_opening"]
 
 

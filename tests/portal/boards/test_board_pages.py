@@ -190,6 +190,28 @@ class TestPages:
             "2.5× fewer bytes than the baseline Method 9." in client.get("/leaderboard/communication/").text
         )
 
+    def test_on_a_board_of_scores_the_head_says_how_far_the_best_run_is_above_the_best_baseline(self, client):
+        track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1])
+        add_run(track, 1, budget=1.0, epsilon=0.9, anls=0.57, bytes_total=10)
+        weaker = add_run(track, 2, budget=1.0, epsilon=0.9, anls=0.52, bytes_total=20).submission
+        type(weaker).objects.filter(pk=weaker.pk).update(is_baseline=True)
+        html = client.get("/leaderboard/private/").text
+        assert "0.0500 above the baseline Method 2." in html
+        assert "fewer bytes than" not in html
+
+    def test_a_page_without_unranked_runs_says_so_and_the_overview_leads_to_none(self, client):
+        track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4])
+        add_run(track, 1, budget=1.0, epsilon=0.9)
+        assert "Not ranked" not in board(client, "/leaderboard/private/")
+        alone = board(client, "/leaderboard/private/?epsilon=1&rank=none")
+        assert "Every scored run here has a rank." in alone
+        assert "No scored runs" not in alone
+        add_run(track, 2, budget=4.0, epsilon=9.0)
+        boards_changed(track.pk)
+        html = board(client, "/leaderboard/private/")
+        assert "Not ranked (1)" in html
+        assert re.findall(r'href="[^"]*rank=none#board">([^<]*)</a>', html) == ["ε\xa0=\xa04 (1)"]
+
     @pytest.mark.parametrize("query", ["sort=x", "baselines=x", "verified=x"])
     def test_what_the_address_misspells_is_ignored(self, client, track, query):
         assert client.get(f"/leaderboard/communication/?{query}").status_code == 200

@@ -66,6 +66,10 @@ COLUMNS = {
     "submissions_run.flagged_checks": RUN_MOVES,
     "submissions_run.trust_level": f"{RUN_MOVES}, and conclude",
     "submissions_run.unbound": RUN_MOVES,
+    "submissions_run.counting": RUN_MOVES,
+    "submissions_run.log_flag": RUN_MOVES,
+    "submissions_run.log_accepted_at": "accept_log",
+    "submissions_run.rules": RUN_MOVES,
     "submissions_run.failed_level": f"{RUN_MOVES}, and conclude",
     "submissions_submission.id": NEVER,
     "submissions_submission.team_id": NEVER,
@@ -118,6 +122,7 @@ WRITERS = {
     "submissions/states.py:change_listed",
     "submissions/states.py:update_results",
     "submissions/services.py:describe",  # of a draft, which no board shows
+    "submissions/services.py:accept_log",
     "submissions/services.py:disqualify",
     "proofs/pdf_pages.py:_webp",  # of a picture, not of a row
     "evaluation/models.py:save",  # of an examination, which `conclude` alone makes
@@ -135,6 +140,7 @@ WRITERS = {
 WRITTEN = {
     "publishes_proof",
     "disqualified_because",
+    "log_accepted_at",
     "state",
     "results",
     "is_baseline",

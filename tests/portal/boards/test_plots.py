@@ -168,6 +168,26 @@ def test_marks_are_filled_when_verified_and_hollow_under_review(client):
     assert key == [("verified", "verified"), ("hollow", "under review")]
 
 
+def test_the_line_of_each_leading_method_is_named_at_its_end(client):
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4])
+    for title, anls in (("Upper", 0.8), ("Lower", 0.4)):
+        submission = add(track, title, budget=1.0, epsilon=0.9, anls=anls).submission
+        make_run(submission, state=RunState.SCORED, budget=4.0, epsilon=3.9, anls=anls + 0.1)
+    svg = drawing(client.get("/leaderboard/private/").text)
+    named = re.findall(r'<text class="[^"]*plot-label" x="([\d.]+)"[^>]*>([^<]+)<', svg)
+    assert [name for _, name in named] == ["Upper", "Lower"]
+    lines = re.findall(r'<polyline class="plot-line plot-thin" points="([^"]+)"', svg)
+    assert all(float(x) > float(line.split()[0].split(",")[0]) for x, _ in named for line in lines)
+
+
+def test_progress_reaches_no_day_after_the_last_record(client, track):
+    html = client.get("/leaderboard/bytes/progress/").text
+    days = re.findall(r'text-anchor="middle">(\d+ \w+ \d{4})<', drawing(html))
+    last = LONG_AGO + timedelta(days=2)
+    assert days[-1] == f"{last.day} {last:%b %Y}"
+    assert len(set(days)) == len(days)
+
+
 def test_nothing_is_plotted_where_there_is_nothing(client):
     make_track(FEWEST_BYTES, slug="empty")
     make_track(BEST_ANLS_AT_BUDGET, slug="private")
@@ -200,7 +220,7 @@ def test_runs_that_lost_their_ranks_are_crosses_named_with_the_reason(client, tr
     html = client.get("/leaderboard/private/").text
     assert ("Wrong (proof rejected): ANLS 0.6000 at ε\xa0=\xa04", "out") in marks(html)
     board = html[html.index('id="board"') :]
-    assert "Not ranked (1 rejected or disqualified)" in board
+    assert "Not ranked (1, 1 of them rejected or disqualified)" in board
     assert '<span class="badge badge-rejected">proof rejected</span>' in board
 
 

@@ -70,7 +70,7 @@ def test_the_pages_of_a_track_say_how_it_ranks(client: Client, kind: Ranking) ->
     track = track_with_runs(kind)
     page = client.get(track.get_absolute_url()).text
     assert track.kind.ties in page
-    assert f"pfl check save/run --base base --track {track.slug}" in page
+    assert f"pfl check save/{track.slug} --base base --track {track.slug}" in page
     for address in ("/", reverse("leaderboard:index"), "/tracks/"):
         assert track.name in client.get(address).text
     assert "Narrow" in client.get("/").text

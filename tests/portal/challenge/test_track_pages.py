@@ -53,13 +53,14 @@ def test_a_private_track_shows_budgets_and_delta_and_requires_record_and_proof(c
     html = page(client, make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4.5], delta=1e-5))
     for text in ("ε\xa0=\xa01, 4.5", "10⁻⁵", "Training record", "Privacy proof", "--proof"):
         assert text in html
+    assert f'href="{reverse("docs:document", args=["proofs/"])}">their proofs</a>' in html
 
 
 def test_it_shows_how_to_submit_from_a_terminal(client: Client) -> None:
     track = make_track(reference="vt5-base")
     html = page(client, track)
-    assert f"pfl check save/run --base base --track {track.slug}" in html
-    assert f"pfl submit save/run --track {track.slug}" in html
+    assert f"pfl check save/{track.slug} --base base --track {track.slug}" in html
+    assert f"pfl submit save/{track.slug} --track {track.slug}" in html
     assert "pfl data download" not in html
     for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
         make_download(kind)

@@ -42,6 +42,8 @@ RESULTS = {
         bytes_down=3000,
         bytes_up=3000,
         bytes_needed=500,
+        counting="counted",
+        rounds_folded=3,
         checks=[
             Check(id="log.directions", status=CheckStatus.PASSED),
             Check(id="log.message_sizes", status=CheckStatus.FLAGGED, found="0.1 bits", where="round 2"),

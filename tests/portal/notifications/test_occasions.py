@@ -117,7 +117,7 @@ class TestTeam:
         services.hand_over(team, ben.pk, by=owner_of(team))
         services.leave(team.memberships.get(user__name="Ada").user)
         assert self.sent() == [
-            ("ben@example.org", "You own Engines now"),
+            ("ben@example.org", "You are now the owner of Engines"),
             ("ben@example.org", "Ada left Engines"),
         ]
 

@@ -259,5 +259,5 @@ def test_the_number_of_queries_is_constant(
         failed_run("E_ARTIFACT_MISSING")
         make_submission(state=SubmissionState.SUBMITTED)
         make_submission(track=make_track(submissions_per_day=1), state=SubmissionState.SUBMITTED)
-    with django_assert_max_num_queries(51):
+    with django_assert_max_num_queries(38):
         assert "Teams near their quota" in desk(client)

@@ -81,12 +81,13 @@ def test_a_flagged_log_withholds_the_rank_until_an_organizer_accepts_it(
     client: Client, organizer, run
 ) -> None:
     check = Check(id="log.directions", status=CheckStatus.FLAGGED, expected="both ways", found="one way")
+    run.submission.track.phases.update(requires_counted=False)
     change_results(run, counting="declared", log_flag="log.directions", checks=[check])
     (board,) = stored_boards(run.submission.track)
-    assert [row.rank for row in board] == [None]
     reason = "check log.directions was flagged, and no organizer has accepted the log yet"
-    address = f"/organize/runs/{run.pk}/"
+    assert [(row.rank, row.reason) for row in board] == [(None, f"the bytes are declared, {reason}")]
     assert reason in client.get(run.submission.get_absolute_url()).text
+    address = f"/organize/runs/{run.pk}/"
     assert "Flagged communication logs" in client.get("/organize/").text
     assert "expected both ways, found one way" in client.get(address).text
     page = client.post(f"{address}accept-log/", {"reason": "Adaptive codec."}, follow=True).text

@@ -84,7 +84,12 @@ def fill_all(client: Client, track: Track) -> None:
     fill(client, "texts", summary="Fewer bytes.", description="# Rules\n\nBe *kind*.")
     fill(client, "weights", reference="vt5-tiny", test_set="secret")
     phase = track.phases.get()
-    fill(client, "phases", **{**PHASE, "phases-0-id": str(phase.pk), "phases-0-track": str(track.pk)})
+    counted = {"phases-0-requires_counted": "on", "phases-1-requires_counted": "on"}
+    fill(
+        client,
+        "phases",
+        **{**PHASE, **counted, "phases-0-id": str(phase.pk), "phases-0-track": str(track.pk)},
+    )
 
 
 def begin_test(client: Client) -> Track:

@@ -63,6 +63,16 @@ def test_the_latest_results_have_scores_and_ranks(client):
     assert "Latest results" in page
     assert "ANLS 0.6250" in page
     assert "rank 1" in page
+    submission.state = SubmissionState.WITHDRAWN
+    submission.save()
+    assert home_of(user).latest == []
+    submission.state = SubmissionState.SUBMITTED
+    submission.save()
+    other = make_track(slug="other", name="Another track")
+    make_submission(team, other)
+    page = shown(client, user)
+    assert f"Your runs in {track}" in page
+    assert f"Your runs in {other}" not in page
     assert next_step(user) is None
 
 

@@ -1,4 +1,6 @@
-"""The page of a method in a browser without JavaScript: its parts are linked to, and a link unfolds what is folded."""
+"""The page of a method in a browser without JavaScript, at the width of a phone."""
+
+import re
 
 import pytest
 from django.contrib.staticfiles import finders
@@ -23,32 +25,44 @@ def answer_static_files(route: Route) -> None:
         route.abort()
 
 
-def test_a_link_to_the_evidence_of_a_run_unfolds_it(client: Client) -> None:
+def test_a_method_leads_to_the_evidence_of_a_run_and_so_do_links_to_where_it_was(client: Client) -> None:
     track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4])
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
     one, four = (
         make_run(
-            submission, state=RunState.SCORED, budget=budget, epsilon=0.9 * budget, anls=0.5, accuracy=0.4
+            submission,
+            state=RunState.SCORED,
+            budget=budget,
+            epsilon=budget,
+            anls=0.5,
+            anls_low=0.4,
+            anls_high=0.6,
         )
         for budget in (1.0, 4.0)
     )
-    body = client.get(submission.get_absolute_url()).getvalue()
+
+    method = submission.get_absolute_url()
+    # Rendered here: inside a route the test's transaction can't be seen.
+    pages = {
+        path: client.get(path).text for path in (method, *(f"{method}runs/{run.pk}/" for run in (one, four)))
+    }
+
+    def answer(route: Route) -> None:
+        path = route.request.url.removeprefix(SITE).partition("#")[0]
+        route.fulfill(content_type="text/html; charset=utf-8", body=pages[path])
+
     with Chromium() as browser:
-        page = browser.new_page(java_script_enabled=False, viewport={"width": 1280, "height": 600})
-        page.route("**/*", answer_static_files)
-        page.route(
-            f"{SITE}/method/*",
-            lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body),
+        page = browser.new_page(java_script_enabled=False, viewport={"width": 390, "height": 600})
+        page.route("**/*", answer)
+        page.route(f"{SITE}/static/**", answer_static_files)
+        # As it was linked to before the evidence had a page of its own.
+        page.goto(f"{SITE}{method}#run-{four.pk}")
+        # A screen reader reads a score and its interval as two numbers.
+        row = page.get_by_role(
+            "row", name=re.compile(r"^ε = 4 ANLS 0\.50* 0\.40*–0\.60* .*Evidence at ε = 4")
         )
-        page.goto(f"{SITE}/method/")
-        first, second = page.locator(f"[id='run-{one.pk}']"), page.locator(f"[id='run-{four.pk}']")
-        expect(first).to_be_hidden()
-        page.get_by_label("On this page").get_by_role("link", name="Evidence at ε = 4").click()
-        expect(second).to_be_in_viewport()
-        expect(page.get_by_role("heading", name="Evidence at ε = 4")).to_be_in_viewport()
-        expect(first).to_be_hidden()
-        # From elsewhere too, as boards link to flagged checks.
-        page.goto("about:blank")
-        page.goto(f"{SITE}/method/#run-{one.pk}")
-        expect(first).to_be_in_viewport()
-        expect(second).to_be_hidden()
+        expect(row).to_be_in_viewport()
+        row.get_by_role("link", name="Evidence at ε = 4").click()
+        expect(page.get_by_role("heading", level=1, name="Evidence at ε = 4")).to_be_in_viewport()
+        page.get_by_label("Runs of this method").get_by_role("link", name="ε = 1").click()
+        expect(page).to_have_url(f"{SITE}{method}runs/{one.pk}/")

@@ -44,7 +44,12 @@ def test_it_counts_people_teams_countries_and_submissions_by_track_and_month(cli
     make_submission(teams[1], second, state=SubmissionState.SUBMITTED, submitted_at=APRIL)
     make_submission(teams[1], second)
     assert cells(client) == [
-        ["2", "3", "2", "1", "0", "2"],
+        ["Registrations", "2"],
+        ["Teams", "3"],
+        ["Submissions, Bytes", "2"],
+        ["Submissions, Privacy", "1"],
+        ["Downloads", "0"],
+        ["Countries", "2"],
         ["April 2026", "1", "3", "1", "1"],
         ["March 2026", "1", "0", "1", "0"],
     ]
@@ -66,7 +71,7 @@ def test_requests_for_files_are_counted_as_downloads(client: Client) -> None:
     for _ in range(3):
         assert client.get(file.get_absolute_url()).status_code == 302
     client.head(file.get_absolute_url())
-    assert cells(client)[0][2] == "3"
+    assert ["Downloads", "3"] in cells(client)
 
 
 def test_a_team_chooses_its_country(client: Client) -> None:

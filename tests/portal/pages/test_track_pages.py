@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
+from portal.about.citations import COMPETITION_PAPER, DATA_PAPER
 from portal.audit.versions import boards_changed
 from portal.boards.boards import boards_of
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
@@ -158,7 +159,7 @@ class TestTrackPage:
         ]
         run = add_run(bytes_track, checks=checks)
         page = page_of(client, bytes_track)
-        assert f'<a href="{run.submission.get_absolute_url()}#run-{run.pk}">2 checks flagged</a>' in page
+        assert f'<a href="{run.submission.get_absolute_url()}runs/{run.pk}/">2 checks flagged</a>' in page
 
     def test_nothing_is_said_of_checks_that_passed(self, client, bytes_track):
         add_run(bytes_track, checks=[{"id": "log.directions", "status": "passed"}])
@@ -191,9 +192,9 @@ class TestTrackPage:
             run = add_run(private_track, f"Method {number}", budget=1.0, epsilon=0.9)
             review(run, Decision.ACCEPTED)
         # The tracks, their versions, the first of two boards, their runs, and the rows. Of the plot: the first of two
-        # boards, its best baseline, and in two queries the runs that lost their ranks. And whether the set is split,
-        # and the notices.
-        with django_assert_num_queries(14):
+        # boards, its best baseline, and in two queries the runs that lost their ranks. And the counts of two boards,
+        # whether the set is split, and the notices.
+        with django_assert_num_queries(16):
             page_of(client, private_track)
         # The tracks, their versions, their phases, the counts, the levels, the first rows with a rank and without, the
         # rows, the intervals beside theirs, whether ranks of last week are known, whether the test set is split, and
@@ -253,8 +254,8 @@ class TestHome:
         assert "1.23 kB" in page
 
     def test_a_member_finds_their_team(self, client, bytes_track):
-        team = make_team(user := make_user())
-        client.force_login(user)
+        team = add_run(bytes_track, "Mine").submission.team
+        client.force_login(team.memberships.get().user)
         page = client.get(reverse("home")).text
         assert team.name in page
         assert f"{reverse('leaderboard:track', args=[bytes_track.slug])}?team={team.slug}" in page
@@ -268,6 +269,12 @@ class TestHome:
 
     def test_a_track_without_a_deadline_has_no_reminder(self, client, bytes_track):
         assert client.get(reverse("challenge:deadline", args=[bytes_track.slug])).status_code == 404
+
+    def test_it_leads_to_the_papers_of_the_data_set_and_of_the_competition(self, client):
+        page = client.get(reverse("home")).text
+        for paper in (DATA_PAPER, COMPETITION_PAPER):
+            assert f'href="{paper.url}"' in page
+            assert f'href="{reverse("about:cite")}#{paper.key}"' in page
 
     def test_the_kit_is_installed_from_the_site_if_it_offers_one(self, client, settings):
         settings.SOURCE_URL = "https://code.example/pfl"
@@ -293,14 +300,14 @@ class TestHome:
     ):
         trial = unescape(client.get(reverse("home")).text)
         assert "pfl data forms data" in trial
-        assert "pfl submit save/run" not in trial
+        assert "pfl submit save" not in trial
         for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
             make_download(kind)
         page = unescape(client.get(f"{reverse('home')}?again").text)
         assert f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=…" in page
-        for verb in ("data download", "submit save/run"):
+        for verb in ("data download", f"submit save/{bytes_track.slug}"):
             assert f"pfl {verb} --track {bytes_track.slug}" in page
-        assert f"pfl check save/run --base base --track {bytes_track.slug}" in page
+        assert f"pfl check save/{bytes_track.slug} --base base --track {bytes_track.slug}" in page
         assert "pfl data forms" not in page
 
     def test_nothing_is_posted(self, client):

@@ -22,7 +22,7 @@ from tests.portal.factories import (
     revise_proof,
     scored_submission,
 )
-from tests.portal.reviews.test_decisions import accept, ask
+from tests.portal.reviews.test_decisions import accept, ask, reject
 
 pytestmark = pytest.mark.django_db
 
@@ -50,7 +50,14 @@ def address(name, submission):
 
 def test_the_team_reads_it_with_what_changed_before_it_is_sent(client, submission, staged):
     client.force_login(submission.created_by)
-    assert address("revision", submission) in client.get(submission.get_absolute_url()).text
+    own = client.get(submission.get_absolute_url()).text
+    assert address("revision", submission) in own
+    place = own[own.index('data-kind="privacy_proof"') :]
+    place = place[: place.index("</section>")]
+    assert "better.md" in place
+    assert "version 2, not sent yet" in place
+    assert submission.proof().upload.filename not in place
+    assert f'<a href="{address("proof", submission)}?version=2">As reviewers see it</a>' in place
     assert "isn't sent yet" in client.get(address("team", submission)).text
     page = client.get(address("revision", submission)).text
     assert "Send version 2" in page
@@ -68,6 +75,20 @@ def test_a_draft_says_what_reviewers_cannot_see_and_leads_to_what_they_do(client
     page = client.get(draft.get_absolute_url()).text
     assert "99 pages" in page
     assert f'<a href="{address("proof", draft)}">As reviewers see it</a>' in page
+
+
+def test_a_team_whose_proof_is_rejected_is_told_what_it_can_do(client, submission):
+    for _ in range(2):
+        reject(submission, make_reviewer())
+    client.force_login(submission.created_by)
+    page = client.get(submission.get_absolute_url()).text
+    assert "The reviewers rejected the proof, so no run has a rank." in page
+    assert "stays under review until" not in page
+    # A browser unfolds what has the part that an address names.
+    assert (
+        f'{submission.get_absolute_url()}#uploads">Upload a revised proof'
+        in client.get(address("team", submission)).text
+    )
 
 
 def test_nobody_else_reads_it(client, submission, staged):

@@ -79,7 +79,7 @@ class TestAppeal:
         assert run.disqualified_because == REASON
         assert "appeal to answer" not in client.get("/organize/").text
         subject, text, page = notified(member)
-        assert subject == f"{run}: your appeal is answered"
+        assert subject == f"{run}: your appeal has been answered"
         assert "stands" in text
         client.force_login(member)
         assert "The hashes are those of the test set." in client.get(page).text
@@ -95,7 +95,7 @@ class TestAppeal:
         subjects = set(
             Notification.objects.filter(user=run.submission.created_by).values_list("subject", flat=True)
         )
-        assert {f"{run} is no longer disqualified", f"{run}: your appeal is answered"} <= subjects
+        assert {f"{run} is no longer disqualified", f"{run}: your appeal has been answered"} <= subjects
 
     def test_another_disqualification_may_be_appealed_against(self, client, run, organizer):
         client.force_login(run.submission.created_by)

@@ -10,6 +10,7 @@ from portal.challenge.references import WEIGHTS
 from portal.submissions import arrival, services
 from portal.submissions.models import Artifact
 from portal.uploads.models import UploadState
+from tests.evaluator.folding import made_runs
 from tests.portal.factories import make_run, make_submission, make_team, make_token, make_upload
 from tests.portal.submissions.contents import LOG, checkpoint
 from tests.portal.submissions.drafts import make_private_track
@@ -138,6 +139,16 @@ def test_a_codec_that_is_no_text_is_rejected(run):
         ]
 
 
+def test_the_index_of_messages_is_read_when_it_arrives(run, tmp_path):
+    made = made_runs.make_run(made_runs.make_base(tmp_path / "base")).write(tmp_path / "run")
+    index = made[ArtifactKind.TRANSCRIPT].read_bytes()
+    arrive(run, ArtifactKind.TRANSCRIPT, index, "transcript.jsonl")
+    without_end = b"".join(index.splitlines(True)[:-1])
+    for content in (without_end, b"federated_round\n"):
+        ((code, _),) = problems(run, ArtifactKind.TRANSCRIPT, content, "transcript.jsonl")
+        assert code == ErrorCode.TRANSCRIPT_FORMAT
+
+
 class TestBeginning:
     """What the site says of a file's first bytes, before it has the file."""
 
@@ -175,7 +186,7 @@ class TestBeginning:
         ]
 
     def test_files_of_counted_bytes_have_limits_and_places_where_bytes_can_be_counted(self, run, private_run):
-        sizes = {"transcript": 4 * 10**6, "messages": 2**30, "codec_file": 64_000}
+        sizes = {"transcript": 4 * 2**20, "messages": 2**30, "codec_file": 64_000}
         names = {"transcript": "transcript.jsonl", "messages": "messages.bin", "codec_file": "codec.py"}
         for kind, size in sizes.items():
             assert self.found(run, kind, b"", size, names[kind]) == []

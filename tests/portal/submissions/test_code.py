@@ -47,6 +47,18 @@ def test_a_link_must_lead_to_one_version(link, is_commit):
     assert names_commit(link) is is_commit
 
 
+def test_the_forms_say_which_tracks_require_description_and_code(client, draft):
+    make_private_track(slug="lenient", name="Lenient track")
+    client.force_login(draft.created_by)
+    create, edit = reverse("submissions:create"), reverse("submissions:edit", args=[draft.pk])
+    for address in (create, edit):
+        page = client.get(address).text
+        assert f"Markdown. {draft.track} requires one." in page
+        assert "Lenient track requires" not in page
+        assert 'Description <span class="optional">' not in page
+        assert 'Link to a paper <span class="optional">' in page
+
+
 def test_description_and_code_are_missing_until_they_are_there(client, draft):
     assert [problem.message for problem in code_problems(draft)] == [
         "The description of the method is missing.",

@@ -111,7 +111,7 @@ class TestStatusPage:
         evaluation = evaluate(run, step=Step.SCORING, state=EvaluationState.PASSED)
         result = {"test_set_sha256": "7e57" * 16, "checkpoint_sha256": "c4ec" * 16, "questions": 100}
         report(evaluation, Step.SCORING, result=result)
-        html = page(client, "detail", run.submission.pk)
+        html = page(client, "run", run.submission.pk, run.pk)
         for expected in ("0.9000", "7e57" * 16, "c4ec" * 16, "gpu-1", "evaluator 1.0", "1 Mar 2026"):
             assert expected in html
 
@@ -132,7 +132,7 @@ class TestStatusPage:
         scored = report(evaluation, Step.SCORING, result={"precision": precision} if precision else None)
         scored.provenance |= {"hardware": hardware}
         scored.save()
-        assert f'<span class="mono">gpu-1</span>{shown}\n' in page(client, "detail", run.submission.pk)
+        assert f'<span class="mono">gpu-1</span>{shown}\n' in page(client, "run", run.submission.pk, run.pk)
 
     def test_withdrawing_takes_it_away(self, member, team, client):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)

@@ -349,8 +349,8 @@ class TestWhoMaySee:
         make_run(submission, budget=8.0, state=RunState.REJECTED)
         make_artifact(scored, ArtifactKind.CHECKPOINT, b"w", "secret-name.safetensors")
         html = page(client, "detail", submission.pk)
-        assert "Run at ε\xa0=\xa01" in html
-        assert "Run at ε\xa0=\xa08" not in html
+        assert "Evidence at ε\xa0=\xa01" in html
+        assert "ε\xa0=\xa08" not in html
         assert "secret-name" not in html
         assert "Withdraw" not in html
 

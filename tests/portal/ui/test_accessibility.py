@@ -80,6 +80,7 @@ PAGES = {
         "/submissions/{scored}/",
         "/submissions/{private}/",
         "/submissions/{public}/",
+        "/submissions/{public}/runs/{public_run}/",
         "/submissions/{withdrawn}/",
         "/submissions/{public}/proof/",
         "/unsubscribe/{unsubscribe}/",

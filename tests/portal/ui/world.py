@@ -95,6 +95,7 @@ def make_world() -> World:
     foreign = private_submission(other)
     submissions["foreign"] = foreign
     ids |= {name: str(submission.pk) for name, submission in submissions.items()}
+    ids["public_run"] = str(submissions["public"].runs.get().pk)
     ids["run"] = str(foreign.runs.get().pk)
     ids["disqualified_run"] = str(submissions["disqualified"].runs.get().pk)
     upload = make_upload(team, b"# Theorem\n\n$$x^4$$", "proof.md")

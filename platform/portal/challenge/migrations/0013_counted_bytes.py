@@ -15,6 +15,12 @@ class Migration(migrations.Migration):
             name='requires_counted',
             field=models.BooleanField(default=False, help_text='Bytes ranking: runs whose bytes are declared are listed without a rank.', verbose_name='counted bytes only'),
         ),
+        migrations.AlterField(
+            model_name='phase',
+            name='requires_counted',
+            # Earlier phases go on ranking declared bytes.
+            field=models.BooleanField(default=True, help_text='Bytes ranking: runs whose bytes are declared are listed without a rank.', verbose_name='counted bytes only'),
+        ),
         migrations.AddField(
             model_name='track',
             name='first_download',

@@ -93,6 +93,11 @@ class RunStatus:
         return self.run.state in FINAL_STATES
 
     @property
+    def has_evidence(self) -> bool:
+        """Whether there is something to show of how the run was evaluated."""
+        return self.run.scored_at is not None or bool(self.finished_steps)
+
+    @property
     def step_name(self) -> str:
         """The current step's name on pages; empty where there is none."""
         return STEP_NAMES[self.step] if self.step else ""

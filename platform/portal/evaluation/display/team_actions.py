@@ -89,7 +89,12 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
         )
     elif RunState.FAILED in states:
         news.append("The evaluation failed because of a platform error. The quota slot was returned.")
-    if submission.required_proofs and set(states) - ENDED_BADLY:
+    if submission.proof_rejected:
+        news.append(
+            "The reviewers rejected the proof, so no run has a rank. “Reviews and messages” shows why. Upload a "
+            "revised proof below, or appeal there."
+        )
+    elif submission.required_proofs and set(states) - ENDED_BADLY:
         once = "Once published, a scored" if submission.is_unpublished else "A scored"
         news.append(
             f"{once} run stays under review until {apnumber(track.required_reviews)} reviewers have accepted the "

@@ -64,16 +64,20 @@ def run():
     return make_run(submission, state=RunState.SCORED, budget=4.0, checks=CHECKS_OF_A_RUN, **PRIVACY)
 
 
-def page(run, user=None):
+def page(run, user=None, part=""):
     client = Client()
     if user:
         client.force_login(user)
-    return client.get(run.submission.get_absolute_url()).content.decode()
+    return client.get(run.submission.get_absolute_url() + part).content.decode()
+
+
+def evidence(run, user=None):
+    return page(run, user, f"runs/{run.pk}/")
 
 
 class TestEpsilon:
     def test_the_page_shows_every_epsilon_and_whether_the_one_that_decides_is_within(self, run):
-        html = page(run)
+        html = evidence(run)
         assert all(number in html for number in ("3.9001", "3.1", "4.2"))
         assert "within budget" in html
         assert html.count(">used for ranking<") == 1
@@ -82,13 +86,13 @@ class TestEpsilon:
     def test_an_epsilon_over_the_budget_is_called_so(self, run):
         beyond = [one.model_copy(update={"within_budget": False}) for one in run.results.epsilons]
         change_results(run, epsilon=4.1, epsilons=beyond)
-        assert "over budget" in page(run)
+        assert "over budget" in evidence(run)
 
     def test_the_joint_epsilon_is_shown_with_the_number_of_trainings(self, run):
-        assert "6.5" in page(run)
-        assert "total for the team's 2 training runs" in page(run)
+        assert "6.5" in evidence(run)
+        assert "total for the team's 2 training runs" in evidence(run)
         change_results(run, joint_epsilon=None)
-        assert "see check <code>team.joint_epsilon</code> for the reason" in page(run)
+        assert "see check <code>team.joint_epsilon</code> for the reason" in evidence(run)
 
     @pytest.mark.parametrize(
         ("rule", "accountant", "expected"),
@@ -105,14 +109,14 @@ class TestEpsilon:
         assert rows[0].decides
 
     def test_without_a_budget_there_is_none(self):
-        html = page(make_run(state=RunState.SCORED, bytes_needed=900_000))
+        html = evidence(make_run(state=RunState.SCORED, bytes_needed=900_000))
         assert "Sampling rule" not in html
         assert "900 kB" in html
 
 
 def test_the_trust_level_is_explained(run):
-    assert "L0 recomputed" in page(run)
-    assert MEANINGS[TrustLevel.RECOMPUTED] in page(run)
+    assert "L0 recomputed" in evidence(run)
+    assert MEANINGS[TrustLevel.RECOMPUTED] in evidence(run)
     assert set(MEANINGS) == set(TrustLevel)
 
 
@@ -124,9 +128,9 @@ class TestMembership:
     }
 
     def test_what_an_attack_can_learn_is_said_in_words(self, run):
-        assert "Someone who guesses at random" not in page(run)
+        assert "Someone who guesses at random" not in evidence(run)
         change_results(run, membership=self.BOUNDS)
-        html = page(run)
+        html = evidence(run)
         assert "is right at most <strong>67.9\xa0%</strong> of the time" in html
         assert (
             "At a false-positive rate of 1\xa0%, at most 8.1\xa0% of training providers can be identified"
@@ -136,7 +140,7 @@ class TestMembership:
 
     def test_where_nothing_is_protected_it_says_so(self, run):
         change_results(run, membership=self.BOUNDS | {"balanced_accuracy": 1.0, "gaussian_mu": None})
-        assert "There is no limit on how reliably an attacker can tell" in page(run)
+        assert "There is no limit on how reliably an attacker can tell" in evidence(run)
 
 
 class TestRank:
@@ -243,7 +247,7 @@ def test_a_withdrawn_submission_leaves_a_page_that_says_so(client, run):
 class TestChecks:
     def test_team_and_staff_read_everything(self, run):
         for user in (run.submission.created_by, make_organizer()):
-            html = page(run, user)
+            html = evidence(run, user)
             assert all(
                 check.get(part, "") in html
                 for check in CHECKS_OF_A_RUN
@@ -252,7 +256,7 @@ class TestChecks:
 
     def test_the_public_reads_no_finding_of_a_private_run_from_an_annex_or_a_client(self, run):
         for user in (None, make_team().memberships.get().user):
-            html = page(run, user)
+            html = evidence(run, user)
             assert "1 flagged, 2 passed, 1 not applicable" in html
             assert "30 rounds recorded" in html
             for hidden in ("about 17 providers", "18 providers", "client 7", "1 to 64 bits", "round 2"):
@@ -269,20 +273,20 @@ class TestChecks:
             {"id": "record.noise_shape", "status": "flagged", "found": "0.4711", "expected": "at most 0.01"},
         ]
         change_results(run, checks=checks)
-        html = page(run)
+        html = evidence(run)
         assert "would have detected noise below 98 %" in html
         assert "the updates may hide it" in html
         assert '<span class="badge badge-no_power">no power</span>' in html
         assert "1 flagged, 1 no power, 1 passed" in html
         assert "0.4711" not in html
-        assert "0.4711" in page(run, run.submission.created_by)
+        assert "0.4711" in evidence(run, run.submission.created_by)
 
     def test_where_epsilon_plays_no_part_everyone_reads_everything(self):
-        html = page(make_run(state=RunState.SCORED, checks=CHECKS_OF_A_RUN[:1]))
+        html = evidence(make_run(state=RunState.SCORED, checks=CHECKS_OF_A_RUN[:1]))
         assert "client 7 sent 0.1" in html
 
     def test_each_comes_with_its_meaning_and_its_limit(self, run):
-        html = page(run)
+        html = evidence(run)
         assert "What this checks" in html
         for shown in results.shown_checks(run):
             text = CHECKS[shown.check.id]
@@ -291,19 +295,19 @@ class TestChecks:
 
     def test_names_of_fields_in_its_meaning_are_code(self, run):
         change_results(run, checks=[{"id": "record.providers", "status": "passed"}])
-        html = page(run)
+        html = evidence(run)
         assert "<code>fewest_providers</code>" in html
         assert "`fewest_providers`" not in html
 
     def test_a_check_that_is_not_made_any_more_is_still_shown(self, run):
         change_results(run, checks=[{"id": "other.check", "status": "passed"}])
-        assert "other.check" in page(run)
+        assert "other.check" in evidence(run)
 
     def test_what_files_were_named_is_text(self, run):
         change_results(
             run, checks=[{"id": "record.tensors", "status": "flagged", "found": "<img src=x onerror=a>"}]
         )
-        assert "<img src=x" not in page(run)
+        assert "<img src=x" not in evidence(run)
 
     def test_a_check_that_reads_the_annex_is_never_public(self):
         reading_the_annex = (

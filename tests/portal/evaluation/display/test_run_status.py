@@ -176,7 +176,8 @@ def test_the_team_alone_opens_its_recorded_settings_in_the_calculator(client):
     events = [Gaussian(effective_noise_multiplier=4.5, rounds=3).model_dump(mode="json")]
     accounting = {"kind": "accounting", "delta": 1e-5, "events": events}
     report(evaluation, Step.ACCOUNTING, result=accounting)
-    assert "calculator/?" not in client.get(submission.get_absolute_url()).text
+    evidence = f"{submission.get_absolute_url()}runs/{run.pk}/"
+    assert "calculator/?" not in client.get(evidence).text
     client.force_login(owner_of(submission.team))
-    page = client.get(submission.get_absolute_url()).text
+    page = client.get(evidence).text
     assert "noise_multiplier=4.5&amp;rounds=3" in page

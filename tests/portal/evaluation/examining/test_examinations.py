@@ -98,10 +98,14 @@ def examine(run, report=PASSED, level=TrustLevel.CONFORMING, by=None) -> Examina
 
 
 def page(run, user=None):
+    return shown(f"{run.submission.get_absolute_url()}runs/{run.pk}/", user)
+
+
+def shown(address, user=None):
     client = Client()
     if user:
         client.force_login(user)
-    return client.get(run.submission.get_absolute_url()).content.decode()
+    return client.get(address).content.decode()
 
 
 class TestReports:
@@ -291,10 +295,12 @@ class TestAttaching:
 
     def test_they_stay_with_the_team_and_the_organizers(self, run):
         make_artifact(run, ArtifactKind.METHOD_FILE, b"Settings = 1", "our_secret_method.py")
-        assert "our_secret_method.py" not in page(run)
-        assert "our_secret_method.py" not in page(run, make_user())
-        assert "our_secret_method.py" in page(run, run.submission.created_by)
-        assert "our_secret_method.py" in page(run, make_organizer())
+        address = run.submission.get_absolute_url()
+        for stranger in (None, make_user()):
+            assert "our_secret_method.py" not in page(run, stranger)
+            assert "our_secret_method.py" not in shown(address, stranger)
+        assert "our_secret_method.py" in shown(address, run.submission.created_by)
+        assert "our_secret_method.py" in shown(address, make_organizer())
 
 
 class TestFiles:

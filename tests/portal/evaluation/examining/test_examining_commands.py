@@ -62,7 +62,7 @@ class TestConformance:
         assert "L1 conforming" in capsys.readouterr().out
         run.refresh_from_db()
         assert (run.results.trust_level, run.results.trust_by) == (TrustLevel.CONFORMING, organizer.name)
-        html = Client().get(run.submission.get_absolute_url()).content.decode()
+        html = Client().get(f"{run.submission.get_absolute_url()}runs/{run.pk}/").content.decode()
         assert "L1 conforming</span> by Ada Lovelace" in html
         token = create_token(run.submission.created_by, "test")[1]
         status = Client().get(

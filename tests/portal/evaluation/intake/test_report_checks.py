@@ -50,7 +50,7 @@ def report(evaluation, step, **changes):
             "4999 bytes; from 5000 to 6000 follow from 6000 sent ones",
         ),
         (Step.COMMUNICATION, {"counting": "counted", "rounds_folded": 99}, "99 of 3 rounds folded"),
-        (Step.COMMUNICATION, {"rounds_folded": 1}, "1 of 3 rounds folded, the bytes declared"),
+        (Step.COMMUNICATION, {"counting": "declared"}, "3 of 3 rounds folded, the bytes declared"),
         (Step.COMMUNICATION, {"rounds": 0}, "0 rounds"),
         (Step.COMMUNICATION, {"messages": 0}, "rounds with 0 messages"),
         (Step.COMMUNICATION, {"rounds": 10**6, "messages": 10**6}, "1000000 rounds"),
@@ -79,7 +79,15 @@ def test_what_can_not_be_true_is_a_fault_of_the_platform(private_evaluation, ste
     "changes",
     [
         pytest.param(
-            {"rounds": 0, "messages": 0, "bytes_total": 0, "bytes_down": 0, "bytes_up": 0}, id="no messages"
+            {
+                "rounds": 0,
+                "rounds_folded": 0,
+                "messages": 0,
+                "bytes_total": 0,
+                "bytes_down": 0,
+                "bytes_up": 0,
+            },
+            id="no messages",
         ),
         pytest.param({"rounds": 5, "messages": 2}, id="rounds without clients"),
         pytest.param(
