@@ -4,6 +4,7 @@ import re
 import secrets
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -62,6 +63,7 @@ class Site:
         url: What people type.
         mails: Returns the texts of all mails that the site has sent, oldest first.
         variables: What a terminal needs to reach the site.
+        known: The ids of pages that crawls have opened and that are the same for everybody.
     """
 
     stack: Stack
@@ -70,6 +72,7 @@ class Site:
     mails: Callable[[], list[str]]
     people: dict[str, Person] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
+    known: dict[str, Counter[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._sessions = Sessions(self.browser, self.url)
