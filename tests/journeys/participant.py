@@ -257,6 +257,9 @@ def be_corrected(hands: Hands, run: Path, folder: Path) -> None:
         hands, {"checkpoint": run / "model.safetensors", "communication_log": run / "communication_log.csv"}
     )
     expect(problems).to_have_count(0)
+    expect(page.locator("#submit")).to_contain_text("the run will be listed without a rank")
+    upload(hands, {"transcript": run / "transcript.jsonl", "messages": run / "messages.bin"})
+    expect(page.locator("#submit")).not_to_contain_text("without a rank")
 
 
 def print_proof(hands: Hands, path: Path, text: str) -> None:
