@@ -120,7 +120,7 @@ class Poisson(_Coins):
     Attributes:
         client_rate: The client sampling rate: the probability that a client takes part.
         provider_rate: The provider sampling rate: the probability that a provider of a participating client
-        takes part.
+            takes part.
     """
 
     type: Literal["poisson"] = "poisson"

@@ -141,7 +141,7 @@ def _text(text: str) -> str:
 
 
 def _not_displayed(stored: "Sequence[StoredArtifact]") -> list[str]:
-    """What reviewers won't see of the proof, and how to mend it."""
+    """Return what reviewers won't see of the proof, and what the team can do about it."""
     return [
         f"Reviewers don't see all of the proof as Jupyter shows it: {one.not_displayed} not displayed. The proof's "
         "page lists them. The submission's page links to it, and takes a revised proof, which uses no quota slot."
