@@ -1,7 +1,7 @@
 """The journeys on what `make demo` leaves.
 
-`make test` has a visitor's, a participant's by the command line and by the browser, and the reviewers', with the keys at
-the width of a phone; `make journeys` adds all others, and the mouse.
+`make test` has a visitor's, a participant's by the command line and by the browser, and the reviewers', with the keys
+at the width of a phone; `make journeys` adds all others, and the mouse.
 """
 
 from collections.abc import Iterator
