@@ -113,7 +113,7 @@ def _measured(text: str) -> str:
     memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     machine = f"{_processor()}, {len(os.sched_getaffinity(0))} cores, {memory_gb:.0f} GB, {_accelerator()}"
     software = f"Python {platform.python_version()}, PyTorch {version('torch')}"
-    return f"{datetime.now(UTC):%-d %B %Y}, {machine}; {software}.\n\n```text\n{text}\n```"
+    return f"{datetime.now(UTC):%B %-d, %Y}, {machine}; {software}.\n\n```text\n{text}\n```"
 
 
 def _processor() -> str:
