@@ -30,7 +30,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PFL = Path(sys.executable).parent / "pfl"
 REFERENCE = "vt5-tiny"
 TEST_SET = "demo"
-MOST_WORKERS = 3  # as many as a submission has runs
 # The server learning rate at each budget: with less noise the server takes larger steps.
 FL_PROVIDER_DP_RATES = {1: 0.35, 4: 0.7, 8: 1.2}
 DP_LORA_RATES = {1: 0.08, 4: 0.18, 8: 0.24}
@@ -63,11 +62,13 @@ class Scale:
         settings: Of every run, before its own.
         threshold: Of the tiny model's ANLS in track 1, with which the untrained model isn't ranked and what has learned
             is. The competition's own is for the full-size model.
+        workers: At most so many evaluate; no more than there are cores.
     """
 
     forms: tuple[str, ...] = ("--red-providers", "60")
     settings: tuple[str, ...] = ()
     threshold: float = 0.75
+    workers: int = 3  # as many as a submission has runs
 
 
 class StepError(Exception):
@@ -231,6 +232,10 @@ class Demo:
         return self.home / "data" / "public"
 
     @property
+    def snapshot(self) -> Path:
+        return self.home / "snapshot"
+
+    @property
     def base(self) -> Path:
         return self.stack.evaluator_home / "references" / REFERENCE
 
@@ -251,11 +256,12 @@ class Demo:
             self.submit(METHODS)
         with self.steps.step("Both leaderboards"):
             measured = [] if self.receipts else TRACKS
-            *_, boards = self.stack.manage_all(
+            *_, boards, _ = self.stack.manage_all(
                 [
                     ["mark_baselines", ADA.team, "--by", ORGANIZERS[0][0]],
                     *(["measure_leakage", track, "--wait"] for track in measured),
                     ["leaderboard"],
+                    ["freeze", str(self.snapshot)],
                 ]
             )
             say("\n" + boards)
@@ -263,17 +269,17 @@ class Demo:
             self.export()
 
     def export(self) -> None:
-        """Fetch every export as a visitor does, and freeze and verify the boards as an organizer does."""
+        """Fetch every export as a visitor does, and verify the frozen boards as an organizer does."""
         for slug in TRACKS:
             for address in EXPORTS:
                 self.fetch(address.format(slug=slug))
-        snapshot = self.home / "snapshot"
-        self.stack.manage("freeze", str(snapshot))
         verified = subprocess.run(
-            [sys.executable, snapshot / "verify.py"], text=True, capture_output=True, check=False
+            [sys.executable, self.snapshot / "verify.py"], text=True, capture_output=True, check=False
         )
         if verified.returncode:
-            raise StepError(f"The snapshot in {snapshot} isn't right:\n{verified.stdout}{verified.stderr}")
+            raise StepError(
+                f"The snapshot in {self.snapshot} isn't right:\n{verified.stdout}{verified.stderr}"
+            )
         self.pfl(BEN, "verify", self.stack.url)
 
     def fetch(self, address: str) -> None:
@@ -314,7 +320,7 @@ class Demo:
             commands[f"account {email}"] = self.create_user(email, name, *options)
         passwords = {password_variable(email): password for email, password in self.passwords.items()}
         printed = dict(zip(commands, self.stack.start(*commands.values(), **passwords), strict=True))
-        for number in range(2, min(cores(), MOST_WORKERS) + 1):
+        for number in range(2, min(cores(), self.scale.workers) + 1):
             self.stack.start_process(f"worker-{number}")
         for participant in (ADA, BEN):
             self.tokens[participant] = printed[f"token {participant.email}"]

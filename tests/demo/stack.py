@@ -162,6 +162,13 @@ class Stack:
         process.wait()
         self._logs.pop(name).close()
 
+    def stop_process(self, name: str) -> None:
+        """End one process when it has finished what it holds."""
+        process = self.processes.pop(name)
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+        self._logs.pop(name).close()
+
     def stop(self) -> None:
         """End all processes, each given time to finish what it holds."""
         for process in self.processes.values():

@@ -73,8 +73,13 @@ def test_submissions_go_over_the_bucket_and_are_scored_on_all_four_services(
         expect(page.get_by_text("The connection is bad")).to_be_visible(timeout=60_000)
         page.unroute(f"{services['PFL_STORE_ENDPOINT']}/**")
         expect(place.get_by_text("model.safetensors is uploaded.")).to_be_visible(timeout=60_000)
-        upload(hands, {"communication_log": run / "communication_log.csv"})
-        files = sorted((run / name).stat().st_size for name in ("model.safetensors", "communication_log.csv"))
+        rest = {
+            "communication_log": run / "communication_log.csv",
+            "transcript": run / "transcript.jsonl",
+            "messages": run / "messages.bin",
+        }
+        upload(hands, rest)
+        files = sorted(path.stat().st_size for path in (run / "model.safetensors", *rest.values()))
         assert stored(services) == files
         participant.submit_and_wait(hands)
         assert complaints == []

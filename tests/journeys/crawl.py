@@ -101,13 +101,24 @@ class Crawl:
         session: Logged in as that person.
         each: How many addresses of one kind are opened.
         cpu_s: Returns the seconds of processor that the site's web server has used so far.
+        known: The ids of pages of kinds in `EVERY` that another crawl of this site has opened. Of these kinds, too,
+            only `each` are opened once more, as they look the same to everybody but for the menu.
     """
 
-    def __init__(self, url: str, session: requests.Session, *, each: int, cpu_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        url: str,
+        session: requests.Session,
+        *,
+        each: int,
+        cpu_s: Callable[[], float],
+        known: dict[str, Counter[str]] | None = None,
+    ) -> None:
         self.url = url
         self.session = session
         self.each = each
         self.cpu_s = cpu_s
+        self.known = {} if known is None else known
         self.faults: list[Fault] = []
         self.routes: Counter[str] = Counter()
         self.costs: dict[str, float] = {}
@@ -142,6 +153,8 @@ class Crawl:
         elif answer.headers.get("Content-Type", "").startswith("text/html"):
             page = Document(answer.text)
             self._ids[address] = page.ids
+            if kind_of(address)[0] in EVERY:
+                self.known[address] = page.ids
             self.faults += [
                 Fault(f"id {name} twice", address, linked_from)
                 for name, count in page.ids.items()
@@ -165,11 +178,13 @@ class Crawl:
         kind = kind_of(address)
         self.routes[kind[0]] += 1
         self._kinds[kind] += 1
-        return kind[0] in EVERY or self._kinds[kind] <= self.each
+        is_new = kind[0] in EVERY and address not in self.known
+        return is_new or self._kinds[kind] <= self.each
 
     def _look_for_fragments(self) -> None:
+        ids = self.known | self._ids
         for goal, fragment, address in sorted(self._fragments):
-            if goal in self._ids and fragment not in self._ids[goal]:
+            if goal in ids and fragment not in ids[goal]:
                 self.faults.append(Fault(f"no #{fragment}", goal, address))
 
 

@@ -21,4 +21,4 @@ def crawl_as(site: Site, name: str, *, each: int) -> list[Fault]:
         # The accountants are loaded for the first who asks for an ε.
         session.get(site.url + next(iter(presets().values())), timeout=60)
         cpu_s = processor_time(site.stack.processes["web"].pid)
-        return Crawl(site.url, session, each=each, cpu_s=cpu_s).run("/")
+        return Crawl(site.url, session, each=each, cpu_s=cpu_s, known=site.known).run("/")

@@ -1,12 +1,12 @@
 """The starter kit as a participant has it: the wheel that the site offers, and `pfl` from nothing but it."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from zipfile import ZipFile
 
-from tests.demo.stack import Stack
+from hatchling.builders.wheel import WheelBuilder
+
 from tests.journeys.hands import Hands
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,13 +15,17 @@ FOLDER = "DOWNLOADED_KIT"
 OURS = ("evaluator", "portal", "starter_kit")
 
 
-def offer_kit(stack: Stack, folder: Path) -> None:
-    """Build the wheel from this source, and offer it on the site as the organizers do."""
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, capture_output=True, check=True)
-    (wheel,) = folder.glob("*.whl")
+def build_kit(folder: Path) -> Path:
+    """Build the wheel from this source."""
+    folder.mkdir()
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    return Path(wheel)
+
+
+def offering(wheel: Path) -> list[str]:
+    """Return the command by which organizers offer the wheel on the site."""
     described = ["--kind", "kit", "--title", "Starter kit", "--license", "Apache-2.0"]
-    stack.manage("add_download", str(wheel), *described)
+    return ["add_download", str(wheel), *described]
 
 
 def download_kit(hands: Hands, folder: Path) -> Path:

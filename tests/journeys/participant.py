@@ -1,5 +1,6 @@
 """A participant: from the home page to ranked results, by the commands that pages show and by the browser alone."""
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,18 @@ from tests.journeys.people import PASSWORD, Person, log_in
 from tests.journeys.sites import Site
 from tests.journeys.terminal import Terminal
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+GUIDE = ROOT / "docs" / "starter-kit.md"
+# The first command of each block of the guide that needs nothing but what the blocks before it leave.
+FIRST_COMMANDS = (
+    "pfl data forms",
+    "pfl sweep",
+    "pfl new clever_idea",
+    "pfl new my_codec",
+    "pfl export hf",
+    "pfl privacy noise",
+)
 CODE = "https://code.example.org/noise/commit/0123456789abcdef0123456789abcdef01234567"
 UPLOAD_MS = 60_000
 SCORED_MS = 120_000
@@ -27,9 +39,15 @@ class Newcomer(Person):
 
 def sign_up(site: Site, hands: Hands, newcomer: Newcomer) -> None:
     """Make an account, confirm its address by the mail that comes, and make a team."""
-    page = hands.page
     hands.open(site.url)
     hands.menu("Sign up")
+    confirm_address(site, hands, newcomer)
+    make_team(hands, newcomer.team)
+
+
+def confirm_address(site: Site, hands: Hands, newcomer: Newcomer) -> None:
+    """Fill in the page of a new account, and follow the mail that comes."""
+    page = hands.page
     hands.fill(page.get_by_label("Your name"), newcomer.name)
     hands.fill(page.get_by_label(re.compile("e-?mail", re.I)).first, newcomer.email)
     for field in page.locator("input[type=password]").all():
@@ -40,7 +58,6 @@ def sign_up(site: Site, hands: Hands, newcomer: Newcomer) -> None:
     page.wait_for_load_state()
     if page.url.endswith("/login/"):
         log_in(hands, site.url, newcomer)
-    make_team(hands, newcomer.team)
 
 
 def make_team(hands: Hands, name: str) -> None:
@@ -82,6 +99,86 @@ def follow_the_readme(terminal: Terminal) -> str:
     """Run the commands that README's section *Take part* shows, and return what they printed."""
     section = README.read_text().partition("## Take part")[2].partition("\n## ")[0]
     return terminal.run("\n".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL)))
+
+
+def open_track(site: Site, hands: Hands, track: str) -> None:
+    """Go to a track's page from the list of tracks."""
+    hands.open(site.url)
+    hands.menu("Tracks")
+    hands.press(hands.page.get_by_role("main").get_by_role("link", name=track, exact=True).first)
+
+
+def follow_the_track_page(site: Site, hands: Hands, terminal: Terminal, track: str) -> str:
+    """Run the commands that a track's page shows, and return what they printed."""
+    open_track(site, hands, track)
+    section = hands.page.locator("section", has=hands.page.locator("#submit"))
+    return terminal.run("\n".join(section.locator("pre").all_inner_texts()))
+
+
+def accept_terms(hands: Hands, title: str) -> None:
+    """Accept the terms of a download, as its card on the data page asks."""
+    page = hands.page
+    hands.menu("Data")
+    card = page.locator("article.card", has=page.get_by_role("heading", name=title, exact=True))
+    hands.press(card.get_by_role("link", name=f"Terms of {title}"))
+    hands.press(page.get_by_role("button", name="Accept"))
+    hands.sees(f"You have accepted Terms of {title}")
+
+
+def follow_submissions(terminal: Terminal, title: str) -> None:
+    """List the team's submissions in the terminal, look at one, follow it, and read it as JSON."""
+    listed = terminal.run("pfl submissions")
+    line = next(line for line in listed.splitlines() if title in line)
+    first_digits = line.split()[0]
+    for command in (f"pfl submissions {first_digits}", f"pfl submissions {first_digits} --watch"):
+        assert re.search(r"rank \d+ of \d+ · http", terminal.run(command)), command
+    printed = terminal.output(f"pfl submissions {first_digits} --json")
+    assert json.loads(printed)["title"] == title
+    everything = json.loads(terminal.output("pfl submissions --json"))
+    assert title in {one["title"] for one in everything}
+
+
+def practise(site: Site, hands: Hands, terminal: Terminal, track: str, run: Path) -> None:
+    """Submit a run for practice, also one that was submitted before: it is scored and never on the board."""
+    printed = terminal.run(f'pfl submit {run} --track {track} --title "A rehearsal" --practice --wait')
+    assert "scored" in printed
+    expect(row_of(site, hands, track, "A rehearsal")).to_have_count(0)
+    hands.menu("Submissions")
+    expect(hands.page.get_by_role("row").filter(has_text="A rehearsal")).to_contain_text("practice")
+
+
+def appeal(site: Site, hands: Hands, member: Newcomer, reason: str, words: str) -> None:
+    """Read of a disqualification in the mail, and appeal on the page that it leads to."""
+    page = hands.page
+    hands.open(mailed_link(site, member, reason))
+    hands.sees(reason)
+    hands.fill(page.get_by_role("textbox"), words)
+    hands.press(page.get_by_role("button", name="Appeal", exact=True))
+    hands.sees("Not answered yet.")
+
+
+def read_answer(site: Site, hands: Hands, member: Newcomer, answer: str) -> None:
+    """Read the organizers' answer to an appeal, in the mail and on the page that it leads to."""
+    hands.open(mailed_link(site, member, "your appeal is answered"))
+    hands.sees(answer)
+
+
+def mailed_link(site: Site, member: Newcomer, words: str) -> str:
+    """Return the first link of the mail that says this, after the words."""
+    mail = site.link_in_mail(member.email, rf"{re.escape(words)}[\s\S]*?({re.escape(site.url)}/\S+)")
+    return mail.rpartition("\n")[2].strip()
+
+
+def follow_the_guide(terminal: Terminal) -> str:
+    """Run the commands of the starter kit's guide, and return what its first block printed, which submits a run."""
+    blocks = re.findall(r"(?:^    .+\n)+", GUIDE.read_text(), re.MULTILINE)
+    printed = {}
+    for command in FIRST_COMMANDS:
+        (block,) = (block for block in blocks if block.strip().startswith(command))
+        if command == "pfl export hf":
+            terminal.run("pfl train lora --data data/public --base base --out save/lora")
+        printed[command] = terminal.run(block)
+    return printed["pfl data forms"]
 
 
 def follow_the_data_page(hands: Hands, terminal: Terminal) -> None:
@@ -160,6 +257,17 @@ def be_corrected(hands: Hands, run: Path, folder: Path) -> None:
         hands, {"checkpoint": run / "model.safetensors", "communication_log": run / "communication_log.csv"}
     )
     expect(problems).to_have_count(0)
+    expect(page.locator("#submit")).to_contain_text("the run will be listed without a rank")
+    upload(hands, {"transcript": run / "transcript.jsonl", "messages": run / "messages.bin"})
+    expect(page.locator("#submit")).not_to_contain_text("without a rank")
+
+
+def print_proof(hands: Hands, path: Path, text: str) -> None:
+    """Write a proof of one page as PDF."""
+    window = hands.page.context.new_page()
+    window.set_content(f"<h1>Proof</h1><p>{text}</p>")
+    window.pdf(path=path)
+    window.close()
 
 
 def register_key(hands: Hands, key: str) -> None:

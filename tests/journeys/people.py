@@ -1,6 +1,7 @@
 """The people of a site, and how they log in."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,37 +28,42 @@ class Person:
     secret: str = ""
 
 
-def make_people(stack: Stack, rights: dict[str, tuple[str, ...]]) -> dict[str, Person]:
-    """Make an account for each name, with the options of `create_user` that give its rights."""
-    commands = [
-        [
-            *("create_user", f"{name}@people.example", "--name", f"{name.capitalize()} Person"),
-            *("--password-env", "PASSWORD", *options),
-            *(["--second-factor"] if options else []),
-        ]
-        for name, options in rights.items()
+def account_command(name: str, options: Sequence[str]) -> list[str]:
+    """Return the command that makes an account with the rights that the options of `create_user` give."""
+    return [
+        *("create_user", f"{name}@people.example", "--name", f"{name.capitalize()} Person"),
+        *("--password-env", "PASSWORD", *options),
+        *(["--second-factor"] if options else []),
     ]
-    printed = stack.manage_all(commands, PASSWORD=PASSWORD)
+
+
+def organizing_command(name: str, track: str) -> list[str]:
+    """Return the command that makes somebody an organizer of this track, and of no other."""
+    return [
+        *("shell", "--verbosity", "0", "--command"),
+        "from portal.accounts.models import User\n"
+        "from portal.accounts.services import make_track_organizer\n"
+        "from portal.challenge.models import Track\n"
+        f"person = User.objects.get(email='{name}@people.example')\n"
+        "make_track_organizer(person)\n"
+        f"Track.objects.get(slug={track!r}).organizers.add(person)",
+    ]
+
+
+def make_people(stack: Stack, rights: Mapping[str, Sequence[str]], *more: Sequence[str]) -> dict[str, Person]:
+    """Make an account for each name, with the options of `create_user` that give its rights.
+
+    Commands in `more` follow in the same process.
+    """
+    commands = [account_command(name, options) for name, options in rights.items()]
+    printed = stack.manage_all([*commands, *more], PASSWORD=PASSWORD)
     people = {}
-    for name, text in zip(rights, printed, strict=True):
+    for name, text in zip(rights, printed, strict=False):
         secret = re.search(r"Authenticator secret: (\S+)", text)
         people[name] = Person(
             f"{name}@people.example", f"{name.capitalize()} Person", secret=secret[1] if secret else ""
         )
     return people
-
-
-def let_organize(stack: Stack, person: Person, track: str) -> None:
-    """Make somebody an organizer of this track, and of no other."""
-    stack.manage(
-        *("shell", "--verbosity", "0", "--command"),
-        "from portal.accounts.models import User\n"
-        "from portal.accounts.services import make_track_organizer\n"
-        "from portal.challenge.models import Track\n"
-        f"person = User.objects.get(email={person.email!r})\n"
-        "make_track_organizer(person)\n"
-        f"Track.objects.get(slug={track!r}).organizers.add(person)",
-    )
 
 
 def log_in(hands: Hands, url: str, person: Person) -> None:
@@ -80,6 +86,10 @@ class Sessions:
         self._browser = browser
         self._url = url
         self._states: dict[str, Any] = {}
+
+    def keep(self, person: Person, hands: Hands) -> None:
+        """Note that somebody is logged in already, in the window of `hands`."""
+        self._states[person.email] = hands.page.context.storage_state()
 
     def of(self, person: Person) -> Any:
         """Return the cookies of somebody who is logged in, as Playwright has them."""

@@ -1,16 +1,51 @@
 """Reviewers: from the administration to a verdict, with changes requested and a revised proof in between."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from playwright.sync_api import expect
 
 from tests.journeys.hands import Hands
-from tests.journeys.participant import upload
+from tests.journeys.participant import Newcomer, confirm_address, confirm_password_until, upload
+from tests.journeys.people import Person
 from tests.journeys.sites import Site
+from tests.portal.accounts.codes import code_of
 
+SECRET = re.compile("[A-Z2-7]{16,}")
 WAITING = re.compile("privacy proofs? waits? for reviewers")
 REQUEST = "State the bound on the noise of a single client."
+
+
+def join(site: Site, hands: Hands, newcomer: Newcomer) -> Person:
+    """Follow an invitation's mail to an account with a second factor, and return who that is."""
+    page = hands.page
+    invitation = site.link_in_mail(newcomer.email, rf"{re.escape(site.url)}/organize/invitations/[^\s]+")
+    hands.open(invitation)
+    hands.press(page.get_by_role("main").get_by_role("link", name="Sign up"))
+    confirm_address(site, hands, newcomer)
+    if not page.get_by_role("button", name="Accept").is_visible():
+        hands.open(invitation)
+    hands.press(page.get_by_role("button", name="Accept"))
+    hands.press(page.get_by_role("link", name="Set up an app"))
+    confirm_password_until(hands, page.locator("#totp-secret"))
+    secret = page.locator("#totp-secret").inner_text()
+    assert SECRET.fullmatch(secret)
+    hands.fill(page.get_by_label(re.compile("code", re.I)), code_of(secret))
+    hands.press(page.get_by_role("button", name="Set up the app"))
+    hands.menu("Administration")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    return replace(newcomer, secret=secret)
+
+
+def step_aside(site: Site, hands: Hands, method: str, reason: str, note: str) -> None:
+    """Decline a proof from its desk."""
+    page = hands.page
+    open_desk(site, hands, method)
+    hands.press(page.locator("summary", has_text="I can't review this proof"))
+    hands.tick(page.get_by_role("radio", name=re.compile(reason, re.I)))
+    hands.fill(page.get_by_label("Note to the organizers"), note)
+    hands.press(page.get_by_role("button", name="Step aside"))
 
 
 def open_desk(site: Site, hands: Hands, method: str) -> None:

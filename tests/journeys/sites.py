@@ -4,6 +4,7 @@ import re
 import secrets
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -12,14 +13,15 @@ from email.policy import default
 from pathlib import Path
 
 from playwright.sync_api import Browser
+from typing_extensions import override
 
 from starter_kit.commands.main import main as pfl
-from tests.demo.demo import ADA, BEN, Demo, Scale
+from tests.demo.demo import ADA, BEN, Demo, Participant, Scale
 from tests.demo.parallel import Command, Process
 from tests.demo.stack import Stack
-from tests.journeys.downloaded_kit import offer_kit
+from tests.journeys.downloaded_kit import build_kit, offering
 from tests.journeys.hands import Hands
-from tests.journeys.people import Person, Sessions, let_organize, make_people
+from tests.journeys.people import Person, Sessions, make_people, organizing_command
 from tests.services.all import all_services
 from tests.services.forked import Forked
 from tests.services.mail import MailServer
@@ -42,6 +44,7 @@ SMALL = Scale(
     forms=("--providers", "80", "--valid-forms", "10", "--test-forms", "20", "--red-providers", "20"),
     settings=("rounds=1", "local.max_steps=1"),
     threshold=0.3,
+    workers=1,
 )
 ORGANIZER, REVIEWERS = "olga", ("rita", "ruth")
 # Who organizes the track of private runs, and no other.
@@ -60,6 +63,7 @@ class Site:
         url: What people type.
         mails: Returns the texts of all mails that the site has sent, oldest first.
         variables: What a terminal needs to reach the site.
+        known: The ids of pages that crawls have opened and that are the same for everybody.
     """
 
     stack: Stack
@@ -68,6 +72,7 @@ class Site:
     mails: Callable[[], list[str]]
     people: dict[str, Person] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
+    known: dict[str, Counter[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._sessions = Sessions(self.browser, self.url)
@@ -75,6 +80,11 @@ class Site:
     def window(self, hands: type[Hands], name: str = "") -> AbstractContextManager[Hands]:
         """A window of a visitor, or of one of the people, who is logged in."""
         return hands.window(self.browser, state=self._sessions.of(self.people[name]) if name else None)
+
+    def welcome(self, name: str, person: Person, hands: Hands) -> None:
+        """Add somebody who has joined and is logged in in the window of `hands`."""
+        self.people[name] = person
+        self._sessions.keep(person, hands)
 
     def cookies(self, name: str) -> dict[str, str]:
         """Return the cookies of one of the people, or none for a visitor."""
@@ -117,16 +127,28 @@ def embedded_site(stack: Stack, browser: Browser, people: Mapping[str, Person] =
     return Site(stack, stack.url, browser, lambda: written_mails(stack.home / "mail"), dict(people))
 
 
+class ForkedDemo(Demo):
+    """A demonstration whose commands come from a process that has loaded their libraries."""
+
+    @override
+    def pfl(self, participant: Participant, *arguments: str | Path) -> None:
+        ended = run_pfl(*arguments, environment=self.pfl_environment(participant), folder=self.home)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
 @contextmanager
 def demonstration(home: Path, browser: Browser) -> Iterator[Site]:
     """The site that a finished demonstration leaves, of the least size, with people of every role besides."""
     home.mkdir()
-    demo = Demo(home, None, 0, scale=SMALL, start=start_forked)
+    demo = ForkedDemo(home, None, 0, scale=SMALL, start=start_forked)
     try:
         demo.run()
-        offer_kit(demo.stack, home / "built")
-        people = make_people(demo.stack, {**RIGHTS, TRACK_ORGANIZER: ("--staff",)})
-        let_organize(demo.stack, people[TRACK_ORGANIZER], "track-2")
+        people = make_people(
+            demo.stack,
+            {**RIGHTS, TRACK_ORGANIZER: ("--staff",)},
+            organizing_command(TRACK_ORGANIZER, "track-2"),
+            offering(build_kit(home / "built")),
+        )
         for who in (ADA, BEN):
             people[who.team.lower()] = Person(who.email, who.name, demo.passwords[who.email])
         yield embedded_site(demo.stack, browser, people)
@@ -166,7 +188,10 @@ def public_site(home: Path, browser: Browser) -> Iterator[Site]:
 
 
 def _copy_what_workers_have(stack: Stack) -> None:
-    """Draw forms, and put the base weights and the secret test set where the worker looks; the rest is the public's."""
+    """Draw forms, and put the base weights and the secret test set where the worker looks.
+
+    The organizer has the same base weights in the folder `base`, and the public's data in `data/public`.
+    """
     drawn = stack.home / "data"
     for words in (["data", "forms", str(drawn), *SMALL.forms], ["base", "create", str(stack.home / "base")]):
         run_pfl(*words)

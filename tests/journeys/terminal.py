@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from starter_kit.commands.main import main
-from tests.starter_kit.commands.pfl import run_pfl
+from tests.starter_kit.commands.pfl import Ended, run_pfl
 
 # What installs the kit: `make release` tries that in an environment of its own.
 INSTALLING = ("pip", "pipx", "uv", "python", "python3", ".")
 ASSIGNMENT = re.compile(r"(\w+)=(.*)", re.DOTALL)
+NOTHING = Ended(0, "", "")
 # Stands for what somebody has, such as a token.
 PLACEHOLDER = "…"
 
@@ -44,19 +45,24 @@ class Terminal:
 
     def run(self, shown: str) -> str:
         """Run the commands that a page shows, one after another. Returns all that they printed."""
-        return "\n".join(self._run(words) for words in commands(shown))
+        ended = [self._run(words) for words in commands(shown)]
+        return "\n".join(f"{one.stdout}\n{one.stderr}" for one in ended)
 
-    def _run(self, words: list[str]) -> str:
+    def output(self, command: str) -> str:
+        """Return what a command prints to its standard output alone, as a program reads it."""
+        return "".join(self._run(words).stdout for words in commands(command))
+
+    def _run(self, words: list[str]) -> Ended:
         assigned: dict[str, str] = {}
         while words and (found := ASSIGNMENT.fullmatch(words[0])):
             assigned |= {} if found[2] == PLACEHOLDER else {found[1]: found[2]}
             words = words[1:]
         if not words or words[0] in INSTALLING:
-            return ""
+            return NOTHING
         if words[0] == "export":
             given = [word for word in words[1:] if PLACEHOLDER not in word]
             self.variables |= dict(os.path.expandvars(word).split("=", 1) for word in given)
-            return ""
+            return NOTHING
         assert words[0] == "pfl", f"not a command of the starter kit: {shlex.join(words)}"
         begun = f"{shlex.join(words)} "
         added = [
@@ -67,9 +73,8 @@ class Terminal:
         ]
         environment = {**os.environ, **self.variables, **assigned}
         ended = run_pfl(*words[1:], *added, environment=environment, folder=self.folder, program=self.program)
-        printed = f"{ended.stdout}\n{ended.stderr}"
-        assert ended.returncode == 0, f"{shlex.join(words)}\n{printed}"
-        return printed
+        assert ended.returncode == 0, f"{shlex.join(words)}\n{ended.stdout}\n{ended.stderr}"
+        return ended
 
 
 def commands(shown: str) -> Iterator[list[str]]:

@@ -30,6 +30,7 @@ THRESHOLD = {Keys: "0.25", Mouse: "0.2"}
 SHORTENED = {
     "data forms": ("--providers", "80", "--valid-forms", "10", "--test-forms", "20"),
     "train": ("--set", "rounds=1", "--set", "local.max_steps=1"),
+    "sweep": ("--set", "local.max_steps=1"),
 }
 
 
@@ -81,6 +82,8 @@ def test_a_newcomer_follows_the_readme_to_a_rank(demonstration: Site, newcomer: 
     terminal = newcomer.terminal.in_folder("readme")
     assert "scored" in participant.follow_the_readme(terminal)
     participant.expect_ranked(demonstration, newcomer.hands, "track-1", newcomer.team)
+    participant.follow_submissions(terminal, "My method")
+    participant.practise(demonstration, newcomer.hands, terminal, "track-1", Path("save/first"))
 
 
 def test_a_newcomer_is_ranked_by_the_browser_alone(
@@ -115,6 +118,41 @@ def test_a_private_run_is_uploaded_with_its_proof_and_waits_for_its_review(
     expect(row).to_contain_text("under review")
 
 
+@pytest.mark.journeys
+def test_a_newcomer_follows_the_guide_from_data_to_a_submission(
+    demonstration: Site, hands: type[Hands], newcomer: Participant
+) -> None:
+    if hands is Mouse:
+        pytest.skip("the terminal is the same")
+    terminal = newcomer.terminal.in_folder("guide")
+    (terminal.folder / "method.md").write_text(f"Noise on every update. Code: {participant.CODE}")
+    (terminal.folder / "proof.md").write_text("Because the noise is large enough.")
+    assert "scored" in participant.follow_the_guide(terminal)
+
+
+@pytest.mark.journeys
+def test_a_reviewer_without_time_declines_a_proof(
+    demonstration: Site, hands: type[Hands], newcomer: Participant
+) -> None:
+    with demonstration.window(hands, REVIEWERS[0]) as window:
+        reviewer.step_aside(demonstration, window, f"Noise of {newcomer.team}", "don't have the time", "")
+
+
+@pytest.mark.journeys
+def test_a_disqualified_team_reads_of_it_in_a_mail_and_appeals(
+    demonstration: Site, hands: type[Hands], newcomer: Participant
+) -> None:
+    method = f"By hand of {newcomer.team}"
+    reason, appeal = f"The log of {method} leaves out a round.", "All rounds are in it; please count again."
+    answer = f"We have counted the rounds of {method} again."
+    with demonstration.window(hands, ORGANIZER) as window:
+        organizer.disqualify(demonstration, window, "track-1", method, reason)
+    participant.appeal(demonstration, newcomer.hands, GRACE[hands], reason, appeal)
+    with demonstration.window(hands, ORGANIZER) as window:
+        organizer.answer_appeal(demonstration, window, method, appeal, answer)
+    participant.read_answer(demonstration, newcomer.hands, GRACE[hands], answer)
+
+
 def test_reviewers_ask_for_changes_and_accept_the_revised_proof(
     demonstration: Site, hands: type[Hands], tmp_path: Path
 ) -> None:
@@ -137,9 +175,7 @@ def test_reviewers_ask_for_changes_and_accept_the_revised_proof(
         expect(row).to_contain_text("verified")
 
 
-def test_an_organizer_changes_a_rule_announces_it_and_disqualifies_a_run(
-    demonstration: Site, hands: type[Hands]
-) -> None:
+def test_an_organizer_changes_a_rule_and_announces_it(demonstration: Site, hands: type[Hands]) -> None:
     with demonstration.window(hands, ORGANIZER) as window:
         organizer.change_the_threshold(demonstration, window, "track-1", THRESHOLD[hands])
         reader = demonstration.people["adapters"].email

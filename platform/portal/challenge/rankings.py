@@ -16,6 +16,27 @@ from evaluator.scoring.metrics import cut
 from portal.ui.rounding import epsilon_text
 from portal.ui.templatetags.ui import readable_bytes
 
+# From here on, tenths of a factor say nothing more.
+MANY_TIMES = 100
+
+
+def _no_gain(_: float, __: float, ___: int) -> str:
+    return ""
+
+
+def _times_fewer(value: float, other: float, _: int) -> str:
+    if not 0 < value < other:
+        return ""
+    factor = other / value
+    shown = f"{factor:,.0f}" if factor >= MANY_TIMES else f"{factor:.1f}"
+    return f"{shown}× fewer bytes than"
+
+
+def _above(value: float, other: float, decimals: int) -> str:
+    """Of scores as they are shown: a difference of more digits would tell more than the board."""
+    more = round(value - other, decimals)
+    return f"{more:.{decimals}f} above" if more > 0 else ""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -28,6 +49,7 @@ class Result:
         text: A value as pages show it, scores with so many decimals.
         best: What comes first where the result orders a board, and where it breaks ties.
         figure: What a value of this result by itself is called.
+        gain: By how much a value beats another, up to the words that name the other; empty where it doesn't.
         in_bytes: Whether values are numbers of bytes, which span several orders of magnitude.
     """
 
@@ -37,6 +59,7 @@ class Result:
     text: Callable[[Any, int], str]
     best: tuple[str, str] = ("", "")
     figure: str = "{}"
+    gain: Callable[[float, float, int], str] = _no_gain
     in_bytes: bool = False
 
 
@@ -72,6 +95,7 @@ RESULTS = {
         text=cut,
         best=("highest ANLS", "higher ANLS"),
         figure="ANLS {}",
+        gain=_above,
     ),
     "bytes_total": Result(
         title="Communication",
@@ -79,6 +103,7 @@ RESULTS = {
         missing=("the number of bytes is missing", "no byte count"),
         text=lambda size, _: readable_bytes(size),
         best=("fewest bytes of communication", "fewer bytes of communication"),
+        gain=_times_fewer,
         in_bytes=True,
     ),
     "epsilon": Result(

@@ -60,8 +60,6 @@ MOST_RECORDS = 30
 MOST_CHANGES = 60
 # Between the two parts of what is drawn of a track.
 PLOT = "<!--plot-->"
-# From here on, tenths of a factor say nothing more.
-MANY_TIMES = 100
 
 
 @dataclass(frozen=True)
@@ -103,22 +101,8 @@ class Headline:
         baseline = next(iter(plotted(found, _addresses(found), "baseline")), None)
         if baseline is None or self.best is None:
             return ""
-        compare = _fewer_times if self.track.kind.words.in_bytes else _higher
-        return compare(self.best, baseline)
-
-
-def _fewer_times(best: PlottedRun, baseline: PlottedRun) -> str:
-    if not 0 < best.bytes_total < baseline.bytes_total:
-        return ""
-    factor = baseline.bytes_total / best.bytes_total
-    shown = f"{factor:,.0f}" if factor >= MANY_TIMES else f"{factor:.1f}"
-    return f"{shown}× fewer bytes than the baseline {baseline.method}"
-
-
-def _higher(best: PlottedRun, baseline: PlottedRun) -> str:
-    """Of scores as they are shown: a difference of more digits would tell more than the board."""
-    more = round(best.anls - baseline.anls, best.decimals)
-    return f"{more:.{best.decimals}f} above the baseline {baseline.method}" if more > 0 else ""
+        gain = self.track.kind.words.gain(self.best.value, baseline.value, self.best.decimals)
+        return gain and f"{gain} the baseline {baseline.method}"
 
 
 @dataclass(frozen=True)

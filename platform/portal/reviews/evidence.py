@@ -99,7 +99,7 @@ class Fact:
     @property
     def short_cells(self) -> list[Cell]:
         """The cells, without their texts where these are long."""
-        return [replace(cell, text="") for cell in self.cells] if self.is_long else self.cells
+        return [replace(cell, text="") for cell in self.cells] if self.is_long else list(self.cells)
 
     @property
     def texts(self) -> list[tuple[list[int], str]]:

@@ -1,9 +1,11 @@
 """The files that a draft needs or may have, as its page shows them: which are uploaded, and which are still missing."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from evaluator.messages.jobs import ArtifactKind
 from portal.submissions.models import Artifact, Run, Submission
@@ -28,14 +30,18 @@ EXPLANATIONS = {
     ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: the output of `pfl replay open` for a "
     "replayable run and the annex's challenge. For organizers only: it allows "
     "the noise of these rounds to be subtracted.",
-    ArtifactKind.TRANSCRIPT: "Optional, to have the bytes counted: transcript.jsonl from the run folder, the hashes of "
-    "all messages. Public once the run is scored and your team is named.",
-    ArtifactKind.MESSAGES: "Optional, to have the bytes counted: messages.bin from the run folder, the messages as "
-    "sent. The evaluator computes the checkpoint from them. Visible to your team and the organizers only.",
-    ArtifactKind.CODEC_FILE: "Optional, to have the bytes counted: transcript_codec.py from the run folder, if your "
-    "messages use a codec of your own. It runs in a sandbox, and its size counts.",
+    ArtifactKind.TRANSCRIPT: "transcript.jsonl from the run folder, the hashes of all messages. Public once the run is "
+    "scored and your team is named.",
+    ArtifactKind.MESSAGES: "messages.bin from the run folder, the messages as sent. The evaluator computes the "
+    "checkpoint from them. Visible to your team and the organizers only.",
+    ArtifactKind.CODEC_FILE: "Only if your messages use a codec of your own: transcript_codec.py from the run folder. "
+    "It runs in a sandbox, and its size counts.",
     ArtifactKind.PRIVACY_PROOF: "Explains why the method is differentially private. Read by the reviewers.",
 }
+# What bytes are counted from.
+COUNTED_FROM = (ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES)
+COUNTING = "Optional, to have the bytes counted: "
+COUNTED_ALONE = "Required for a rank, because this phase ranks only counted bytes: "
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,7 @@ class DraftFile:
     """One file that the draft needs or may have: `stored` once uploaded, `unfinished` while an upload has begun.
 
     Attributes:
+        gives_rank: Whether the run gets no rank without it, though it can be submitted.
         staged_version: The number of a revised proof that is `stored` and isn't sent yet; 0 for any other file.
     """
 
@@ -52,6 +59,7 @@ class DraftFile:
     stored: Upload | None
     unfinished: Upload | None
     is_required: bool = True
+    gives_rank: bool = False
     staged_version: int = 0
 
     @property
@@ -69,7 +77,8 @@ class DraftFile:
 
     @property
     def explanation(self) -> str:
-        return EXPLANATIONS[self.kind]
+        purpose = COUNTED_ALONE if self.gives_rank else COUNTING if self.kind in COUNTED_FROM else ""
+        return purpose + EXPLANATIONS[self.kind]
 
     @property
     def suffixes(self) -> str:
@@ -100,10 +109,16 @@ class RunFiles:
     run: Run | None
     files: list[DraftFile]
 
+    @property
+    def lacks_rank(self) -> bool:
+        """Whether the run would be listed without a rank, for want of a file."""
+        return any(file.gives_rank and not file.stored for file in self.files)
 
-def files_of(submission: Submission) -> tuple[list[RunFiles], list[DraftFile]]:
+
+def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], list[DraftFile]]:
     """Return the files of every run that the submission may have, and those of the submission as a whole."""
     track = submission.track
+    ranks_counted_alone = _ranks_counted_alone(submission, now)
     newest = submission.artifacts.filter(superseded_at__isnull=True)
     stored = _uploads_by_place(newest.filter(upload__state=UploadState.COMPLETED))
     pending = Artifact.pending.filter(submission=submission)
@@ -112,7 +127,13 @@ def files_of(submission: Submission) -> tuple[list[RunFiles], list[DraftFile]]:
     def draft_file(kind: ArtifactKind, run: Run | None) -> DraftFile:
         place: Place = (run.pk if run else None, kind)
         return DraftFile(
-            kind, run, max_bytes(track, kind), stored.get(place), unfinished.get(place), kind in required
+            kind,
+            run,
+            max_bytes(track, kind),
+            stored.get(place),
+            unfinished.get(place),
+            kind in required,
+            ranks_counted_alone and kind in COUNTED_FROM,
         )
 
     runs = {run.budget: run for run in submission.runs.all()}
@@ -126,6 +147,13 @@ def files_of(submission: Submission) -> tuple[list[RunFiles], list[DraftFile]]:
     return boards, [draft_file(kind, None) for kind in track.kind.submission_artifacts]
 
 
+def _ranks_counted_alone(submission: Submission, now: datetime) -> bool:
+    """Return whether runs whose bytes are declared get no rank, in the phase that runs now or next."""
+    phase = submission.track.nearest_phase(now)
+    ranks_bytes = submission.track.kind.rule.ranks_bytes and not submission.practice
+    return ranks_bytes and phase is not None and phase.requires_counted
+
+
 def _uploads_by_place(artifacts: QuerySet[Artifact]) -> dict[Place, Upload]:
     return {
         (artifact.run_id, artifact.kind): artifact.upload for artifact in artifacts.select_related("upload")
@@ -134,7 +162,7 @@ def _uploads_by_place(artifacts: QuerySet[Artifact]) -> dict[Place, Upload]:
 
 def proof_of(submission: Submission) -> DraftFile:
     """Return the place of the proof of what was submitted, which takes a revised one and shows what is staged."""
-    _, files = files_of(submission)
+    _, files = files_of(submission, timezone.now())
     place = next(file for file in files if file.kind is ArtifactKind.PRIVACY_PROOF)
     staged = Artifact.staged.filter(submission=submission).select_related("upload").first()
     return replace(place, stored=staged.upload, staged_version=staged.version) if staged else place

@@ -291,11 +291,12 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
     """Return the page on which the team fills its draft; after a failed attempt to submit it says what is wrong."""
     now = timezone.now()
     team, track = submission.team, submission.track
-    boards, proofs = files_of(submission)
+    boards, proofs = files_of(submission, now)
     problems = problems_of(submission, now)
     context = {
         "submission": submission,
         "boards": boards,
+        "lacks_rank": any(board.lacks_rank for board in boards),
         "proofs": proofs,
         "problems": problems,
         "to_do": [problem for problem in problems if problem.code not in HAVE_NOTICES],

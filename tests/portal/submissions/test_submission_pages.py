@@ -119,6 +119,26 @@ class TestDraftPage:
         )
         assert "The draft is complete." in page(member, "detail", make_complete_draft(team).pk)
 
+    def test_it_names_the_files_that_a_rank_for_counted_bytes_needs(self, member, team):
+        needed = "Required for a rank, because this phase ranks only counted bytes: "
+        without = "the run will be listed without a rank"
+        run = make_complete_draft(team, make_track(requires_counted=True)).runs.get()
+        html = page(member, "detail", run.submission.pk)
+        assert f"{needed}transcript.jsonl" in html
+        assert f"{needed}messages.bin" in html
+        assert "The draft is complete." in html
+        assert without in html
+        for kind in (ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES):
+            make_artifact(run, kind, kind.encode())
+        assert without not in page(member, "detail", run.submission.pk)
+
+        for track, practice in ((make_track(requires_counted=False), False), (run.submission.track, True)):
+            other = make_complete_draft(team, track, practice=practice)
+            html = page(member, "detail", other.pk)
+            assert "Optional, to have the bytes counted: messages.bin" in html
+            assert needed not in html
+            assert without not in html
+
     def test_it_shows_what_the_drafts_take_and_how_long_files_stay(self, member, team, settings):
         settings.TEAM_STORAGE_BYTES = 2048
         run = make_run(make_submission(team))

@@ -189,7 +189,7 @@ NO_PAGE = {
     "results:bibtex", "results:file", "results:archive",
     "submissions:bibtex", "submissions:citation", "submissions:eval_results", "submissions:evidence",
     "submissions:proof_file", "submissions:proof_page", "reviews:proof_file", "reviews:proof_page", "reviews:code_file",
-    "organizers:export",
+    "organizers:export", "organizers:check_file", "organizers:file_parts", "organizers:file_part_urls",
     "mfa_download_recovery_codes", "mfa_login_webauthn",
     # Parts of the pages of a submission and of a run.
     "submissions:status", "organizers:examinations",
@@ -209,7 +209,8 @@ FORMS = {
     "organizers:refund", "organizers:mark", "organizers:remove_phase", "organizers:examine",
     "organizers:cancel_examination", "organizers:decide_registration", "organizers:remove_organizer",
     "organizers:setup_test", "organizers:setup_publish", "organizers:setup_discard",
-    "organizers:extend", "organizers:withdraw_outage",
+    "organizers:extend", "organizers:withdraw_outage", "organizers:accept_log",
+    "organizers:start_file", "organizers:complete_file",
     "organizers:answer_appeal",
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.

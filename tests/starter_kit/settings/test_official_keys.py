@@ -92,7 +92,7 @@ def test_with_use_dp_it_is_fl_provider_dp_as_published(config: Path) -> None:
     assert isinstance(built, fl_provider_dp.ProviderDP)
     assert built.divisor == 100
     assert notes[-1].startswith("--use_dp: true -> method: fl-provider-dp")
-    assert any("larger ε than a coin" in note for note in notes)
+    assert any("ε is larger than with a coin" in note for note in notes)
 
 
 def test_fixed_numbers_do_cost_more_than_coins_at_the_same_noise(config: Path) -> None:

@@ -8,7 +8,7 @@ from portal.evaluation.display.changed_tensors import MAX_SHOWN, SHORT, ChangedT
 from portal.submissions.models import RunState
 from tests.portal.api.caller import Caller
 from tests.portal.evaluation.display.test_run_status import evaluate, report
-from tests.portal.factories import make_run, make_submission, make_user
+from tests.portal.factories import make_organizer, make_run, make_submission, make_user
 from tests.portal.submissions.drafts import make_private_track
 
 ENCODER = [f"language_backbone.encoder.block.{layer}.layer.0.SelfAttention.q.weight" for layer in range(12)]
@@ -80,8 +80,11 @@ class TestPage:
                 assert "<code>visual.layers</code>" in html
                 assert f"<li>{ENCODER[3]}</li>" in html
 
-    def test_before_a_score_nobody_else_does(self):
-        assert "12 of 480 tensors" not in page(validated(VISUAL, state=RunState.RUNNING))
+    def test_before_a_score_only_the_team_and_the_organizers_do(self):
+        run = validated(VISUAL, state=RunState.RUNNING)
+        assert "12 of 480 tensors" in page(run, run.submission.team.memberships.get().user)
+        assert "12 of 480 tensors" in page(run, make_organizer())
+        assert "12 of 480 tensors" not in page(run)
 
     def test_the_base_weights_themselves_are_called_so(self):
         html = page(validated([]))
