@@ -19,8 +19,9 @@ import pytest
 
 HEAD = """# Performance
 
-Written by `make benchmark`, which measures and prints what is here; nothing is set by hand. Speeds are ratios to a
-named reference in the same run, since machines differ and this one may have been busy: trust ratios, not seconds.
+Written by `make benchmark`, which measures everything on this page; nothing is set by hand. Machines differ, and this
+one may have been busy, so speeds are stated relative to a named reference in the same run. Trust these ratios, not the
+seconds.
 """
 SECTION = re.compile(r"<!-- (test_\w+) -->\n(.*?)<!-- end -->\n", re.DOTALL)
 
