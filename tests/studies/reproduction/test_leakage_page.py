@@ -132,7 +132,9 @@ def test_rates_above_what_epsilon_allows_are_named() -> None:
     )
     assert "**As far as intervals tell, yes**: of 36" in page(results(dp_lora_1=0.7))
     text = page(results(dp_lora_1=0.85))
-    assert "**No**: of 36 measured rates of private rows, 34 are within what ε allows; of 2 the whole" in text
+    assert (
+        "**No**: of 36 measured rates of private rows, 34 are within what ε allows; for 2, the whole" in text
+    )
     assert "interval is above the limit. These are above:" in text
     assert "DP-LoRA, ε = 1, seed 1, likelihood, new forms: balanced accuracy 0.800" in text
 
