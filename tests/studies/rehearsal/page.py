@@ -44,8 +44,8 @@ def _introduction(results: Results, stages: Sequence[str]) -> str:
     sentences = [
         f"Synthetic data of {shape.clients} clients, {shape.providers:,} providers, {shape.pages:,} pages and "
         f"{shape.questions:,} questions; random weights.",
-        f"Steps use these data; the rounds use {SLICE.providers} providers with {SLICE.pages} pages, a quarter of "
-        "which takes part.",
+        f"Steps use these data; the rounds use {SLICE.providers} providers with {SLICE.pages} pages, and a "
+        "quarter of these providers takes part.",
         f"Measured on {machines}{batches}{changed}.",
         "“Other work” is the share of the machine that other processes used in the meantime, so seconds are upper "
         "bounds; CPU seconds hardly depend on this share.",
