@@ -166,7 +166,7 @@ class TestLimit:
         problem = rejection(with_record, run, record_of(tokens[2].token))
         assert (problem.code, problem.where) == (ErrorCode.CHALLENGE_LIMIT, track.slug)
         assert problem.expected == "at most 2 challenges in 24 hours"
-        assert f"possible on {when:%d %B at %H:%M} UTC" in problem.next_step
+        assert f"possible on {when:%B %-d at %H:%M} UTC" in problem.next_step
         assert RunToken.objects.get(pk=tokens[2].pk).challenge == ""
         assert not run.artifacts.exists()
         # A day later, the same record is taken.
@@ -216,7 +216,7 @@ class TestLimit:
         assert "new training records in the past 24 hours" not in client.get(page).text
         tokens = [make_token(team, track, record_sha256="5" * 64) for _ in range(2)]
         when = next_after(tokens[0])
-        assert f"{when:%H:%M} UTC on {when:%-d %B}" in client.get(page).text
+        assert f"{when:%H:%M} UTC on {when:%B %-d}" in client.get(page).text
 
 
 class TestAnnex:
