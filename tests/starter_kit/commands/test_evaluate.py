@@ -36,7 +36,7 @@ def test_groups_are_a_table_below_the_means(capsys: pytest.CaptureFixture[str]) 
         GroupScore(by="key", group="[red]total", questions=617, **scores),
     ]
     _, header, *rows = printed(capsys, ScoringDetail(groups=groups))
-    assert header == ["by", "group", "questions", "ANLS", "95", "%", "interval", "accuracy"]
+    assert header == ["by", "group", "questions", "ANLS", "95%", "interval", "accuracy"]
     assert rows == [
         ["all", "all", "1,234", "0.56", "0.50", "to", "0.60", "0.25"],
         ["key", "[red]total", "617", "0.56", "0.50", "to", "0.60", "0.25"],
