@@ -153,8 +153,8 @@ def recomputed(found: Epsilon | None) -> SafeString:
 def counting(results: RunResults) -> SafeString:
     """Return whether the bytes are counted, and how many rounds were folded or why none were."""
     below = results.not_counted_because
-    if results.counting == COUNTED and results.rounds_folded:
-        below = f"{results.rounds_folded} round{'' if results.rounds_folded == 1 else 's'} folded"
+    if results.counting == COUNTED and results.folded_rounds:
+        below = f"{results.folded_rounds} folded"
     kind = "verified" if results.counting == COUNTED else "draft"
     return markup(
         '<span class="badge badge-{}">{}</span>{}',

@@ -320,6 +320,7 @@ COLUMNS: tuple[Column, ...] = (
         "counting",
         "Bytes",
         "`counted`: the evaluator computed the checkpoint from the run's messages, so nothing else reached it. "
+        "For a run that is too large to fold as a whole, it folded the last round and rounds that the site drew. "
         "`declared`: the bytes are those of the team's log.",
         shown=EVERYWHERE,
         applies=_by_bytes,
@@ -334,6 +335,7 @@ COLUMNS: tuple[Column, ...] = (
     _result(
         "rounds_folded", "Rounds folded", "Number of rounds computed from their messages.", shown=Shown.DATA
     ),
+    _result("log_rounds", "Rounds", "Number of rounds in the communication log.", shown=Shown.DATA),
     _bytes(
         "bytes_sent",
         "Bytes sent",
