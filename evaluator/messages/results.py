@@ -155,13 +155,12 @@ class RunResults(BaseModel):
         )
 
     @property
-    def folded_rounds(self) -> str:
-        """Which part of a counted run was folded, such as `4 of 30 rounds`; empty where nothing was."""
-        if not self.rounds_folded:
-            return ""
-        if self.log_rounds in (None, self.rounds_folded):
-            return f"{self.rounds_folded} round{'' if self.rounds_folded == 1 else 's'}"
-        return f"{self.rounds_folded} of {self.log_rounds} rounds"
+    def counting_label(self) -> str:
+        """How the bytes are known: `declared`, `counted`, or of a large run such as `counted, 4 of 30 rounds`."""
+        rounds = self.log_rounds or 0
+        if not 0 < self.rounds_folded < rounds:
+            return self.counting
+        return f"{self.counting}, {self.rounds_folded} of {rounds} rounds"
 
     @property
     def flagged_checks(self) -> int:
