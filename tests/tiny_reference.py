@@ -65,7 +65,7 @@ def tiny_config(vocab_size: int) -> VT5Config:
 def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     """Return a byte-pair tokenizer learned from `texts`, the same for the same texts in the same order.
 
-    Digits and punctuation are single tokens, so that amounts, dates and e-mail addresses are spelled out the same way
+    Digits and punctuation are single tokens, so that amounts, dates and email addresses are spelled out the same way
     wherever they appear; any text can be written, since single bytes are tokens too. `vocab_size` is an upper
     bound, and at least 259: the bytes and the special tokens.
     """

@@ -7,9 +7,9 @@ checkpoint can't tell which places to change, and must change many weights by mu
 
 Two changes agree at a place if they differ by at most `TOLERANCE` of what such places of the tensor changed. Nothing of
 this says who copied from whom, or that anybody did: the same settings with the same seed give the same weights, and
-where all steps have one length, as those of signs, trainings that take all but 2 % of them alike look like copies.
+where all steps have one length, as those of signs, trainings that take all but 2% of them alike look like copies.
 
-It can't see: weights to which noise was added of more than about 4 % of what training changed; permuted or rescaled
+It can't see: weights to which noise was added of more than about 4% of what training changed; permuted or rescaled
 hidden units that compute the same; the average of a copy and something else; further training that moved on; fewer than
 `FEWEST` changed places, as where a few numbers were trained; and copies from other tracks.
 """

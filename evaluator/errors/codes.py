@@ -229,7 +229,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Write the log as UTF-8 CSV, as the starter kit does.",
     ),
     ErrorCode.LOG_COLUMNS: Explanation(
-        "The first line of the communication log must name the four columns, separated by commas.",
+        "The first line of the communication log must list the four columns, separated by commas.",
         "Use this first line: federated_round,sender,receiver,amount_of_bytes",
     ),
     ErrorCode.LOG_ROW: Explanation(

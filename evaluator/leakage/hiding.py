@@ -5,7 +5,7 @@ the answer, or nearly, are left out, and their boxes are blurred with a Gaussian
 the same has the answer in its weights.
 
 The paper found that its own hiding left traces, such as a provider's web address beside its hidden name. Here a word
-that contains a word of the answer is hidden as well, which takes addresses and e-mails out. A logo that is no word
+that contains a word of the answer is hidden as well, which takes addresses and emails out. A logo that is no word
 stays; so compare members with nonmembers and with the base weights, and never read the raw value.
 """
 

@@ -9,7 +9,7 @@ by coin in published data, so a band that is left doesn't prove a leak: members 
 The difference from the base weights, on the same resamples, takes away what was there before the training.
 
 Intervals of true positive rates know that the threshold is unsure, too. Where one nonmember in 100 may be above it, of
-100, none is with a chance of 37 %: then nothing is known below, and the interval reaches down to almost 0 and holds the
+100, none is with a chance of 37%: then nothing is known below, and the interval reaches down to almost 0 and holds the
 true rate more often than it says. `docs/leakage.md` has the coverage of all intervals, simulated.
 """
 
@@ -221,7 +221,7 @@ class Attack:
 
 
 class Interval(Message):
-    """A value with its 95 % interval."""
+    """A value with its 95% interval."""
 
     value: float
     low: float
@@ -237,7 +237,7 @@ class Estimate(Interval):
     """A statistic, and what guessing comes to.
 
     Attributes:
-        null_low: 95 % of the permutations of the labels lie between this and `null_high`.
+        null_low: 95% of the permutations of the labels lie between this and `null_high`.
         p_value: The share of permutations that come to as much, the real labels counted as one.
     """
 
@@ -260,7 +260,7 @@ def estimate(attack: Attack, statistic: Statistic, *, resamples: int = RESAMPLES
 def bootstrap_interval(
     attack: Attack, statistic: Statistic, *, resamples: int = RESAMPLES
 ) -> tuple[float, float]:
-    """Return the 95 % interval of a statistic, from resamples of the providers."""
+    """Return the 95% interval of a statistic, from resamples of the providers."""
     return _interval(statistic, attack.resampled(resamples)[statistic], attack.found[statistic])
 
 
@@ -269,7 +269,7 @@ def difference(
 ) -> Interval:
     """Return by how much the attack on the first model is better, on the same providers in every resample.
 
-    Who guesses has as many true positives as false ones: 1 % at 1 %.
+    Who guesses has as many true positives as false ones: 1% at 1%.
 
     Raises:
         ValueError: The two are not about the same members and nonmembers.
@@ -295,7 +295,7 @@ def _interval(statistic: Statistic, sampled: Floats, value: float) -> tuple[floa
 
 
 def interval(sampled: Floats, value: float) -> tuple[float, float]:
-    """Return the 95 % interval of a statistic from its resamples (R,), corrected for their median bias.
+    """Return the 95% interval of a statistic from its resamples (R,), corrected for their median bias.
 
     Efron, "Better bootstrap confidence intervals" (1987), without acceleration. Resamples that equal the value count
     half, as many do for a statistic of steps.
@@ -310,7 +310,7 @@ def interval(sampled: Floats, value: float) -> tuple[float, float]:
 
 
 def shortest_interval(sampled: Floats, value: float) -> tuple[float, float]:
-    """Return the shortest interval that holds 95 % of the resamples (R,), and the value.
+    """Return the shortest interval that holds 95% of the resamples (R,), and the value.
 
     A share near 0 or 1 can only be missed on one side: there the whole chance of an error goes to that side.
     """

@@ -460,7 +460,7 @@ class ScoringResult(Message):
     are in the step's `ScoringDetail`, which only the organizers see.
 
     Attributes:
-        anls_low: Where the 95 % interval of the mean ANLS begins, by a bootstrap over providers, as `anls_high` says
+        anls_low: Where the 95% interval of the mean ANLS begins, by a bootstrap over providers, as `anls_high` says
             where it ends; see `evaluator.scoring.groups`.
         precision: The numbers that the model computed with, such as `float32`.
     """
@@ -484,7 +484,7 @@ OTHER_KEY = "other"
 
 
 class GroupScore(Message):
-    """Means over some of the test set's questions, with the 95 % bootstrap interval of the mean ANLS.
+    """Means over some of the test set's questions, with the 95% bootstrap interval of the mean ANLS.
 
     Attributes:
         by: What the questions are grouped by: nothing, the part of the test set that they are in, their key, or whether

@@ -11,10 +11,10 @@ class Leakage(Message):
     """How well an attack finds out which providers took part in a training, each figure rounded to 0.05.
 
     The attack is the likelihood ratio of `evaluator.leakage`, fixed beforehand, on all providers of the leakage set.
-    Figures are None where the 95 % interval of the AUC's difference from the base weights covers 0: nothing was found.
+    Figures are None where the 95% interval of the AUC's difference from the base weights covers 0: nothing was found.
 
     Attributes:
-        tpr_at_1_percent: The share of the members that it finds with 1 % false positives.
+        tpr_at_1_percent: The share of the members that it finds with 1% false positives.
     """
 
     providers: int = Field(ge=4)
@@ -34,7 +34,7 @@ class LeakageResult(Message):
 
 
 class AttackMeasure(Message):
-    """A figure of an attack with its 95 % interval over providers, and its difference from the base weights."""
+    """A figure of an attack with its 95% interval over providers, and its difference from the base weights."""
 
     attack: str
     target_set: int = Field(ge=0)

@@ -61,7 +61,7 @@ def log_flag(result: CommunicationResult) -> str:
 
 
 class QuestionTypeScore(BaseModel):
-    """The mean ANLS over the questions of one type, and where its 95 % interval begins and ends."""
+    """The mean ANLS over the questions of one type, and where its 95% interval begins and ends."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -79,7 +79,7 @@ class RunResults(BaseModel):
     Attributes:
         anls: Mean over the test set, in [0, 1], as is `accuracy`. Of a split test set it is over the public part until
             the organizers reveal the private one, and over that from then on.
-        anls_low: Where the 95 % interval of `anls` over other draws of providers begins; it ends at `anls_high`.
+        anls_low: Where the 95% interval of `anls` over other draws of providers begins; it ends at `anls_high`.
         public_anls: The mean over the public part once `anls` is that over the private one, as is `public_accuracy`;
             None otherwise.
         question_types: The means over the types of questions that are frequent enough, on the same questions as `anls`.

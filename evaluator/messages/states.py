@@ -39,7 +39,7 @@ class ResultStatus(StrEnum):
 
     @property
     def label(self) -> str:
-        """The status in the words of pages and e-mail."""
+        """The status in the words of pages and email."""
         return LABELS.get(self, self.value)
 
 

@@ -58,7 +58,7 @@ class ChangedTeam(Request):
 
 
 class NewInvitation(Request):
-    """Invite the person behind an e-mail address."""
+    """Invite the person behind an email address."""
 
     email: str
 

@@ -132,7 +132,7 @@ def _grouped(names: Sequence[str], of_questions: Sequence[str]) -> Members:
 
 
 def interval_of_mean(values: NDArray[np.float64], clusters: Integers) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of the mean of `values` in [0, 1], whose clusters are independent.
+    """Return the 95% bootstrap interval of the mean of `values` in [0, 1], whose clusters are independent.
 
     It is [0, 1] where there are fewer than `MIN_CLUSTERS`.
 

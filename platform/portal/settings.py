@@ -213,7 +213,7 @@ ACCOUNT_FORMS = {
 }
 # Where the address is confirmed in the browser that signed up, nobody has to type the password again.
 ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True
-# A change of password, e-mail address, second factor or token needs the password once more, and is reported by mail.
+# A change of password, email address, second factor or token needs the password once more, and is reported by mail.
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
 ACCOUNT_EMAIL_NOTIFICATIONS = True
@@ -454,7 +454,7 @@ def _reject_unsafe_values() -> None:
     if HOME.stat().st_mode & stat.S_IRWXO:
         problems.append(f"PFL_HOME holds secrets, and everyone on the machine can read it: chmod o= {HOME}")
     if "PFL_SMTP_URL" not in os.environ:
-        problems.append("PFL_SMTP_URL is needed to verify e-mail addresses")
+        problems.append("PFL_SMTP_URL is needed to verify email addresses")
     if not parseaddr(DEFAULT_FROM_EMAIL)[1].count("@") or DEFAULT_FROM_EMAIL.endswith("@localhost>"):
         problems.append("PFL_FROM_EMAIL must be an address of your own")
     problems += _missing_for_visitors()

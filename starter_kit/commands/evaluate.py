@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from evaluator.messages.jobs import GroupScore, ScoringResult
     from evaluator.pipeline import StepOutput
 
-SCORES = ("questions", "ANLS", "95 % interval", "accuracy")
+SCORES = ("questions", "ANLS", "95% interval", "accuracy")
 
 
 class Split(StrEnum):

@@ -120,7 +120,7 @@ def _print(result: "LeakageResult") -> None:
     members = sum(provider.is_member for provider in result.providers)
     print_lines(
         f"{result.questions:,} questions about {members:,} members and {len(result.providers) - members:,} "
-        "nonmembers; 95 % intervals are over providers."
+        "nonmembers; 95% intervals are over providers."
     )
     console.print(_attacks(result))
     for left_out in result.left_out:
@@ -146,7 +146,7 @@ def _attacks(result: "LeakageResult") -> Table:
         "attack",
         *(
             Column(name, justify="right")
-            for name in ("questions", "accuracy", "balanced", "AUC", "TPR, 1 %", "TPR, 10 %", "AUC − base")
+            for name in ("questions", "accuracy", "balanced", "AUC", "TPR, 1%", "TPR, 10%", "AUC − base")
         ),
         title="Which providers was it trained on?",
     )

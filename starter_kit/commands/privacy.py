@@ -143,7 +143,7 @@ def membership(
     releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
     bounds = _within_range(lambda: membership_bounds(privacy_profiles(releases[sampling_rule]), delta))
     table = Table("what an attack can reach", "at most", title="Whether a provider took part")
-    table.add_row("balanced accuracy (guessing: 50 %)", _percent_up(bounds.balanced_accuracy))
+    table.add_row("balanced accuracy (guessing: 50%)", _percent_up(bounds.balanced_accuracy))
     for rate in bounds.true_positive_rates:
         name = f"true positive rate at {_percent_up(rate.false_positive_rate)} false positives"
         table.add_row(name, _percent_up(rate.at_most))
@@ -236,7 +236,7 @@ def annex(
 
 def _percent_up(share: float) -> str:
     """Return a share in percent, rounded up to a tenth."""
-    return f"{math.ceil(round(1000 * share, 6)) / 10:g} %"
+    return f"{math.ceil(round(1000 * share, 6)) / 10:g}%"
 
 
 def _releases(

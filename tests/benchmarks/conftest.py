@@ -19,8 +19,9 @@ import pytest
 
 HEAD = """# Performance
 
-Written by `make benchmark`, which measures and prints what is here; nothing is set by hand. Speeds are ratios to a
-named reference in the same run, since machines differ and this one may have been busy: trust ratios, not seconds.
+Written by `make benchmark`, which measures everything on this page; nothing is set by hand. Machines differ, and this
+one may have been busy, so speeds are stated relative to a named reference in the same run. Trust these ratios, not the
+seconds.
 """
 SECTION = re.compile(r"<!-- (test_\w+) -->\n(.*?)<!-- end -->\n", re.DOTALL)
 
@@ -113,7 +114,7 @@ def _measured(text: str) -> str:
     memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     machine = f"{_processor()}, {len(os.sched_getaffinity(0))} cores, {memory_gb:.0f} GB, {_accelerator()}"
     software = f"Python {platform.python_version()}, PyTorch {version('torch')}"
-    return f"{datetime.now(UTC):%-d %B %Y}, {machine}; {software}.\n\n```text\n{text}\n```"
+    return f"{datetime.now(UTC):%B %-d, %Y}, {machine}; {software}.\n\n```text\n{text}\n```"
 
 
 def _processor() -> str:

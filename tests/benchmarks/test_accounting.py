@@ -1,4 +1,4 @@
-"""ε and calibration beside dp-accounting and Opacus, in one run; and the memory that the worst records take.
+"""ε and calibration compared with dp-accounting and Opacus, in one run, and the memory that the worst records take.
 
 The table groups accountants by run; the factor behind each time is its ratio to the fastest of the group.
 """

@@ -1,4 +1,4 @@
-"""The whole way of a full-size checkpoint through a worker's steps, without a network: intake, then a slice of scoring.
+"""A full-size checkpoint in all steps of a worker, without a network: intake, then a slice of scoring.
 
 The model has random weights, so its answers end at their longest: scoring costs more than it would in truth. Each step
 runs in a process of its own, whose peak memory is printed.

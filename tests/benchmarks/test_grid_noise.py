@@ -1,4 +1,4 @@
-"""Noise on a grid beside plain float noise of the same size: seconds for a million coordinates, on one thread.
+"""Noise on a grid compared with plain float noise of the same size: seconds for a million coordinates, on one thread.
 
 Both draw the same number of normals from the operating system's entropy. The plain noise scales and adds them to the
 sum in float32; that on the grid rounds the sum and the noise to whole steps.

@@ -1,4 +1,4 @@
-"""How long a full-size checkpoint's inspection takes, beside what only hashes the same file, and how much memory.
+"""Time and memory for inspecting a full-size checkpoint, compared with only hashing the same file.
 
 The inspection does everything that the step `validate` does: hash, finiteness, comparison with base weights of the
 same size, all but one tensor of which are equal, so that all of them are read to the end.

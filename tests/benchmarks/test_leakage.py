@@ -1,4 +1,4 @@
-"""Attacks on a run, beside its scoring: what a question costs, and the statistics of 2,000 providers.
+"""Attacks on a run, compared with its scoring: what a question costs, and the statistics of 2,000 providers.
 
 A full-size model answers the same dense pages twice in one run: as scoring does, and as the leakage step does, which
 computes the loss of the gold answer as well. The base weights are measured once for all runs, so they don't count.

@@ -1,4 +1,4 @@
-"""Training a client's providers beside the published way, in one run: CPU seconds and memory.
+"""Training a client's providers, compared with the published way, in one run: CPU seconds and memory.
 
 The published loop trains all weights of the model; adapters are measured against the same loop, as a run may choose.
 """

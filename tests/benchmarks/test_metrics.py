@@ -1,4 +1,4 @@
-"""ANLS and accuracy of a whole test set beside the published metric's loop, in one run.
+"""ANLS and accuracy of a whole test set, compared with the published metric's loop, in one run.
 
 The reference does what the published code does, in its order: batch by batch, a question at a time; both texts
 lower-cased and stripped, accuracy, then `editdistance` of every gold answer, one call each. Ours is timed twice: with

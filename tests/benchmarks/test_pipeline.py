@@ -1,4 +1,4 @@
-"""What the site, the broker and the worker add to the computing of an evaluation, on each kind of broker.
+"""What the site, the broker and the worker add to the computation of an evaluation, with each kind of broker.
 
 One submission after the other goes to an idle site whose worker has loaded its libraries. What is left of the time from
 the submission to the score, without the time that the steps say they took, is the pipeline's.

@@ -1,4 +1,4 @@
-"""By how much bfloat16 moves ANLS: a trained model's answers to some thousand questions in both precisions.
+"""How much bfloat16 changes ANLS: a trained model's answers to some thousand questions in both precisions.
 
 The model is the tiny one, trained for minutes: unsure of nearly every token, so that rounding changes more of its
 answers than of a well trained model's. It runs on the GPU where there is one, else on the CPU.

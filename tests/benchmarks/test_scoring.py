@@ -1,4 +1,4 @@
-"""Scoring beside the published way, full size, in one run: CPU seconds a question and where they go."""
+"""Full-size scoring, compared with the published way, in one run: CPU seconds a question and where they go."""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""CPU time of `pfl --help` beside that of starting Python and importing typer."""
+"""CPU time of `pfl --help`, compared with starting Python and importing typer."""
 
 import resource
 import subprocess

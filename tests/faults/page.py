@@ -15,9 +15,9 @@ from tests.faults.scenarios import SCENARIOS, SHOWN_BY_TESTS
 
 HEAD = """# Reliability
 
-Written by `make faults`, which lets parts of a real site fail and counts what became of the submissions; nothing is set
-by hand. Traffic goes through the HTTP API, processes are killed with `kill -9`, and the counts are the database's. A
-participant who gets no answer tries again, as `pfl submit` does and as a person would. Two workers, one web server,
+Written by `make faults`, which makes parts of a real site fail and counts what happens to the submissions; nothing is
+set by hand. All traffic goes through the HTTP API, processes are killed with `kill -9`, and the counts come from the
+database. A participant who gets no answer tries again, as `pfl submit` and people do. Two workers, one web server,
 intake and clock run on one of three kinds of back ends:
 
 - *embedded*: SQLite, a folder as the store, and the broker in a file.
@@ -27,12 +27,12 @@ intake and clock run on one of three kinds of back ends:
 The columns:
 
 - *faults*: how often something was killed, stopped or changed.
-- *failed*: runs that the site gave up, with a refund of the quota slot.
-- *lost*: submissions that the site had confirmed and that were never evaluated to an end.
-- *twice*: runs that were scored more than once, and submissions that the site has twice.
-- *attempts*: evaluations that were begun. Those that were *lost* went down with their worker, and those that *failed*
-  met a fault of the platform; a run is then tried again.
-- *mails*: the most mails that a team got about the end of one run.
+- *failed*: runs that the site gave up on, with the quota slot returned.
+- *lost*: submissions that the site had confirmed but never finished evaluating.
+- *twice*: runs that were scored more than once, and submissions that the site stored twice.
+- *attempts*: evaluations that were started. *Lost* attempts ended with their worker; *failed* attempts met a platform
+  fault, after which the run is tried again.
+- *emails*: the largest number of emails that a team got about the end of one run.
 """
 COLUMNS = (
     "what fails",
@@ -45,7 +45,7 @@ COLUMNS = (
     "twice",
     "attempts",
     "of them lost, failed",
-    "mails",
+    "emails",
     "seconds",
     "when",
 )
@@ -95,7 +95,7 @@ def page(results: Iterable[Result]) -> str:
             HEAD,
             *table,
             "",
-            "Single messages are shown by tests of their own:",
+            "Separate tests cover single messages:",
             "",
             *tests,
             "",

@@ -116,7 +116,7 @@ def set_up(site: Site, hands: Hands, track: NewTrack) -> None:
     # One phase without dates, which begins at once.
     _continue(hands)
     if track.reviewer:
-        hands.fill(page.get_by_label("E-mail address"), track.reviewer)
+        hands.fill(page.get_by_label("Email address"), track.reviewer)
         hands.choose(labeled(page, "As"), "reviewer")
         hands.press(page.get_by_role("button", name="Send the invitation"))
         hands.sees(f"invitation to {track.reviewer}")

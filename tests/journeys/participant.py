@@ -159,7 +159,7 @@ def appeal(site: Site, hands: Hands, member: Newcomer, reason: str, words: str) 
 
 def read_answer(site: Site, hands: Hands, member: Newcomer, answer: str) -> None:
     """Read the organizers' answer to an appeal, in the mail and on the page that it leads to."""
-    hands.open(mailed_link(site, member, "your appeal is answered"))
+    hands.open(mailed_link(site, member, "your appeal has been answered"))
     hands.sees(answer)
 
 

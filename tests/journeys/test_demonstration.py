@@ -1,4 +1,8 @@
-"""The journeys on what `make demo` leaves, with the keys at the width of a phone; `make journeys` adds the mouse."""
+"""The journeys on what `make demo` leaves.
+
+`make test` has a visitor's, a participant's by the command line and by the browser, and the reviewers', with the keys
+at the width of a phone; `make journeys` adds all others, and the mouse.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -99,6 +103,7 @@ def test_a_newcomer_is_ranked_by_the_browser_alone(
     participant.expect_ranked(demonstration, hands, "track-1", title)
 
 
+@pytest.mark.journeys
 def test_a_private_run_is_uploaded_with_its_proof_and_waits_for_its_review(
     demonstration: Site, newcomer: Participant, tmp_path: Path
 ) -> None:
@@ -175,6 +180,7 @@ def test_reviewers_ask_for_changes_and_accept_the_revised_proof(
         expect(row).to_contain_text("verified")
 
 
+@pytest.mark.journeys
 def test_an_organizer_changes_a_rule_and_announces_it(demonstration: Site, hands: type[Hands]) -> None:
     with demonstration.window(hands, ORGANIZER) as window:
         organizer.change_the_threshold(demonstration, window, "track-1", THRESHOLD[hands])
@@ -183,6 +189,7 @@ def test_an_organizer_changes_a_rule_and_announces_it(demonstration: Site, hands
 
 
 # After the others, as nothing can be submitted to the track any more.
+@pytest.mark.journeys
 def test_an_organizer_closes_a_phase_and_a_visitor_verifies_the_final_results(
     demonstration: Site, tmp_path: Path
 ) -> None:

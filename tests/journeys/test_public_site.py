@@ -131,7 +131,7 @@ def test_a_newcomer_follows_the_page_of_the_track_to_a_rank(site: Site, newcomer
     assert "scored" in printed
     participant.expect_ranked(site, newcomer.hands, "bytes", GRACE.team)
     participant.follow_submissions(newcomer.terminal, "My method")
-    participant.practise(site, newcomer.hands, newcomer.terminal, "bytes", Path("save/run"))
+    participant.practise(site, newcomer.hands, newcomer.terminal, "bytes", Path("save/bytes"))
 
 
 def test_a_newcomer_is_ranked_by_the_browser_alone(site: Site, newcomer: Participant, tmp_path: Path) -> None:

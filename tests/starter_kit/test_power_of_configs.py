@@ -65,9 +65,9 @@ def cells(sizes: list[RoundSize]) -> list[str]:
     noise, bare, reuse = noise_detected(sizes), bare_share_detected(sizes), reuse_detected(sizes)
     return [
         f"{sizes[0].energy:.2g}",
-        f"{math.floor(1000 * noise) / 10:g} %" if noise > 0.5 else NONE,
+        f"{math.floor(1000 * noise) / 10:g}%" if noise > 0.5 else NONE,
         f"{math.floor(1 / bare)}" if bare <= 0.5 else NONE,
-        f"{math.ceil(100 * reuse)} %" if reuse <= 1 else NONE,
+        f"{math.ceil(100 * reuse)}%" if reuse <= 1 else NONE,
     ]
 
 

@@ -120,7 +120,8 @@ def meaning(settings: type[BaseModel], name: str) -> str:
 def _explanations(settings: type) -> dict[str, str]:
     _, _, attributes = (inspect.getdoc(settings) or "").partition("Attributes:\n")
     found: dict[str, str] = {}
-    for entry in re.split(r"\n(?=    \S)", attributes.partition("\n\n")[0]):
+    # Names begin an entry; other lines continue the one before, however they are indented.
+    for entry in re.split(r"\n(?=    \w+(?:, \w+)*: )", attributes.partition("\n\n")[0]):
         names, _, text = entry.strip().partition(":")
         found |= {name.strip(): " ".join(text.split()) for name in names.split(",")}
     return found

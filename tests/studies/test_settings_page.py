@@ -22,9 +22,9 @@ def test_every_setting_of_every_method_is_there(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", method_names())
-def test_every_setting_has_a_meaning(method: str) -> None:
+def test_the_meaning_of_every_setting_is_a_whole_sentence(method: str) -> None:
     def without(settings: type[BaseModel]) -> list[str]:
-        names = [name for name in settings.model_fields if not meaning(settings, name)]
+        names = [name for name in settings.model_fields if not meaning(settings, name).endswith(".")]
         groups = [group for field in settings.model_fields.values() for group in groups_of(field.annotation)]
         return names + [name for group in groups for name in without(group)]
 

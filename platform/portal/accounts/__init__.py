@@ -1,1 +1,1 @@
-"""People: their accounts, e-mail addresses and API tokens."""
+"""People: their accounts, email addresses and API tokens."""

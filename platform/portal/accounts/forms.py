@@ -1,4 +1,4 @@
-"""The forms of people's accounts; allauth provides those for passwords and e-mail addresses."""
+"""The forms of people's accounts; allauth provides those for passwords and email addresses."""
 
 from django import forms
 from django.contrib.auth.forms import AdminUserCreationForm
@@ -12,7 +12,7 @@ TOKEN_LIFETIMES = (7, 30, TOKEN_DAYS, 365)
 
 
 class SignupForm(forms.Form):
-    """The fields of the sign-up form besides e-mail and password, which allauth adds."""
+    """The fields of the sign-up form besides email and password, which allauth adds."""
 
     name = NameFormField(
         max_length=120,

@@ -1,4 +1,4 @@
-"""People: the e-mail address is the login. API tokens are stored as hashes and shown once."""
+"""People: the email address is the login. API tokens are stored as hashes and shown once."""
 
 import hashlib
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ TRACK_ORGANIZERS = "Track organizers"
 
 
 class UserManager(DjangoUserManager["User"]):
-    """Creates users, whose e-mail address is their user name."""
+    """Creates users, whose email address is their user name."""
 
     def create_user(  # type: ignore[override]
         self, email: str, password: str | None = None, **fields: Any
@@ -40,7 +40,7 @@ class UserManager(DjangoUserManager["User"]):
 
 
 class User(AbstractUser):
-    """A person with an account. The e-mail address, in lower case, is the user name.
+    """A person with an account. The email address, in lower case, is the user name.
 
     Staff without a second factor has no permission at all, wherever one is asked for.
     """
@@ -48,7 +48,7 @@ class User(AbstractUser):
     username = None  # type: ignore[assignment]
     first_name = None  # type: ignore[assignment]
     last_name = None  # type: ignore[assignment]
-    email = models.EmailField("e-mail address", unique=True)
+    email = models.EmailField("email address", unique=True)
     name = NameField(max_length=120, help_text="Shown with your team's results.")
     orcid = models.CharField(
         "ORCID iD",

@@ -39,7 +39,7 @@ def after_email_change(request: HttpRequest, user: User, from_email_address: Any
     if from_email_address is None:
         return
     record(user, "user.email_changed", user, before=from_email_address.email, after=user.email)
-    revoke_all_tokens(user, because="e-mail address changed")
+    revoke_all_tokens(user, because="email address changed")
     end_sessions(user, but=request)
 
 

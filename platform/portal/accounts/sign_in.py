@@ -1,7 +1,7 @@
 """Signing in by GitHub or ORCID, where the site is configured for it.
 
 An account of a provider opens the account here that its owner has linked it to after logging in, and no other: what a
-provider says of an e-mail address never opens or joins an existing account. Who has none here signs up with a form, and
+provider says of an email address never opens or joins an existing account. Who has none here signs up with a form, and
 chooses a password, because changes of security ask for it; an address counts as confirmed only if the provider says so.
 """
 

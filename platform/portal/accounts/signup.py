@@ -7,7 +7,7 @@ from django.contrib.auth.hashers import make_password
 from django.http import HttpRequest
 from typing_extensions import override
 
-EMAIL = "E-mail address"
+EMAIL = "Email address"
 ADVICE = (
     "At least 8 characters. Not a common password, not only digits, and nothing like your name or address."
 )

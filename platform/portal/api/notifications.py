@@ -39,14 +39,14 @@ def read(request: ApiRequest, body: ReadUntil) -> None:
     mark_read(found if body.until is None else found.filter(pk__lte=body.until))
 
 
-@router.get("/mail", response=MailChoice, summary="List your e-mail settings")
+@router.get("/mail", response=MailChoice, summary="List your email settings")
 def get_choice(request: ApiRequest) -> MailChoice:
     return MailChoice(kinds=mailed_kinds(request.auth), possible=kinds_for(request.auth))
 
 
-@router.put("/mail", response=MailChoice, summary="Change your e-mail settings")
+@router.put("/mail", response=MailChoice, summary="Change your email settings")
 def put_choice(request: ApiRequest, body: NewMailChoice) -> MailChoice:
-    """Every notification also appears on the site. E-mails about your account's security can't be turned off."""
+    """Every notification also appears on the site. Emails about your account's security can't be turned off."""
     choose_mails(request.auth, cleaned(MailForm(request.auth, {"kinds": body.kinds}))["kinds"])
     return get_choice(request)
 

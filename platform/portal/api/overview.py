@@ -86,7 +86,7 @@ def me(request: ApiRequest) -> Account:
 
 @router.patch("/me", response=Account, summary="Change your name and ORCID iD", auth=MANAGING, tags=ACCOUNT)
 def change_me(request: ApiRequest, body: ChangedAccount) -> Account:
-    """Your password, e-mail address, second factors and tokens can only be changed on the site."""
+    """Your password, email address, second factors and tokens can only be changed on the site."""
     current = {name: getattr(request.auth, name) for name in ProfileForm.Meta.fields}
     form = ProfileForm(current | body.model_dump(exclude_none=True))
     request.auth = update_profile(request.auth, **cleaned(form))

@@ -23,7 +23,7 @@ SUBJECTS = {
     "submissions": "From draft to results: description, runs, files, submit, cancel, publish, withdraw.",
     "uploads": "File uploads in parts; interrupted uploads can be resumed.",
     "downloads": "Data, base weights and the starter kit, with their terms.",
-    "notifications": "Your notifications and e-mail settings.",
+    "notifications": "Your notifications and email settings.",
     "leaderboards": "Public leaderboards. No token needed.",
 }
 

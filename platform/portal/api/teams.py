@@ -93,7 +93,7 @@ def list_sent(
     "/team/invitations", response={201: SentInvitation}, summary="Invite a person", throttle=CREATION_LIMITS
 )
 def invite(request: ApiRequest, body: NewInvitation) -> SentInvitation:
-    """Owners only. Sends an e-mail with a link and revokes earlier invitations to the same address."""
+    """Owners only. Sends an email with a link and revokes earlier invitations to the same address."""
     team = team_in(request)
     email = cleaned(InvitationForm(body.model_dump()))["email"]
     return _sent(services.invite(team, email, by=request.auth))
@@ -101,7 +101,7 @@ def invite(request: ApiRequest, body: NewInvitation) -> SentInvitation:
 
 @router.delete("/team/invitations/{invitation_id}", response={204: None}, summary="Revoke an invitation")
 def revoke(request: ApiRequest, invitation_id: int) -> None:
-    """Owners only. The link in the e-mail stops working."""
+    """Owners only. The link in the email stops working."""
     invitation = get_object_or_404(open_invitations(_owned(request).team), pk=invitation_id)
     services.revoke_invitation(invitation, by=request.auth)
 

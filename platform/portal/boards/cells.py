@@ -135,7 +135,9 @@ def _interval(entry: Entry) -> str:
 def _day(entry: Entry) -> SafeString:
     local = localtime(entry.submitted_at)
     return markup(
-        '<time datetime="{}">{}</time>', local.isoformat(timespec="seconds"), f"{local.day} {local:%b %Y}"
+        '<time datetime="{}">{}</time>',
+        local.isoformat(timespec="seconds"),
+        f"{local:%b} {local.day}, {local:%Y}",
     )
 
 
@@ -170,7 +172,7 @@ def verification(results: RunResults) -> SafeString:
         return SafeString(MISSING)
     by = EMPTY
     if results.trust_level.value and results.trust_at:
-        day = f"{results.trust_at.day} {results.trust_at:%b %Y}"
+        day = f"{results.trust_at:%b} {results.trust_at.day}, {results.trust_at:%Y}"
         by = markup('<div class="muted small">by {}, {}</div>', results.trust_by, day)
     return markup('<span class="badge">{}</span>{}', results.trust_label, by)
 

@@ -260,7 +260,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "pending",
         "Pending",
-        "Level of verification that the run lacks for its rank to be final; empty if the rank is final.",
+        "Level of verification that the run still needs for a final rank; empty if the rank is final.",
         lambda row: row.pending,
         Shown.DATA,
         type=TrustLevel | None,
@@ -276,16 +276,16 @@ COLUMNS: tuple[Column, ...] = (
     _score(
         "anls",
         "ANLS",
-        "Mean ANLS on the test set, truncated to four decimals. Pages show as many of them as its size supports.",
+        "Mean ANLS on the test set, truncated to four decimals. Pages show as many decimals as the test set supports.",
         shown=EVERYWHERE,
         cell=lambda row: cells.scored(row.entry),
         sort=Sort.ANLS,
         difference=lambda one, other: score_difference(one.entry.results, other.entry.results),
     ),
     _score(
-        "anls_low", "ANLS, low", "Lower end of the 95 % interval of `anls` over providers.", shown=Shown.DATA
+        "anls_low", "ANLS, low", "Lower end of the 95% interval of `anls` over providers.", shown=Shown.DATA
     ),
-    _score("anls_high", "ANLS, high", "Upper end of that interval.", shown=Shown.DATA),
+    _score("anls_high", "ANLS, high", "Upper end of this interval.", shown=Shown.DATA),
     _score(
         "public_anls",
         "Public ANLS",
@@ -311,8 +311,8 @@ COLUMNS: tuple[Column, ...] = (
     _bytes(
         "bytes_total",
         "Communication",
-        "Bytes sent in both directions during the whole training run, with or without first downloads as the track's "
-        "rule says, and the size of the team's own codec file.",
+        "Bytes sent in both directions during the whole training run (including first downloads only if the track "
+        "counts them), plus the size of the team's own codec file.",
         shown=EVERYWHERE,
         sort=Sort.BYTES,
     ),
@@ -320,8 +320,8 @@ COLUMNS: tuple[Column, ...] = (
         "counting",
         "Bytes",
         "`counted`: the evaluator computed the checkpoint from the run's messages, so nothing else reached it. "
-        "For a run that is too large to fold as a whole, it folded the last round and rounds that the site drew. "
-        "`declared`: the bytes are those of the team's log.",
+        "For a large run, it computed the last round and the rounds drawn by the site. "
+        "`declared`: the bytes come from the team's log.",
         shown=EVERYWHERE,
         applies=_by_bytes,
         cell=lambda row: cells.counting(row.entry.results),
@@ -333,28 +333,31 @@ COLUMNS: tuple[Column, ...] = (
         shown=Shown.DATA,
     ),
     _result(
-        "rounds_folded", "Rounds folded", "Number of rounds computed from their messages.", shown=Shown.DATA
+        "rounds_folded",
+        "Rounds folded",
+        "Number of rounds that the evaluator computed from their messages.",
+        shown=Shown.DATA,
     ),
     _result("log_rounds", "Rounds", "Number of rounds in the communication log.", shown=Shown.DATA),
     _bytes(
         "bytes_sent",
         "Bytes sent",
-        "Bytes of all messages in the communication log, first downloads included.",
+        "Bytes of all messages in the communication log, including first downloads.",
         shown=Shown.MORE | Shown.METHOD | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
         applies=_by_bytes,
     ),
     _bytes(
         "first_download_bytes",
         "First downloads",
-        "Bytes of the downloads in the first round, whether or not the log has them.",
+        "Bytes of the downloads in the first round, whether or not they are in the log.",
         shown=Shown.MORE | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
         applies=_by_bytes,
     ),
     Column(
         "first_download",
         "First download",
-        "`free` or `counted`: whether `bytes_total` includes the first round's downloads, by the track's rule when it "
-        "was submitted.",
+        "`free` or `counted`: whether `bytes_total` includes the first round's downloads, under the rule that applied "
+        "when the run was submitted.",
         lambda row: row.entry.first_download,
         Shown.DATA,
     ),
@@ -368,7 +371,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "is_log_accepted",
         "Accepted log",
-        "Whether an organizer accepted the declared log in spite of a flag.",
+        "Whether an organizer accepted the declared log despite a flag.",
         lambda row: row.entry.is_log_accepted,
         Shown.DATA,
         type=bool,
@@ -387,7 +390,7 @@ COLUMNS: tuple[Column, ...] = (
         cell=lambda row: score(row.entry.results.accuracy, row.entry.results.decimals),
     ),
     _score("public_accuracy", "Public accuracy", "`accuracy` on the public part.", shown=Shown.DATA),
-    _result("decimals", "Decimals", "Number of decimals of scores that pages show.", shown=Shown.DATA),
+    _result("decimals", "Decimals", "Number of decimals that pages show for scores.", shown=Shown.DATA),
     *map(_recomputed, EPSILON_COLUMNS),
     Column(
         "accountant",
@@ -409,15 +412,17 @@ COLUMNS: tuple[Column, ...] = (
         cell=lambda row: cells.verification(row.entry.results),
     ),
     _result(
-        "trust_rounds", "Verified part", "What that level covers, if not the whole run.", shown=Shown.DATA
+        "trust_rounds",
+        "Verified part",
+        "The part of the run that this level covers, if not the whole run.",
+        shown=Shown.DATA,
     ),
-    _result("trust_by", "Verified by", "Organizer who confirmed that level.", shown=Shown.DATA),
-    _result("trust_at", "Verified at", "When.", shown=Shown.DATA),
+    _result("trust_by", "Verified by", "Organizer who confirmed this level.", shown=Shown.DATA),
+    _result("trust_at", "Verified at", "Time of this confirmation.", shown=Shown.DATA),
     _result(
         "unbound",
         "Unbound",
-        "Check because of which nothing ties the recorded sums to the checkpoint, and how it ended; empty if they are "
-        "tied.",
+        "Check that leaves the run unbound, and its outcome; empty if the recorded sums are tied to the checkpoint.",
         shown=Shown.DATA,
     ),
     _result(

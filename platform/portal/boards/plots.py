@@ -315,7 +315,7 @@ def leakage_plot(runs: Sequence[Run]) -> Plot | None:
         ],
         level=Level(GUESSING, "guessing"),
         key=[("measured", "measured (significant values only)")],
-        columns=["ε", "AUC", "Balanced accuracy", "TPR at 1 % FPR", "TPR at 10 % FPR"],
+        columns=["ε", "AUC", "Balanced accuracy", "TPR at 1% FPR", "TPR at 10% FPR"],
         rows=[
             (epsilon_text(epsilon), *_leakage_cells(leakage, bounds))
             for epsilon, _, leakage, bounds in measured
@@ -414,4 +414,4 @@ def _short(method: str) -> str:
 
 
 def _day(day: date) -> str:
-    return f"{day.day} {day:%b %Y}"
+    return f"{day:%b} {day.day}, {day:%Y}"

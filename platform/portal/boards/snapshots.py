@@ -128,7 +128,7 @@ def _readme(edition: Edition) -> str:
     made_at = edition.made_at
     return f"""# {edition.title}
 
-Created on {made_at.day} {made_at:%B %Y, %H:%M} UTC from {edition.url}, evaluator {evaluator_version()}.
+Created on {made_at:%B} {made_at.day}, {made_at:%Y, %H:%M} UTC from {edition.url}, evaluator {evaluator_version()}.
 
 - `{verify_snapshot.SNAPSHOT}`: the rules of every track, and all rows with their rank or the reason for having none.
 - `<track>.csv`: the same rows as tables.

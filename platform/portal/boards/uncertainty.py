@@ -1,6 +1,6 @@
 """Which ranks the scores of a board can't tell apart.
 
-Each score has a 95 % interval over other draws of providers (`evaluator.scoring.groups`). Two rows count as different
+Each score has a 95% interval over other draws of providers (`evaluator.scoring.groups`). Two rows count as different
 where their intervals don't overlap, which is cautious: all runs answer the same questions, so rows whose intervals
 overlap may still differ, which only each question's own scores could show. Those never leave the workers.
 """
@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# Two intervals of 95 % hold together with at least this probability, however they depend on each other.
+# Two intervals of 95% hold together with at least this probability, however they depend on each other.
 JOINT_LEVEL = 0.9
 # Of the ends of intervals, as they are shown.
 DECIMALS = 3

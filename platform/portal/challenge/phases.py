@@ -49,4 +49,4 @@ def overlap(phases: Iterable["Phase"]) -> str:
 
 
 def _in_words(moment: datetime | None) -> str:
-    return f"{moment.day} {moment:%B %Y at %H:%M} UTC" if moment else "a day that isn't known"
+    return f"{moment:%B} {moment.day}, {moment:%Y at %H:%M} UTC" if moment else "a day that isn't known"

@@ -321,8 +321,8 @@ def _in_words(unmet: Unmet, decimals: int) -> Shortfall:
 
 
 _RANGES = (
-    "The range below a rank shows the ranks compatible with the intervals. It is conservative, because all runs answer "
-    "the same questions."
+    "The range below a rank shows the ranks that are compatible with the intervals. The range is conservative, because "
+    "all runs answer the same questions."
 )
 
 FEWEST_BYTES = Ranking(
@@ -334,7 +334,7 @@ FEWEST_BYTES = Ranking(
         "Byte counts are exact, so ranks are certain. If the interval extends below the threshold, the run "
         "might not qualify on a different sample of providers.",
         "Counted: the evaluator computed the checkpoint from the run's messages; for a large run, it computed the last "
-        "round and drawn ones. Declared: the bytes are those of the team's log.",
+        "round and the drawn ones. Declared: the bytes come from the team's log.",
     ),
 )
 BEST_ANLS_AT_BUDGET = Ranking(
@@ -346,7 +346,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
     examined_for=(TrustLevel.REPLAYED, TrustLevel.RERUN),
     config="fl-provider-dp",
     submit_options=" --proof proof.pdf",
-    training_note="`pfl train` gets the run token and signs the training record by itself.",
+    training_note="`pfl train` gets the run token and signs the training record automatically.",
     fields=(
         "budgets",
         "delta",
@@ -367,7 +367,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "ε is recomputed from the training record and rounded up. “More columns” shows ε under every rule and "
         "accountant; the bold value is used for ranking.",
         "In an unbound run, no check ties the recorded sums to the checkpoint. Either the update rule can't be "
-        "replayed, or check record.linkage or record.whole_change was flagged or had no power.",
+        "replayed, or the check record.linkage or record.whole_change was flagged or had no power.",
     ),
 )
 BEST_ANLS = Ranking(

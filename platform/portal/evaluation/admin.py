@@ -72,7 +72,7 @@ def _attacks(detail: LeakageDetail) -> SafeString:
             "Members and nonmembers",
             "Figure",
             "Value",
-            "95 % interval",
+            "95% interval",
             "Above the base weights",
         ],
         [
@@ -93,7 +93,7 @@ def _attacks(detail: LeakageDetail) -> SafeString:
 
 def _score_groups(detail: ScoringDetail) -> SafeString:
     table = _table(
-        ["By", "Group", "Questions", "ANLS", "95 % interval", "Accuracy"],
+        ["By", "Group", "Questions", "ANLS", "95% interval", "Accuracy"],
         [
             (
                 f"{group.by}, {group.part} part" if group.part else group.by,

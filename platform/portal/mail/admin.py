@@ -30,4 +30,4 @@ class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
         for mail in queryset:
             record(request.user, "outgoingmail.sent_again", mail)
         count = queryset.update(due_at=timezone.now(), attempts=0, failed_at=None, error="")
-        self.message_user(request, f"{count} e-mails will be sent again.", messages.SUCCESS)
+        self.message_user(request, f"{count} emails will be sent again.", messages.SUCCESS)

@@ -1,4 +1,4 @@
-"""The e-mail backend of the whole site, allauth's mails included: it writes to the outbox and never waits for a server.
+"""The email backend of the whole site, allauth's mails included: it writes to the outbox and never waits for a server.
 
 A mail becomes part of the transaction that it reports on: it is there if that is committed, and only then.
 """
@@ -23,7 +23,7 @@ class OutboxBackend(BaseEmailBackend):
 
 def _stored(message: EmailMessage) -> OutgoingMail:
     if message.cc or message.bcc or message.attachments:
-        raise ValueError("The outbox accepts e-mails with recipients in To and without attachments.")
+        raise ValueError("The outbox accepts emails with recipients in To and without attachments.")
     alternatives: list[Any] = getattr(message, "alternatives", [])
     return OutgoingMail(
         subject=str(message.subject),

@@ -18,7 +18,7 @@ class MailForm(forms.Form):
         shown = "<span>{} <br><span class='muted small'>{}</span></span>"
         self.fields["kinds"] = forms.MultipleChoiceField(
             required=False,
-            label="Also by e-mail",
+            label="Also by email",
             widget=forms.CheckboxSelectMultiple,
             initial=mailed_kinds(user),
             choices=[

@@ -1,4 +1,4 @@
-"""The kinds of notifications: one list behind preferences, e-mails and pages."""
+"""The kinds of notifications: one list behind preferences, emails and pages."""
 
 from django.db import models
 
@@ -30,7 +30,7 @@ EXPLANATIONS = {
     Kind.ANNOUNCEMENTS: "Messages from the organizers to all participants.",
     Kind.REVIEWING: "New, revised or overdue proofs; at most one reminder a day.",
     Kind.OPERATIONS: "Evaluation steps that no worker is running, and failing workers.",
-    Kind.SECURITY: "Changes to your password, e-mail address or login methods.",
+    Kind.SECURITY: "Changes to your password, email address or login methods.",
 }
 ALWAYS_MAILED = frozenset({Kind.SECURITY})
 

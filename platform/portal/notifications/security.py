@@ -25,7 +25,7 @@ def notify_by_mail(user: User, subject: str, text: str, **_: Any) -> None:
 def show_new_address(user: User, from_email_address: Any, **_: Any) -> None:
     """Show that the address is another one; the first address of an account is no change."""
     if from_email_address is not None:
-        _show(user, f"Your e-mail address was changed to {user.email}")
+        _show(user, f"Your email address was changed to {user.email}")
 
 
 @receiver([password_changed, password_reset, authenticator_added, authenticator_removed, authenticator_reset])

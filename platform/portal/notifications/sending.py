@@ -56,13 +56,13 @@ def _mail(user: User, kind: Kind, subject: str, paragraphs: Sequence[str]) -> Em
     preferences = settings.SITE_URL + reverse("notifications:list")
     headers = {"Auto-Submitted": "auto-generated"}
     if kind in ALWAYS_MAILED:
-        footer = "You can't unsubscribe from e-mails about your account's security."
+        footer = "You can't unsubscribe from emails about your account's security."
     else:
         link = settings.SITE_URL + reverse("notifications:unsubscribe", args=[link_token(user, kind)])
         # RFC 8058: the reader's mail program ends these mails by a POST to the link, without a log-in.
         headers |= {"List-Unsubscribe": f"<{link}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
         footer = (
-            f"You receive this e-mail because “{kind.label}” is on in your notification "
+            f"You receive this email because “{kind.label}” is on in your notification "
             f"settings.\nUnsubscribe: {link}\nAll settings: {preferences}"
         )
     return EmailMessage(

@@ -53,7 +53,7 @@ def choose(request: UserRequest) -> HttpResponse:
     form = MailForm(request.user, request.POST)
     if form.is_valid():
         choose_mails(request.user, form.cleaned_data["kinds"])
-        messages.success(request, "Your e-mail settings have been saved.")
+        messages.success(request, "Your email settings have been saved.")
     return redirect("notifications:list")
 
 

@@ -102,9 +102,9 @@ def _uploads() -> Iterable[Metric]:
 
 def _mails() -> Iterable[Metric]:
     outbox = figures.outbox()
-    yield value("pfl_mails_waiting", "E-mails waiting for delivery.", outbox.waiting)
-    yield value("pfl_mails_oldest_seconds", "Waiting time of the oldest e-mail.", outbox.oldest_s)
-    yield value("pfl_mails_failed", "E-mails that could not be delivered.", outbox.failed)
+    yield value("pfl_mails_waiting", "Emails waiting for delivery.", outbox.waiting)
+    yield value("pfl_mails_oldest_seconds", "Waiting time of the oldest email.", outbox.oldest_s)
+    yield value("pfl_mails_failed", "Emails that could not be delivered.", outbox.failed)
 
 
 def _disk() -> Iterable[Metric]:

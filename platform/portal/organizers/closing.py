@@ -201,7 +201,7 @@ def _of_runs(text: str, runs: QuerySet[Run]) -> Condition:
 def _open_end(phase: Phase, now: datetime) -> Iterator[Obstacle]:
     if not phase.has_ended(now):
         ends = (
-            f"The phase ends on {phase.ends_at:%-d %b %Y, %H:%M} UTC."
+            f"The phase ends on {phase.ends_at:%b %-d, %Y, %H:%M} UTC."
             if phase.ends_at
             else "The phase has no end."
         )

@@ -159,7 +159,7 @@ class AnswerForm(forms.Form):
     answer = forms.CharField(
         max_length=MAX_ANSWER,
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="Visible only to the team, on its page and by e-mail.",
+        help_text="Visible only to the team, on its page and by email.",
     )
 
 

@@ -30,7 +30,7 @@ class Page(NamedTuple):
 QUEUES = Page("admin:evaluation_stepqueue_changelist", "Queues and workers")
 EVALUATIONS = Page("admin:evaluation_evaluation_changelist", "Evaluations")
 EXAMINATIONS = Page("admin:evaluation_examination_changelist", "Examinations")
-MAILS = Page("admin:mail_outgoingmail_changelist", "E-mails and their errors")
+MAILS = Page("admin:mail_outgoingmail_changelist", "Emails and their errors")
 REGISTRATIONS = Page("organizers:registrations", "Registrations")
 OUTAGES = Page("organizers:outages", "Outages and maintenance")
 DISQUALIFIED = Page("organizers:runs", "Runs")
@@ -112,7 +112,7 @@ def examination_needs(unattended: int) -> Iterator[Need]:
 
 def mail_needs(outbox: Outbox) -> Iterator[Need]:
     if outbox.failed:
-        heading = f"{outbox.failed} e-mail{pluralize(outbox.failed)} not delivered"
+        heading = f"{outbox.failed} email{pluralize(outbox.failed)} not delivered"
         yield Need(heading, "The site gave up trying to deliver.", "mailfailed", MAILS)
 
 

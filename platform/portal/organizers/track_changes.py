@@ -238,7 +238,7 @@ def in_words(value: object) -> str:
         case bool():
             return "yes" if value else "no"
         case datetime():
-            return f"{value.day} {value:%b %Y, %H:%M} UTC"
+            return f"{value:%b} {value.day}, {value:%Y, %H:%M} UTC"
         # Of what is changed here, a threshold alone is a number with decimals.
         case float():
             return threshold_text(value)

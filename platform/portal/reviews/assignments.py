@@ -85,6 +85,8 @@ def assign(submission: Submission, reviewer: User, due: date, *, actor: User) ->
         )
         if actor != reviewer:
             page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
-            text = f"Please review the privacy proof of {submission} in {submission.track} by {due:%d %b %Y}."
+            text = (
+                f"Please review the privacy proof of {submission} in {submission.track} by {due:%b %-d, %Y}."
+            )
             notify([reviewer], Kind.REVIEWING, f"Proof of {submission}: please review", [text, page])
     return review

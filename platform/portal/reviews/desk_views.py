@@ -160,7 +160,7 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         else:
-            messages.success(request, f"{reviewer} has been asked to decide by {due:%d %b %Y}.")
+            messages.success(request, f"{reviewer} has been asked to decide by {due:%b %-d, %Y}.")
             return redirect("reviews:assign", submission.pk)
     assigned = [review for review in submission.reviews.all() if review.assigned_at]
     context = {
@@ -183,7 +183,7 @@ def take(request: UserRequest, submission: Submission) -> HttpResponse:
         messages.error(request, " ".join(error.messages))
     else:
         messages.success(
-            request, f"This review is now assigned to you. Please decide by {review.due:%d %b %Y}."
+            request, f"This review is now assigned to you. Please decide by {review.due:%b %-d, %Y}."
         )
     return redirect("reviews:desk", submission.pk)
 

@@ -48,7 +48,7 @@ def _cell(label: str, value: object, note: SafeString = EMPTY) -> SafeString:
 def _note(words: str, day: date | None) -> SafeString:
     if day is None:
         return EMPTY
-    return markup(' <span class="muted small">({} {})</span>', words, f"{day.day} {day:%b %Y}")
+    return markup(' <span class="muted small">({} {})</span>', words, f"{day:%b} {day.day}, {day:%Y}")
 
 
 def _due(day: date | None) -> SafeString:

@@ -55,5 +55,5 @@ def _line(submission: Submission, due: date | None, now: datetime) -> str:
     if age <= NEW:
         return f"{submission} in {submission.track}: new"
     if due:
-        return f"{submission} in {submission.track}: was due on {due:%d %b %Y}" if due < now.date() else ""
+        return f"{submission} in {submission.track}: was due on {due:%b %-d, %Y}" if due < now.date() else ""
     return f"{submission} in {submission.track}: waiting for {age.days} days" if age > REVIEW_TIME else ""

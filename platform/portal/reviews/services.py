@@ -269,7 +269,7 @@ def _notify_team(review: ProofReview) -> None:
     lines = [
         f"A reviewer {label} the privacy proof of {submission}.",
         review.reason,
-        f"Please upload a revised proof by {review.changes_due:%d %b %Y}." if review.changes_due else "",
+        f"Please upload a revised proof by {review.changes_due:%b %-d, %Y}." if review.changes_due else "",
         f"Status: {verdict.status.label}.{why}",
         f"The run loses its rank if a second reviewer agrees, or if no one objects within "
         f"{SECOND_OPINION_TIME.days} days."

@@ -147,7 +147,7 @@ def _mail(message: ReviewMessage) -> None:
     submission = message.submission
     title = QUESTIONS.get(message.item, GENERAL)
     minutes = MAIL_INTERVAL // timedelta(minutes=1)
-    more = f"You won't get more e-mails about this thread for {minutes} minutes."
+    more = f"You won't get more emails about this thread for {minutes} minutes."
     if message.by_team:
         page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
         lines = [f"The team wrote about the proof of {submission}. {title}", message.text, more, page]

@@ -132,7 +132,7 @@ def _reject_beyond_limit(submission: Submission, now: datetime) -> None:
             ErrorCode.CHALLENGE_LIMIT,
             where=track.slug,
             expected=f"at most {track.challenges_per_day} challenges in 24 hours",
-            next_step=f"The next one is possible on {free_at:%d %B at %H:%M} UTC. Files that have a challenge can be "
+            next_step=f"The next one is possible on {free_at:%B %-d at %H:%M} UTC. Files that have a challenge can be "
             "uploaded at any time.",
         )
 

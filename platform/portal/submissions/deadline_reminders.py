@@ -36,7 +36,7 @@ def _remind(track: Track, deadline: datetime, now: datetime) -> int:
     ahead = min(span for span in AHEAD if deadline <= now + span)
     page = settings.SITE_URL + reverse("challenge:track", args=[track.slug])
     text = (
-        f"{track} accepts submissions until {deadline:%-d %b %Y, %H:%M} UTC. "
+        f"{track} accepts submissions until {deadline:%b %-d, %Y, %H:%M} UTC. "
         "Drafts that aren't submitted by then stay drafts."
     )
     return notify(

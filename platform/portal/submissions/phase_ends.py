@@ -26,7 +26,7 @@ def _notify(phase: Phase, now: datetime) -> int:
     track, ends_at = phase.track, phase.ends_at
     following = track.phases.filter(starts_at__gte=ends_at).order_by("starts_at").first()
     if following and following.starts_at and following.starts_at > now:
-        then = f"The next phase, “{following.name}”, begins on {following.starts_at:%-d %b %Y at %H:%M} UTC."
+        then = f"The next phase, “{following.name}”, begins on {following.starts_at:%b %-d, %Y at %H:%M} UTC."
     elif following:
         then = f"The phase “{following.name}” has begun."
     else:
@@ -36,7 +36,7 @@ def _notify(phase: Phase, now: datetime) -> int:
         Kind.DEADLINES,
         f"{track}: the phase “{phase.name}” has closed",
         [
-            f"{track} accepted submissions for the phase “{phase.name}” until {ends_at:%-d %b %Y, %H:%M} "
+            f"{track} accepted submissions for the phase “{phase.name}” until {ends_at:%b %-d, %Y, %H:%M} "
             f"UTC. Runs submitted by then will still be evaluated and reviewed. Drafts stay drafts.",
             then,
             settings.SITE_URL + reverse("challenge:track", args=[track.slug]),

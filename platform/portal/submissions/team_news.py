@@ -24,7 +24,7 @@ def notify_of_disqualification(run: Run) -> None:
     _notify(
         run.submission,
         f"{run} is disqualified",
-        f"The organizers have disqualified {run}. It stays listed without a rank, with this public reason:",
+        f"The organizers have disqualified {run}. It remains listed without a rank, along with this public reason:",
         run.disqualified_because,
         "If you think this is wrong, your team can appeal once. An organizer will look at the run again and "
         "reply.",

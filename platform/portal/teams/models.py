@@ -121,10 +121,10 @@ def _expiry() -> datetime:
 
 
 class Invitation(models.Model):
-    """An invitation by e-mail. The link's secret is stored as a hash and works once, for the invited address."""
+    """An invitation by email. The link's secret is stored as a hash and works once, for the invited address."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="invitations")
-    email = models.EmailField("e-mail address")
+    email = models.EmailField("email address")
     digest = models.CharField(max_length=64, unique=True)
     invited_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)

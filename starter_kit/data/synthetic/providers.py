@@ -1,6 +1,6 @@
 """Made-up invoice providers, and the look of their invoices.
 
-What identifies a provider (name, e-mail address, tax number, phone, logo, layout) stays the same on all of its
+What identifies a provider (name, email address, tax number, phone, logo, layout) stays the same on all of its
 invoices. Names are combined from word lists; addresses end in `.example`, which no one can own (RFC 2606).
 """
 
@@ -117,7 +117,7 @@ class Provider:
 
 
 def providers(seed: int, count: int) -> Iterator[Provider]:
-    """Yield `count` providers of different names, e-mail addresses and tax numbers, at most `len(all_names())`."""
+    """Yield `count` providers of different names, email addresses and tax numbers, at most `len(all_names())`."""
     names = all_names()
     data_stream(seed, "names").shuffle(names)
     tax_numbers: set[str] = set()

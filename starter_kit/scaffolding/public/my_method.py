@@ -73,7 +73,7 @@ class MyMethod:
         return ClientUpdate(trained.change, sampled=len(task.client.providers), loss=trained.loss)
 
     def accumulator(self, weights: Tensor, state: State) -> Sum:
-        # `Sum` adds up the messages as they arrive. For any other sum, return an `Accumulator` of your own.
+        # `Sum` adds up the messages as they arrive. For any other sum, return your own `Accumulator`.
         return Sum(weights, state, self.aggregate)
 
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:

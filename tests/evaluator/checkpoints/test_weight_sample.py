@@ -63,7 +63,7 @@ def perturbed(weights: Weights, share: float, size: float) -> Weights:
 @pytest.mark.parametrize(
     ("share", "size"),
     [(0.0, 0.0), (1e-4, 1.0), (1e-4, 1e6), (0.01, 100.0), (1.0, 1e-5), (1.0, 0.02)],
-    ids=["none", "few", "few by far", "a hundredth by far", "all by rounding", "all by 2 %"],
+    ids=["none", "few", "few by far", "a hundredth by far", "all by rounding", "all by 2%"],
 )
 def test_a_copy_with_small_changes_or_few_is_near(take, share: float, size: float) -> None:
     found = compared(take(trained(2)), take(perturbed(trained(2), share, size)))

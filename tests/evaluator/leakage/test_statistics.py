@@ -141,7 +141,7 @@ def test_as_many_nonmembers_are_above_a_threshold_as_coins_say() -> None:
 
 def test_the_shortest_interval_is_on_the_side_where_most_resamples_are() -> None:
     sampled = np.linspace(0, 1, 10_001) ** 2
-    # 95 % are below 0.95², and any later interval is longer.
+    # 95% are below 0.95², and any later interval is longer.
     assert shortest_interval(sampled, 0.2) == pytest.approx((0, 0.9025))
     assert shortest_interval(sampled, 0.99) == pytest.approx((0, 0.99))
 
@@ -158,7 +158,7 @@ def test_little_is_known_below_where_no_nonmember_may_be_above_the_threshold() -
 @pytest.mark.parametrize(("providers", "shift"), [(100, 0.5), (100, 1.5), (300, 1.5)])
 def test_intervals_hold_the_true_value_as_often_as_they_say(providers: int, shift: float) -> None:
     (found,) = simulate_coverage(400, sizes=[providers], shifts=[shift], resamples=400)
-    # 95 % of 400, three standard errors below.
+    # 95% of 400, three standard errors below.
     assert {statistic: found.share(statistic) > 0.917 for statistic in Statistic} == dict.fromkeys(
         Statistic, True
     )

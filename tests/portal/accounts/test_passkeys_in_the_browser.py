@@ -92,7 +92,7 @@ def look(page: Page, name: str) -> None:
 def log_in(page: Page, user: User) -> None:
     page.goto(reverse("account_login"))
     look(page, "login")
-    page.get_by_label("E-mail address").fill(user.email)
+    page.get_by_label("Email address").fill(user.email)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in", exact=True).click()
 

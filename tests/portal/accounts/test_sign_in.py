@@ -154,7 +154,7 @@ class TestSigningUp:
         email = "else@example.org" if is_verified else "ada@example.org"
         client.post(f"{LINKED}signup/", {**self.FORM, "email": email})
         assert not is_logged_in(client)
-        assert mail.outbox[-1].subject == "[PFL-DocVQA] Confirm your e-mail address"
+        assert mail.outbox[-1].subject == "[PFL-DocVQA] Confirm your email address"
         assert not EmailAddress.objects.filter(email=email, verified=True).exists()
 
     @pytest.mark.parametrize("is_verified", [True, False])
@@ -164,7 +164,7 @@ class TestSigningUp:
         server.emails = [{"email": "ada@example.org", "primary": True, "verified": is_verified}]
         sign_in(client, server)
         page = client.post(f"{LINKED}signup/", self.FORM, follow=True).content.decode()
-        assert "Check your e-mail" in page, "as for a new address"
+        assert "Check your email" in page, "as for a new address"
         assert not is_logged_in(client)
         assert not SocialAccount.objects.exists()
         assert mail.outbox[-1].subject == "[PFL-DocVQA] You already have an account"

@@ -47,11 +47,11 @@ def test_fields_are_named_by_their_labels_alone(client: Client, name: str) -> No
 
 def test_signing_up_ends_at_the_verification_page(client: Client) -> None:
     page = sign_up(client)
-    assert "Check your e-mail" in page
+    assert "Check your email" in page
     user = User.objects.get()
     assert (user.email, user.name) == ("ada@example.org", "Ada Lovelace")
     assert mail.outbox[0].to == ["ada@example.org"]
-    assert mail.outbox[0].subject == "[PFL-DocVQA] Confirm your e-mail address"
+    assert mail.outbox[0].subject == "[PFL-DocVQA] Confirm your email address"
 
 
 def test_nobody_logs_in_with_an_unconfirmed_address(client: Client) -> None:
@@ -81,8 +81,8 @@ def test_signing_up_twice_notifies_the_owner_and_nobody_else(client: Client) -> 
     cache.clear()
     second = sign_up(Client())
     assert User.objects.count() == 1
-    assert "Check your e-mail" in first
-    assert "Check your e-mail" in second
+    assert "Check your email" in first
+    assert "Check your email" in second
     assert mail.outbox[-1].subject == "[PFL-DocVQA] You already have an account"
 
 
@@ -137,7 +137,7 @@ def test_a_forgotten_password_is_replaced_by_the_link_in_the_mail(client: Client
 
 def test_resetting_an_unknown_address_looks_the_same(client: Client) -> None:
     response = client.post(reverse("account_reset_password"), {"email": "nobody@example.org"}, follow=True)
-    assert "Check your e-mail" in response.content.decode()
+    assert "Check your email" in response.content.decode()
     assert mail.outbox[-1].subject == "[PFL-DocVQA] No account with this address"
 
 

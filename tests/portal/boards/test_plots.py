@@ -182,9 +182,9 @@ def test_the_line_of_each_leading_method_is_named_at_its_end(client):
 
 def test_progress_reaches_no_day_after_the_last_record(client, track):
     html = client.get("/leaderboard/bytes/progress/").text
-    days = re.findall(r'text-anchor="middle">(\d+ \w+ \d{4})<', drawing(html))
+    days = re.findall(r'text-anchor="middle">(\w+ \d+, \d{4})<', drawing(html))
     last = LONG_AGO + timedelta(days=2)
-    assert days[-1] == f"{last.day} {last:%b %Y}"
+    assert days[-1] == f"{last:%b} {last.day}, {last:%Y}"
     assert len(set(days)) == len(days)
 
 
@@ -236,5 +236,5 @@ def test_runs_at_the_same_place_share_a_mark_that_leads_to_their_numbers(client,
 
 def test_the_ticks_of_a_day_are_days_that_differ(client, track):
     svg = drawing(client.get("/leaderboard/bytes/progress/").text)
-    days = re.findall(r">(\d+ \w{3} \d{4})</text>", svg)
+    days = re.findall(r">(\w{3} \d+, \d{4})</text>", svg)
     assert len(days) == len(set(days)) == 4

@@ -64,7 +64,7 @@ def test_no_text_breaks_the_search(client: Client, text: str) -> None:
 
 
 def test_a_text_that_is_nowhere_is_said_to_be(client: Client) -> None:
-    assert "Nothing has all of these words" in client.get("/search/?q=xylophone+quartz").text
+    assert "No results contain all of these words" in client.get("/search/?q=xylophone+quartz").text
     assert len(results(client, "run")) == MOST_RESULTS
 
 

@@ -67,7 +67,7 @@ def test_organizers_read_the_trace_of_the_operator(client, rejected):
 def test_organizers_read_what_a_score_is_made_of(client, scored):
     client.force_login(staff("view_submission", "view_evaluation", "view_stepreport"))
     page = client.get(reverse("admin:evaluation_evaluation_change", args=[scored.pk]))
-    assert "By Group Questions ANLS 95 % interval Accuracy" in words(page.text)
+    assert "By Group Questions ANLS 95% interval Accuracy" in words(page.text)
     assert "key net &lt;i&gt;amount&lt;/i&gt; of the group 61,234 0.5000 0.4321 to 0.5678 0.2500" in words(
         page.text
     )

@@ -54,7 +54,7 @@ class TestDeadlines:
         subjects = [sent.subject for sent in mail.outbox]
         assert subjects == [f"[PFL-DocVQA] Track 1 closes within a {span}" for span in ("week", "day")]
         assert mail.outbox[0].to == ["ada@example.org"]
-        assert "until 1 Dec 2026, 23:59 UTC" in mail.outbox[0].body
+        assert "until Dec 1, 2026, 23:59 UTC" in mail.outbox[0].body
         assert {one.page for one in Notification.objects.all()} == {"/tracks/track-1/"}
 
     def test_a_deadline_that_is_moved_is_another_one(self, member: User) -> None:

@@ -127,7 +127,7 @@ def test_what_is_wrong_with_the_platform_is_named(client: Client, organizer) -> 
     page = desk(client)
     assert "No worker is taking steps from evaluator.scoring" in page
     assert "The queue evaluator.scoring is slow" in page
-    assert "1 e-mail not delivered" in page
+    assert "1 email not delivered" in page
     assert "The process “clock” is silent" in page
     for heading in ("queuestalled", "queuelong", "mailfailed", "processsilent"):
         assert f'<a href="/docs/operations/#{heading}">What to do</a>' in page

@@ -82,7 +82,7 @@ def test_a_changed_end_says_what_it_means_for_submitting(client: Client, organiz
     assert "1 draft can&#x27;t be submitted until it opens." in page
     phase.refresh_from_db()
     assert f"{phase.ends_at:%Y-%m-%d}" == "2020-01-01"
-    assert "→ 1 Jan 2020, 00:00 UTC" in RuleChange.objects.get().text
+    assert "→ Jan 1, 2020, 00:00 UTC" in RuleChange.objects.get().text
 
 
 def test_ending_a_phase_says_what_becomes_public_and_makes_it_so(

@@ -57,7 +57,7 @@ def test_the_team_reads_it_with_what_changed_before_it_is_sent(client, submissio
     assert "better.md" in place
     assert "version 2, not sent yet" in place
     assert submission.proof().upload.filename not in place
-    assert f'<a href="{address("proof", submission)}?version=2">As reviewers see it</a>' in place
+    assert f'<a href="{address("proof", submission)}?version=2">Reviewers\' view</a>' in place
     assert "isn't sent yet" in client.get(address("team", submission)).text
     page = client.get(address("revision", submission)).text
     assert "Send version 2" in page
@@ -74,7 +74,7 @@ def test_a_draft_says_what_reviewers_cannot_see_and_leads_to_what_they_do(client
     client.force_login(draft.created_by)
     page = client.get(draft.get_absolute_url()).text
     assert "99 pages" in page
-    assert f'<a href="{address("proof", draft)}">As reviewers see it</a>' in page
+    assert f'<a href="{address("proof", draft)}">Reviewers\' view</a>' in page
 
 
 def test_a_team_whose_proof_is_rejected_is_told_what_it_can_do(client, submission):

@@ -166,7 +166,7 @@ class TestLimit:
         problem = rejection(with_record, run, record_of(tokens[2].token))
         assert (problem.code, problem.where) == (ErrorCode.CHALLENGE_LIMIT, track.slug)
         assert problem.expected == "at most 2 challenges in 24 hours"
-        assert f"possible on {when:%d %B at %H:%M} UTC" in problem.next_step
+        assert f"possible on {when:%B %-d at %H:%M} UTC" in problem.next_step
         assert RunToken.objects.get(pk=tokens[2].pk).challenge == ""
         assert not run.artifacts.exists()
         # A day later, the same record is taken.
@@ -218,7 +218,7 @@ class TestLimit:
         when = next_after(tokens[0])
         text = client.get(page).text
         assert "used all 2 challenges of the past 24 hours" in text
-        assert f"{when:%H:%M} UTC on {when:%-d %B}" in text
+        assert f"{when:%H:%M} UTC on {when:%B %-d}" in text
 
 
 class TestAnnex:

@@ -112,7 +112,7 @@ def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complai
     numbers = file.locator(".transfer-numbers")
     expect(numbers).to_have_text(re.compile(r"^model\.safetensors · .* of 21\.0 MB sent"))
     expect(file.get_by_text("No file yet.")).to_be_hidden()
-    expect(page).to_have_title(re.compile(r"^\d+ % · "))
+    expect(page).to_have_title(re.compile(r"^\d+% · "))
     assert visible_buttons(file) == ["Pause", "Cancel"]
     assert warns_on_leaving(page)
     file.get_by_role("button", name="Pause").click()

@@ -112,7 +112,7 @@ class TestStatusPage:
         result = {"test_set_sha256": "7e57" * 16, "checkpoint_sha256": "c4ec" * 16, "questions": 100}
         report(evaluation, Step.SCORING, result=result)
         html = page(client, "run", run.submission.pk, run.pk)
-        for expected in ("0.9000", "7e57" * 16, "c4ec" * 16, "gpu-1", "evaluator 1.0", "1 Mar 2026"):
+        for expected in ("0.9000", "7e57" * 16, "c4ec" * 16, "gpu-1", "evaluator 1.0", "Mar 1, 2026"):
             assert expected in html
 
     @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ class TestQuota:
             submit(last, now)
         assert error.value.problem.code == "E_SUBMISSION_QUOTA"
         free_at = now + timedelta(hours=4)
-        assert f"{free_at:%d %B at %H:%M} UTC" in error.value.problem.next_step
+        assert f"{free_at:%B %-d at %H:%M} UTC" in error.value.problem.next_step
         submit(last, free_at)
 
     def test_it_is_counted_by_team_and_track(self):

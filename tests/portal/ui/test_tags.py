@@ -62,13 +62,13 @@ def test_a_relative_time_carries_the_exact_one() -> None:
     moment = timezone.now() - timedelta(hours=3)
     html = render("{{ moment|ago }}", moment=moment)
     assert f'datetime="{moment.isoformat()}"' in html
-    assert f">{moment.day} {moment:%b %Y} (3\xa0h ago)<" in html
+    assert f">{moment:%b} {moment.day}, {moment:%Y} (3\xa0h ago)<" in html
 
 
 def test_a_time_in_full_names_its_zone() -> None:
     moment = datetime(2030, 1, 5, 9, 7, tzinfo=UTC)
-    assert ">5 Jan 2030, 09:07 UTC (" in render("{{ moment|at }}", moment=moment)
-    assert ">5 Jan 2030, 09:07 UTC<" in render("{{ moment|on }}", moment=moment)
+    assert ">Jan 5, 2030, 09:07 UTC (" in render("{{ moment|at }}", moment=moment)
+    assert ">Jan 5, 2030, 09:07 UTC<" in render("{{ moment|on }}", moment=moment)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def test_one_repeat_must_agree_within_a_question():
 
 def test_several_give_the_interval_in_which_another_training_lies():
     found = compare_anls(0.5, [0.40, 0.44, 0.42], questions=1000)
-    # t(2) at 99.5 % is 9.925, s is 0.02.
+    # t(2) at 99.5% is 9.925, s is 0.02.
     assert found.allowed == pytest.approx(9.925 * 0.02 * (4 / 3) ** 0.5, rel=1e-3)
     assert found.basis == "the 99% prediction interval of 3 repeats"
     assert found.is_explained

@@ -18,11 +18,11 @@ def page(counts: Counts) -> str:
         caught=sum(bool(found.caught_by) for found in counts.mutants),
         known=sum(bool(mutant.limit) for mutant in CATALOG),
         limits=[
-            f"- `{mutant.name}`: {mutant.fault}. Not found, or not always: {mutant.limit}."
+            f"- `{mutant.name}`: {mutant.fault}. Reason: {mutant.limit}."
             for mutant in CATALOG
             if mutant.limit
         ],
-        old=f", {old} of them by earlier code" if old else "",
+        old=f" ({old} were counted with earlier code)" if old else "",
         table=map(_mutant, counts.mutants),
         alarms=alarms_of(current(counts.honest, codes)),
         honest=table(counts.honest, codes),

@@ -42,13 +42,13 @@ def _introduction(results: Results, stages: Sequence[str]) -> str:
     batches = f", with batches of {batch_size} at most" if batch_size else ""
     changed = "".join(f", `{change}`" for change in results.conditions.changes)
     sentences = [
-        f"Made-up data of {shape.clients} clients, {shape.providers:,} providers, {shape.pages:,} pages and "
+        f"Synthetic data of {shape.clients} clients, {shape.providers:,} providers, {shape.pages:,} pages and "
         f"{shape.questions:,} questions; random weights.",
-        f"Steps are on these data; the rounds are on {SLICE.providers} providers with {SLICE.pages} pages, of which a "
-        "quarter takes part.",
+        f"Steps use these data; the rounds use {SLICE.providers} providers with {SLICE.pages} pages, and a "
+        "quarter of these providers takes part.",
         f"Measured on {machines}{batches}{changed}.",
-        "Other work is the share of the machine that other processes took meanwhile: seconds are upper bounds, and CPU "
-        "seconds hardly depend on it.",
+        "“Other work” is the share of the machine that other processes used in the meantime, so seconds are upper "
+        "bounds; CPU seconds hardly depend on this share.",
     ]
     measured = {result.stage for result in results.stages}
     if missing := [stage for stage in stages if stage not in measured]:

@@ -87,20 +87,24 @@ def _private(
 
 
 # What keeps several rows from being the papers'.
-ALL_CLIENTS = "All 10 clients take part in each of 6 rounds; in the paper, 2 in each of {rounds}."
-ONE_STEP = "A provider takes one step on four of its questions; in the papers, one pass over all of them."
+ALL_CLIENTS = "All 10 clients take part in each of 6 rounds; in the paper, 2 clients in each of {rounds}."
+ONE_STEP = (
+    "Providers train for one step on four of their questions; in the papers, for one pass over all of them."
+)
 FIVE_ROUNDS = "5 rounds, as in the competition's kit; in the paper on privacy, 10."
 SIZES = "A client has 100 providers; in the competition, at least 400."
-TWO_STAGE = "Noise is computed by the two-stage rule; the papers count sampled clients as amplification, and add less."
-COINS = "Coins choose 30% of the providers of all clients; in the papers, clients are sampled too."
+TWO_STAGE = (
+    "Noise follows the two-stage rule; the papers count client sampling as amplification and add less noise."
+)
+COINS = "Coin flips select 30% of the providers of all clients; in the papers, clients are sampled too."
 SGD = "Providers train with SGD; in the papers, with AdamW."
-LEARNING_RATES = "Learning rates and clip norms are this task's."
-LEARNING_RATE = "The learning rate is this task's."
+LEARNING_RATES = "Learning rates and clip norms were chosen for this task."
+LEARNING_RATE = "The learning rate was chosen for this task."
 NO_DROPOUT = "Adapters have no dropout."
-NO_BOXES = "Adapters alone are trained; in the paper, the layers for boxes and images as well."
+NO_BOXES = "Only adapters are trained; in the paper, the box and image layers too."
 
 ROWS = [
-    Row("zero-shot", "Zero-shot", "zero-shot", published="44.58", differs="Nothing."),
+    Row("zero-shot", "Zero-shot", "zero-shot", published="44.58", differs="None."),
     *_private(
         "fl-provider-dp",
         "FL-PROVIDER-DP",
@@ -127,8 +131,8 @@ ROWS = [
         "DP-LoRA",
         {1: 0.6, 4: 1.0, 8: 1.3},
         {1: "58.54 (48.32)", 4: "61.21 (50.24)", 8: "62.25 (51.32)"},
-        f"{COINS} 20 rounds; in the paper, 30. The server adds the mean; the team's used FedAdam. {SGD} {ONE_STEP} "
-        f"{LEARNING_RATES}",
+        f"{COINS} 20 rounds; in the paper, 30. The server adds the mean; the team's server used FedAdam. {SGD} "
+        f"{ONE_STEP} {LEARNING_RATES}",
     ),
     *_private(
         "dp-lora-published",
@@ -143,8 +147,8 @@ ROWS = [
         "DP-CLGECL",
         {1: 6.0, 4: 12.0, 8: 18.0},
         {1: "57.24 (48.32)", 4: "60.18 (50.24)", 8: "60.33 (51.32)"},
-        "All clients take part in each of 4 rounds, and a quarter of their providers; in the paper, 2 of 10 clients "
-        f"in each of 14, and 50 providers of each. The embedding alone is trained. AdamW's ε is large. {ONE_STEP} "
+        "All clients and a quarter of their providers take part in each of 4 rounds; in the paper, 2 of 10 clients and "
+        f"50 of their providers in each of 14. Only the embedding is trained. AdamW's ε is large. {ONE_STEP} "
         f"{LEARNING_RATES}",
     ),
     Row(
@@ -153,27 +157,27 @@ ROWS = [
         "dp-clgecl-momentum",
         ("target_epsilon=1",),
         published="59.18 (48.32)",
-        differs="As DP-CLGECL, with two steps of SGD with momentum.",
+        differs="Like DP-CLGECL, with two steps of SGD with momentum.",
     ),
     Row(
         "client-dp",
         "Client-DP, ε = 8",
         "client-dp",
-        differs="None of the papers has the method. What is private is a client with all its data.",
+        differs="None of the papers has this method. It protects a client with all its data.",
     ),
     Row(
         "laplace-fedavg",
         "FedAvg with Laplace noise, ε = 8",
         "laplace-fedavg",
-        differs="None of the papers has the method. What is private is one question, replaced by another.",
+        differs="None of the papers has this method. It protects one question, replaced by another.",
     ),
     Row(
         "lora-nf4",
         "LoRA, NF4",
         "lora-nf4",
         published="86.73 (88.73)",
-        differs=f"All 10 clients take part in each of 6 rounds, with one pass; in the paper, 1 in each of 2, with 16. "
-        f"{NO_BOXES} The first download counts. {LEARNING_RATE}",
+        differs="All 10 clients take part in each of 6 rounds, with one pass; in the paper, 1 client in each of 2, "
+        f"with 16 passes. {NO_BOXES} The first download counts. {LEARNING_RATE}",
     ),
     Row(
         "lora-published",
@@ -187,8 +191,8 @@ ROWS = [
         "FedShampoo",
         "fedshampoo",
         published="88.91 (88.73)",
-        differs="A client takes 75 steps a round; in the paper, 5,000. So preconditioners follow every 5th gradient "
-        f"and are computed every 20 steps; in the paper, every 10th and every 100. {LEARNING_RATE}",
+        differs="A client takes 75 steps per round; in the paper, 5,000. The statistics are therefore updated every 5 "
+        f"steps and the preconditioners every 20 steps; in the paper, every 10 and every 100. {LEARNING_RATE}",
     ),
     Row(
         "fedavg",

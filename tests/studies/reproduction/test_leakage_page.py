@@ -94,7 +94,7 @@ def test_the_order_of_epsilon_is_compared_with_that_of_leakage() -> None:
     numbers = ", ".join(f"{auc:.3f}{error}" for auc in (0.5, 0.55, 0.6, 0.9))
     assert f"- FL-PROVIDER-DP, new forms: **yes**; AUC {numbers} at ε = 1, 4, 8" in text
     # 0.6 at ε = 1 is above 0.5 at ε = 4, by less than two standard errors of a difference.
-    assert "- DP-LoRA, training forms: **not in each step**, but no two" in text
+    assert "- DP-LoRA, training forms: **not at every step**, but no reversed pair" in text
     assert "- DP-LoRA, training forms: **no**; AUC 0.700" in page(results(dp_lora_1=0.7))
 
 
@@ -111,14 +111,14 @@ def test_whether_any_is_significant_at_epsilon_one_is_compared_with_chance() -> 
     assert "\n**No**: 0 of 4 AUCs are significantly above the base weights'" in page(results())
     text = page(results(fl_provider_dp_1=0.9))
     assert "\n**Yes**: 2 of 4 AUCs" in text
-    assert "of as many models that leak nothing 0.1 would be." in text
+    assert "of the same number of models that leak nothing, 0.1 would be." in text
     many = page(seeds(results(), 24, results(fl_provider_dp_1=0.9)))
     assert "\n**No more than by chance**: 2 of 100 AUCs" in many
     assert "\n**Yes**: 8 of 100 AUCs" in page(seeds(results(), 21, *[results(fl_provider_dp_1=0.9)] * 4))
 
 
 def test_sizes_below_the_full_ones_are_named() -> None:
-    assert "Its sizes were reduced, to 1 of 3 seeds, and 800 of 1,000 training providers; the" in page(
+    assert "The sizes were reduced to 1 of 3 seeds, and 800 of 1,000 training providers; without" in page(
         results()
     )
     full = seeds(results(), 3).model_copy(update={"task": FormSettings(providers=1_000)})
@@ -127,13 +127,15 @@ def test_sizes_below_the_full_ones_are_named() -> None:
 
 def test_rates_above_what_epsilon_allows_are_named() -> None:
     assert (
-        "**Yes**: of 36 measured rates of private rows, 36 are within what ε allows; of 0 the whole"
+        "**Yes**: of 36 measured rates of private rows, 36 are within what ε allows; for 0, the whole"
         in page(results())
     )
     assert "**As far as intervals tell, yes**: of 36" in page(results(dp_lora_1=0.7))
     text = page(results(dp_lora_1=0.85))
-    assert "**No**: of 36 measured rates of private rows, 34 are within what ε allows; of 2 the whole" in text
-    assert "interval is above. Above are:" in text
+    assert (
+        "**No**: of 36 measured rates of private rows, 34 are within what ε allows; for 2, the whole" in text
+    )
+    assert "interval is above the limit. These are above:" in text
     assert "DP-LoRA, ε = 1, seed 1, likelihood, new forms: balanced accuracy 0.800" in text
 
 

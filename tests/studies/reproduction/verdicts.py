@@ -72,7 +72,7 @@ def summary(claims: Sequence[Claim], outcomes: Outcomes) -> list[str]:
     missed = {text: said for text, said in verdicts.items() if said != HOLDS}
     lines = [f"Of {len(claims)} claims, {len(claims) - len(missed)} hold in every seed."]
     if missed:
-        lines += ["", "The others:", "", *(f"- {text}: {said}." for text, said in missed.items())]
+        lines += ["", "The other claims:", "", *(f"- {text}: {said}." for text, said in missed.items())]
     return lines
 
 

@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
                 ('is_staff', models.BooleanField(default=False, help_text='Designates whether the user can log into this admin site.', verbose_name='staff status')),
                 ('is_active', models.BooleanField(default=True, help_text='Designates whether this user should be treated as active. Unselect this instead of deleting accounts.', verbose_name='active')),
                 ('date_joined', models.DateTimeField(default=django.utils.timezone.now, verbose_name='date joined')),
-                ('email', models.EmailField(max_length=254, unique=True, verbose_name='e-mail address')),
+                ('email', models.EmailField(max_length=254, unique=True, verbose_name='email address')),
                 ('name', portal.ui.names.NameField(help_text="As it should appear beside your team's results.", max_length=120)),
                 ('orcid', models.CharField(blank=True, help_text="For example, 0000-0002-1825-0097 or its web address.", max_length=19, verbose_name='ORCID iD')),
                 ('orcid_verified', models.BooleanField(default=False, editable=False)),

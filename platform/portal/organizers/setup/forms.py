@@ -327,5 +327,5 @@ class RegistrationForm(forms.ModelForm[Track]):
 
 
 class InvitationForm(forms.Form):
-    email = forms.EmailField(label="E-mail address")
+    email = forms.EmailField(label="Email address")
     role = forms.TypedChoiceField(choices=StaffRole.choices, coerce=StaffRole, label="As")

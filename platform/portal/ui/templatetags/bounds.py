@@ -34,7 +34,7 @@ def margin(value: float) -> str:
 @register.filter
 def percent_up(share: float) -> str:
     """Return a share in percent, rounded up to a tenth."""
-    return f"{math.ceil(round(1000 * share, 6)) / 10:g}\u00a0%"
+    return f"{math.ceil(round(1000 * share, 6)) / 10:g}%"
 
 
 def _titled(value: float, text: str) -> str:

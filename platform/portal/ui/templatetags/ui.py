@@ -103,7 +103,7 @@ def _in_full(moment: datetime) -> str:
 
 def _day(moment: datetime) -> str:
     local = localtime(moment)
-    return f"{local.day} {local:%b %Y}"
+    return f"{local:%b} {local.day}, {local:%Y}"
 
 
 def _distance(moment: datetime) -> str:
@@ -119,11 +119,11 @@ def _distance(moment: datetime) -> str:
     return f"{text} ago" if seconds < 0 else f"in {text}"
 
 
-# Such as "22 Nov 2026 (2 h ago)".
+# Such as "Nov 22, 2026 (2 h ago)".
 ago = _time_filter("ago", lambda moment: f"{_day(moment)} ({_distance(moment)})")
-# Such as "22 Nov 2026".
+# Such as "Nov 22, 2026".
 day = _time_filter("day", _day)
-# Such as "22 Nov 2026, 14:00 UTC (2 h ago)".
+# Such as "Nov 22, 2026, 14:00 UTC (2 h ago)".
 at = _time_filter("at", lambda moment: f"{_in_full(moment)} ({_distance(moment)})")
 # In full alone, for pages that are cached, where a distance from now would become wrong.
 on = _time_filter("on", _in_full)

@@ -229,7 +229,7 @@ class TestShowing:
         board = (
             Client().get(f"/leaderboard/{run.submission.track.slug}/?epsilon={run.budget:g}").content.decode()
         )
-        assert f"by Ada Lovelace, {at.day} {at:%b %Y}" in board
+        assert f"by Ada Lovelace, {at:%b} {at.day}, {at:%Y}" in board
         (row,) = csv.DictReader(io.StringIO(as_csv(run.submission.track)))
         assert (row["trust_level"], row["trust_by"], row["trust_at"][:10]) == ("1", "Ada Lovelace", day)
         published = Client().get(f"/api/v1/leaderboards/{run.submission.track.slug}").json()

@@ -125,7 +125,7 @@ def test_the_rules_say_what_will_be_revealed_when_and_that_it_was(track, client:
     assert "Public and private scores" not in client.get(track.get_absolute_url()).text
     scored(track)
     page = " ".join(client.get(track.get_absolute_url()).text.split())
-    assert "about 60&nbsp;% of the questions" in page
+    assert "about 60% of the questions" in page
     assert "the ANLS, its interval and the accuracy of every scored run on the private part" in page
     assert "once, after submissions close, on <time" in page
     make_track(test_set="secret", name="The other one")

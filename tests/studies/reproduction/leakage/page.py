@@ -24,10 +24,10 @@ EPSILONS = (1, 4, 8)
 SEEDS = 3
 NAMES = {
     Statistic.BALANCED_ACCURACY: "balanced accuracy",
-    Statistic.TPR_AT_1: "TPR at 1 %",
-    Statistic.TPR_AT_10: "TPR at 10 %",
+    Statistic.TPR_AT_1: "TPR at 1%",
+    Statistic.TPR_AT_10: "TPR at 10%",
 }
-# How often a model that leaks nothing is significantly above the base weights, by the 95 % interval.
+# How often a model that leaks nothing is significantly above the base weights, by the 95% interval.
 BY_CHANCE = 0.025
 FALSE_POSITIVE_RATES = {Statistic.TPR_AT_1: 0.01, Statistic.TPR_AT_10: 0.1}
 
@@ -60,14 +60,14 @@ def _smaller(results: LeakageResults) -> str:
     sizes = [
         (len({outcome.seed for outcome in results.outcomes}), SEEDS, "seeds"),
         (results.task.providers, TASK.providers, "training providers"),
-        (results.size.providers, Size().providers, "providers of each kind that are asked about"),
+        (results.size.providers, Size().providers, "providers of each kind that the attacks consider"),
     ]
     reduced = [f"{size:,} of {full:,} {what}" for size, full, what in sizes if size < full]
     if not reduced:
         return ""
     return (
-        f"\nIts sizes were reduced, to {', and '.join(reduced)}; the command without options takes the full ones. "
-        "Orders and significance are the weaker evidence."
+        f"\nThe sizes were reduced to {', and '.join(reduced)}; without options, the command uses the full sizes. "
+        "Orders and significance are weaker evidence as a result."
     )
 
 
@@ -83,8 +83,8 @@ def _table(results: LeakageResults, split: str) -> str:
     lines = [
         f"Questions about {QUESTIONS[split]}:",
         "",
-        "| row | AUC of each seed, with 95 % intervals | balanced accuracy | TPR at 1 % | TPR at 10 % "
-        "| ε allows at most (balanced; 1 %; 10 %) |",
+        "| row | AUC of each seed, with 95% intervals | balanced accuracy | TPR at 1% | TPR at 10% "
+        "| ε allows at most (balanced; 1%; 10%) |",
         "| --- | --- | --: | --: | --: | --: |",
     ]
     for row in ATTACKED_ROWS:
@@ -134,7 +134,7 @@ def _published(results: LeakageResults) -> str:
         )
     )
     if not names:
-        return "There were too few providers for them."
+        return "There were too few providers for these attacks."
     lines = [f"| row | {' | '.join(names)} |", "| --- |" + " --: |" * len(names)]
     for row in ATTACKED_ROWS:
         outcomes = _of(results, row.name, "red")
@@ -194,7 +194,7 @@ def _in_order(found: Sequence[tuple[float, float]]) -> str:
     if not falls:
         return "**yes**"
     if max(falls) < 2:
-        return "**not in each step**, but no two that are the wrong way round differ by two standard errors"
+        return "**not at every step**, but no reversed pair differs by two standard errors"
     return "**no**"
 
 
@@ -222,7 +222,7 @@ def _significant_at_one(results: LeakageResults) -> str:
         verdict = "**No more than by chance**" if by_chance else "**Yes**"
     return (
         f"{verdict}: {sum(found)} of {len(found)} AUCs are significantly above the base "
-        f"weights', and of as many models that leak nothing {BY_CHANCE * len(found):.1f} would be."
+        f"weights'; of the same number of models that leak nothing, {BY_CHANCE * len(found):.1f} would be."
     )
 
 
@@ -262,7 +262,7 @@ def _within(results: LeakageResults) -> Iterator[str]:
     verdict = "**Yes**" if not above else "**No**" if surely else "**As far as intervals tell, yes**"
     yield (
         f"{verdict}: of {checked} measured rates of private rows, {checked - len(above)} are within what ε allows; "
-        f"of {surely} the whole interval is above." + (" Above are:" if above else "")
+        f"for {surely}, the whole interval is above the limit." + (" These are above:" if above else "")
     )
     if above:
         yield ""
@@ -279,12 +279,12 @@ def _limits(bounds: MembershipBounds | None) -> Iterator[tuple[Statistic, float]
 
 
 def _coverage_error(found: Coverage) -> float:
-    """Return two standard errors of a share of 95 % of the simulated attacks."""
+    """Return two standard errors of a share of 95% of the simulated attacks."""
     return 2 * sqrt(LEVEL * (1 - LEVEL) / found.runs)
 
 
 def _coverage(coverage: Sequence[Coverage]) -> Iterator[str]:
-    yield "| providers of each kind | true AUC | AUC | balanced accuracy | TPR at 10 % | TPR at 1 % |"
+    yield "| providers of each kind | true AUC | AUC | balanced accuracy | TPR at 10% | TPR at 1% |"
     yield "| --: | --: | --: | --: | --: | --: |"
     for found in coverage:
         shares = (

@@ -16,7 +16,7 @@ from portal.accounts.services import ensure_user, issue_second_factor, make_revi
 
 class Command(BaseCommand):
     help = (
-        "Create an account with a verified e-mail address. An account that exists is updated: its name, "
+        "Create an account with a verified email address. An account that exists is updated: its name, "
         "its password if one is given, and its rights, which are added and never taken away."
     )
 

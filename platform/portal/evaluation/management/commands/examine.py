@@ -29,7 +29,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--by",
             metavar="EMAIL",
-            help="the examining organizer's e-mail address; named on the run's page and on the leaderboard",
+            help="the examining organizer's email address; named on the run's page and on the leaderboard",
         )
         parser.add_argument("--data", type=Path, help="the data folder with the training split")
         parser.add_argument("--base", type=Path, help="the base weights; default: this worker's")

@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
-    help = "Deliver queued e-mails until SIGTERM."
+    help = "Deliver queued emails until SIGTERM."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--once", action="store_true", help="Deliver all due e-mails and exit.")
+        parser.add_argument("--once", action="store_true", help="Deliver all due emails and exit.")
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
@@ -59,7 +59,7 @@ class Mailer:
         try:
             tried = deliver_due()
         except MailServerError as error:
-            logger.error("The e-mail server can't be reached: %s", error)
+            logger.error("The email server can't be reached: %s", error)
             self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS / 2)
             self._stop.wait(self._pause)
             return

@@ -18,7 +18,7 @@ const sending = new Map();
 function showInTitle() {
   const parts = [...sending.values()];
   const done = parts.reduce((sum, part) => sum + part, 0) / parts.length;
-  document.title = parts.length ? `${Math.floor(done * 100)} % · ${TITLE}` : TITLE;
+  document.title = parts.length ? `${Math.floor(done * 100)}% · ${TITLE}` : TITLE;
 }
 
 addEventListener("beforeunload", (event) => {

@@ -1,5 +1,5 @@
-"""Dates such as 22 Nov 2026, 14:00 UTC."""
+"""Dates such as Nov 22, 2026, 14:00 UTC."""
 
-DATE_FORMAT = "j M Y"
+DATE_FORMAT = "M j, Y"
 TIME_FORMAT = "H:i"
-DATETIME_FORMAT = "j M Y, H:i T"
+DATETIME_FORMAT = "M j, Y, H:i T"

@@ -3,11 +3,11 @@
 
 const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-// Such as "22 Nov 2026", as all of the site's dates.
+// Such as "Nov 22, 2026", as all of the site's dates.
 function day(moment, timeZone) {
   const form = new Intl.DateTimeFormat("en-US", { day: "numeric", month: "short", year: "numeric", timeZone });
   const part = Object.fromEntries(form.formatToParts(moment).map(({ type, value }) => [type, value]));
-  return `${part.day} ${part.month} ${part.year}`;
+  return `${part.month} ${part.day}, ${part.year}`;
 }
 
 function clock(moment, timeZone) {
