@@ -20,7 +20,9 @@ from starter_kit.runs import opened_messages, transcript
 from starter_kit.runs.folder import OPENED_MESSAGES, RunFolder
 from starter_kit.runs.kept_models import CHECKPOINTS
 from starter_kit.runs.opened_messages import open_messages
+from starter_kit.runs.opened_round import rounds_in_words
 from starter_kit.runs.transcript import CODEC_FILE, INDEX, MESSAGES
+from tests.starter_kit.commands.pfl import passing
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.training_runs import trained
 
@@ -209,8 +211,8 @@ def test_the_drawn_rounds_of_a_run_are_opened_from_its_messages_and_its_start(
         trained("fedavg", base, data, tmp_path / "run", changes, watcher=CutOff(5))
     run = trained("fedavg", base, data, tmp_path / "run", changes, resume=True)
     for challenge in ("00" * 32, "11" * 32):
-        numbers = open_messages(run.path, challenge)
-        assert numbers == replayed_rounds(challenge, 6, 3)
+        numbers = replayed_rounds(challenge, 6, 3)
+        assert rounds_in_words(numbers) in passing("replay", "open", run.path, "--challenge", challenge)
         result = drawn(run, base, challenge)
         assert (result.counting, result.rounds_folded, result.rounds) == ("counted", 4, 6)
     # What was opened answers the challenge, also when the run has no messages any more.
