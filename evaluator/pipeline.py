@@ -55,7 +55,8 @@ class StepInputs:
     """The files and rules that a step works with.
 
     Attributes:
-        challenge: What the site drew for the training record; None on a participant's own disk.
+        challenge: What the site drew for the training record, or for the index of a large run's messages; None on a
+            participant's own disk.
         reference: The folder of the reference architecture and base weights.
         test_set: The data folder, which only the steps that run the model read.
         split: The split of the data folder.
@@ -132,7 +133,9 @@ def count_communication(inputs: StepInputs, on_progress: OnProgress) -> StepOutp
     )
     base = inputs.reference / WEIGHTS
     changes = changed_tensors(base, inputs.file(ArtifactKind.CHECKPOINT))
-    counting = count(inputs.files, base, inputs.rules, totals, changes, on_progress, inputs.decoded)
+    counting = count(
+        inputs.files, base, inputs.rules, totals, changes, on_progress, inputs.decoded, inputs.challenge
+    )
     checks = plausibility.checks(totals, traffic, changes, clients=inputs.rules.clients)
     result = CommunicationResult(
         rounds=totals.rounds,
@@ -166,7 +169,14 @@ def with_decoded(inputs: StepInputs, sandbox: Sandbox, folder: Path, *, confined
     if ArtifactKind.TRANSCRIPT not in inputs.files:
         return inputs
     try:
-        done = decode_messages(sandbox, inputs.files, folder, confined=confined)
+        done = decode_messages(
+            sandbox,
+            inputs.files,
+            folder,
+            inputs.challenge,
+            inputs.rules.drawn_rounds,
+            confined=confined,
+        )
         decoded = Decoded(folder if done else None)
     except NotDecodedError as error:
         decoded = Decoded(because=str(error))

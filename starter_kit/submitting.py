@@ -1,8 +1,9 @@
 """What `pfl submit` does: choose the files of each run, upload them, submit, and watch the evaluation.
 
 The record of a private run goes first. The site then draws its challenge, from which the run's annex is made, and all
-other files follow. Whatever was interrupted, the same command resumes it: a file that the site has isn't sent again,
-and the same record gets the same challenge.
+other files follow. So it does for the index of a run whose messages are too large to be attached as a whole: the
+messages of the drawn rounds follow. Whatever was interrupted, the same command resumes it: a file that the site has
+isn't sent again, and the same record or index gets the same challenge.
 """
 
 import time
@@ -21,7 +22,8 @@ from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words
 from starter_kit.reporting.rounding import rounded_up
 from starter_kit.runs.answering import answer_challenge, remove_vectors, require_answerable
-from starter_kit.runs.folder import OPENING, RunFolder, budget_of
+from starter_kit.runs.folder import OPENED_MESSAGES, OPENING, RunFolder, budget_of
+from starter_kit.runs.opened_messages import open_messages
 from starter_kit.runs.opened_round import open_rounds
 from starter_kit.runs.round_secret import remove_secret
 from starter_kit.site.client import SiteClient
@@ -44,7 +46,7 @@ class PlannedRun:
         budget: The ε of its board; None for the only board of a track where ε plays no part.
         files: The opening of rounds may still have to be made, from the challenge.
         public_key: The key that signed its record, where it has one.
-        drawn_rounds: How many rounds the challenge draws for a replay.
+        drawn_rounds: How many rounds a challenge draws for a replay, or of the messages.
         run_token: The token in its record.
     """
 
@@ -54,9 +56,17 @@ class PlannedRun:
     drawn_rounds: int = DRAWN_ROUNDS
     run_token: str | None = None
 
-    def answer(self, challenge: str) -> None:
-        """Make what the site's challenge asks for: the annex, and the opening of rounds if one is sent."""
-        folder = self.files[ArtifactKind.TRAINING_RECORD].parent
+    def answer(self, kind: ArtifactKind, challenge: str) -> None:
+        """Make what the site's challenge for a record or an index asks for: the annex, or what opens rounds."""
+        folder = self.files[kind].parent
+        if kind is ArtifactKind.TRANSCRIPT:
+            if ArtifactKind.MESSAGES not in self.files:
+                return
+            if open_messages(folder, challenge, self.drawn_rounds):
+                self.files[ArtifactKind.MESSAGES] = folder / OPENED_MESSAGES
+            else:
+                del self.files[ArtifactKind.MESSAGES]
+            return
         answer_challenge(folder, challenge)
         if ArtifactKind.ROUND_OPENING in self.files:
             open_rounds(folder, challenge, self.drawn_rounds)
@@ -189,10 +199,12 @@ def send(
 
     for planned in plan.runs:
         run = client.add_run(draft.id, planned.budget).id
-        for kind, path in planned.files.items():
-            stored = upload(path, run=run, kind=kind)
-            if kind is ArtifactKind.TRAINING_RECORD:
-                planned.answer(challenge_in(stored))
+        for kind in list(planned.files):
+            # The answer to a challenge may be another file, or none.
+            if path := planned.files.get(kind):
+                stored = upload(path, run=run, kind=kind)
+                if kind is ArtifactKind.TRAINING_RECORD or stored.challenge:
+                    planned.answer(kind, challenge_in(stored))
     if plan.proof:
         upload(plan.proof, run=None, kind=ArtifactKind.PRIVACY_PROOF)
     return client.submit(draft.id)
@@ -338,6 +350,9 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
     kinds = sorted(rules.run_artifacts, key=lambda kind: kind is not ArtifactKind.TRAINING_RECORD)
     files = {kind: folder.file(kind) for kind in kinds}
     present = folder.files()
+    if (opened := path / OPENED_MESSAGES).is_file():
+        # The run may not have the others any more.
+        present.setdefault(ArtifactKind.MESSAGES, opened)
     files |= {
         kind: present[kind]
         for kind in rules.optional_artifacts
@@ -347,7 +362,7 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
         examined = folder.examined_files()
         files |= {kind: examined[kind] for kind in rules.optional_artifacts if kind in examined}
     if ArtifactKind.TRAINING_RECORD not in files:
-        return PlannedRun(None, files)
+        return PlannedRun(None, files, drawn_rounds=rules.drawn_rounds)
     record = folder.record(max_rounds=rules.max_rounds)
     if with_code and record.run.round_keys_root and ArtifactKind.ROUND_OPENING in rules.optional_artifacts:
         files[ArtifactKind.ROUND_OPENING] = path / OPENING

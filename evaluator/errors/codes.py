@@ -262,7 +262,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.TRANSCRIPT_MESSAGE: Explanation(
         "The attached messages aren't those of the transcript's index.",
-        "Submit messages.bin of the same run, unchanged.",
+        "Submit messages.bin of the same run, unchanged. If the site has drawn rounds, submit the file that "
+        "`pfl replay open` writes for its challenge; `pfl submit` does so.",
     ),
     ErrorCode.TRANSCRIPT_FOLD: Explanation(
         "The model computed from the messages isn't the one that the run claims.",
@@ -605,7 +606,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.CHALLENGE_LIMIT: Explanation(
         "Your team and its members have used all challenges in this track for now.",
-        "Wait until the given time, then upload the record again. Records that have a challenge can be uploaded at any "
+        "Wait until the given time, then upload the file again. Files that have a challenge can be uploaded at any "
         "time.",
     ),
     ErrorCode.REQUEST_INVALID: Explanation(

@@ -10,13 +10,8 @@ from evaluator.communication.log import CommunicationTotals
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.folding.folding import WeightFiles, fold
 from evaluator.folding.lines import BuiltIn, CodecTerms, OwnFile
-from evaluator.folding.reading import (
-    MAX_MESSAGES_BYTES,
-    MessageFile,
-    Transcript,
-    check_log,
-    read_transcript,
-)
+from evaluator.folding.opening import Folded, folded_rounds
+from evaluator.folding.reading import MessageFile, check_log, read_transcript
 from evaluator.messages.jobs import ArtifactKind, TrackRules
 from evaluator.progress import OnProgress
 
@@ -62,12 +57,14 @@ def count(
     changes: list[TensorChange],
     on_progress: OnProgress,
     decoded: Decoded,
+    challenge: str | None,
 ) -> Counting:
-    """Fold the run's transcript.
+    """Fold the run's transcript, or of a large one the rounds that the site drew.
 
     Args:
         changes: The tensors of the checkpoint that differ from the base weights.
         decoded: What became of the messages of a codec plug-in.
+        challenge: What the site drew for the index of a large run; None for a run that attaches all messages.
 
     Raises:
         ProblemError: ``E_TRANSCRIPT_*``: the transcript isn't that of this log and this checkpoint.
@@ -79,26 +76,29 @@ def count(
     transcript = read_transcript(index)
     log = files[ArtifactKind.COMMUNICATION_LOG]
     check_log(transcript, log, clients=rules.clients, max_rounds=rules.max_rounds)
-    if because := _obstacle(files, transcript, decoded):
+    folded = folded_rounds(transcript, challenge, rules.drawn_rounds)
+    if because := _obstacle(files, folded, decoded):
         return Counting(is_counted=False, because=because)
-    messages = MessageFile(files[ArtifactKind.MESSAGES], transcript)
+    messages = MessageFile(files[ArtifactKind.MESSAGES], folded)
     weights = WeightFiles(base, files[ArtifactKind.CHECKPOINT], changes)
-    fold(transcript, messages, weights, on_progress, decoded=decoded.folder)
+    fold(folded, messages, weights, on_progress, decoded=decoded.folder)
     return Counting(
         is_counted=True,
         # Rounds after the last message have none to fold.
-        rounds_folded=min(len(transcript.rounds), totals.rounds),
+        rounds_folded=min(len(folded.rounds), totals.rounds),
         decoder_bytes=_decoder_bytes(transcript.run.codec, files),
     )
 
 
-def _obstacle(files: Mapping[ArtifactKind, Path], transcript: Transcript, decoded: Decoded) -> str:
+def _obstacle(files: Mapping[ArtifactKind, Path], folded: Folded, decoded: Decoded) -> str:
     """Return why a transcript can't be folded here, though nothing is wrong with it; empty where it can."""
     if ArtifactKind.MESSAGES not in files:
         return "The messages of the transcript aren't attached."
-    if (size := transcript.distinct_bytes) > MAX_MESSAGES_BYTES:
-        return f"The messages take {size:,} bytes; at most {MAX_MESSAGES_BYTES:,} are folded."
-    if isinstance(transcript.run.codec, BuiltIn) or decoded.folder:
+    rounds = folded.transcript.rounds
+    if folded.is_drawn and (empty := next((line for line in rounds if not line.messages), None)):
+        # Rounds that cost nothing would dilute the draw.
+        return f"Rounds are drawn only where each has messages, and round {empty.round} has none."
+    if isinstance(folded.transcript.run.codec, BuiltIn) or decoded.folder:
         return ""
     return decoded.because or "The codec isn't one of the evaluator's own, and its messages weren't decoded."
 

@@ -11,7 +11,8 @@ from evaluator.communication.codecs import BuiltInCodec, packed_model
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.folding.decoding import DOWN, UP, VECTORS, distinct
 from evaluator.folding.lines import TranscriptMessage
-from evaluator.folding.reading import MessageFile, Transcript
+from evaluator.folding.opening import Folded
+from evaluator.folding.reading import MessageFile
 
 Floats = NDArray[np.float32]
 
@@ -80,13 +81,13 @@ class DecodedMessages:
         ProblemError: (`E_TRANSCRIPT_CODEC`) There are more or fewer vectors than messages.
     """
 
-    def __init__(self, folder: Path, transcript: Transcript, messages: MessageFile, start: Floats) -> None:
+    def __init__(self, folder: Path, folded: Folded, messages: MessageFile, start: Floats) -> None:
         self._folder = folder
         self._messages = messages
         self._start = start
         self._places = {}
         for way in (UP, DOWN):
-            of_way = distinct(transcript, way)
+            of_way = distinct(folded, way)
             self._places[way] = {message.sha256: place for place, message in enumerate(of_way)}
             expected, found = 4 * len(start) * len(of_way), (folder / way / VECTORS).stat().st_size
             if expected != found:

@@ -14,7 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.folding.lines import BuiltIn, CodecTerms, KitPlugin, OwnFile, TranscriptMessage
-from evaluator.folding.reading import MessageFile, Transcript, read_transcript
+from evaluator.folding.opening import Folded, folded_rounds
+from evaluator.folding.reading import MessageFile, read_transcript
 from evaluator.messages.base import Message
 from evaluator.messages.jobs import SERVER, ArtifactKind, evaluator_version
 from evaluator.sandbox.limits import MIB, Limits
@@ -43,9 +44,9 @@ class NotDecodedError(RuntimeError):
     """The messages can't be decoded here, though nothing is wrong with them; the text says why."""
 
 
-def distinct(transcript: Transcript, way: str) -> list[TranscriptMessage]:
+def distinct(folded: Folded, way: str) -> list[TranscriptMessage]:
     """Return the messages of one direction with different contents, in the order of their first occurrence."""
-    of_way = (message for message in transcript.messages if (message.sender == SERVER) == (way == DOWN))
+    of_way = (message for message in folded.messages if (message.sender == SERVER) == (way == DOWN))
     return list({message.sha256: message for message in reversed(list(of_way))}.values())[::-1]
 
 
@@ -53,18 +54,22 @@ def split(inputs: Any, _: Any) -> Any:
     """Write the messages of each direction into a file of their own: in a process that runs no code of the team."""
     try:
         transcript = read_transcript(Path(inputs["transcript"]))
-        ways = () if isinstance(transcript.run.codec, BuiltIn) else (UP, DOWN)
-        messages = MessageFile(Path(inputs["messages"]), transcript)
+        run = transcript.run
+        ways = () if isinstance(run.codec, BuiltIn) else (UP, DOWN)
+        folded = folded_rounds(transcript, inputs["challenge"], inputs["drawn"])
+        messages = MessageFile(Path(inputs["messages"]), folded)
         lengths = {}
         for way in ways:
-            of_way = distinct(transcript, way)
+            of_way = distinct(folded, way)
+            lengths[way] = [message.size_bytes for message in of_way]
+            if _exceeds(run.numel, lengths[way]):
+                # It isn't decoded.
+                continue
             with (Path(inputs["out"]) / way / MESSAGES).open("wb") as file:
                 for message in of_way:
                     file.write(messages.read(message, "messages"))
-            lengths[way] = [message.size_bytes for message in of_way]
     except ProblemError as error:
         return {"problems": [problem.model_dump(mode="json") for problem in error.problems]}
-    run = transcript.run
     found = SplitMessages(
         codec=run.codec,
         shapes=[tensor.shape for tensor in run.trainable],
@@ -75,14 +80,22 @@ def split(inputs: Any, _: Any) -> Any:
 
 
 def decode_messages(
-    sandbox: Sandbox, files: Mapping[ArtifactKind, Path], folder: Path, *, confined: bool = True
+    sandbox: Sandbox,
+    files: Mapping[ArtifactKind, Path],
+    folder: Path,
+    challenge: str | None,
+    drawn: int,
+    *,
+    confined: bool = True,
 ) -> bool:
-    """Write the vectors of all messages into `folder`, those of each direction into a folder of its own.
+    """Write the vectors of the folded rounds' messages into `folder`, those of each direction into a folder of its own.
 
     Returns:
         Whether there was something to decode: not with a codec of the evaluator.
 
     Args:
+        challenge: What the site drew for the index of a large run, as in `folded_rounds`.
+        drawn: How many rounds it draws, beside the last one.
         confined: Whether to refuse where the kernel can't confine the codec: it is other people's code.
 
     Raises:
@@ -92,7 +105,14 @@ def decode_messages(
     index, content = files[ArtifactKind.TRANSCRIPT], files.get(ArtifactKind.MESSAGES)
     if content is None:
         raise NotDecodedError("The messages of the transcript aren't attached.")
-    found = _split(sandbox, index, content, folder, confined=confined)
+    request = {
+        "transcript": str(index),
+        "messages": str(content),
+        "out": str(folder),
+        "challenge": challenge,
+        "drawn": drawn,
+    }
+    found = _split(sandbox, request, [index, content], folder, confined=confined)
     if isinstance(found.codec, BuiltIn):
         return False
     kit = importlib.util.find_spec(KIT)
@@ -104,24 +124,25 @@ def decode_messages(
         except UnconfinedError as error:
             raise NotDecodedError(str(error)) from error
     file = _file_of(found.codec, files)
-    for way, lengths in found.lengths.items():
-        if 4 * found.numel * len(lengths) > MAX_VECTOR_BYTES:
-            raise NotDecodedError(f"Decoded, its messages take more than {MAX_VECTOR_BYTES:,} bytes.")
+    if any(_exceeds(found.numel, lengths) for lengths in found.lengths.values()):
+        raise NotDecodedError(f"Decoded, its messages take more than {MAX_VECTOR_BYTES:,} bytes.")
+    for way in found.lengths:
         _decode(sandbox, found, way, folder, file, Path(next(iter(kit.submodule_search_locations))))
     return True
 
 
-def _split(sandbox: Sandbox, index: Path, content: Path, folder: Path, *, confined: bool) -> SplitMessages:
+def _split(
+    sandbox: Sandbox, request: Mapping[str, object], files: list[Path], folder: Path, *, confined: bool
+) -> SplitMessages:
     for way in (UP, DOWN):
         (folder / way).mkdir()
-    request = {"transcript": str(index), "messages": str(content), "out": str(folder)}
     if confined:
         try:
             raw = sandbox.run(
                 "evaluator.folding.decoding",
                 "split",
                 request,
-                readable=[index, content],
+                readable=files,
                 writable=[folder],
                 limits=LIMITS,
             )
@@ -132,6 +153,10 @@ def _split(sandbox: Sandbox, index: Path, content: Path, folder: Path, *, confin
     if problems := raw["problems"]:
         raise ProblemError(*TypeAdapter(list[Problem]).validate_python(problems))
     return SplitMessages.model_validate(raw["found"])
+
+
+def _exceeds(numel: int, lengths: list[int]) -> bool:
+    return 4 * numel * len(lengths) > MAX_VECTOR_BYTES
 
 
 def _file_of(codec: CodecTerms, files: Mapping[ArtifactKind, Path]) -> Path | None:

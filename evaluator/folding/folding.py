@@ -4,7 +4,8 @@ Round by round, the messages to the clients must be the codec's encoding of the 
 and added in float32 in the order of arrival, and the server's step turns their mean into the next model, whose hash the
 index commits to. The last model must be the checkpoint's trained tensors to the bit; adapters must be merged into it
 but for rounding; nothing else may differ from the base weights. So a checkpoint that folds holds nothing that its
-messages don't, apart from what docs/bytes.md lists.
+messages don't, apart from what docs/bytes.md lists. Of a large run only drawn rounds are folded, each from the state
+that the index commits to.
 
 One round is in memory: the model, the start, the sum, an update, a message, and what the server keeps.
 """
@@ -23,9 +24,10 @@ from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.communication.codecs import CODECS
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.folding.decoders import BuiltInDecoder, DecodedMessages, Decoder, unfolded
-from evaluator.folding.lines import BuiltIn, TranscriptMessage, TranscriptRound, TranscriptRun
+from evaluator.folding.lines import BuiltIn, TranscriptRound, TranscriptRun
+from evaluator.folding.opening import Folded
 from evaluator.folding.reading import MessageFile, Transcript
-from evaluator.folding.server_step import is_computable, stepped
+from evaluator.folding.server_step import is_computable, kept_vectors, stepped
 from evaluator.messages.jobs import SERVER
 from evaluator.progress import OnProgress
 from evaluator.records.adapter_start import first_values
@@ -74,7 +76,7 @@ def start_vector(run: TranscriptRun, base: Path) -> Floats:
 
 
 def fold(
-    transcript: Transcript,
+    folded: Folded,
     messages: MessageFile,
     files: WeightFiles,
     on_progress: OnProgress,
@@ -90,21 +92,25 @@ def fold(
         ProblemError: `E_TRANSCRIPT_FORMAT`, `E_TRANSCRIPT_MESSAGE`, `E_TRANSCRIPT_FOLD` or `E_TRANSCRIPT_CODEC`, naming
             the round and the message, or the tensor, that doesn't follow.
     """
-    run = transcript.run
-    _check_files(transcript, files)
+    run = folded.transcript.run
+    _check_files(folded.transcript, files)
     if not is_computable(run.server):
         raise _malformed("server", "a rule that can be computed", run.server.rule)
+    for line in folded.transcript.rounds:
+        _check_exchanges(line)
     start = start_vector(run, files.base)
-    folded = _Fold(run, _decoder(transcript, messages, start, decoded), start, {})
-    for done, line in enumerate(transcript.rounds):
-        on_progress(done, len(transcript.rounds))
-        folded.round(line)
-    on_progress(len(transcript.rounds), len(transcript.rounds))
-    _check_checkpoint(run, folded.weights, files)
+    model = Model(run, _decoder(folded, messages, start, decoded), start, {})
+    for done, line in enumerate(folded.rounds):
+        on_progress(done, len(folded.rounds))
+        if line.round in folded.opened:
+            model.begin_from(messages.state(line.round), folded.transcript.rounds[line.round - 2])
+        model.round(line)
+    on_progress(len(folded.rounds), len(folded.rounds))
+    _check_checkpoint(run, model.weights, files)
 
 
 @dataclass
-class _Fold:
+class Model:
     """A run between two rounds: the model (d,), and what the server keeps."""
 
     run: TranscriptRun
@@ -112,14 +118,38 @@ class _Fold:
     weights: Floats
     state: dict[str, Floats]
 
+    @property
+    def vectors(self) -> list[Floats]:
+        """The weights, and what the server keeps, as a file of drawn rounds has them."""
+        return [self.weights, *(self.state[name] for name in kept_vectors(self.run.server))]
+
+    def begin_from(self, vectors: Floats, before: TranscriptRound) -> None:
+        """Continue with the `vectors`, end to end, to which the round `before` commits.
+
+        Raises:
+            ProblemError: (`E_TRANSCRIPT_MESSAGE`) They aren't those.
+        """
+        names = kept_vectors(self.run.server)
+        self.weights, *kept = vectors.reshape(1 + len(names), -1)
+        self.state = dict(zip(names, kept, strict=True))
+        if (found := state_sha256(self.weights, self.state)) != before.state_sha256:
+            raise ProblemError.of(
+                ErrorCode.TRANSCRIPT_MESSAGE,
+                where=f"the state before round {before.round + 1}",
+                expected=f"a state of SHA-256 {before.state_sha256}, as after round {before.round}",
+                found=found,
+            )
+
     def round(self, line: TranscriptRound) -> None:
-        """Compute the model after a round."""
+        """Compute the model after a round.
+
+        Raises:
+            ProblemError: (`E_TRANSCRIPT_MESSAGE` or `E_TRANSCRIPT_FOLD`) It doesn't follow from the messages.
+        """
         where = f"round {line.round}"
-        down = [message for message in line.messages if message.sender == SERVER]
-        up = [message for message in line.messages if message.sender != SERVER]
-        _check_exchanges(line, down, up)
-        if down:
+        if down := [message for message in line.messages if message.sender == SERVER]:
             self.decoder.check_models(down, self.weights, where)
+        up = [message for message in line.messages if message.sender != SERVER]
         total = np.zeros_like(self.weights)
         for message in up:
             total += self.decoder.update(message, f"{where}, message of client {message.sender}")
@@ -130,22 +160,22 @@ class _Fold:
             raise unfolded(f"{where}, state_sha256", f"{found}, the state that follows", line.state_sha256)
 
 
-def _decoder(transcript: Transcript, messages: MessageFile, start: Floats, decoded: Path | None) -> Decoder:
-    codec = transcript.run.codec
+def _decoder(folded: Folded, messages: MessageFile, start: Floats, decoded: Path | None) -> Decoder:
+    codec = folded.transcript.run.codec
     if isinstance(codec, BuiltIn):
         return BuiltInDecoder(CODECS[codec.name], messages, start)
     if decoded is None:
         raise ValueError("a codec plug-in needs a process of its own")
-    return DecodedMessages(decoded, transcript, messages, start)
+    return DecodedMessages(decoded, folded, messages, start)
 
 
-def _check_exchanges(
-    line: TranscriptRound, down: list[TranscriptMessage], up: list[TranscriptMessage]
-) -> None:
+def _check_exchanges(line: TranscriptRound) -> None:
     """Check that each client is sent the model once, and answers once at most, after it was sent."""
-    receivers = [message.receiver for message in down]
-    senders = [message.sender for message in up]
-    one_way = SERVER in receivers or any(message.receiver != SERVER for message in up)
+    receivers = [message.receiver for message in line.messages if message.sender == SERVER]
+    senders = [message.sender for message in line.messages if message.sender != SERVER]
+    one_way = SERVER in receivers or any(
+        message.receiver != SERVER for message in line.messages if message.sender != SERVER
+    )
     repeated = len(set(receivers)) < len(receivers) or len(set(senders)) < len(senders)
     if one_way or repeated or not set(senders) <= set(receivers):
         raise unfolded(

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from evaluator.communication.log import read_entries
@@ -21,8 +24,10 @@ from evaluator.folding.lines import (
 from evaluator.records.canonical_lines import check_canonical, parse_object, raw_lines, validate
 
 MAX_BYTES = 4 * 1024**2
-# All of a run's distinct messages, which are then attached.
-MAX_MESSAGES_BYTES = 1024**3
+# All of a run's distinct messages, where they are attached as a whole: a site's default.
+MAX_WHOLE_BYTES = 1024**3
+# What a run attaches of its messages at most, also where rounds were drawn.
+MAX_MESSAGES_BYTES = 12_001 * 10**6
 
 _LINE: TypeAdapter[TranscriptRun | TranscriptRound | TranscriptEnd] = TypeAdapter(AnyTranscriptLine)
 
@@ -100,25 +105,45 @@ def check_log(transcript: Transcript, log: Path, *, clients: int, max_rounds: in
             return
 
 
+class Contents(Protocol):
+    """What a file of messages holds; see `evaluator.folding.opening`."""
+
+    @property
+    def messages(self) -> Iterator[TranscriptMessage]: ...
+
+    @property
+    def opened(self) -> list[int]: ...
+
+    @property
+    def state_bytes(self) -> int: ...
+
+
 class MessageFile:
-    """The messages of a transcript: each distinct content once, in the order of its first occurrence.
+    """The messages of the rounds that are folded, and the states before those that were drawn.
 
     Raises:
         ProblemError: (`E_TRANSCRIPT_MESSAGE`) The file is longer or shorter than the index says, or a content has two
             lengths.
     """
 
-    def __init__(self, path: Path, transcript: Transcript) -> None:
+    def __init__(self, path: Path, contents: Contents) -> None:
         self._path = path
         self._places: dict[str, tuple[int, int]] = {}
-        end = 0
-        for message in transcript.messages:
+        self._states = {number: place * contents.state_bytes for place, number in enumerate(contents.opened)}
+        self._state_bytes = contents.state_bytes
+        end = len(self._states) * self._state_bytes
+        for message in contents.messages:
             _, size = self._places.setdefault(message.sha256, (end, message.size_bytes))
             if size != message.size_bytes:
                 raise _another("the index", f"one length of {message.sha256}", "two")
             end = max(end, self._places[message.sha256][0] + size)
         if (found := path.stat().st_size) != end:
             raise _another("the file", f"{end} bytes, those of the messages of the index", f"{found} bytes")
+
+    def state(self, number: int) -> NDArray[np.float32]:
+        """Return what the server had before a round whose state is in the file, float32 end to end."""
+        count, begin = self._state_bytes // 4, self._states[number]
+        return np.fromfile(self._path, "<f4", count=count, offset=begin).astype(np.float32, copy=False)
 
     def read(self, message: TranscriptMessage, where: str) -> bytes:
         """Return the content of a message.

@@ -36,6 +36,17 @@ def stepped(rule: ServerStep, weights: Floats, mean: Floats, state: ServerState)
             raise ValueError(f"the rule {rule.rule} has no step that is computed again")
 
 
+def kept_vectors(rule: ServerStep) -> tuple[str, ...]:
+    """Return the names of what the server keeps under this rule, in their order."""
+    match rule:
+        case MomentumStep():
+            return (VELOCITY,)
+        case AdamStep():
+            return (DIRECTION, SIZE)
+        case _:
+            return ()
+
+
 def is_computable(rule: ServerStep) -> bool:
     """Return whether `stepped` has this rule."""
     return not isinstance(rule, OtherStep) and not (isinstance(rule, AdamStep) and rule.bias_correction)

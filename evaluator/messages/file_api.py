@@ -131,7 +131,8 @@ class StoredArtifact(Response):
 
     Attributes:
         challenge: Of a training record: 32 random bytes in hexadecimal, which the site draws once for the record's run
-            token, and from which the run's annex is made; null for any other file.
+            token, and from which the run's annex is made; of a transcript whose messages are too large to be attached
+            as a whole: the same, drawn once for this file, from which the rounds to open follow; null for any other.
         not_displayed: Of a privacy proof: what reviewers don't see of it as Jupyter shows it, such as "2 formulas, 1
             picture"; empty where they see everything, and for any other file.
     """

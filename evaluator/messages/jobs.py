@@ -154,7 +154,7 @@ class LeakageSet(Message):
     split: FolderName
 
 
-# How many rounds a replay covers beside the last one: by default, and at most.
+# How many rounds a replay, or the folding of a large run, covers beside the last one: by default, and at most.
 DRAWN_ROUNDS, MAX_DRAWN = 3, 60
 
 
@@ -181,7 +181,7 @@ class TrackRules(Message):
             organizers don't say.
         data_sha256: The hash of the data manifest that annexes must state; empty where the organizers don't say. It is
             not for the public: whoever can guess the data could compare.
-        drawn_rounds: How many rounds a challenge draws for a replay, which covers the last one as well.
+        drawn_rounds: How many rounds a challenge draws for a replay or for folding, which cover the last one as well.
         first_download: Whether the downloads of the first round count.
         leakage_set: The track's, where the step measures leakage; no rank depends on it.
     """
@@ -231,8 +231,8 @@ class EvaluationJob(Message):
 
     Attributes:
         secret: What progress and the report are signed with; it is valid for this step of this attempt.
-        challenge: What the site drew when it had the training record, and the annex must answer; None for a run without
-            a record.
+        challenge: What the site drew when it had the training record, and the annex must answer, or the index of a
+            large run's messages; None for any other run.
         sample_key: From which the places of the weight sample follow, where the step takes one; no participant may know
             it.
         is_rehearsal: Whether the worker takes its own base weights and a log without messages in place of a team's

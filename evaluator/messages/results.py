@@ -91,7 +91,7 @@ class RunResults(BaseModel):
         counting: `counted` if the checkpoint was computed from the messages, so that nothing else reached it; otherwise
             the log is the team's word.
         not_counted_because: Why the bytes aren't counted, though a transcript was attached.
-        rounds_folded: How many rounds were computed from their messages.
+        rounds_folded: How many rounds were computed from their messages, of `log_rounds`.
         log_flag: The first flagged check of a declared log; empty for a counted run.
         bytes_needed: The fewest bytes that could have carried what changed in the weights.
         epsilon: The recomputed ε that is compared with the budget.
@@ -126,6 +126,7 @@ class RunResults(BaseModel):
     counting: Literal["counted", "declared"] = "declared"
     not_counted_because: str = ""
     rounds_folded: int = 0
+    log_rounds: int | None = None
     log_flag: str = ""
     bytes_needed: int | None = None
     epsilon: float | None = None
@@ -154,6 +155,14 @@ class RunResults(BaseModel):
         )
 
     @property
+    def counting_label(self) -> str:
+        """How the bytes are known: `declared`, `counted`, or of a large run such as `counted, 4 of 30 rounds`."""
+        rounds = self.log_rounds or 0
+        if not 0 < self.rounds_folded < rounds:
+            return self.counting
+        return f"{self.counting}, {self.rounds_folded} of {rounds} rounds"
+
+    @property
     def flagged_checks(self) -> int:
         """The number of checks that the reviewers are asked to look at."""
         return sum(check.status is CheckStatus.FLAGGED for check in self.checks)
@@ -169,7 +178,7 @@ def _derived(result: StepResult) -> dict[str, object]:
     """Return the fields of results that follow from a step's result without being in it."""
     match result:
         case CommunicationResult():
-            return {"log_flag": log_flag(result)}
+            return {"log_flag": log_flag(result), "log_rounds": result.rounds}
         case AccountingResult():
             return {"unbound": unbound_by(result.checks)}
         case ScoringResult():

@@ -324,6 +324,8 @@ DISK_RESERVE_BYTES = int(os.environ.get("PFL_DISK_RESERVE_BYTES", str(2**30)))
 STORE_BUDGET_BYTES = int(os.environ.get("PFL_STORE_BUDGET_BYTES", "0"))
 # Of one team's drafts and unfinished uploads.
 TEAM_STORAGE_BYTES = int(os.environ.get("PFL_TEAM_STORAGE_BYTES", str(20 * 2**30)))
+# How large all messages of a run may be together to be attached as a whole; of a larger run, rounds are drawn.
+WHOLE_MESSAGES_BYTES = int(os.environ.get("PFL_WHOLE_MESSAGES_BYTES", str(2**30)))
 # After how many days files are removed; see portal/submissions/retention.py. 0 for never.
 RETENTION_UPLOAD_DAYS = int(os.environ.get("PFL_RETENTION_UPLOAD_DAYS", "7"))
 RETENTION_DRAFT_DAYS = int(os.environ.get("PFL_RETENTION_DRAFT_DAYS", "90"))

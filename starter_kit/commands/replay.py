@@ -9,13 +9,17 @@ from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, DataFolder, RunDirectory
 from starter_kit.console import log, print_lines
 
-app = new_app("Open rounds of a replayable run for the organizers, and replay the rounds as they do.")
+app = new_app(
+    "Open rounds that the site has drawn, of a replayable run or of a large run's messages, and replay rounds as the "
+    "organizers do."
+)
 
 Challenge = Annotated[
     str,
     typer.Option(
         "--challenge",
-        help="The challenge that the site drew after the upload of the record; it determines the rounds.",
+        help="The challenge that the site drew after the upload of the record or of transcript.jsonl; it determines "
+        "the rounds.",
     ),
 ]
 
@@ -32,10 +36,20 @@ Drawn = Annotated[
 
 @app.command("open")
 def open_(run: RunDirectory, challenge: Challenge, drawn: Drawn = DRAWN_ROUNDS) -> None:
-    """Write RUN/round_opening.bin: keys and vectors of the last round and the drawn rounds, for the organizers only."""
-    from starter_kit.runs.folder import OPENING
+    """Write what opens the last round and the drawn ones. `pfl submit` does so automatically.
+
+    For a replayable run, the file is RUN/round_opening.bin: keys and vectors, for the organizers only. For a run
+    with a transcript, it is RUN/opened_messages.bin: messages and the states before the rounds.
+    """
+    from evaluator.messages.jobs import ArtifactKind
+    from starter_kit.runs.folder import OPENED_MESSAGES, OPENING, RunFolder
+    from starter_kit.runs.opened_messages import open_messages
     from starter_kit.runs.opened_round import open_rounds, rounds_in_words
 
+    if ArtifactKind.TRANSCRIPT in RunFolder(run).files():
+        if opened := open_messages(run, challenge, drawn):
+            print_lines(f"{run / OPENED_MESSAGES}: {rounds_in_words(opened)}. Upload it now.")
+        return
     numbers = open_rounds(run, challenge, drawn)
     print_lines(
         f"{run / OPENING}: {rounds_in_words(numbers)}. Whoever has it can subtract the noise of these rounds: give it "

@@ -26,6 +26,8 @@ SETTINGS = "settings.yaml"
 ADAPTER = "adapter"
 # The opening of a replayable run's round, for the organizers only.
 OPENING = "round_opening.bin"
+# The messages of the rounds that the site drew, of a run that is too large to attach all of them.
+OPENED_MESSAGES = "opened_messages.bin"
 
 
 class RunFolder:

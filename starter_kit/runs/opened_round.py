@@ -63,7 +63,8 @@ def open_rounds(run: Path, challenge: str, drawn: int = DRAWN_ROUNDS) -> list[in
     return numbers
 
 
-def _drawn(record: TrainingRecord, challenge: str, drawn: int) -> list[int]:
+def require_challenge(challenge: str) -> None:
+    """Raise `ProblemError` (`E_CONFIGURATION`) unless this has the form of a site's challenge."""
     if not re.fullmatch(r"[0-9a-f]{64}", challenge):
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
@@ -71,6 +72,10 @@ def _drawn(record: TrainingRecord, challenge: str, drawn: int) -> list[int]:
             expected="the site's challenge, 64 hexadecimal digits",
             found=challenge,
         )
+
+
+def _drawn(record: TrainingRecord, challenge: str, drawn: int) -> list[int]:
+    require_challenge(challenge)
     if record.run.round_keys_root is None or not record.rounds:
         raise ProblemError.of(
             ErrorCode.REPLAY_UNSUPPORTED,

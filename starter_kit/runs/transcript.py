@@ -2,10 +2,13 @@
 
     transcript.jsonl        the index: see `evaluator.folding.lines`
     messages.bin            the messages, each distinct content once
+    transcript_start.f32    what every party started from, to compute the state before a round that the site draws
     transcript_codec.py     the file of a codec of one's own
 
 A message is appended when it is sent or arrives, a round's line when the round is recorded: a run that is resumed cuts
-both files back to its whole rounds. A private run has no transcript, as nothing protects a single update.
+both files back to its whole rounds. All messages stay on disk, for the site may draw any round of a large run; where
+the disk has no room for them, the bytes are declared. A private run has no transcript, as nothing protects a single
+update.
 """
 
 import hashlib
@@ -34,7 +37,7 @@ from evaluator.folding.lines import (
     TranscriptRun,
     messages_root,
 )
-from evaluator.folding.reading import MAX_BYTES, MAX_MESSAGES_BYTES
+from evaluator.folding.reading import MAX_BYTES, MAX_WHOLE_BYTES
 from evaluator.folding.server_step import SERVER_VECTORS, is_computable, stepped
 from evaluator.messages.jobs import ArtifactKind, evaluator_version
 from evaluator.records.canonical_lines import canonical, values_of
@@ -51,6 +54,9 @@ from starter_kit.runs.setup import RunSetup
 INDEX, MESSAGES, CODEC_FILE = (
     FILES[kind] for kind in (ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES, ArtifactKind.CODEC_FILE)
 )
+START = "transcript_start.f32"
+# How many vectors as long as the model the disk must have room for beside messages: what ends a run.
+RESERVED_VECTORS = 4
 # How many coordinates of a step are computed at once.
 SLICE = 2**21
 # What the last line of an index takes at most.
@@ -117,6 +123,7 @@ class TranscriptWriter:
 
     Args:
         server: What the server keeps after these rounds.
+        planned: How many rounds the run will have.
 
     Attributes:
         size_bytes: The size of the file of messages.
@@ -128,8 +135,11 @@ class TranscriptWriter:
         run: TranscriptRun,
         rounds: Sequence[TranscriptRound],
         server: Mapping[str, Tensor],
+        planned: int,
     ) -> None:
         self._folder = folder
+        self._planned = planned
+        self._is_large = False
         self._run = run
         self._rounds = list(rounds)
         self._state: dict[str, Floats] = {
@@ -153,9 +163,7 @@ class TranscriptWriter:
             return
         self._sizes[found] = len(payload)
         self.size_bytes += len(payload)
-        if self.size_bytes > MAX_MESSAGES_BYTES:
-            # Nobody could fold them, and a large model would fill the disk.
-            self._stop(f"its messages take more than {MAX_MESSAGES_BYTES:,} bytes")
+        if self.size_bytes > MAX_WHOLE_BYTES and not self._has_room(len(payload)):
             return
         with self._messages.open("ab") as file:
             file.write(payload)
@@ -178,6 +186,9 @@ class TranscriptWriter:
             self._stop("the model after a round isn't the server's step from the mean of its messages")
             return
         self._sent.clear()
+        if finished.number == 1:
+            finished.start.numpy().astype("<f4", copy=False).tofile(self._folder / START)
+            fsync_path(self._folder / START)
         line = TranscriptRound(
             round=finished.number,
             messages=messages,
@@ -191,6 +202,27 @@ class TranscriptWriter:
             file.write(_line(line))
         fsync_path(self._messages)
         fsync_path(self._index)
+        if self.size_bytes > MAX_WHOLE_BYTES:
+            self._keep_large()
+
+    def _keep_large(self) -> None:
+        """Say once how much disk the messages will take, or stop where there is no room for them."""
+        done = len(self._rounds)
+        further = self.size_bytes * (self._planned - done) // done
+        if self._has_room(further) and not self._is_large:
+            self._is_large = True
+            log(
+                f"The run keeps its messages in {MESSAGES} until the site has drawn rounds to open: about "
+                f"{(self.size_bytes + further) / 1e9:,.1f} GB after {self._planned} rounds. See docs/bytes.md."
+            )
+
+    def _has_room(self, further: int) -> bool:
+        """Return whether the disk has room for so many further bytes and the end of the run; stop if not."""
+        free = shutil.disk_usage(self._folder).free
+        if free >= further + RESERVED_VECTORS * 4 * self._run.numel:
+            return True
+        self._stop(f"the disk has room for {free:,} bytes, and its messages take {further:,} more")
+        return False
 
     def finish(self, checkpoint: Path) -> None:
         """Add the last line, of a run that ended with this checkpoint; one without rounds needs no transcript."""
@@ -202,9 +234,10 @@ class TranscriptWriter:
 
     def copy_to(self, folder: Path) -> None:
         """Write the transcript of the rounds so far beside the checkpoint of their last one."""
-        if self._stopped:
+        if self._stopped or self.size_bytes > MAX_WHOLE_BYTES:
+            # Of a large run only the end is counted: a copy would take as much disk as the run.
             return
-        for name in (MESSAGES, CODEC_FILE):
+        for name in (MESSAGES, START, CODEC_FILE):
             if (self._folder / name).exists():
                 shutil.copyfile(self._folder / name, folder / name)
         end = self._end(folder / FILES[ArtifactKind.CHECKPOINT])
@@ -263,7 +296,7 @@ def open_transcript(
         return None
     if file := file_of(type(setup.settings.codec)):
         (folder / CODEC_FILE).write_bytes(file.source)
-    return TranscriptWriter(folder, transcript_line(setup), earlier, server)
+    return TranscriptWriter(folder, transcript_line(setup), earlier, server, setup.rounds)
 
 
 def say_declared(reason: str) -> None:
@@ -273,7 +306,7 @@ def say_declared(reason: str) -> None:
 
 def remove_transcript(folder: Path) -> None:
     """Delete the transcript in a run's folder, if there is one."""
-    for name in (INDEX, MESSAGES, CODEC_FILE):
+    for name in (INDEX, MESSAGES, START, CODEC_FILE):
         (folder / name).unlink(missing_ok=True)
 
 

@@ -26,6 +26,7 @@ from evaluator.folding.lines import (
     TranscriptRun,
     messages_root,
 )
+from evaluator.folding.opening import folded_rounds
 from evaluator.folding.reading import MessageFile, Transcript
 from evaluator.folding.server_step import stepped
 from evaluator.messages.jobs import SERVER
@@ -96,8 +97,9 @@ def test_folding_forty_messages_of_two_megabytes(tmp_path: Path) -> None:
     sizes = [message.size_bytes for message in transcript.messages]
     changes = changed_tensors(base, checkpoint)
     began = time.process_time()
-    messages = MessageFile(content, transcript)
-    fold(transcript, messages, WeightFiles(base, checkpoint, changes), ignore_progress)
+    folded = folded_rounds(transcript, None, 0)
+    messages = MessageFile(content, folded)
+    fold(folded, messages, WeightFiles(base, checkpoint, changes), ignore_progress)
     seconds = time.process_time() - began
     print(
         f"folding {len(sizes)} messages of {max(sizes) / 1e6:.2f} MB: {seconds:.2f} s, at most {MAX_FOLD_S:g} s"

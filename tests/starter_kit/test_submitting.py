@@ -15,8 +15,18 @@ import pytest
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.api import ChangedText, RunStatus, SubmissionStatus
-from evaluator.messages.jobs import PROGRESS_TASK, REPORT_TASK, ArtifactKind, CheckStatus, Outcome, Step
+from evaluator.messages.jobs import (
+    PROGRESS_TASK,
+    REPORT_TASK,
+    ArtifactKind,
+    CheckStatus,
+    CommunicationResult,
+    Outcome,
+    Step,
+    TrackRules,
+)
 from evaluator.messages.states import RunState, SubmissionState
+from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.signing import public_key_of
 from portal.celery import app
 from portal.challenge.models import Track
@@ -26,7 +36,7 @@ from portal.teams.models import TeamKey
 from portal.uploads.models import Upload
 from portal.uploads.stores import current_store
 from starter_kit.runs.answering import read_both, remove_vectors
-from starter_kit.runs.folder import RunFolder
+from starter_kit.runs.folder import OPENED_MESSAGES, RunFolder
 from starter_kit.site.client import SiteClient
 from starter_kit.submitting import prepare, register_keys, resumable_draft, send, watch
 from tests.portal.evaluation.messages import make_progress, make_report, signed
@@ -217,6 +227,23 @@ def test_track_1_takes_what_it_requires_and_no_record(
         ArtifactKind.COMMUNICATION_LOG,
         ArtifactKind.SETTINGS,
     }
+
+
+def test_a_large_run_sends_its_index_and_then_the_rounds_that_the_site_drew(
+    site_client: SiteClient, base: Path, data: Path, tmp_path: Path, settings: Any
+) -> None:
+    settings.WHOLE_MESSAGES_BYTES = 5000
+    folder = trained("fedavg", base, data, tmp_path / "run", ["rounds=6"])
+    submitted(site_client, "track-1", [folder.path])
+    (run,) = Run.objects.all()
+    sent = tmp_path / "sent.bin"
+    sent.write_bytes(files_at_the_site()[None, ArtifactKind.MESSAGES])
+    assert sent.read_bytes() == (folder.path / OPENED_MESSAGES).read_bytes()
+    files = {**folder.files(), ArtifactKind.MESSAGES: sent}
+    inputs = StepInputs(files, TrackRules.model_validate(run.rules), base, challenge=run.challenge)
+    result = run_step(Step.COMMUNICATION, inputs, lambda *_: None).result
+    assert isinstance(result, CommunicationResult)
+    assert (result.counting, result.rounds_folded, result.rounds) == ("counted", 4, 6)
 
 
 def test_settings_and_an_own_methods_file_are_sent_unless_the_team_keeps_its_code(

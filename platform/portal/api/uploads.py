@@ -85,18 +85,20 @@ def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
     A revised proof is staged: send it to the reviewers with `POST submissions/{id}/revision`.
 
     For a training record, the response contains the challenge for the run's annex: the same for the same record,
-    and none for another record with the same run token. For a privacy proof, it says which parts reviewers can't see.
+    and none for another record with the same run token. For a transcript whose messages are too large to attach whole,
+    it contains the challenge that draws the rounds to open. For a privacy proof, it says which parts reviewers can't
+    see.
     """
     upload = own_upload(team_in(request), upload_id)
     artifact = submissions.finish_upload(upload, request.auth)
-    run = artifact.run if artifact.kind == ArtifactKind.TRAINING_RECORD else None
+    run = artifact.run if artifact.kind in (ArtifactKind.TRAINING_RECORD, ArtifactKind.TRANSCRIPT) else None
     is_proof = artifact.kind == ArtifactKind.PRIVACY_PROOF
     return StoredArtifact(
         artifact=artifact.pk,
         kind=artifact.kind,
         size_bytes=upload.size_bytes,
         sha256=upload.sha256,
-        challenge=run.challenge if run else None,
+        challenge=(run.challenge or None) if run else None,
         not_displayed=display_of(upload).unshown if is_proof else "",
     )
 

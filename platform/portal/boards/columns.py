@@ -320,6 +320,7 @@ COLUMNS: tuple[Column, ...] = (
         "counting",
         "Bytes",
         "`counted`: the evaluator computed the checkpoint from the run's messages, so nothing else reached it. "
+        "For a large run, it computed the last round and the rounds drawn by the site. "
         "`declared`: the bytes come from the team's log.",
         shown=EVERYWHERE,
         applies=_by_bytes,
@@ -337,6 +338,7 @@ COLUMNS: tuple[Column, ...] = (
         "Number of rounds that the evaluator computed from their messages.",
         shown=Shown.DATA,
     ),
+    _result("log_rounds", "Rounds", "Number of rounds in the communication log.", shown=Shown.DATA),
     _bytes(
         "bytes_sent",
         "Bytes sent",

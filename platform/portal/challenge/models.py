@@ -281,17 +281,15 @@ class Track(models.Model):
     drawn_rounds = models.PositiveSmallIntegerField(
         default=DRAWN_ROUNDS,
         validators=[MaxValueValidator(MAX_DRAWN)],
-        help_text="Only for tracks ranked by ANLS: how many rounds of a replayable run are drawn for a "
-        "replay, in addition to "
-        "the last round. If a draft's rounds were opened before this number changes, its run must be "
-        "trained again.",
+        help_text="How many rounds are drawn, in addition to the last one: of a replayable run for a replay, and "
+        "of a run whose messages are too large to be attached as a whole. If a draft's rounds were opened before "
+        "this number changes, a replayable run must be trained again, and messages must be opened again.",
     )
     challenges_per_day = models.PositiveSmallIntegerField(
         default=DEFAULT_CHALLENGES,
         validators=[MinValueValidator(1)],
-        help_text="Only for tracks ranked by ANLS: how many new training records a team can upload in any "
-        "24 hours. The site draws a "
-        "challenge for each.",
+        help_text="How many challenges the site draws for a team in any 24 hours: one for each new training "
+        "record, and one for each new index of messages that are too large to be attached as a whole.",
     )
     required_reviews = models.PositiveSmallIntegerField(
         default=2,

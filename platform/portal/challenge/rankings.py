@@ -329,12 +329,12 @@ FEWEST_BYTES = Ranking(
     rules.FEWEST_BYTES,
     "fewest bytes at an ANLS threshold",
     optional_artifacts=(*EXAMINED, ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES, ArtifactKind.CODEC_FILE),
-    fields=("anls_threshold", "first_download"),
+    fields=("anls_threshold", "first_download", "drawn_rounds", "challenges_per_day"),
     legend=(
         "Byte counts are exact, so ranks are certain. If the interval extends below the threshold, the run "
         "might not qualify on a different sample of providers.",
-        "Counted: the evaluator computed the checkpoint from the run's messages. Declared: the bytes come from the "
-        "team's log.",
+        "Counted: the evaluator computed the checkpoint from the run's messages; for a large run, it computed the last "
+        "round and the drawn ones. Declared: the bytes come from the team's log.",
     ),
 )
 BEST_ANLS_AT_BUDGET = Ranking(
@@ -374,7 +374,7 @@ BEST_ANLS = Ranking(
     rules.BEST_ANLS,
     "best ANLS",
     optional_artifacts=FEWEST_BYTES.optional_artifacts,
-    fields=("first_download",),
+    fields=("first_download", "drawn_rounds", "challenges_per_day"),
     legend=(_RANGES,),
 )
 RANKINGS = {kind.key: kind for kind in (FEWEST_BYTES, BEST_ANLS_AT_BUDGET, BEST_ANLS)}

@@ -9,11 +9,20 @@ from datetime import datetime
 from difflib import unified_diff
 from typing import Any
 
+from django.db.models import Q
 from django.template.defaultfilters import pluralize
 
 from portal.challenge.models import ACCOUNTANTS, ADJACENCIES, FIRST_DOWNLOADS, SAMPLING_RULES, Track
 from portal.evaluation.models import TestSet
-from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
+from portal.submissions.models import (
+    Artifact,
+    IndexChallenge,
+    Run,
+    RunState,
+    RunToken,
+    Submission,
+    SubmissionState,
+)
 from portal.submissions.quota import WINDOW
 from portal.ui.rounding import power_of_ten
 
@@ -31,8 +40,8 @@ EVALUATED = {
     "accountant": "Accountant",
     "adjacency": "Adjacency",
     "providers_per_client": "Training providers per client",
-    "drawn_rounds": "Rounds drawn for a replay",
-    "challenges_per_day": "New training records per team in 24 hours",
+    "drawn_rounds": "Rounds drawn for a replay or for folding",
+    "challenges_per_day": "Challenges per team in 24 hours",
 }
 TEXTS = {"summary": "Summary", "description": "Rules text"}
 NAMES = {**TEXTS, **EVALUATED}
@@ -124,9 +133,10 @@ def _of_trainings(track: Track) -> Iterable[str]:
 
 
 def _of_challenges(track: Track, limits: tuple[int, int], now: datetime) -> str:
-    recent = RunToken.objects.filter(track=track, challenged_at__gt=now - WINDOW).values_list(
-        "team", flat=True
+    recent = Q(track=track, challenged_at__gt=now - WINDOW)
+    drawn = (
+        model.objects.filter(recent).values_list("team", flat=True) for model in (RunToken, IndexChallenge)
     )
-    teams = list(recent)
+    teams = [team for of_model in drawn for team in of_model]
     over = sum(teams.count(team) >= limits[1] for team in set(teams))
-    return f"{over} team{pluralize(over)} couldn't upload another training record now."
+    return f"{over} team{pluralize(over)} couldn't get another challenge now."

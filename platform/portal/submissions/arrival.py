@@ -13,19 +13,22 @@ import tempfile
 from codecs import getincrementaldecoder
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, TypeVar
+
+from django.conf import settings
 
 from evaluator.checkpoints.header import MAX_HEADER_BYTES, Header, read_header
 from evaluator.checkpoints.inspection import header_problems
 from evaluator.communication.log import read_log
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.folding.reading import read_transcript
+from evaluator.folding.reading import Transcript, read_transcript
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records import annex, reading
 from portal.challenge.models import Track
 from portal.challenge.references import reference_file
-from portal.submissions.challenges import reject_other_answer
+from portal.submissions.challenges import reject_other_answer, reject_other_rounds
 from portal.submissions.models import Artifact, Run, Submission
 from portal.submissions.required import MAX_BYTES
 from portal.submissions.signals import proof_arrived
@@ -72,6 +75,17 @@ class Arrival:
         """The first line with its newline, or as much of it as a line may have."""
         line, newline, _ = self.head.partition(b"\n")
         return line + newline
+
+    @cached_property
+    def transcript(self) -> Transcript:
+        """The index of messages that the file is, as a whole. Raises `ProblemError` where it isn't one."""
+        return _with_file(self.head, self.size_bytes, read_transcript)
+
+    @property
+    def needs_draw(self) -> bool:
+        """Whether it is the index of messages that are too large to be attached as a whole."""
+        is_index = self.kind is ArtifactKind.TRANSCRIPT and self.is_whole
+        return is_index and self.transcript.distinct_bytes > settings.WHOLE_MESSAGES_BYTES
 
     @property
     def track(self) -> Track:
@@ -169,7 +183,7 @@ def _check_annex(arrival: Arrival) -> None:
 
 def _check_transcript(arrival: Arrival) -> None:
     if arrival.is_whole:
-        _with_file(arrival.head, arrival.size_bytes, read_transcript)
+        _ = arrival.transcript
     elif not arrival.head.startswith(b"{"):
         raise ProblemError.of(
             ErrorCode.TRANSCRIPT_FORMAT,
@@ -177,6 +191,11 @@ def _check_transcript(arrival: Arrival) -> None:
             expected="a JSON object",
             found=arrival.head[:20].decode(errors="replace"),
         )
+
+
+def _check_messages(arrival: Arrival) -> None:
+    if arrival.run:
+        reject_other_rounds(arrival.run, arrival.size_bytes, arrival.filename)
 
 
 def _check_codec(arrival: Arrival) -> None:
@@ -217,6 +236,7 @@ CHECKS: dict[ArtifactKind, Callable[[Arrival], None]] = {
     ArtifactKind.TRAINING_ANNEX: _check_annex,
     ArtifactKind.PRIVACY_PROOF: _check_proof,
     ArtifactKind.TRANSCRIPT: _check_transcript,
+    ArtifactKind.MESSAGES: _check_messages,
     ArtifactKind.CODEC_FILE: _check_codec,
 }
 

@@ -1,4 +1,4 @@
-"""The challenge of a training record: what the record's annex opens follows from it.
+"""The challenge of a training record, or of an index of messages: what is opened of the run follows from it.
 
 The site draws it when it has the record, which commits to everything that may be opened, and draws one for each run
 token. So nobody knows it before the record is fixed, and nobody gets another one for another record: the token belongs
@@ -6,20 +6,30 @@ to the first record that is uploaded with it, whatever becomes of the draft. The
 wherever it is uploaded again.
 
 A draw spends the token (`portal.submissions.tries`), and a track has so many a day for each team.
+
+An index of messages that are too large to be attached as a whole has no token. It commits to every round by itself, and
+has one challenge wherever it is uploaded; another index gets another challenge, which counts toward the same limit.
 """
 
 import secrets
 from datetime import datetime
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
+from django.conf import settings
 from django.utils import timezone
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.folding.opening import Folded, folded_rounds
+from evaluator.folding.reading import read_transcript
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.records import annex, reading
 from portal.accounts.models import User
 from portal.audit.models import record
-from portal.submissions.models import Run, Submission
+from portal.submissions.models import IndexChallenge, Run, Submission
 from portal.submissions.selectors import next_challenge
 from portal.submissions.tokens import token_of
+from portal.uploads.stores import current_store
 
 
 def draw_challenge(run: Run, line: bytes, sha256: str, actor: User) -> None:
@@ -49,6 +59,72 @@ def draw_challenge(run: Run, line: bytes, sha256: str, actor: User) -> None:
     run.save(update_fields=["challenge"])
 
 
+def draw_for_index(run: Run, sha256: str, actor: User) -> None:
+    """Give a draft's run the challenge of its index of messages, which has this SHA-256.
+
+    The caller holds the lock of the team. Raises `ProblemError` (`E_CHALLENGE_LIMIT`) as above.
+    """
+    found = IndexChallenge.objects.filter(index_sha256=sha256).first()
+    if found is None:
+        now, submission = timezone.now(), run.submission
+        _reject_beyond_limit(submission, now)
+        found, _ = IndexChallenge.objects.get_or_create(
+            index_sha256=sha256,
+            defaults={
+                "team": submission.team,
+                "track": submission.track,
+                "challenge": secrets.token_hex(32),
+                "challenged_at": now,
+            },
+        )
+        record(actor, "index.challenged", found, run=str(run.pk), index_sha256=sha256)
+    run.challenge = found.challenge
+    run.save(update_fields=["challenge"])
+
+
+def reject_other_rounds(run: Run, size_bytes: int, filename: str) -> None:
+    """Raise `ProblemError` unless a file of messages has the size of those that the run's challenge asks for.
+
+    `E_TRANSCRIPT_MESSAGE`: it has another one; or it is too large to be all of the run's messages.
+    """
+    folded = drawn_messages(run)
+    if folded is None and size_bytes > settings.WHOLE_MESSAGES_BYTES:
+        raise ProblemError.of(
+            ErrorCode.TRANSCRIPT_MESSAGE,
+            message="The file is too large to hold all messages of a run, and no rounds were drawn.",
+            where=filename,
+            expected=f"at most {settings.WHOLE_MESSAGES_BYTES} bytes",
+            found=f"{size_bytes} bytes",
+            next_step="Upload transcript.jsonl first. The site then draws the rounds whose messages it needs.",
+        )
+    if folded and size_bytes != folded.size_bytes:
+        raise ProblemError.of(
+            ErrorCode.TRANSCRIPT_MESSAGE,
+            message="The file doesn't have the messages of the rounds that the site has drawn.",
+            where=filename,
+            expected=f"{folded.size_bytes} bytes, for rounds {', '.join(str(line.round) for line in folded.rounds)}",
+            found=f"{size_bytes} bytes",
+            next_step="Create the file with the command on the draft's page, or let `pfl submit` do so.",
+        )
+
+
+def drawn_messages(run: Run) -> Folded | None:
+    """Return the rounds that are drawn of the run's index of messages; None where none are."""
+    index = run.artifacts.filter(kind=ArtifactKind.TRANSCRIPT).select_related("upload").first()
+    if index is None or not run.challenge:
+        return None
+    with (
+        current_store().open(index.upload.store_key) as stored,
+        NamedTemporaryFile(prefix="pfl-index-") as file,
+    ):
+        # At most 4 MiB, as was checked when it arrived.
+        file.write(stored.read())
+        file.flush()
+        return folded_rounds(
+            read_transcript(Path(file.name)), run.challenge, run.submission.track.drawn_rounds
+        )
+
+
 def _reject_beyond_limit(submission: Submission, now: datetime) -> None:
     track = submission.track
     if free_at := next_challenge(submission.team, track, now):
@@ -56,8 +132,8 @@ def _reject_beyond_limit(submission: Submission, now: datetime) -> None:
             ErrorCode.CHALLENGE_LIMIT,
             where=track.slug,
             expected=f"at most {track.challenges_per_day} challenges in 24 hours",
-            next_step=f"The next one is possible on {free_at:%B %-d at %H:%M} UTC. Records that have a challenge can "
-            "be uploaded at any time.",
+            next_step=f"The next one is possible on {free_at:%B %-d at %H:%M} UTC. Files that have a challenge can be "
+            "uploaded at any time.",
         )
 
 

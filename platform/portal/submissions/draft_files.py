@@ -33,7 +33,8 @@ EXPLANATIONS = {
     ArtifactKind.TRANSCRIPT: "transcript.jsonl from the run folder, the hashes of all messages. Public once the run is "
     "scored and your team is named.",
     ArtifactKind.MESSAGES: "messages.bin from the run folder, the messages as sent. The evaluator computes the "
-    "checkpoint from them. Visible to your team and the organizers only.",
+    "checkpoint from them. If they are too large, upload transcript.jsonl first: the site then draws the rounds to "
+    "open. Visible to your team and the organizers only.",
     ArtifactKind.CODEC_FILE: "Only if your messages use a codec of your own: transcript_codec.py from the run folder. "
     "It runs in a sandbox, and its size counts.",
     ArtifactKind.PRIVACY_PROOF: "Explains why the method is differentially private. Read by the reviewers.",
@@ -42,6 +43,30 @@ EXPLANATIONS = {
 COUNTED_FROM = (ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES)
 COUNTING = "Optional, to have the bytes counted: "
 COUNTED_ALONE = "Required for a rank, because this phase ranks only counted bytes: "
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The file that answers a challenge: what the draft's page says before and after the draw, and how it is made."""
+
+    before: str
+    challenged: str
+    command: str
+
+
+ANSWERS = {
+    ArtifactKind.TRAINING_ANNEX: Answer(
+        "Upload the training record first. The site then draws the challenge you need to create the annex.",
+        "The record has arrived, and this is its challenge. Create the annex in the run folder, then select it here:",
+        "pfl privacy annex RUN --challenge {challenge}",
+    ),
+    ArtifactKind.MESSAGES: Answer(
+        "",
+        "The messages of this run are too large to attach all of them, so the site has drawn the rounds to open. "
+        "Create `opened_messages.bin` in the run folder, then select it here:",
+        "pfl replay open RUN --challenge {challenge} --drawn {drawn}",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -92,8 +117,25 @@ class DraftFile:
 
     @property
     def answers_challenge(self) -> bool:
-        """Whether the file is made from the challenge that the site draws when it has the run's record."""
-        return self.kind is ArtifactKind.TRAINING_ANNEX
+        """Whether the file is made from the challenge that the site draws when it has another file of the run."""
+        return self.kind in ANSWERS
+
+    @property
+    def before_challenge(self) -> str:
+        """What to upload so that the site draws the challenge, in words; empty where it may draw none."""
+        return ANSWERS[self.kind].before
+
+    @property
+    def challenged(self) -> str:
+        """What follows from the challenge, in words."""
+        return ANSWERS[self.kind].challenged
+
+    @property
+    def answer(self) -> str:
+        """The command that makes the file from the challenge."""
+        assert self.run is not None  # noqa: S101 - only files of runs answer
+        drawn = self.run.submission.track.drawn_rounds
+        return ANSWERS[self.kind].command.format(challenge=self.run.challenge, drawn=drawn)
 
     @property
     def in_shards(self) -> bool:

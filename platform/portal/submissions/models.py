@@ -213,9 +213,9 @@ class Run(models.Model):
     A run that was scored, as `scored_at` says, is listed with these results until another attempt has scored or
     rejected it; meanwhile `pending` has what the steps of that attempt have found out.
     `rules` are frozen at submission. `challenge` is that of the run token in its training record, which its annex
-    answers; empty while it has no record. The results by which boards are ordered have columns too, for queries only:
-    an instance has their values of the time at which it was loaded. So has the number of flagged checks, which is null
-    where there are none.
+    answers, or that of its index of messages, of which it opens rounds; empty while it has neither. The results by
+    which boards are ordered have columns too, for queries only: an instance has their values of the time at which it
+    was loaded. So has the number of flagged checks, which is null where there are none.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -385,6 +385,26 @@ class RunToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.token} of {self.team}"
+
+
+class IndexChallenge(models.Model):
+    """The challenge of an index of messages that are too large to be attached as a whole.
+
+    An index has one, whoever uploads it and however often; see `portal.submissions.challenges`.
+    """
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="index_challenges")
+    track = models.ForeignKey(Track, on_delete=models.PROTECT, related_name="index_challenges")
+    index_sha256 = models.CharField(max_length=64, unique=True)
+    challenge = models.CharField(max_length=64)
+    challenged_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-challenged_at", "-pk"]
+        indexes = [models.Index(fields=["team", "track"])]
+
+    def __str__(self) -> str:
+        return f"Challenge of index {self.index_sha256}"
 
 
 class ArtifactState(models.TextChoices):

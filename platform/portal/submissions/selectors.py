@@ -12,7 +12,7 @@ from portal.accounts.models import User
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Track
 from portal.challenge.selectors import others_tracks
-from portal.submissions.models import Refund, Run, RunToken, Submission, SubmissionState
+from portal.submissions.models import IndexChallenge, Refund, Run, RunToken, Submission, SubmissionState
 from portal.submissions.quota import PRACTICE_SLOTS, WINDOW, Quota, next_slot, quota
 from portal.teams.models import Membership, PastMembership, Team
 from portal.teams.selectors import teams_ever_of
@@ -216,8 +216,8 @@ def quota_of(team: Team, track: Track, now: datetime, *, practice: bool = False)
 
 def next_challenge(team: Team, track: Track, now: datetime) -> datetime | None:
     """Return when the site draws another challenge for the team in the track; None when it does now."""
-    drawn = RunToken.objects.filter(
-        _counts_for(team, "challenged_at"), track=track, challenged_at__gt=now - WINDOW
-    )
-    times = [time for time in drawn.values_list("challenged_at", flat=True) if time]
+    counted = Q(_counts_for(team, "challenged_at"), track=track, challenged_at__gt=now - WINDOW)
+    tokens = RunToken.objects.filter(counted).values_list("challenged_at", flat=True)
+    indexes = IndexChallenge.objects.filter(counted).values_list("challenged_at", flat=True)
+    times = [time for time in (*tokens, *indexes) if time]
     return next_slot(times, now, track.challenges_per_day)

@@ -16,7 +16,7 @@ from portal.audit.versions import boards_changed
 from portal.challenge.models import Track
 from portal.challenge.registering import registration_problems
 from portal.submissions.arrival import Arrival, arrival_of, check_arrival
-from portal.submissions.challenges import draw_challenge, reject_other_answer
+from portal.submissions.challenges import draw_challenge, draw_for_index, reject_other_answer
 from portal.submissions.draft_problems import no_such_budget, problems_of
 from portal.submissions.duplicates import reject_duplicate
 from portal.submissions.locks import lock_submission, lock_team, wrong_state
@@ -168,9 +168,10 @@ def finish_upload(upload: Upload, user: User) -> Artifact:
     """Complete an upload and attach its file to the draft, in place of an earlier file. May be called again.
 
     What can be checked of it now is, and a file that is rejected isn't kept. For a training record, the site draws its
-    challenge; an annex must answer it.
-    Raises `ProblemError` as `uploads.complete`, `check_arrival`, `draw_challenge` and `reject_other_answer`, and
-    `E_SUBMISSION_STATE` when the submission is no draft any more.
+    challenge; an annex must answer it. So it does for an index of messages that are too large to be attached as a
+    whole.
+    Raises `ProblemError` as `uploads.complete`, `check_arrival`, `draw_challenge`, `draw_for_index` and
+    `reject_other_answer`, and `E_SUBMISSION_STATE` when the submission is no draft any more.
     """
     uploads.complete(upload, actor=user)
     # The store is never asked inside a transaction, since it may take long.
@@ -178,7 +179,9 @@ def finish_upload(upload: Upload, user: User) -> Artifact:
     try:
         if arrival is not None:
             check_arrival(arrival)
-        return attach(upload, user, arrival.first_line if arrival else b"")
+        if arrival is None:
+            return attach(upload, user)
+        return attach(upload, user, arrival.first_line, needs_draw=arrival.needs_draw)
     except ProblemError:
         _discard_rejected(upload, user)
         raise
@@ -193,10 +196,11 @@ def _discard_rejected(upload: Upload, actor: User) -> None:
 
 
 @transaction.atomic
-def attach(upload: Upload, user: User, line: bytes = b"") -> Artifact:
+def attach(upload: Upload, user: User, line: bytes = b"", *, needs_draw: bool = False) -> Artifact:
     """Attach a completed upload's file in the place that it was uploaded for; see `finish_upload`.
 
-    `line` is the first one of a training record or annex.
+    `line` is the first one of a training record or annex; `needs_draw` says whether it is an index of messages of which
+    rounds are drawn.
     """
     assert upload.team_id is not None  # noqa: S101  (what has a place in a draft is a team's)
     lock_team(upload.team_id)
@@ -224,9 +228,22 @@ def attach(upload: Upload, user: User, line: bytes = b"") -> Artifact:
         replaced.append(ArtifactKind.TRAINING_ANNEX)
     elif run and artifact.kind == ArtifactKind.TRAINING_ANNEX:
         reject_other_answer(run, line)
+    elif run and artifact.kind == ArtifactKind.TRANSCRIPT:
+        replaced += _index_arrived(run, upload.sha256 if needs_draw else None, user)
     _discard_files(Artifact.objects.filter(submission=submission, run=run, kind__in=replaced), user)
     move_artifact(artifact, ArtifactState.ATTACHED, actor=user, created_at=timezone.now())
     return artifact
+
+
+def _index_arrived(run: Run, sha256: str | None, user: User) -> list[ArtifactKind]:
+    """Draw rounds for the index of this SHA-256, or none; return the kinds of files that answered something else."""
+    before = run.challenge
+    if sha256:
+        draw_for_index(run, sha256, user)
+    elif before:
+        run.challenge = ""
+        run.save(update_fields=["challenge"])
+    return [] if run.challenge == before else [ArtifactKind.MESSAGES]
 
 
 @transaction.atomic

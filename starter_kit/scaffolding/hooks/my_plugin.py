@@ -1,11 +1,11 @@
-"""Gradients cut coordinate by coordinate, with more room for the first step of a local training.
+"""Gradients clamped coordinate by coordinate, with a larger bound for the first step of a local training.
 
-This is a working hook to start from. Replace the line above with what yours is and where it was published.
+This is a working hook to start from. Replace the line above with the name and the source of your hook.
 
-With the gradient g of step t, from 1, and the bound B, the optimizer gets each coordinate of g cut to [−B, B], and for
-t = 1 to [−2B, 2B].
+Let g be the gradient of step t, counted from 1, and B the bound. The optimizer gets each coordinate of g clamped to
+[−B, B], or to [−2B, 2B] if t = 1.
 
-When you change a step, change the text here and its test in test_my_plugin.py.
+When you change a step, change the description here and its test in test_my_plugin.py.
 """
 
 from typing import ClassVar
@@ -22,15 +22,15 @@ class Hook(HookPlugin):
         bound: B.
     """
 
-    # True if `step.state` gets something for the client's later rounds, as control variates are. A private run rejects
-    # such a hook: what one provider's training left there would reach others.
+    # True if the hook stores something in `step.state` for the client's later rounds, such as control variates. A
+    # private run rejects such a hook, because data of one provider could reach others through this state.
     keeps_state: ClassVar[bool] = False
 
     bound: float = Field(default=1.0, gt=0)
 
     def correct(self, step: GradientStep) -> None:
-        # Gradients are changed in place, on the model's device. `step.start` has the values before the first step of
-        # this training: `parameter - start` is how far each parameter has come.
+        # Change gradients in place, on the model's device. `step.start` has the values before the first step of this
+        # training, so `parameter - start` is the change of each parameter so far.
         bound = 2 * self.bound if step.number == 1 else self.bound
         for parameter in step.parameters:
             if parameter.grad is not None:

@@ -1,6 +1,6 @@
-"""SGD whose gradient is cut to a norm, step by step (Pascanu, Mikolov and Bengio 2013, arXiv:1211.5063).
+"""SGD that clips the gradient to a norm in each step (Pascanu, Mikolov and Bengio 2013, arXiv:1211.5063).
 
-This is a working optimizer to start from. Replace the line above with what yours is and where it was published.
+This is a working optimizer to start from. Replace the line above with the name and the source of your optimizer.
 
 With the gradient g over all trained tensors, the learning rate λ and the largest norm L, a step is
 
@@ -26,8 +26,8 @@ class Optimizer(OptimizerPlugin):
     largest_norm: float = Field(default=1.0, gt=0)
 
     def build(self, parameters: list[Parameter], learning_rate: float) -> torch.optim.Optimizer:
-        # Called for every local training, so that nothing of one reaches the next: privacy depends on that. The
-        # learning rate is `local.learning_rate`; all other numbers are fields of this class.
+        # Called for every local training. Nothing may carry over from one training to the next: privacy depends on
+        # that. The learning rate is `local.learning_rate`; all other numbers are fields of this class.
         return _Clipped(parameters, learning_rate, self.largest_norm)
 
 

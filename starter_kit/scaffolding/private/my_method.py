@@ -1,11 +1,12 @@
 """Provider-level differential privacy with momentum at the server.
 
-This is a working method to start from. Replace the line above with what your method is and where it was published.
+This is a working method to start from. Replace the line above with the name and the source of your method.
 
-Guarantees what FL-PROVIDER-DP does; my_method_proof.md says why, and must cover whatever you change. In each round
+Has the same guarantee as FL-PROVIDER-DP; my_method_proof.md has the proof, which must cover all your changes. In each
+round,
 
-1. providers are sampled, each by its own coin, which has no seed;
-2. each of them trains by itself from the model w, and its update is clipped to L2 norm S, `clip_norm`;
+1. each provider is sampled by its own coin, which depends on no seed;
+2. each sampled provider trains separately from the model w, and its update is clipped to L2 norm S, `clip_norm`;
 3. their sum is noised: u = Σ clip(Δᵢ) + N(0, σ²S²);
 4. with the expected number M of sampled providers, a public constant, the server sets
 
@@ -42,9 +43,9 @@ class Settings(fl_provider_dp.Settings):
         return MyMethod(**vars(method), momentum=self.momentum)
 
     def server_step(self, method: ProviderDP) -> ServerStep:
-        # Declares in the record what `aggregate` does with u, and the evaluator does it again: a run whose model came
-        # about otherwise is rejected. For a rule that evaluator.records.server_steps doesn't have, return
-        # OtherStep(description="…"); nothing then shows that the sums led to the model, and the run is flagged for it.
+        # Declares in the record what `aggregate` does with u. The evaluator repeats this step and rejects a run whose
+        # model differs from the result. For a rule that isn't in evaluator.records.server_steps, return
+        # OtherStep(description="…"). No check can then show that the sums led to the model, and the run is flagged.
         return MomentumStep(learning_rate=method.server_learning_rate, momentum=self.momentum)
 
 
@@ -57,12 +58,12 @@ class MyMethod(ProviderDP):
     def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
         # The update of one provider, before it is clipped. It may depend on the round's model, on released values and
         # on this provider's own examples, but never on another provider's: clipping doesn't protect against that.
-        # Whatever is yielded is clipped and noised afterwards.
+        # Every yielded update is clipped and noised afterwards.
         yield from task.learner.provider_changes(task.weights, providers, self.local, task.stream)
 
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
-        # The total that `super()` returns has its noise and is released: computing anything from it costs no privacy.
-        # Never use the number of providers that took part; M is their expected number.
+        # The total returned by `super()` is noised and released, so computing anything from this total costs no
+        # privacy. Never use the number of providers that took part; M is their expected number.
         released = super().aggregate(weights, received, state).total
         velocity = self.momentum * state.get("velocity", torch.zeros_like(weights)) + released / self.divisor
         state["velocity"] = velocity

@@ -1,6 +1,6 @@
 """Federated averaging with momentum at the server (Hsu, Qi and Brown 2019, arXiv:1909.06335).
 
-This is a working method to start from. Replace the line above with what your method is and where it was published.
+This is a working method to start from. Replace the line above with the name and the source of your method.
 
 In each round, K clients drawn at random train from the model w on all their examples. With the mean Δ of their updates,
 the server sets
@@ -54,7 +54,7 @@ class Settings(LocalTrainingSettings):
 
 @dataclass(frozen=True)
 class MyMethod:
-    """The three steps of a round, of which the second runs at a client."""
+    """The three steps of a round; the second runs at a client."""
 
     clients_per_round: int
     momentum: float
@@ -62,7 +62,7 @@ class MyMethod:
     local: LocalTraining
 
     def choose_clients(self, clients: Sequence[int], stream: Stream) -> list[int]:
-        # `stream` follows from the run's seed: the same seed, the same choice.
+        # `stream` depends only on the run's seed: the same seed gives the same choice.
         return sorted(stream.random().sample(list(clients), self.clients_per_round))
 
     def client_update(self, task: ClientTask) -> ClientUpdate:

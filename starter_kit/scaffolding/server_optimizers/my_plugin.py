@@ -1,8 +1,9 @@
 """Nesterov momentum at the server.
 
-This is a working server optimizer to start from. Replace the line above with what yours is and where it was published.
+This is a working server optimizer to start from. Replace the line above with the name and the source of your
+server optimizer.
 
-With the mean update Δ of a round and the velocity v from zero,
+With the mean update Δ of a round and the velocity v, initially zero,
 
     v ← β·v + Δ
     w ← w + η·(Δ + β·v)
@@ -31,13 +32,13 @@ class ServerOptimizer(ServerOptimizerPlugin):
     momentum: float = Field(default=0.5, ge=0, lt=1)
 
     def step(self, weights: Tensor, mean: Tensor, state: State) -> Tensor:
-        # What `state` gets is saved with the run, so that an interrupted one ends the same.
+        # The content of `state` is saved with the run, so a resumed run ends with the same model.
         velocity = self.momentum * state.get("velocity", torch.zeros_like(weights)) + mean
         state["velocity"] = velocity
         return weights + self.learning_rate * (mean + self.momentum * velocity)
 
     def recorded(self) -> ServerStep:
-        # What a private run's training record states of the step. Where `evaluator.records.server_steps` has the rule,
-        # return that: the evaluator then does it again. With OtherStep nothing shows that the sums led to the model,
-        # and the run is flagged for it.
+        # The step as stated in a private run's training record. If `evaluator.records.server_steps` has your rule,
+        # return that, so that the evaluator can repeat the step. With OtherStep, no check can show that the sums led to
+        # the model, and the run is flagged.
         return OtherStep(description="my_plugin: w + η·(Δ + β·v)")

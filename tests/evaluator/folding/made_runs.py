@@ -51,12 +51,16 @@ class MadeRun:
 
     Attributes:
         weights: The model (d,) that the honest server ended with.
+        vectors: The server's vectors before each round, which drawn rounds begin from.
+        claimed: The hashes of the states after each round; by default those that follow from the messages.
     """
 
     base: Path
     line: TranscriptRun
     rounds: list[list[Sent]]
     weights: Floats
+    vectors: list[list[Floats]] = field(default_factory=list)
+    claimed: list[str] = field(default_factory=list)
 
     def with_rounds(self, *rounds: list[Sent]) -> "MadeRun":
         """Return the run with other messages, and the honest run's checkpoint."""
@@ -83,6 +87,16 @@ class MadeRun:
         write_lines(files[ArtifactKind.TRANSCRIPT], self.lines(files[ArtifactKind.CHECKPOINT]))
         return files
 
+    def write_opened(self, files: dict[ArtifactKind, Path], numbers: list[int]) -> None:
+        """Write the file of messages of these rounds, as of a run whose other messages nobody attaches."""
+        states = [vector for number in numbers if number > 1 for vector in self.vectors[number - 1]]
+        contents = {
+            hashed(sent.payload): sent.payload for number in numbers for sent in self.rounds[number - 1]
+        }
+        files[ArtifactKind.MESSAGES].write_bytes(
+            b"".join([*(state.tobytes() for state in states), *contents.values()])
+        )
+
     def lines(self, checkpoint: Path) -> list[RecordLine]:
         """Return the lines of the index."""
         messages = [
@@ -97,7 +111,7 @@ class MadeRun:
             ]
             for round_ in self.rounds
         ]
-        states = states_of(self.line, self.base, self.rounds)
+        states = self.claimed or states_of(self.line, self.base, self.rounds)
         rounds = [
             TranscriptRound(round=number, messages=of_round, state_sha256=state)
             for number, (of_round, state) in enumerate(zip(messages, states, strict=True), start=1)
@@ -123,9 +137,14 @@ def make_base(folder: Path) -> Path:
 
 
 def make_run(
-    base: Path, codec: str = "float32", server: ServerStep | None = None, rounds: int = 3, chosen: int = 2
+    base: Path,
+    codec: str = "float32",
+    server: ServerStep | None = None,
+    rounds: int = 3,
+    chosen: int = 2,
+    smuggled_after: int = 0,
 ) -> MadeRun:
-    """Return an honest run in which `chosen` clients take part in each round."""
+    """Return a run in which `chosen` clients take part in each round; honest, unless a model appears after a round."""
     weights_file = base / "model.safetensors"
     line = TranscriptRun.model_validate(
         {
@@ -141,7 +160,9 @@ def make_run(
     packing, start = CODECS[codec], start_vector(line, weights_file)
     weights, state = start.copy(), dict[str, Floats]()
     random, made = np.random.default_rng(3), []
+    vectors, claimed = [], []
     for number in range(rounds):
+        vectors.append([weights, *(state[name] for name in sorted(state))])
         clients = [(number + client) % CLIENTS for client in range(chosen)]
         model = packed_model(packing, weights, start)
         updates = [packing.encode(random.standard_normal(len(start), dtype=np.float32)) for _ in clients]
@@ -155,7 +176,10 @@ def make_run(
         for update in updates:
             total += packing.decode(update, len(start))
         weights = stepped(line.server, weights, total / np.float32(len(clients)), state)
-    return MadeRun(base, line, made, weights)
+        if number + 1 == smuggled_after:
+            weights = weights + random.standard_normal(len(start), dtype=np.float32)
+        claimed.append(state_sha256(weights, state))
+    return MadeRun(base, line, made, weights, vectors, claimed if smuggled_after else [])
 
 
 def states_of(line: TranscriptRun, base: Path, rounds: list[list[Sent]]) -> list[str]:

@@ -20,6 +20,7 @@ def test_results_of_steps_add_up():
         bytes_total=6000,
         bytes_needed=500,
         log_flag="log.message_sizes",
+        log_rounds=COMMUNICATION.rounds,
         anls=0.5,
         accuracy=0.25,
         decimals=1,
@@ -32,6 +33,9 @@ def test_a_flag_matters_where_the_log_is_the_word_of_the_team():
     counted = COMMUNICATION.model_copy(update={"counting": "counted", "rounds_folded": 3, "bytes_sent": 7000})
     results = RunResults().including(counted)
     assert (results.log_flag, results.counting, results.rounds_folded) == ("", "counted", 3)
+    large = RunResults().including(counted.model_copy(update={"rounds": 30}))
+    assert large.counting_label == "counted, 3 of 30 rounds"
+    assert results.model_copy(update={"log_rounds": 3}).counting_label == "counted"
     assert (results.bytes_total, results.bytes_sent) == (6000, 7000)
     assert RunResults().including(COMMUNICATION.model_copy(update={"checks": [PASSED]})).log_flag == ""
 

@@ -44,6 +44,7 @@ EVERYTHING: dict[str, Any] = {
     "counting": "counted",
     "not_counted_because": "",
     "rounds_folded": 10,
+    "log_rounds": 30,
     "log_flag": "",
     "bytes_needed": 900,
     "epsilon": 0.9,

@@ -186,7 +186,7 @@ class TestBeginning:
         ]
 
     def test_files_of_counted_bytes_have_limits_and_places_where_bytes_can_be_counted(self, run, private_run):
-        sizes = {"transcript": 4 * 2**20, "messages": 2**30, "codec_file": 64_000}
+        sizes = {"transcript": 4 * 2**20, "messages": 12_001 * 10**6, "codec_file": 64_000}
         names = {"transcript": "transcript.jsonl", "messages": "messages.bin", "codec_file": "codec.py"}
         for kind, size in sizes.items():
             assert self.found(run, kind, b"", size, names[kind]) == []

@@ -213,10 +213,12 @@ class TestLimit:
         run = drafted(team, track)
         client.force_login(run.submission.created_by)
         page = run.submission.get_absolute_url()
-        assert "new training records in the past 24 hours" not in client.get(page).text
+        assert "challenges of the past 24 hours" not in client.get(page).text
         tokens = [make_token(team, track, record_sha256="5" * 64) for _ in range(2)]
         when = next_after(tokens[0])
-        assert f"{when:%H:%M} UTC on {when:%B %-d}" in client.get(page).text
+        text = client.get(page).text
+        assert "used all 2 challenges of the past 24 hours" in text
+        assert f"{when:%H:%M} UTC on {when:%B %-d}" in text
 
 
 class TestAnnex:

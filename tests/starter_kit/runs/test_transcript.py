@@ -10,15 +10,19 @@ from evaluator.checkpoints.contents import sha256_of
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.jobs import ArtifactKind, CommunicationResult, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step, with_decoded
+from evaluator.records.round_keys import replayed_rounds
 from evaluator.records.server_steps import SumStep
 from evaluator.sandbox.sandbox import Sandbox
 from starter_kit import scaffolding
 from starter_kit.evaluation.steps import check_run
 from starter_kit.methods import fedavg
-from starter_kit.runs import transcript
-from starter_kit.runs.folder import RunFolder
+from starter_kit.runs import opened_messages, transcript
+from starter_kit.runs.folder import OPENED_MESSAGES, RunFolder
 from starter_kit.runs.kept_models import CHECKPOINTS
+from starter_kit.runs.opened_messages import open_messages
+from starter_kit.runs.opened_round import rounds_in_words
 from starter_kit.runs.transcript import CODEC_FILE, INDEX, MESSAGES
+from tests.starter_kit.commands.pfl import passing
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.training_runs import trained
 
@@ -140,20 +144,109 @@ def test_a_server_that_does_not_do_what_its_plan_says_writes_no_transcript(
     assert "isn't the server's step" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("limit", ["MAX_MESSAGES_BYTES", "MAX_BYTES"])
-def test_a_run_that_nobody_could_fold_stops_writing_and_goes_on(
+def test_a_run_whose_index_nobody_could_read_stops_writing_and_goes_on(
     base: Path,
     data: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
-    limit: str,
 ) -> None:
-    """A full-size model without adapters would fill the disk."""
-    monkeypatch.setattr(transcript, limit, 5000)
+    monkeypatch.setattr(transcript, "MAX_BYTES", 5000)
     run = trained("fedavg", base, data, tmp_path / "run")
     assert ArtifactKind.TRANSCRIPT not in run.files()
     assert capfd.readouterr().err.count("more than 5,000 bytes") == 1
+
+
+def test_a_large_run_says_what_its_messages_will_take_and_keeps_none_of_earlier_models(
+    base: Path,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(transcript, "MAX_WHOLE_BYTES", 5000)
+    run = trained("fedavg", base, data, tmp_path / "run", ["checkpoints.every=1"])
+    said = f"about {(run.path / MESSAGES).stat().st_size / 1e9:,.1f} GB after 2 rounds"
+    assert capfd.readouterr().err.count(said) == 1
+    assert ArtifactKind.MESSAGES not in RunFolder(run.path / CHECKPOINTS / "round-1").files()
+    assert counted(run, base).counting == "counted"
+
+
+def test_a_run_whose_messages_would_fill_the_disk_stops_writing_and_goes_on(
+    base: Path,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(transcript, "MAX_WHOLE_BYTES", 5000)
+    monkeypatch.setattr(transcript, "RESERVED_VECTORS", 2**60)
+    run = trained("fedavg", base, data, tmp_path / "run")
+    assert not {ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES} & run.files().keys()
+    assert capfd.readouterr().err.count("the disk has room for") == 1
+
+
+def drawn(run: RunFolder, base: Path, challenge: str) -> CommunicationResult:
+    """Return what a worker finds of the opened rounds alone."""
+    files = {**run.files(), ArtifactKind.MESSAGES: run.path / OPENED_MESSAGES}
+    inputs = StepInputs(files, RULES, reference=base, challenge=challenge)
+    with Sandbox() as sandbox, TemporaryDirectory() as decoded:
+        result = run_step(
+            Step.COMMUNICATION, with_decoded(inputs, sandbox, Path(decoded)), lambda _done, _total: None
+        ).result
+    assert isinstance(result, CommunicationResult)
+    return result
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [["server_optimizer=fedavgm", "codec=nf4"], ["codec={type: topk, fraction: 0.05}"]],
+    ids=["momentum", "a codec plug-in"],
+)
+def test_the_drawn_rounds_of_a_run_are_opened_from_its_messages_and_its_start(
+    base: Path, data: Path, tmp_path: Path, changes: list[str]
+) -> None:
+    changes = ["rounds=6", "clients_per_round=2", *changes]
+    with pytest.raises(CutError):
+        trained("fedavg", base, data, tmp_path / "run", changes, watcher=CutOff(5))
+    run = trained("fedavg", base, data, tmp_path / "run", changes, resume=True)
+    for challenge in ("00" * 32, "11" * 32):
+        numbers = replayed_rounds(challenge, 6, 3)
+        assert rounds_in_words(numbers) in passing("replay", "open", run.path, "--challenge", challenge)
+        result = drawn(run, base, challenge)
+        assert (result.counting, result.rounds_folded, result.rounds) == ("counted", 4, 6)
+    # What was opened answers the challenge, also when the run has no messages any more.
+    (run.path / MESSAGES).unlink()
+    assert open_messages(run.path, challenge) == numbers
+    with pytest.raises(ProblemError) as caught:
+        open_messages(run.path, "00" * 32)
+    assert caught.value.problem.code is ErrorCode.ARTIFACT_MISSING
+
+
+def test_messages_that_are_not_those_of_the_index_are_not_opened(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    run = trained("fedavg", base, data, tmp_path / "run", ["rounds=6"])
+    content = (run.path / MESSAGES).read_bytes()
+    (run.path / MESSAGES).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ProblemError) as caught:
+        open_messages(run.path, "00" * 32)
+    assert caught.value.problem.code is ErrorCode.TRANSCRIPT_MESSAGE
+    assert not (run.path / OPENED_MESSAGES).exists()
+
+
+def test_an_opening_that_is_too_large_to_attach_is_not_written(
+    base: Path,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    run = trained("fedavg", base, data, tmp_path / "run", ["rounds=6"])
+    monkeypatch.setattr(opened_messages, "MAX_MESSAGES_BYTES", 5000)
+    assert open_messages(run.path, "00" * 32) == []
+    assert "will be declared, not counted: the messages of rounds" in capfd.readouterr().err
+    assert not (run.path / OPENED_MESSAGES).exists()
 
 
 def test_adapters_start_from_the_seed_alone(base: Path, data: Path, tmp_path: Path) -> None:
