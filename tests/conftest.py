@@ -14,6 +14,7 @@ from filelock import FileLock
 from typing_extensions import override
 from xdist.scheduler import LoadGroupScheduling
 
+from evaluator.folding import opening
 from tests.services.seaweedfs import SeaweedFS
 
 
@@ -22,6 +23,12 @@ def seaweedfs() -> Iterator[SeaweedFS]:
     """One S3 server for the tests of this process; each test makes a bucket of its own."""
     with SeaweedFS() as server:
         yield server
+
+
+@pytest.fixture
+def few_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large run, no more rounds are drawn than the track says: the file of their messages has no room for others."""
+    monkeypatch.setattr(opening, "MAX_MESSAGES_BYTES", 0)
 
 
 MIGRATED = "migrated"

@@ -6,11 +6,12 @@ little-endian, and then the vectors that the server keeps, in the order of their
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evaluator.folding.lines import TranscriptMessage, TranscriptRound
-from evaluator.folding.reading import Transcript
+from evaluator.folding.reading import MAX_MESSAGES_BYTES, Transcript
 from evaluator.folding.server_step import kept_vectors
 from evaluator.records.round_keys import replayed_rounds
 
@@ -58,11 +59,20 @@ class Folded:
 
 
 def folded_rounds(transcript: Transcript, challenge: str | None, drawn: int) -> Folded:
-    """Return the rounds to fold: all without a challenge; with one the last round, and `drawn` others that it draws."""
+    """Return the rounds to fold: all of them without a challenge, and otherwise the last one and those that it draws.
+
+    It draws `drawn` others, and more as long as the file of messages stays within its limit.
+    """
     if challenge is None or not transcript.rounds:
         return Folded(transcript, transcript.rounds)
-    numbers = replayed_rounds(challenge, len(transcript.rounds), drawn)
-    return Folded(transcript, [transcript.rounds[number - 1] for number in numbers], is_drawn=True)
+
+    def folded(drawn: int) -> Folded:
+        numbers = replayed_rounds(challenge, len(transcript.rounds), drawn)
+        return Folded(transcript, [transcript.rounds[number - 1] for number in numbers], is_drawn=True)
+
+    more = range(drawn + 1, len(transcript.rounds))
+    fitting = bisect_right(more, MAX_MESSAGES_BYTES, key=lambda drawn: folded(drawn).size_bytes)
+    return folded(drawn + fitting)
 
 
 def missed(rounds: int, drawn: int, false: int = 1) -> float:

@@ -230,7 +230,7 @@ def test_track_1_takes_what_it_requires_and_no_record(
 
 
 def test_a_large_run_sends_its_index_and_then_the_rounds_that_the_site_drew(
-    site_client: SiteClient, base: Path, data: Path, tmp_path: Path, settings: Any
+    site_client: SiteClient, base: Path, data: Path, tmp_path: Path, settings: Any, few_drawn: None
 ) -> None:
     settings.WHOLE_MESSAGES_BYTES = 5000
     folder = trained("fedavg", base, data, tmp_path / "run", ["rounds=6"])

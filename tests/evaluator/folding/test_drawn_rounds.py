@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.folding import opening
 from evaluator.folding.lines import (
     BuiltIn,
     TranscriptEnd,
@@ -17,7 +18,7 @@ from evaluator.folding.lines import (
     messages_root,
 )
 from evaluator.folding.opening import folded_rounds, missed
-from evaluator.folding.reading import MAX_MESSAGES_BYTES, Transcript
+from evaluator.folding.reading import MAX_MESSAGES_BYTES, Transcript, read_transcript
 from evaluator.messages.jobs import DRAWN_ROUNDS, SERVER, ArtifactKind, CommunicationResult, Step
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.lines import TrainableTensor
@@ -32,6 +33,8 @@ from tests.evaluator.folding.made_runs import (
     make_run,
     write_lines,
 )
+
+pytestmark = pytest.mark.usefixtures("few_drawn")
 
 ROUNDS = 9
 CHALLENGE = "5a" * 32
@@ -245,3 +248,27 @@ def test_the_index_of_a_run_of_36_gigabytes_is_small_and_says_how_large_an_openi
     folded = folded_rounds(transcript, CHALLENGE, DRAWN_ROUNDS)
     assert len(folded.rounds) == 4
     assert folded.size_bytes == 44 * size + 4 * 4 * numel < MAX_MESSAGES_BYTES
+
+
+def test_as_many_rounds_are_drawn_as_there_is_room_for(
+    run: MadeRun, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = run.write(tmp_path)
+    transcript = read_transcript(files[ArtifactKind.TRANSCRIPT])
+    few = folded_rounds(transcript, CHALLENGE, DRAWN_ROUNDS)
+    assert len(few.rounds) == 1 + DRAWN_ROUNDS
+    monkeypatch.setattr(opening, "MAX_MESSAGES_BYTES", 2 * few.size_bytes)
+    more = folded_rounds(transcript, CHALLENGE, DRAWN_ROUNDS)
+    assert few.size_bytes < more.size_bytes <= 2 * few.size_bytes
+    assert {line.round for line in few.rounds} < {line.round for line in more.rounds}
+    run.write_opened(files, [line.round for line in more.rounds])
+    assert counted(files, base).rounds_folded == len(more.rounds) < ROUNDS
+
+
+def test_all_rounds_of_a_large_run_are_folded_if_there_is_room_for_them(
+    run: MadeRun, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "MAX_MESSAGES_BYTES", MAX_MESSAGES_BYTES)
+    files = run.write(tmp_path)
+    run.write_opened(files, list(range(1, ROUNDS + 1)))
+    assert counted(files, base).rounds_folded == ROUNDS

@@ -24,7 +24,7 @@ NAMES = {ArtifactKind.TRANSCRIPT: "transcript.jsonl", ArtifactKind.MESSAGES: "op
 
 
 @pytest.fixture(autouse=True)
-def limit(settings):
+def limit(settings, few_drawn):
     """Between the messages of two rounds, and those of six."""
     settings.WHOLE_MESSAGES_BYTES = 40_000
 
