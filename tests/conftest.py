@@ -27,7 +27,7 @@ def seaweedfs() -> Iterator[SeaweedFS]:
 
 @pytest.fixture
 def few_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a large run, no more rounds are drawn than the track says: the file of their messages has no room for others."""
+    """Draw no more rounds of a large run than its track says, as if the file of their messages had no room."""
     monkeypatch.setattr(opening, "MAX_MESSAGES_BYTES", 0)
 
 

@@ -253,7 +253,7 @@ def test_the_index_of_a_run_of_36_gigabytes_is_small_and_says_how_large_an_openi
 def test_as_many_rounds_are_drawn_as_there_is_room_for(
     run: MadeRun, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = run.write(tmp_path)
+    files = run.write(tmp_path / "run")
     transcript = read_transcript(files[ArtifactKind.TRANSCRIPT])
     few = folded_rounds(transcript, CHALLENGE, DRAWN_ROUNDS)
     assert len(few.rounds) == 1 + DRAWN_ROUNDS
@@ -269,6 +269,6 @@ def test_all_rounds_of_a_large_run_are_folded_if_there_is_room_for_them(
     run: MadeRun, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opening, "MAX_MESSAGES_BYTES", MAX_MESSAGES_BYTES)
-    files = run.write(tmp_path)
+    files = run.write(tmp_path / "run")
     run.write_opened(files, list(range(1, ROUNDS + 1)))
     assert counted(files, base).rounds_folded == ROUNDS
