@@ -107,11 +107,12 @@ def test_the_same_challenge_draws_the_same_blocks_and_no_more_than_allowed(
     assert drawn == drawn_blocks(challenge.hex(), rounds, tensors)
     assert len(drawn.common) == min(blocks, COMMON)
     assert len(drawn.fresh) == rounds
+    updates, weights = set(drawn.updates), set(drawn.weights)
     for number, fresh in enumerate(drawn.fresh, 1):
         assert all(0 <= block < blocks for block in fresh)
         assert len(fresh) <= FRESH
-        assert {(number, block) for block in (*drawn.common, *fresh)} <= set(drawn.updates)
-        assert {(number, block) for block in fresh} <= set(drawn.weights)
+        assert {(number, block) for block in (*drawn.common, *fresh)} <= updates
+        assert {(number, block) for block in fresh} <= weights
     assert len(drawn.updates) + len(drawn.weights) <= MAX_OPENINGS
 
 
