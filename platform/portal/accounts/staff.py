@@ -11,7 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-HINT = "Organizers log in with a second factor. Set one up, and the administration opens."
+HINT = "Organizers log in with a second factor. Set one up to open the admin site."
 
 
 class RequireSecondFactor:

@@ -171,9 +171,9 @@ def _publication_sentences(before: Phase | None, edited: Phase, now: datetime) -
         private = 0 if edited.allows_private else drafts.filter(keep_private=True, practice=False).count()
         anonymous = 0 if edited.allows_anonymous else drafts.filter(anonymous=True, practice=False).count()
         if private:
-            yield f"{private} draft{pluralize(private)} can’t be kept unpublished in this phase."
+            yield f"{private} draft{pluralize(private)} can't be kept unpublished in this phase."
         if anonymous:
-            yield f"{anonymous} draft{pluralize(anonymous)} can’t be submitted anonymously in this phase."
+            yield f"{anonymous} draft{pluralize(anonymous)} can't be submitted anonymously in this phase."
 
 
 def _submission_sentences(edited: Phase, now: datetime) -> Iterable[str]:

@@ -125,7 +125,7 @@ def _proof_needs(team: Team) -> Iterator[Need]:
         )
     for staged in Artifact.staged.filter(submission__team=team).select_related("submission"):
         yield Need(
-            f"Version {staged.version} of the proof of “{staged.submission}” isn't sent yet.",
+            f"Version {staged.version} of the proof of “{staged.submission}” hasn't been sent yet.",
             reverse("reviews:revision", args=[staged.submission_id]),
         )
     rejected = Submission.objects.filter(

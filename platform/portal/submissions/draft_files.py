@@ -42,7 +42,7 @@ EXPLANATIONS = {
 # What bytes are counted from.
 COUNTED_FROM = (ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES)
 COUNTING = "Optional, to have the bytes counted: "
-COUNTED_ALONE = "Required for a rank, because this phase ranks only counted bytes: "
+COUNTED_ALONE = "Required for a rank, because this phase ranks only runs with counted bytes: "
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,9 @@ def draft_steps(
     is_described = bool(submission.description) or not submission.track.requires_code
     steps = [
         # Elsewhere the title alone is enough to submit, but nobody learns from it what the method does.
-        ("Describe", "describe", "described" if submission.description else "title only", is_described),
+        ("Description", "describe", "described" if submission.description else "title only", is_described),
         ("Files", "files", f"{stored} of {len(required)} files", has_runs and stored == len(required)),
-        ("Check and submit", "submit", f"{len(problems)} to do" if problems else "ready to submit", False),
+        ("Submission", "submit", f"{len(problems)} to do" if problems else "ready to submit", False),
     ]
     next_step = next(number for number, (*_, is_done) in enumerate(steps) if not is_done)
     return [

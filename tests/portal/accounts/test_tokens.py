@@ -94,7 +94,7 @@ def test_the_page_shows_a_new_secret_once(client: Client) -> None:
     assert "no-store" in made["Cache-Control"]
     # What follows depends on the tracks of the site, whose pages have the commands.
     assert "pfl submit save" not in made.content.decode()
-    assert f'href="{reverse("challenge:list")}">track’s page' in made.content.decode()
+    assert f'href="{reverse("challenge:list")}">track\'s page' in made.content.decode()
     assert found[1] not in client.get(reverse("accounts:tokens")).content.decode()
 
 

@@ -42,7 +42,7 @@ def test_a_team_answers_is_admitted_and_submits(client: Client, track: Track) ->
     assert "/tracks/closed/register/" in client.get("/tracks/closed/").text
     check(client, "/tracks/closed/register/")
     new = {"title": "M", "track": track.pk}
-    assert "isn’t registered" in client.post("/submissions/create/", new).text.replace("&#x27;", "’")
+    assert "isn't registered" in client.post("/submissions/create/", new).text.replace("&#x27;", "'")
     page = client.post("/tracks/closed/register/", {"answer_0": "", "answer_1": "Nobody"}).text
     assert "Who funds you?" in page
     answers = {"answer_0": "The forms.", "answer_1": "Nobody"}

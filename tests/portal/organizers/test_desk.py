@@ -249,7 +249,7 @@ def test_a_phase_that_has_ended_can_be_closed_from_the_desk(client: Client) -> N
 def test_the_submissions_of_each_day_are_drawn_with_their_numbers(client: Client, organizer) -> None:
     for _ in range(3):
         make_submission(state=SubmissionState.SUBMITTED)
-    assert "3 submissions in the last 30 days, at most 3 on one day" in desk(client)
+    assert "3 submissions in the last 30 days, with a peak of 3 in one day" in desk(client)
 
 
 def test_the_number_of_queries_is_constant(

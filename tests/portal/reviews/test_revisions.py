@@ -58,7 +58,7 @@ def test_the_team_reads_it_with_what_changed_before_it_is_sent(client, submissio
     assert "version 2, not sent yet" in place
     assert submission.proof().upload.filename not in place
     assert f'<a href="{address("proof", submission)}?version=2">Reviewers\' view</a>' in place
-    assert "isn't sent yet" in client.get(address("team", submission)).text
+    assert "hasn't been sent yet" in client.get(address("team", submission)).text
     page = client.get(address("revision", submission)).text
     assert "Send version 2" in page
     assert "sigma is 2." in client.get(address("proof", submission) + "?version=2").text

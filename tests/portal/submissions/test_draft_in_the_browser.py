@@ -207,7 +207,7 @@ def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complai
     expect(page.locator("#progress")).to_contain_text("2 of 2 files")
     page.get_by_role("button", name="Submit").click()
     expect(page.locator(".badge-queued")).to_be_visible()
-    expect(page.locator("#status")).to_contain_text("you’re next in the queue")
+    expect(page.locator("#status")).to_contain_text("you're next in the queue")
 
     Run.objects.update(state=RunState.RUNNING)
     Evaluation.objects.update(state="running", done=3, total=10)

@@ -259,7 +259,7 @@ class TestPages:
         client.force_login(owner_of(draft.team))
         page = client.get(draft.get_absolute_url()).text
         assert (
-            "stay unpublished until you publish them, under an anonymous name until you name your team"
+            "stay unpublished until you publish them, under an anonymous name until you reveal your team's name"
             in page
         )
         assert 'name="keep_private"' in client.get(reverse("submissions:edit", args=[draft.pk])).text

@@ -120,7 +120,7 @@ class TestDraftPage:
         assert "The draft is complete." in page(member, "detail", make_complete_draft(team).pk)
 
     def test_it_names_the_files_that_a_rank_for_counted_bytes_needs(self, member, team):
-        needed = "Required for a rank, because this phase ranks only counted bytes: "
+        needed = "Required for a rank, because this phase ranks only runs with counted bytes: "
         without = "the run will be listed without a rank"
         run = make_complete_draft(team, make_track(requires_counted=True)).runs.get()
         html = page(member, "detail", run.submission.pk)
@@ -311,7 +311,7 @@ class TestAfterSubmitting:
         assert "Cancel this submission" in page(member, "detail", submission.pk)
         html = post(member, "cancel", submission.pk, follow=True).content.decode()
         assert "is a draft again" in html
-        assert "Check and submit" in html
+        assert "3. Submission" in html
 
     def test_a_run_that_has_begun_is_not_canceled(self, member, team):
         submission = self.submitted(team, RunState.RUNNING)

@@ -75,7 +75,7 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
     if not FINAL_STATES.issuperset(states):
         *steps, last = (STEP_NAMES[step].lower() for step in track.rules(track.run_budgets()[0]).steps())
         news.append(
-            f"Each run goes through {', '.join(steps)} and {last}. You’ll be emailed when each run finishes; you can "
+            f"Each run goes through {', '.join(steps)} and {last}. You'll be emailed when each run finishes; you can "
             "close this page."
         )
     elif RunState.SCORED in states:

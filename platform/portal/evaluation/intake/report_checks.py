@@ -121,7 +121,7 @@ def _of_test_set(known: TestSet | None, result: ScoringResult) -> Iterator[str]:
     if known.sha256 != result.test_set_sha256:
         yield (
             f"scored on a test set {known} of SHA-256 {result.test_set_sha256}; {since} {known.sha256}. Give a changed "
-            "test set a new name, or delete the entry in the administration to accept it."
+            "test set a new name, or delete the entry on the admin site to accept it."
         )
     if known.split_sha256 != split_sha256:
         yield (

@@ -31,7 +31,7 @@ class Command(BaseCommand):
         password.add_argument(
             "--password-env", metavar="VARIABLE", help="read it from this environment variable"
         )
-        parser.add_argument("--staff", action="store_true", help="can open the administration")
+        parser.add_argument("--staff", action="store_true", help="can open the admin site")
         parser.add_argument("--superuser", action="store_true", help="has all permissions")
         parser.add_argument(
             "--reviewer", action="store_true", help="can review privacy proofs; joins the group Reviewers"

@@ -31,7 +31,7 @@ class Command(BaseCommand):
             "--terms",
             type=int,
             metavar="ID",
-            help="ID of the terms, in the administration, that must be accepted first",
+            help="ID of the terms, on the admin site, that must be accepted first",
         )
 
     @override
