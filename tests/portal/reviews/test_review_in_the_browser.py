@@ -145,7 +145,7 @@ def test_a_rejected_proof_is_revised_by_its_team_and_accepted_by_two(desk, submi
 def test_every_question_can_be_answered_beside_the_opened_checks(desk):
     page = desk()
     page.get_by_text("Runs and checks").click()
-    page.get_by_text("Checks of the run").click()
+    page.get_by_text("Checks for the run").click()
     for width in (1280, 1600, 390):
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate("document.querySelectorAll('.item').forEach((item) => (item.open = true))")
