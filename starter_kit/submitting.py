@@ -23,7 +23,6 @@ from evaluator.worker.time_left import in_words
 from starter_kit.reporting.rounding import rounded_up
 from starter_kit.runs.answering import answer_challenge, remove_vectors, require_answerable
 from starter_kit.runs.folder import OPENED_MESSAGES, OPENING, RunFolder, budget_of
-from starter_kit.runs.opened_messages import open_messages
 from starter_kit.runs.opened_round import open_rounds
 from starter_kit.runs.round_secret import remove_secret
 from starter_kit.site.client import SiteClient
@@ -62,6 +61,9 @@ class PlannedRun:
         if kind is ArtifactKind.TRANSCRIPT:
             if ArtifactKind.MESSAGES not in self.files:
                 return
+            # It loads torch, which other submissions don't wait for.
+            from starter_kit.runs.opened_messages import open_messages  # noqa: PLC0415
+
             if open_messages(folder, challenge, self.drawn_rounds):
                 self.files[ArtifactKind.MESSAGES] = folder / OPENED_MESSAGES
             else:

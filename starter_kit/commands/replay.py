@@ -9,10 +9,7 @@ from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, DataFolder, RunDirectory
 from starter_kit.console import log, print_lines
 
-app = new_app(
-    "Open rounds that the site has drawn, of a replayable run or of a large run's messages, and replay rounds as the "
-    "organizers do."
-)
+app = new_app("Open rounds that the site has drawn, and replay rounds as the organizers do.")
 
 Challenge = Annotated[
     str,
