@@ -62,7 +62,7 @@ class PlannedRun:
             if ArtifactKind.MESSAGES not in self.files:
                 return
             # It loads torch, which other submissions don't wait for.
-            from starter_kit.runs.opened_messages import open_messages  # noqa: PLC0415
+            from starter_kit.runs.opened_messages import open_messages
 
             if open_messages(folder, challenge, self.drawn_rounds):
                 self.files[ArtifactKind.MESSAGES] = folder / OPENED_MESSAGES
