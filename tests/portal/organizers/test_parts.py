@@ -119,7 +119,7 @@ def test_an_open_track_is_named_and_a_direct_post_changes_nothing(client: Client
 def test_whoever_competes_sees_no_private_score_of_the_track(client: Client, organizer, track) -> None:
     Membership.objects.create(team=track.submissions.first().team, user=organizer)
     text = page(client)
-    assert "3 runs of tracks in which your team competes are left out" in text
+    assert "3 runs from tracks in which your team competes are left out" in text
     assert "Fitted" not in text
     assert "0.7200" not in text
     # The mean of all differences, and whose rank changes, would give them away.
