@@ -95,7 +95,7 @@ def decode_messages(
 
     Args:
         challenge: What the site drew for the index of a large run, as in `folded_rounds`.
-        drawn: How many rounds it draws, beside the last one.
+        drawn: How many rounds it draws at least, besides the last one.
         confined: Whether to refuse where the kernel can't confine the codec: it is other people's code.
 
     Raises:

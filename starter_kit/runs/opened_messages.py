@@ -35,7 +35,7 @@ def open_messages(run: Path, challenge: str, drawn: int = DRAWN_ROUNDS) -> list[
 
     Args:
         challenge: What the site drew for the index, 64 hexadecimal digits.
-        drawn: How many rounds it draws, beside the last one.
+        drawn: How many rounds it draws at least, besides the last one.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) The challenge has another form; (`E_RUN_FOLDER`) the messages of the run, or
@@ -87,12 +87,14 @@ def _is_opened(path: Path, folded: Folded) -> bool:
 
 
 def _write(path: Path, folded: Folded, whole: MessageFile, model: Model) -> None:
+    # A run of one round has no state before it to open.
+    last = max(folded.opened, default=1)
     with path.open("wb") as file:
-        for line in folded.transcript.rounds[: max(folded.opened, default=1)]:
+        for line in folded.transcript.rounds[:last]:
             if line.round in folded.opened:
                 for vector in model.vectors:
                     file.write(vector.astype("<f4", copy=False).data)
-            if line.round < max(folded.opened):
+            if line.round < last:
                 model.round(line)
         for message in folded.distinct:
             file.write(whole.read(message, FILES[ArtifactKind.MESSAGES]))

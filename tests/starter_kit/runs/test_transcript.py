@@ -223,6 +223,13 @@ def test_the_drawn_rounds_of_a_run_are_opened_from_its_messages_and_its_start(
     assert caught.value.problem.code is ErrorCode.ARTIFACT_MISSING
 
 
+def test_a_large_run_of_one_round_opens_it(base: Path, data: Path, tmp_path: Path) -> None:
+    run = trained("fedavg", base, data, tmp_path / "run", ["rounds=1"])
+    assert open_messages(run.path, "00" * 32) == [1]
+    result = drawn(run, base, "00" * 32)
+    assert (result.counting, result.rounds_folded, result.rounds) == ("counted", 1, 1)
+
+
 def test_messages_that_are_not_those_of_the_index_are_not_opened(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
