@@ -45,7 +45,7 @@ class PlannedRun:
         budget: The ε of its board; None for the only board of a track where ε plays no part.
         files: The opening of rounds may still have to be made, from the challenge.
         public_key: The key that signed its record, where it has one.
-        drawn_rounds: How many rounds a challenge draws for a replay, or of the messages.
+        drawn_rounds: How many rounds a challenge draws for a replay, and at least of the messages.
         run_token: The token in its record.
     """
 

@@ -17,7 +17,10 @@ FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
     "accountant": ("Accountant", lambda track: track.get_accountant_display()),
     "adjacency": ("Adjacency", lambda track: track.get_adjacency_display()),
     "unbound_level": ("Unbound runs", lambda track: track.get_unbound_level_display()),
-    "drawn_rounds": ("Drawn rounds", lambda track: f"the last round and {track.drawn_rounds} others"),
+    "drawn_rounds": (
+        "Drawn rounds",
+        lambda track: f"the last round and at least {track.drawn_rounds} others",
+    ),
     "challenges_per_day": (
         "Challenges",
         lambda track: f"{track.challenges_per_day} per team in any 24 hours",

@@ -19,6 +19,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='track',
             name='drawn_rounds',
-            field=models.PositiveSmallIntegerField(default=3, help_text="How many rounds are drawn, in addition to the last one: of a replayable run for a replay, and of a run whose messages are too large to be attached as a whole. If a draft's rounds were opened before this number changes, a replayable run must be trained again, and messages must be opened again.", validators=[django.core.validators.MaxValueValidator(60)]),
+            field=models.PositiveSmallIntegerField(default=3, help_text="How many rounds are drawn, in addition to the last one: of a replayable run for a replay, and of a run whose messages are too large to be attached as a whole (more if they fit into 12 GB). If a draft's rounds were opened before this number changes, a replayable run must be trained again, and messages must be opened again.", validators=[django.core.validators.MaxValueValidator(60)]),
         ),
     ]
