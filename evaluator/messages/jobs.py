@@ -181,7 +181,7 @@ class TrackRules(Message):
             organizers don't say.
         data_sha256: The hash of the data manifest that annexes must state; empty where the organizers don't say. It is
             not for the public: whoever can guess the data could compare.
-        drawn_rounds: How many rounds a challenge draws for a replay, and at least for folding; the last one is added.
+        drawn_rounds: How many rounds a challenge draws for a replay, and at least for folding, besides the last one.
         first_download: Whether the downloads of the first round count.
         leakage_set: The track's, where the step measures leakage; no rank depends on it.
     """
