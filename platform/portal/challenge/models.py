@@ -283,8 +283,8 @@ class Track(models.Model):
         validators=[MaxValueValidator(MAX_DRAWN)],
         help_text="How many rounds are drawn, in addition to the last one: of a replayable run for a replay, and "
         "of a run whose messages are too large to be attached as a whole (more if they fit into 12 GB). If a "
-        "draft's rounds were opened before this number changes, a replayable run must be trained again, and messages must be "
-        "opened again.",
+        "draft's rounds were opened before this number changes, a replayable run must be trained again, and messages "
+        "must be opened again.",
     )
     challenges_per_day = models.PositiveSmallIntegerField(
         default=DEFAULT_CHALLENGES,
