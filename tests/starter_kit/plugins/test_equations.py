@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from evaluator.communication.nf4 import LEVELS
 from evaluator.records.server_steps import AdamStep, MomentumStep
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.learning.local_training import LocalTraining, make_optimizer
-from starter_kit.plugins.codecs import int8, topk
+from starter_kit.plugins.codecs import coded_nf4, grid, int8, topk
 from starter_kit.plugins.hooks import fedprox
 from starter_kit.plugins.server_optimizers import fedadam, fedavgm
 from starter_kit.randomness import Stream
@@ -60,6 +61,34 @@ def test_eight_bits_are_off_by_half_a_level_at_most() -> None:
     assert ((arrived - VECTOR).abs() <= scales * 0.5001).all()
     assert codec.encode(arrived, {}) == message
     assert codec.decode_model(codec.encode_model(torch.zeros(9)), 9).tolist() == [0.0] * 9
+
+
+def test_coded_nf4_has_the_levels_of_nf4_and_scales_of_two_bytes() -> None:
+    codec = coded_nf4.Codec()
+    message = codec.encode(VECTOR, {})
+    # 16 scales, a table of 16 weights and one lane; 4 bits for each number are the most that its code takes.
+    assert len(message) <= 2 * 16 + 16 + 4 + 500
+    arrived = codec.decode(message, 1000)
+    scales = torch.stack([block.abs().max() for block in torch.split(VECTOR, 64)]).repeat_interleave(64)[
+        :1000
+    ]
+    assert ((arrived - VECTOR).abs() <= scales * 1.01 * float(np.diff(LEVELS).max()) / 2).all()
+    assert codec.encode(arrived, {}) == message
+    largest = torch.full((3,), float(torch.finfo(torch.float32).max))
+    assert codec.decode(codec.encode(largest, {}), 3).isfinite().all()
+
+
+def test_a_grid_has_whole_multiples_of_a_step_and_zeros_cost_almost_nothing() -> None:
+    codec = grid.Codec(step=0.5)
+    arrived = codec.decode(codec.encode(VECTOR, {}), 1000)
+    assert torch.equal(arrived, (VECTOR / 0.5).round() * 0.5)
+    assert codec.encode(arrived, {}) == codec.encode(VECTOR, {})
+    few = torch.zeros(1000).index_fill(0, torch.arange(10), -1.0)
+    assert torch.equal(codec.decode(codec.encode(few, {}), 1000), few)
+    # Ten of a thousand have 81 bits of information.
+    assert len(codec.encode(few, {})) <= 1 + 4 + 4 + 81 / 8 + 2
+    far = torch.tensor([1000.0, -1000.0, 1.0])
+    assert codec.decode(codec.encode(far, {}), 3).tolist() == [63.5, -63.5, 1.0]
 
 
 def test_power_sgd_sends_one_power_step_of_a_matrix_and_smaller_tensors_as_they_are() -> None:
@@ -142,6 +171,21 @@ def test_a_model_arrives_exactly_and_the_first_download_takes_no_bytes(codec: Co
 def test_what_no_encoder_writes_is_rejected(codec: CodecPlugin, message: bytes) -> None:
     with pytest.raises(ValueError, match=r"bytes|places|scale|finite"):
         codec.decode(message, 4 if len(message) < 64 else 60)
+
+
+@pytest.mark.parametrize(
+    ("codec", "message"),
+    [
+        (coded_nf4.Codec(), b"1"),
+        (coded_nf4.Codec(), b"\xff" * 40),
+        (grid.Codec(), b"\xff" * 20),
+        (grid.Codec(), b"\1\1"),
+    ],
+    ids=str,
+)
+def test_a_coded_message_that_no_encoder_writes_is_rejected(codec: CodecPlugin, message: bytes) -> None:
+    with pytest.raises(ValueError, match=r"scale|symbol"):
+        codec.decode(message, 4)
 
 
 def test_a_number_that_is_not_finite_is_no_value_of_a_sparse_message() -> None:
