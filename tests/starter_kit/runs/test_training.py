@@ -95,6 +95,7 @@ def without_token(base: Path, data: Path, tmp_path_factory: pytest.TempPathFacto
         ("lora", [], ALL_BUT_SCORING[:2]),
         ("lora-nf4", [], ALL_BUT_SCORING[:2]),
         ("centralized", ["rounds=1"], ALL_BUT_SCORING[:2]),
+        ("fedkseed", ["codec.seeds=16", "rounds=1", "local.max_steps=2"], ALL_BUT_SCORING[:1]),
         ("fedshampoo", [], ALL_BUT_SCORING[:2]),
         # Clients keep an optimizer's statistics as well as their secrets of the round.
         ("fedshampoo", ["clients_per_round=3", "secure_aggregation={bound: 1.0}"], ALL_BUT_SCORING[:2]),

@@ -54,7 +54,8 @@ def rejection(run: RunFolder, base: Path) -> Problem:
         ("lora-nf4", ["clients_per_round=2"]),
         ("lora", ["lora.targets=['language_backbone.*.q']"]),
         ("fedshampoo", []),
-        ("fedavg", ["codec=int8"]),
+        ("fedavg", ["codec=coded-nf4", "local.max_steps=1"]),
+        ("fedkseed", ["codec.seeds=16", "local.max_steps=2"]),
         ("fedavg", ["codec={type: topk, fraction: 0.05}", "clients_per_round=2"]),
     ],
 )
