@@ -29,6 +29,8 @@ from tests.studies.reproduction import page as reproduction_page
 from tests.studies.reproduction.ablations import page as ablations_page
 from tests.studies.reproduction.ablations import staged_scores
 from tests.studies.reproduction.experiment import TASK, Experiment, Results
+from tests.studies.reproduction.fewest import counted as fewest_counted
+from tests.studies.reproduction.fewest import page as fewest_page
 from tests.studies.reproduction.leakage import page as leakage_page
 from tests.studies.reproduction.leakage.experiment import LeakageExperiment, LeakageResults, Size
 from tests.studies.study import DOCS, Study
@@ -50,6 +52,12 @@ def ablations(folder: Folder = FOLDER, seeds: Seeds = 3) -> Study[Results]:
     """Train the ablations of track 1's winner on the same task, and report which claims hold."""
     trained = Experiment(folder, seeds, parts=staged_scores.PARTS)
     return Study("ablations", Results, trained.run, ablations_page.page, trained.forget)
+
+
+def fewest_bytes(folder: Folder = FOLDER, seeds: Seeds = 3) -> Study[Results]:
+    """Train with fewer and fewer counted bytes on the same task, and report which rows reach the threshold."""
+    trained = Experiment(folder, seeds, parts=fewest_counted.PARTS, once=fewest_counted.ONCE)
+    return Study("fewest-bytes", Results, trained.run, fewest_page.page, trained.forget)
 
 
 def leakage(
@@ -169,6 +177,7 @@ def rehearsal(
 STUDIES: Mapping[str, Callable[..., Study[Any]]] = {
     "reproduction": reproduction,
     "ablations": ablations,
+    "fewest-bytes": fewest_bytes,
     "leakage": leakage,
     "auditing": auditing,
     "conformance": conformance,

@@ -40,6 +40,7 @@ GROUPS = {
         "reports": "The numbers and plots in a run folder.",
         "reproduction": "The papers' methods compared on a task for a small model.",
         "ablations": "The effect of epochs, clients and quantization on the method that won track 1.",
+        "fewest-bytes": "How few counted bytes reach the threshold of track 1 on a small task.",
         "published-settings": "Privacy of the papers' settings under both rules.",
     },
     "Submit": {

@@ -99,6 +99,7 @@ class Experiment:
     """The parts with `seeds` seeds, in a folder of their own.
 
     Args:
+        once: Parts that are measured with the first seed alone.
         say: Receives what was trained and what came out, a line each.
     """
 
@@ -108,11 +109,13 @@ class Experiment:
         seeds: int,
         *,
         parts: Sequence[Part],
+        once: Sequence[Part] = (),
         task: FormSettings = TASK,
         say: Callable[[str], None] = log,
     ) -> None:
         self._folder = folder
         self._wanted = [(part, seed) for part in parts for seed in range(1, seeds + 1)]
+        self._wanted += [(part, 1) for part in once]
         self._task = task
         self._say = say
 

@@ -180,11 +180,25 @@ ROWS = [
         f"with 16 passes. {NO_BOXES} The first download counts. {LEARNING_RATE}",
     ),
     Row(
+        "lora-coded-nf4",
+        "LoRA, entropy-coded NF4",
+        "lora-nf4",
+        ("codec=coded-nf4",),
+        differs="None of the papers codes its messages. Otherwise like LoRA, NF4.",
+    ),
+    Row(
         "lora-published",
         "LoRA as published",
         "lora-published",
         published="85.66 (88.73)",
         differs=f"{NO_DROPOUT} {LEARNING_RATE}",
+    ),
+    Row(
+        "fedkseed",
+        "FedKSeed",
+        "fedkseed",
+        differs="None of the papers has this method. 1 client in each of 4 rounds takes 400 steps along seeds, and "
+        f"only the encoder's value projections are trained. {LEARNING_RATE}",
     ),
     Row(
         "fedshampoo",
