@@ -210,6 +210,7 @@ ACCOUNT_FORMS = {
     "signup": "portal.accounts.signup.NewAccountForm",
     "reset_password": "portal.accounts.signup.ForgottenPasswordForm",
     "add_email": "portal.accounts.signup.NewAddressForm",
+    "change_password": "portal.accounts.signup.NewPasswordForm",
 }
 # Where the address is confirmed in the browser that signed up, nobody has to type the password again.
 ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.core import mail
 from django.core.cache import cache
@@ -118,12 +119,29 @@ class TestNewPassword:
     def test_a_change_ends_the_other_sessions_and_is_reported(self, session: Client, ada: User) -> None:
         elsewhere = Client()
         log_in(elsewhere, ada, PASSWORD)
+        # Without tokens and linked accounts, nothing is left to end.
+        page = session.get(reverse("account_change_password"))
+        assert "end_access" not in page.text
         form = {"oldpassword": PASSWORD, "password1": "new-hill-43-y", "password2": "new-hill-43-y"}
         session.post(reverse("account_change_password"), form)
         assert session.get("/account/").status_code == 200
         assert elsewhere.get("/account/").status_code == 302
         assert mail.outbox[-1].to == ["ada@example.org"]
         assert "Password Changed" in mail.outbox[-1].subject
+
+    @pytest.mark.parametrize("ends", [True, False], ids=["ended", "kept"])
+    def test_a_change_offers_to_end_tokens_and_linked_accounts(
+        self, session: Client, ada: User, ends: bool
+    ) -> None:
+        _, secret = create_token(ada, "cluster")
+        SocialAccount.objects.create(user=ada, provider="github", uid="7")
+        page = session.get(reverse("account_change_password"))
+        assert "You have 1 API token and 1 linked account." in page.text
+        assert page.context["form"]["end_access"].initial
+        form = {"oldpassword": PASSWORD, "password1": "new-hill-43-y", "password2": "new-hill-43-y"}
+        session.post(reverse("account_change_password"), {**form, **({"end_access": "on"} if ends else {})})
+        assert (authenticate_token(secret) is None) == ends
+        assert SocialAccount.objects.exists() == (not ends)
 
     def test_a_reset_ends_every_session_and_token(self, session: Client, ada: User) -> None:
         _, secret = create_token(ada, "cluster")
