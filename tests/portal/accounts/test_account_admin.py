@@ -89,6 +89,13 @@ class TestCeiling:
         assert (after.name, after.password) == before
         assert after.has_second_factor
 
+    def test_an_organizer_resets_a_second_factor_that_was_lost(self, client: Client, helpdesk: User) -> None:
+        ada = make_user(second_factor=True)
+        page = run(client, str(PEOPLE), "reset_second_factors", ada.pk)
+        assert "are removed" in page.text
+        assert not User.objects.get(pk=ada.pk).has_second_factor
+        assert AuditEntry.objects.get(action="user.second_factor_reset").object_id == str(ada.pk)
+
     def test_rights_are_read_only_for_who_is_no_superuser(self, client: Client, helpdesk: User) -> None:
         for user in (helpdesk, make_user()):
             form = {

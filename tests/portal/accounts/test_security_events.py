@@ -14,7 +14,7 @@ from pytest_django import Settings
 from portal.accounts.models import User
 from portal.accounts.services import authenticate_token, create_token, vouch_for_address
 from portal.audit.models import AuditEntry
-from tests.portal.accounts.codes import log_in
+from tests.portal.accounts.codes import code_of, log_in
 from tests.portal.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -176,6 +176,55 @@ class TestGuessing:
         log_in(thief, ada, PASSWORD)
         assert "_auth_user_id" not in thief.session
         log_in(owner, ada, PASSWORD)
+        assert "_auth_user_id" in owner.session
+
+    def test_a_known_browser_gets_in_whatever_others_try(self, ada: User, settings: Settings) -> None:
+        settings.ACCOUNT_RATE_LIMITS = {**settings.ACCOUNT_RATE_LIMITS, "attempt_account": "3/h/key"}
+        known, new = Client(REMOTE_ADDR="192.0.2.1"), Client(REMOTE_ADDR="198.51.100.7")
+        log_in(known, ada, PASSWORD)
+        known.post(reverse("account_logout"))
+        # One is a neighbor; the others have a network each.
+        for host in (1, 5, 6):
+            thief = Client(REMOTE_ADDR=f"192.0.2.{host}")
+            thief.post(reverse("account_login"), {"login": ada.email, "password": "wrong"})
+        log_in(new, ada, PASSWORD)
+        assert "_auth_user_id" not in new.session
+        log_in(known, ada, PASSWORD)
+        assert "_auth_user_id" in known.session
+
+    def test_a_known_browser_is_limited_too_and_knows_no_other_account(self, ada: User) -> None:
+        known, other = Client(), make_user("b@example.org", PASSWORD)
+        log_in(known, ada, PASSWORD)
+        known.post(reverse("account_logout"))
+        for user in (ada, other):
+            for _ in range(5):
+                known.post(reverse("account_login"), {"login": user.email, "password": "wrong"})
+            log_in(known, user, PASSWORD)
+            assert "_auth_user_id" not in known.session
+
+    def test_who_resets_the_password_gets_in(self, ada: User) -> None:
+        owner, thief = Client(), Client()
+        for _ in range(5):
+            thief.post(reverse("account_login"), {"login": ada.email, "password": "wrong"})
+        owner.post(reverse("account_reset_password"), {"email": ada.email})
+        page = owner.get(link_in_mail(), follow=True)
+        form = {"password1": "new-hill-43-y", "password2": "new-hill-43-y"}
+        owner.post(page.redirect_chain[-1][0], form)
+        for _ in range(5):
+            thief.post(reverse("account_login"), {"login": ada.email, "password": "wrong"})
+        log_in(owner, ada, "new-hill-43-y")
+        assert "_auth_user_id" in owner.session
+
+    def test_wrong_codes_lock_out_who_tries_them_and_not_the_owner(self) -> None:
+        olga = make_user("olga@example.org", PASSWORD, is_staff=True)
+        vouch_for_address(olga)
+        thief, owner = Client(REMOTE_ADDR="192.0.2.1"), Client(REMOTE_ADDR="198.51.100.7")
+        thief.post(reverse("account_login"), {"login": olga.email, "password": PASSWORD})
+        for _ in range(5):
+            thief.post(reverse("mfa_authenticate"), {"code": "000000"})
+        page = thief.post(reverse("mfa_authenticate"), {"code": code_of()})
+        assert "Too many failed login attempts" in page.text
+        log_in(owner, olga, PASSWORD)
         assert "_auth_user_id" in owner.session
 
     def test_another_port_in_the_host_is_no_other_visitor(self, ada: User) -> None:
