@@ -13,7 +13,7 @@ from evaluator.communication.nf4 import LEVELS
 from evaluator.records.server_steps import AdamStep, MomentumStep
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.learning.local_training import LocalTraining, make_optimizer
-from starter_kit.plugins.codecs import coded_nf4, grid, int8, topk
+from starter_kit.plugins.codecs import coded_nf4, int8, topk
 from starter_kit.plugins.hooks import fedprox
 from starter_kit.plugins.server_optimizers import fedadam, fedavgm
 from starter_kit.randomness import Stream
@@ -76,19 +76,6 @@ def test_coded_nf4_has_the_levels_of_nf4_and_scales_of_two_bytes() -> None:
     assert codec.encode(arrived, {}) == message
     largest = torch.full((3,), float(torch.finfo(torch.float32).max))
     assert codec.decode(codec.encode(largest, {}), 3).isfinite().all()
-
-
-def test_a_grid_has_whole_multiples_of_a_step_and_zeros_cost_almost_nothing() -> None:
-    codec = grid.Codec(step=0.5)
-    arrived = codec.decode(codec.encode(VECTOR, {}), 1000)
-    assert torch.equal(arrived, (VECTOR / 0.5).round() * 0.5)
-    assert codec.encode(arrived, {}) == codec.encode(VECTOR, {})
-    few = torch.zeros(1000).index_fill(0, torch.arange(10), -1.0)
-    assert torch.equal(codec.decode(codec.encode(few, {}), 1000), few)
-    # Ten of a thousand have 81 bits of information.
-    assert len(codec.encode(few, {})) <= 1 + 4 + 4 + 81 / 8 + 2
-    far = torch.tensor([1000.0, -1000.0, 1.0])
-    assert codec.decode(codec.encode(far, {}), 3).tolist() == [63.5, -63.5, 1.0]
 
 
 def test_power_sgd_sends_one_power_step_of_a_matrix_and_smaller_tensors_as_they_are() -> None:
@@ -178,8 +165,6 @@ def test_what_no_encoder_writes_is_rejected(codec: CodecPlugin, message: bytes) 
     [
         (coded_nf4.Codec(), b"1"),
         (coded_nf4.Codec(), b"\xff" * 40),
-        (grid.Codec(), b"\xff" * 20),
-        (grid.Codec(), b"\1\1"),
     ],
     ids=str,
 )

@@ -159,7 +159,7 @@ def test_no_file_is_run_but_while_a_config_is_read(own: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "where", "expected"),
     [
-        ("codec=zip", "--set codec", "one of float32, nf4, coded-nf4, grid, int8, kseed, topk; a Python"),
+        ("codec=zip", "--set codec", "one of float32, nf4, coded-nf4, int8, kseed, topk; a Python"),
         ("codec=nowhere.py", "--set codec", "a Python file"),
         ("codec=5", "--set codec", "one of float32"),
         ("codec={fraction: 0.1}", "--set codec", "a group with its type"),

@@ -42,19 +42,10 @@ LADDER = [
 CANDIDATES = [
     _row("coded-nf4", "codec: entropy-coded NF4", *TWO_ROUNDS, "codec=coded-nf4"),
     _row("reference", "rounds: 1 of 16 passes"),
-    _row("rank-2", "rank: 2", *TWO_ROUNDS, "lora.rank=2", "lora.alpha=4"),
 ]
 CHANGES = [
+    _row("rank-2", "rank: 2", *TWO_ROUNDS, "lora.rank=2", "lora.alpha=4"),
     _row("first-block", "targets: the first block only", *TWO_ROUNDS, _targets("encoder.block.0.*.v")),
     _row("four-rounds", "rounds: 4 of 4 passes", "rounds=4", "local.epochs=4"),
-    _row(
-        "two-clients",
-        "clients: 2 in each round, 4 passes each",
-        "rounds=2",
-        "clients_per_round=2",
-        "local.epochs=4",
-    ),
-    _row("float32", "codec: float32", *TWO_ROUNDS, "codec=float32"),
-    _row("grid", "codec: entropy-coded multiples of 0.05", *TWO_ROUNDS, "codec={type: grid, step: 0.05}"),
     _row("sign", "codec: one bit for each number", *TWO_ROUNDS, SIGN),
 ]
