@@ -13,6 +13,7 @@ from confusable_homoglyphs.confusables import confusables_data
 # In many typefaces the capital I is a small l; with the small i, a skeleton doesn't depend on the case.
 BY_CASE = str.maketrans({"i": "l", "1": "l", "0": "o"})
 LEFT_TO_RIGHT = "\u200e"
+SMALL_CAPITAL = "LATIN LETTER SMALL CAPITAL "
 
 
 def skeleton(name: str) -> str:
@@ -36,13 +37,21 @@ def _table() -> dict[str, str]:
             one, other = name.strip(LEFT_TO_RIGHT), row["c"].strip(LEFT_TO_RIGHT)
             partners[one].add(other)
             partners[other].add(one)
-    table: dict[str, str] = {}
+    table = _small_capitals()
     for character in partners:
         if character not in table:
             group = _connected(character, partners)
             # A sequence, such as the two letters that look like an m, is what Unicode maps the others to.
             table.update(dict.fromkeys(group, min(group, key=lambda member: (-len(member), member))))
     return table
+
+
+def _small_capitals() -> dict[str, str]:
+    """Return the small letter for each small capital, of which Unicode's table has but a few."""
+    letters = {
+        letter: unicodedata.lookup(f"{SMALL_CAPITAL}{letter.upper()}") for letter in "abcdeghijklmnoprtuvwyz"
+    }
+    return {capital: letter for letter, capital in letters.items()}
 
 
 def _connected(start: str, partners: dict[str, set[str]]) -> set[str]:
