@@ -81,6 +81,7 @@ def results(random_: random.Random, budget: float | None) -> RunResults:
         anls_high=min(1, anls + 0.02),
         accuracy=random_.random(),
         bytes_total=random_.randrange(10**12),
+        counting="declared" if budget else "counted",
         epsilon=epsilon,
         epsilons=[] if epsilon is None else make_epsilons(epsilon, epsilon / 2, epsilon * 2),
         accountant="PLD, dp-accounting 0.6, pessimistic",
