@@ -13,7 +13,10 @@ from confusable_homoglyphs.confusables import confusables_data
 # In many typefaces the capital I is a small l; with the small i, a skeleton doesn't depend on the case.
 BY_CASE = str.maketrans({"i": "l", "1": "l", "0": "o"})
 LEFT_TO_RIGHT = "\u200e"
-SMALL_CAPITAL = "LATIN LETTER SMALL CAPITAL "
+# Unicode's table has but a few of them.
+SMALL_CAPITALS = str.maketrans(
+    {unicodedata.lookup(f"LATIN LETTER SMALL CAPITAL {one}"): one.lower() for one in "ABCDEGHIJKLMNOPRTUVWYZ"}
+)
 
 
 def skeleton(name: str) -> str:
@@ -24,7 +27,10 @@ def skeleton(name: str) -> str:
 
 def _prototypes(text: str) -> str:
     table = _table()
-    return "".join(table.get(character, character) for character in unicodedata.normalize("NFKC", text))
+    return "".join(
+        table.get(character, character)
+        for character in unicodedata.normalize("NFKC", text).translate(SMALL_CAPITALS)
+    )
 
 
 @cache
@@ -37,21 +43,13 @@ def _table() -> dict[str, str]:
             one, other = name.strip(LEFT_TO_RIGHT), row["c"].strip(LEFT_TO_RIGHT)
             partners[one].add(other)
             partners[other].add(one)
-    table = _small_capitals()
+    table: dict[str, str] = {}
     for character in partners:
         if character not in table:
             group = _connected(character, partners)
             # A sequence, such as the two letters that look like an m, is what Unicode maps the others to.
             table.update(dict.fromkeys(group, min(group, key=lambda member: (-len(member), member))))
     return table
-
-
-def _small_capitals() -> dict[str, str]:
-    """Return the small letter for each small capital, of which Unicode's table has but a few."""
-    letters = {
-        letter: unicodedata.lookup(f"{SMALL_CAPITAL}{letter.upper()}") for letter in "abcdeghijklmnoprtuvwyz"
-    }
-    return {capital: letter for letter, capital in letters.items()}
 
 
 def _connected(start: str, partners: dict[str, set[str]]) -> set[str]:

@@ -55,7 +55,7 @@ def test_a_missing_migration_is_noticed(client: Client, processes: None) -> None
     assert response.json()["checks"]["migrations"] == "1 missing"
 
 
-def test_a_clock_that_is_wrong_is_noticed(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_is_wrong_is_noticed(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 7200)
     response = client.get("/readyz?check=time")
