@@ -15,7 +15,7 @@ from tests.docker.compose import ROOT, configuration
 from tests.docker.containers import Containers
 from tests.services.mail import MailServer
 from tests.services.ports import free_port
-from tests.services.redis import Redis
+from tests.services.redis import SITE, WORKER, Redis
 
 pytestmark = pytest.mark.e2e
 
@@ -46,7 +46,9 @@ class Deployed:
             "DJANGO_SETTINGS_MODULE": "portal.settings",
             "PFL_HOME": str(self.containers.folder / "home"),
         }
-        return environment if name.startswith("worker") else environment | of_image
+        if name.startswith("worker"):
+            return environment | {"PFL_BROKER_URL": environment["PFL_BROKER_URL"].replace(SITE, WORKER)}
+        return environment | of_image
 
     def command(self, name: str) -> list[str]:
         return [
@@ -91,7 +93,7 @@ def deployed() -> Iterator[Deployed]:
     connection.autocommit = True
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {database}")
-    web_port, tls_port, redis = free_port(), free_port(), Redis()
+    web_port, tls_port, redis = free_port(), free_port(), Redis(is_closed=True)
     services = configuration(PFL_SITE_HOST=f"{HOST}:{tls_port}", WEB_WORKERS="1")["services"]
     with MailServer() as mail, Containers() as containers:
         replaced = {
