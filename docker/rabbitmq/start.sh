@@ -5,6 +5,7 @@
 #   BROKER_DEFINITIONS                             the file to write (/tmp/definitions.json)
 set -eu
 umask 077
+file=${BROKER_DEFINITIONS:-/tmp/definitions.json}
 plain() {
   case $2 in
     "") echo "$1 is empty: set a random password" >&2; exit 1 ;;
@@ -14,5 +15,7 @@ plain() {
 plain BROKER_SITE_PASSWORD "${BROKER_SITE_PASSWORD:-}"
 plain BROKER_WORKER_PASSWORD "${BROKER_WORKER_PASSWORD:-}"
 sed -e "s/SITE_PASSWORD/$BROKER_SITE_PASSWORD/" -e "s/WORKER_PASSWORD/$BROKER_WORKER_PASSWORD/" \
-  "$(dirname "$0")/definitions.json" > "${BROKER_DEFINITIONS:-/tmp/definitions.json}"
+  "$(dirname "$0")/definitions.json" > "$file"
+# The server runs under an account of its own.
+[ "$(id -u)" != 0 ] || chown rabbitmq "$file" 2> /dev/null || true
 exec "$@"
