@@ -47,7 +47,7 @@ def _receive_in_time(self: SocketUnreader, size_hint: int | None = None) -> byte
     began = time.monotonic()
     if not hasattr(self, "waited_s"):
         self.waited_s, self.received_bytes = 0.0, 0
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", PATIENCE_S, 0))
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", int(PATIENCE_S), 0))
     poll = select.poll()
     poll.register(self.sock, select.POLLIN)
     if not poll.poll(1000 * SILENCE_S):

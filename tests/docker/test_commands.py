@@ -2,7 +2,10 @@
 
 import json
 import os
+import socket
+import ssl
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -144,6 +147,19 @@ def test_log_in_works_through_the_proxy(deployed: Deployed) -> None:
     answer = deployed.get("/account/login/")
     assert answer.status == 200
     assert "Secure" in answer.headers["Set-Cookie"]
+
+
+def test_bodies_that_never_arrive_take_no_thread_of_the_site(deployed: Deployed) -> None:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    head = f"POST /account/login/ HTTP/1.1\r\nHost: {HOST}:{deployed.tls_port}\r\nContent-Length: 100000\r\n\r\nx"
+    with ExitStack() as stack:
+        # More than the site has threads.
+        for _ in range(40):
+            plain = stack.enter_context(socket.create_connection(("127.0.0.1", deployed.tls_port)))
+            slow = stack.enter_context(context.wrap_socket(plain, server_hostname=HOST))
+            slow.sendall(head.encode())
+        assert deployed.get("/account/login/").status == 200
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/readyz", "/healthz"])
