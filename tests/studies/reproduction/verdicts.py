@@ -119,7 +119,9 @@ def summary(claims: Sequence[Claim], outcomes: Outcomes) -> list[str]:
     """Return lines on how many claims hold in every seed, and which don't."""
     verdicts = {claim.text: verdict(_margins(claim, outcomes)) for claim in claims}
     missed = {text: said for text, said in verdicts.items() if said != HOLDS}
-    lines = [f"Of {len(claims)} claims, {len(claims) - len(missed)} hold in every seed."]
+    not_run = sum(said == NOT_RUN for said in missed.values())
+    others = f", and {not_run} were not run" if not_run else ""
+    lines = [f"Of {len(claims)} claims, {len(claims) - len(missed)} hold in every seed{others}."]
     if missed:
         lines += ["", "The other claims:", "", *(f"- {text}: {said}." for text, said in missed.items())]
     return lines
