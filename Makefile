@@ -12,13 +12,13 @@ TORCH  := $(if $(wildcard $(addsuffix /torch-2.13.0+cpu*.whl,$(WHEELS))),$(addpr
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt $(TORCH)
 
 # More than there are cores: many tests wait, for a broker, a worker or a browser.
-TEST_PROCESSES ?= 4
+TEST_PROCESSES ?= 3
 
 # Each of the many processes that a test run or a demonstration starts would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage journeys clean
+.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage slow journeys clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -54,7 +54,7 @@ pytest: $(VENV)/.test  ## install what the tests need, and run them
 
 check: $(VENV)/.test  ## lint, and run the tests that `git diff` affects (SINCE=main: all changes since that branch left it)
 	@$(MAKE) --no-print-directory lint
-	@tests=$$($(BIN)/python -m tests.affected $(if $(SINCE),$$(git merge-base $(SINCE) HEAD))); test -z "$$tests" || $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -q -m 'not e2e and not benchmark and not faults' $$tests || [ $$? -eq 5 ]
+	@tests=$$($(BIN)/python -m tests.affected $(if $(SINCE),$$(git merge-base $(SINCE) HEAD))); test -z "$$tests" || $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -q -m 'not e2e and not slow and not benchmark and not faults' $$tests || [ $$? -eq 5 ]
 
 lint: $(VENV)/.test  ## ruff, mypy --strict and the import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -68,9 +68,13 @@ faults: $(VENV)/.test  ## kill, stop and fill what a site depends on, count what
 	@$(BIN)/python -m tests.install
 	@$(BIN)/python -m pytest tests/faults -m faults -q --reliability docs/reliability.md
 
+slow: $(VENV)/.test  ## the tests for which `make test` has no time
+	@$(BIN)/python -m tests.install
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -q -m slow
+
 journeys: $(VENV)/.test  ## whole paths in a browser: on a demonstration and on an empty public site, at both widths
 	@$(BIN)/python -m tests.install
-	@$(BIN)/python -m pytest tests/journeys -m 'e2e or journeys' -q
+	@$(BIN)/python -m pytest tests/journeys -m 'e2e or slow' -q
 
 reproduce: $(VENV)/.demo  ## train the papers' rows on a small task, those without outcomes (AGAIN=1: all); write docs/reproduction.md and docs/ablations.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) reproduction
@@ -107,7 +111,7 @@ constraints: $(BIN)/uv  ## renew the pins
 IMAGE_PINS := $(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --generate-hashes -c constraints.txt
 requirements: $(BIN)/uv  ## renew what the images install, after a change of pyproject.toml or constraints.txt
 	@$(IMAGE_PINS) docker/requirements/build.in -o docker/requirements/build.txt
-	@$(IMAGE_PINS) --extra site --no-emit-package psycopg2-binary pyproject.toml docker/requirements/site.in -o docker/requirements/site.txt
+	@$(IMAGE_PINS) --extra site --extra sentry --extra otel --no-emit-package psycopg2-binary pyproject.toml docker/requirements/site.in -o docker/requirements/site.txt
 	@$(IMAGE_PINS) --extra worker --no-emit-package torch $(TORCH) pyproject.toml -o docker/requirements/worker.txt
 	@$(IMAGE_PINS) --extra kit --no-emit-package torch $(TORCH) pyproject.toml -o docker/requirements/kit.txt
 

@@ -45,7 +45,8 @@ class PlannedRun:
         budget: The ε of its board; None for the only board of a track where ε plays no part.
         files: The opening of rounds may still have to be made, from the challenge.
         public_key: The key that signed its record, where it has one.
-        drawn_rounds: How many rounds a challenge draws for a replay, and at least of the messages.
+        drawn_rounds: How many rounds a challenge draws for a replay, and at least of the messages, unless the site says
+            another number with the challenge.
         run_token: The token in its record.
     """
 
@@ -55,8 +56,9 @@ class PlannedRun:
     drawn_rounds: int = DRAWN_ROUNDS
     run_token: str | None = None
 
-    def answer(self, kind: ArtifactKind, challenge: str) -> None:
+    def answer(self, kind: ArtifactKind, challenge: str, drawn: int | None = None) -> None:
         """Make what the site's challenge for a record or an index asks for: the annex, or what opens rounds."""
+        drawn = self.drawn_rounds if drawn is None else drawn
         folder = self.files[kind].parent
         if kind is ArtifactKind.TRANSCRIPT:
             if ArtifactKind.MESSAGES not in self.files:
@@ -64,14 +66,14 @@ class PlannedRun:
             # It loads torch, which other submissions don't wait for.
             from starter_kit.runs.opened_messages import open_messages
 
-            if open_messages(folder, challenge, self.drawn_rounds):
+            if open_messages(folder, challenge, drawn):
                 self.files[ArtifactKind.MESSAGES] = folder / OPENED_MESSAGES
             else:
                 del self.files[ArtifactKind.MESSAGES]
             return
         answer_challenge(folder, challenge)
         if ArtifactKind.ROUND_OPENING in self.files:
-            open_rounds(folder, challenge, self.drawn_rounds)
+            open_rounds(folder, challenge, drawn)
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ def send(
             if path := planned.files.get(kind):
                 stored = upload(path, run=run, kind=kind)
                 if kind is ArtifactKind.TRAINING_RECORD or stored.challenge:
-                    planned.answer(kind, challenge_in(stored))
+                    planned.answer(kind, challenge_in(stored), stored.drawn_rounds)
     if plan.proof:
         upload(plan.proof, run=None, kind=ArtifactKind.PRIVACY_PROOF)
     return client.submit(draft.id)

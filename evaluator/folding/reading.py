@@ -145,18 +145,26 @@ class MessageFile:
         count, begin = self._state_bytes // 4, self._states[number]
         return np.fromfile(self._path, "<f4", count=count, offset=begin).astype(np.float32, copy=False)
 
+    def check_first(self, end: int, where: str) -> None:
+        """Check the hashes of the messages that lie in the file's first `end` bytes; raises as `read`."""
+        for expected, (begin, size) in self._places.items():
+            if begin + size <= end:
+                self._content(expected, begin, size, where)
+
     def read(self, message: TranscriptMessage, where: str) -> bytes:
         """Return the content of a message.
 
         Raises:
             ProblemError: (`E_TRANSCRIPT_MESSAGE`) It has another hash than in the index.
         """
-        begin, size = self._places[message.sha256]
+        return self._content(message.sha256, *self._places[message.sha256], where)
+
+    def _content(self, expected: str, begin: int, size: int, where: str) -> bytes:
         with self._path.open("rb") as file:
             file.seek(begin)
             content = file.read(size)
-        if (found := sha256(content).hexdigest()) != message.sha256:
-            raise _another(where, f"a message of SHA-256 {message.sha256}", found)
+        if (found := sha256(content).hexdigest()) != expected:
+            raise _another(where, f"a message of SHA-256 {expected}", found)
         return content
 
 

@@ -133,6 +133,7 @@ class StoredArtifact(Response):
         challenge: Of a training record: 32 random bytes in hexadecimal, which the site draws once for the record's run
             token, and from which the run's annex is made; of a transcript whose messages are too large to be attached
             as a whole: the same, drawn once for this file, from which the rounds to open follow; null for any other.
+        drawn_rounds: How many rounds the challenge draws, besides the last one; null without a challenge.
         not_displayed: Of a privacy proof: what reviewers don't see of it as Jupyter shows it, such as "2 formulas, 1
             picture"; empty where they see everything, and for any other file.
     """
@@ -142,4 +143,5 @@ class StoredArtifact(Response):
     size_bytes: int
     sha256: str
     challenge: str | None = None
+    drawn_rounds: int | None = None
     not_displayed: str = ""

@@ -35,4 +35,9 @@ def send_to_site(task: str, message: Progress | WorkerReport, secret: str, **opt
     Raises:
         OperationalError: The broker is away.
     """
-    app.send_task(task, [sign(message, secret).model_dump(mode="json")], **TO_INTAKE, **options)
+    send_signed(task, sign(message, secret).model_dump(mode="json"), **options)
+
+
+def send_signed(task: str, signed: dict[str, Any], **options: Any) -> None:
+    """Send a message that is signed already. Raises `OperationalError`, as `send_to_site`."""
+    app.send_task(task, [signed], **TO_INTAKE, **options)

@@ -15,7 +15,6 @@ from kombu.exceptions import OperationalError
 from pydantic import ValidationError
 
 from evaluator.messages.jobs import (
-    REPORT_TASK,
     STEP_TASK,
     EvaluationJob,
     Outcome,
@@ -24,8 +23,9 @@ from evaluator.messages.jobs import (
     WorkerReport,
     evaluator_version,
 )
+from evaluator.worker import reports
 from evaluator.worker.broker import delivery_number
-from evaluator.worker.celery import WORKER_NAME, app, send_to_site
+from evaluator.worker.celery import WORKER_NAME, app
 from evaluator.worker.consuming import NotAcknowledgedError
 from evaluator.worker.heartbeat import Heartbeat
 from evaluator.worker.inventory import report_regularly
@@ -40,8 +40,6 @@ LIBRARIES = {
     Step.SCORING: ["torch", "transformers", "tokenizers", "rapidfuzz"],
     Step.LEAKAGE: ["torch", "transformers", "tokenizers", "scikit-learn"],
 }
-# A report is worth ten minutes of a broker's absence; a heartbeat is not, the next one follows.
-REPORT_RETRIES = {"max_retries": 120, "interval_start": 1, "interval_step": 1, "interval_max": 5}
 # How long a worker that can't begin a step waits before it gives the message back.
 GIVE_BACK_S = 5.0
 
@@ -66,6 +64,14 @@ def _report_inventory(**_: object) -> None:
     ).start()
 
 
+@worker_ready.connect
+def _deliver_kept_reports(**_: object) -> None:
+    """Send what this folder's worker couldn't before it ended, while new jobs are taken."""
+    threading.Thread(
+        target=reports.deliver_kept, args=(runner.folder,), name="kept reports", daemon=True
+    ).start()
+
+
 @app.task(name=STEP_TASK, bind=True, Request="evaluator.worker.consuming:HeldRequest")
 def take_job(self: "Task[Any, None]", message: dict[str, Any]) -> None:
     """Run one step of an evaluation and report how it ended.
@@ -84,11 +90,7 @@ def take_job(self: "Task[Any, None]", message: dict[str, Any]) -> None:
     # Until the report is sent: a broker that comes back sees a sign of life at once.
     with heartbeat.beating():
         report = _report(job, heartbeat, datetime.now(UTC))
-        try:
-            send_to_site(REPORT_TASK, report, job.secret, retry=True, retry_policy=REPORT_RETRIES)
-        except OperationalError:
-            logger.error("%s: the report is lost, the broker is away; the watchdog starts over", _name(job))
-            return
+        reports.deliver(runner.folder, report, job.secret)
     logger.info("%s %s", _name(job), report.outcome)
 
 

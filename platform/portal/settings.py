@@ -202,6 +202,14 @@ ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_CHANGE_EMAIL = True
 # Attempts to log in are limited by the visitor's address, not by that of the proxies before a public site.
 ALLAUTH_TRUSTED_PROXY_COUNT = int(os.environ.get("PFL_TRUSTED_PROXIES", "1" if PUBLIC else "0"))
+# Of guesses, by network, by account and network, by account, and by browser; see portal.accounts.attempts, which counts
+# in place of allauth.
+ACCOUNT_RATE_LIMITS = {
+    "login_failed": None,
+    "attempt": "10/m/ip,5/5m/key",
+    "attempt_account": "50/h/key",
+    "attempt_device": "5/5m/key",
+}
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[PFL-DocVQA] "
 
 ACCOUNT_ADAPTER = "portal.accounts.adapters.AccountAdapter"
@@ -210,6 +218,7 @@ ACCOUNT_FORMS = {
     "signup": "portal.accounts.signup.NewAccountForm",
     "reset_password": "portal.accounts.signup.ForgottenPasswordForm",
     "add_email": "portal.accounts.signup.NewAddressForm",
+    "change_password": "portal.accounts.signup.NewPasswordForm",
 }
 # Where the address is confirmed in the browser that signed up, nobody has to type the password again.
 ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True

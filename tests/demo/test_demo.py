@@ -12,7 +12,11 @@ PREPARING, TRAINING = "[1/7]", "[4/7]"
 
 @pytest.mark.parametrize(
     ("step", "ending"),
-    [(PREPARING, signal.SIGINT), (PREPARING, signal.SIGHUP), (TRAINING, signal.SIGTERM)],
+    [
+        (PREPARING, signal.SIGINT),
+        (PREPARING, signal.SIGHUP),
+        pytest.param(TRAINING, signal.SIGTERM, marks=pytest.mark.slow),
+    ],
 )
 def test_a_demonstration_that_is_interrupted_stops_what_it_started(
     tmp_path: Path, step: str, ending: signal.Signals

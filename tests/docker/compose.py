@@ -14,6 +14,7 @@ FILE = ROOT / "docker" / "compose.yaml"
 PROGRAM = Path(compose.__file__).parent / "docker-compose"
 VALUES = {
     "PFL_SITE_HOST": "benchmark.test",
+    "PFL_TLS": "internal",
     "PFL_SECRET_KEY": "Xk3vTq9ZrB5nLw8sYd2hJm6cPf4gAe7uQx1iNo0t-KbVyRzWjHdUlMsGpEaFhC9T",
     "POSTGRES_PASSWORD": "postgres-password",
     "PFL_BROKER_URL": "redis://redis:6379/0",

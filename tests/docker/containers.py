@@ -17,7 +17,8 @@ from typing import Self
 
 USER = 10001
 BIN = Path(sys.executable).parent
-START_TIMEOUT_S = 120
+# A program that hangs ends the test; a busy machine doesn't.
+START_TIMEOUT_S = 500
 ISOLATED = """
 set -e
 # A container starts with this one, whatever the tests have.

@@ -17,7 +17,7 @@ from evaluator.messages.jobs import INTAKE_QUEUE
 from tests.demo.stack import Stack
 from tests.e2e.conftest import make_participant, pfl
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.slow
 
 # A site that stands still ends the test; a busy machine doesn't.
 PATIENCE_S = 240

@@ -18,7 +18,7 @@ from tests.services.all import all_services
 from tests.services.chromium import Chromium
 
 pytestmark = [
-    pytest.mark.e2e,
+    pytest.mark.slow,
     pytest.mark.skipif(rabbitmq.binary() is None, reason="RabbitMQ is not installed"),
 ]
 

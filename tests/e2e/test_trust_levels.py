@@ -15,7 +15,7 @@ from tests.demo.stack import Stack
 from tests.e2e.conftest import PASSWORD, make_participant, pfl
 from tests.portal.accounts.codes import code_of
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("site")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]
 
 EXAMINER = "olga@organizers.example"
 # So small a step that all trainings answer alike, and large enough for its linkage to be checked.

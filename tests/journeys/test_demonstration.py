@@ -1,7 +1,7 @@
 """The journeys on what `make demo` leaves.
 
 `make test` has a visitor's, a participant's by the command line and by the browser, and the reviewers', with the keys
-at the width of a phone; `make journeys` adds all others, and the mouse.
+at the width of a phone; `make slow` and `make journeys` add all others, and the mouse.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from tests.journeys.terminal import Terminal
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("site")]
 
 # Each of the two takes part, reviews and organizes what the other leaves alone.
-BOTH = [Keys, pytest.param(Mouse, marks=pytest.mark.journeys)]
+BOTH = [Keys, pytest.param(Mouse, marks=pytest.mark.slow)]
 GRACE = {
     Keys: Newcomer("grace@people.example", "Grace Hopper", team="Compilers"),
     Mouse: Newcomer("jean@people.example", "Jean Bartik", team="Computers"),
@@ -81,7 +81,7 @@ def test_a_newcomer_follows_the_home_page_to_a_rank(demonstration: Site, newcome
     participant.expect_ranked(demonstration, newcomer.hands, "track-1", newcomer.team)
 
 
-@pytest.mark.journeys
+@pytest.mark.slow
 def test_a_newcomer_follows_the_readme_to_a_rank(demonstration: Site, newcomer: Participant) -> None:
     terminal = newcomer.terminal.in_folder("readme")
     assert "scored" in participant.follow_the_readme(terminal)
@@ -103,7 +103,7 @@ def test_a_newcomer_is_ranked_by_the_browser_alone(
     participant.expect_ranked(demonstration, hands, "track-1", title)
 
 
-@pytest.mark.journeys
+@pytest.mark.slow
 def test_a_private_run_is_uploaded_with_its_proof_and_waits_for_its_review(
     demonstration: Site, newcomer: Participant, tmp_path: Path
 ) -> None:
@@ -123,7 +123,7 @@ def test_a_private_run_is_uploaded_with_its_proof_and_waits_for_its_review(
     expect(row).to_contain_text("under review")
 
 
-@pytest.mark.journeys
+@pytest.mark.slow
 def test_a_newcomer_follows_the_guide_from_data_to_a_submission(
     demonstration: Site, hands: type[Hands], newcomer: Participant
 ) -> None:
@@ -135,7 +135,7 @@ def test_a_newcomer_follows_the_guide_from_data_to_a_submission(
     assert "scored" in participant.follow_the_guide(terminal)
 
 
-@pytest.mark.journeys
+@pytest.mark.slow
 def test_a_reviewer_without_time_declines_a_proof(
     demonstration: Site, hands: type[Hands], newcomer: Participant
 ) -> None:
@@ -143,7 +143,7 @@ def test_a_reviewer_without_time_declines_a_proof(
         reviewer.step_aside(demonstration, window, f"Noise of {newcomer.team}", "don't have the time", "")
 
 
-@pytest.mark.journeys
+@pytest.mark.slow
 def test_a_disqualified_team_reads_of_it_in_a_mail_and_appeals(
     demonstration: Site, hands: type[Hands], newcomer: Participant
 ) -> None:
@@ -180,7 +180,7 @@ def test_reviewers_ask_for_changes_and_accept_the_revised_proof(
         expect(row).to_contain_text("verified")
 
 
-@pytest.mark.journeys
+@pytest.mark.slow
 def test_an_organizer_changes_a_rule_and_announces_it(demonstration: Site, hands: type[Hands]) -> None:
     with demonstration.window(hands, ORGANIZER) as window:
         organizer.change_the_threshold(demonstration, window, "track-1", THRESHOLD[hands])
@@ -189,7 +189,7 @@ def test_an_organizer_changes_a_rule_and_announces_it(demonstration: Site, hands
 
 
 # After the others, as nothing can be submitted to the track any more.
-@pytest.mark.journeys
+@pytest.mark.slow
 def test_an_organizer_closes_a_phase_and_a_visitor_verifies_the_final_results(
     demonstration: Site, tmp_path: Path
 ) -> None:

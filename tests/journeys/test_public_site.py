@@ -24,7 +24,7 @@ from tests.journeys.terminal import Terminal
 from tests.services import rabbitmq
 
 pytestmark = [
-    pytest.mark.journeys,
+    pytest.mark.slow,
     pytest.mark.xdist_group("public site"),
     pytest.mark.skipif(rabbitmq.binary() is None, reason="RabbitMQ is not installed"),
 ]

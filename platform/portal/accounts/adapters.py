@@ -7,29 +7,42 @@ from urllib.parse import urlsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.models import EmailConfirmation, EmailConfirmationHMAC
-from allauth.core.internal.ratelimit import get_ip
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from typing_extensions import override
 
+from portal.accounts.attempts import count_attempt, forget_attempts, remember_device
 from portal.accounts.selectors import is_reviewer
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
-    """Counts failed attempts by account and visitor, so that nobody is locked out by what others try.
+    """Counts failed attempts so that nobody is locked out by what others try; see `portal.accounts.attempts`.
 
     What the visitor says in the header `Host`, of which the port may be anything, changes neither that nor the links in
     mails.
     """
 
     @override
-    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
-        return f"{get_ip(request)}:{str(credentials.get('email', '')).lower()}"
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        # allauth takes it back when the password is right.
+        self._login_failed_rl_usage = count_attempt(request, str(credentials.get("email", "")), "password")
+        if self._login_failed_rl_usage is None:
+            raise self.validation_error("too_many_login_attempts")
+
+    @override
+    def _delete_login_attempts_cached_email(self, request: HttpRequest, **credentials: Any) -> None:
+        forget_attempts(request, str(credentials.get("email", "")))
+
+    @override
+    def post_login(self, request: HttpRequest, user: AbstractBaseUser, **options: Any) -> HttpResponse:
+        response: HttpResponse = super().post_login(request, user, **options)
+        remember_device(response, user.get_username())
+        return response
 
     @override
     def get_login_redirect_url(self, request: HttpRequest) -> str:

@@ -1,11 +1,15 @@
 """The forms of people's accounts; allauth provides those for passwords and email addresses."""
 
+from typing import Any
+
 from django import forms
-from django.contrib.auth.forms import AdminUserCreationForm
+from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from portal.accounts.models import TOKEN_DAYS, ApiToken, User
 from portal.accounts.orcid import clean_orcid
+from portal.accounts.rights import is_last_superuser
 from portal.ui.names import NameFormField
 
 TOKEN_LIFETIMES = (7, 30, TOKEN_DAYS, 365)
@@ -74,3 +78,15 @@ class NewUserForm(AdminUserCreationForm[User]):
 
     def clean_email(self) -> str:
         return str(self.cleaned_data["email"]).lower()
+
+
+class ChangedUserForm(UserChangeForm[User]):
+    """The form by which an organizer changes a person in the administration."""
+
+    def clean(self) -> dict[str, Any]:
+        """Keep the last superuser, without whom nobody could give rights again."""
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        kept = data.get("is_superuser", True) and data.get("is_active", True)
+        if not kept and is_last_superuser(self.instance):
+            raise ValidationError("This is the last active superuser. Make another person a superuser first.")
+        return data

@@ -126,6 +126,13 @@ def end_sessions(user: User, *, but: HttpRequest | None = None) -> None:
         update_session_auth_hash(but, user)
 
 
+@transaction.atomic
+def end_access(user: User, *, because: str) -> None:
+    """End all sessions and API tokens for good: none comes back with the account."""
+    revoke_all_tokens(user, because=because)
+    end_sessions(user)
+
+
 def authenticate_token(secret: str) -> ApiToken | None:
     """Return the token with this secret; None when it is unknown or revoked, or its user is inactive.
 

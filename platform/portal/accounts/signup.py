@@ -1,11 +1,20 @@
-"""The forms to sign up, log in or give an address. Apart from `forms`, which allauth imports to build these."""
+"""The forms to sign up, log in, or give an address or a password.
+
+Apart from `forms`, which allauth imports to build these.
+"""
 
 from typing import Any, ClassVar
 
-from allauth.account.forms import AddEmailForm, LoginForm, ResetPasswordForm, SignupForm
+from allauth.account.forms import AddEmailForm, ChangePasswordForm, LoginForm, ResetPasswordForm, SignupForm
+from django import forms
 from django.contrib.auth.hashers import make_password
+from django.db import transaction
 from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
 from typing_extensions import override
+
+from portal.accounts.selectors import active_tokens
+from portal.accounts.services import revoke_all_tokens, unlink_accounts
 
 EMAIL = "Email address"
 ADVICE = (
@@ -36,6 +45,32 @@ class ForgottenPasswordForm(SiteLabels, ResetPasswordForm):  # type: ignore[misc
 
 class NewAddressForm(SiteLabels, AddEmailForm):  # type: ignore[misc]
     """The address that replaces the present one."""
+
+
+class NewPasswordForm(ChangePasswordForm):  # type: ignore[misc]
+    """A password in place of another, which somebody else may have known: what they may have made ends with it."""
+
+    end_access = forms.BooleanField(
+        required=False, initial=True, label="Also revoke my API tokens and unlink accounts for signing in"
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        tokens, linked = active_tokens(self.user).count(), self.user.socialaccount_set.count()
+        if not tokens + linked:
+            del self.fields["end_access"]
+            return
+        self.fields["end_access"].help_text = (
+            f"You have {tokens} API token{pluralize(tokens)} and {linked} linked account{pluralize(linked)}. Keep them "
+            "only if you are sure that nobody else has used your account."
+        )
+
+    @transaction.atomic
+    def save(self) -> None:
+        super().save()
+        if self.cleaned_data.get("end_access"):
+            revoke_all_tokens(self.user, because="password changed")
+            unlink_accounts(self.user, because="password changed")
 
 
 class EvenTime(SiteLabels):

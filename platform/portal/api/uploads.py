@@ -99,6 +99,7 @@ def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
         size_bytes=upload.size_bytes,
         sha256=upload.sha256,
         challenge=(run.challenge or None) if run else None,
+        drawn_rounds=run.rounds_to_draw if run and run.challenge else None,
         not_displayed=display_of(upload).unshown if is_proof else "",
     )
 

@@ -21,6 +21,7 @@ from evaluator.messages.jobs import ScoringDetail, Step
 from evaluator.messages.leakage import LeakageDetail
 from evaluator.scoring.metrics import cut
 from portal.audit.admin import AuditedAdmin, ReadOnly, ReadOnlyAdmin, ReadOnlyInline
+from portal.audit.mass_actions import mass_action
 from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation.forms import FailedSinceForm
 from portal.evaluation.models import (
@@ -148,7 +149,12 @@ class EvaluationAdmin(PrivateAdmin[Evaluation]):
     def has_evaluate_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("evaluation.change_evaluation")
 
-    @admin.action(description="Evaluate the runs again", permissions=["evaluate"])
+    @mass_action(
+        "Evaluate the runs again",
+        effect="Each run is queued again, takes a worker's time as for a new submission, and its team is notified. "
+        "Its result may change, and with it the ranks of its board.",
+        permissions=["evaluate"],
+    )
     def evaluate_runs_again(self, request: HttpRequest, queryset: QuerySet[Evaluation]) -> None:
         assert request.user.is_authenticated  # noqa: S101  (the admin lets nobody else in)
         for run in {evaluation.run for evaluation in queryset.select_related("run__submission")}:
@@ -163,7 +169,11 @@ class EvaluationAdmin(PrivateAdmin[Evaluation]):
             else:
                 self.message_user(request, f"{run} is queued again.", messages.SUCCESS)
 
-    @admin.action(description="Queue those of the runs that failed again", permissions=["evaluate"])
+    @mass_action(
+        "Queue those of the runs that failed again",
+        effect="Each run that failed is queued again with its full number of attempts. The others stay as they are.",
+        permissions=["evaluate"],
+    )
     def queue_failed_runs_again(self, request: HttpRequest, queryset: QuerySet[Evaluation]) -> None:
         self._queue_failed(request, Run.objects.filter(evaluations__in=queryset).distinct())
 
@@ -187,6 +197,7 @@ class EvaluationAdmin(PrivateAdmin[Evaluation]):
             "title": "Failed runs",
             "form": form,
             "runs": None if runs is None else runs.select_related("submission__team")[:MOST_SHOWN],
+            "count": 0 if runs is None else runs.count(),
             "may_queue": may_queue,
         }
         return render(request, "admin/evaluation/failed.html", context)
@@ -258,7 +269,11 @@ class StepQueueAdmin(ReadOnlyAdmin[StepQueue]):
     def has_resume_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("evaluation.change_evaluation")
 
-    @admin.action(description="Resume the queues without waiting for a step to pass", permissions=["resume"])
+    @mass_action(
+        "Resume the queues without waiting for a step to pass",
+        effect="Workers get steps from them again at once. If the cause persists, the queues pause again.",
+        permissions=["resume"],
+    )
     def resume(self, request: HttpRequest, queryset: QuerySet[StepQueue]) -> None:
         assert request.user.is_authenticated  # noqa: S101  (the admin lets nobody else in)
         for queue in queryset:

@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from portal.audit.admin import ReadOnlyAdmin
+from portal.audit.mass_actions import mass_action
 from portal.audit.models import record
 from portal.mail.models import OutgoingMail
 
@@ -23,7 +24,11 @@ class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
     def has_send_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("mail.change_outgoingmail")
 
-    @admin.action(description="Send again", permissions=["send"])
+    @mass_action(
+        "Send again",
+        effect="Each is tried again now. Links in old emails may have expired.",
+        permissions=["send"],
+    )
     def send_again(self, request: HttpRequest, queryset: QuerySet[OutgoingMail]) -> None:
         """Let the selected mails be tried again now, as often as new ones."""
         assert request.user.is_authenticated  # noqa: S101  (the admin lets nobody else in)

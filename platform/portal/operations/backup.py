@@ -25,6 +25,9 @@ from django.utils import timezone
 from pydantic import BaseModel
 
 from evaluator.checkpoints.contents import sha256_of
+from evaluator.messages.jobs import evaluator_version
+from portal.operations.ranks import Ranks, all_ranks
+from portal.operations.schema import last_migrations, missing_migrations
 from portal.operations.snapshots import BackupError, StoredFile, snapshot
 from portal.uploads.folder_store import FolderStore
 from portal.uploads.models import Upload, UploadState
@@ -40,12 +43,18 @@ SECRET_KEY = "secret_key"  # noqa: S105  (the name of a file)
 class Manifest(BaseModel):
     """What a backup consists of.
 
-    `removed` are files that the database still names, and that were deleted while the backup was made. `unexpected` are
-    the keys of files that aren't what was announced: their uploader was wrong, or the disk has damaged them.
+    `version` is the one that made it, and `migrations` has each app's last migration, which tells which versions can
+    open it; both are empty in backups by versions before 0.1.0. `ranks` are those of all boards, and None if a board
+    changed while the backup was made. `removed` are files that the database still names, and that were deleted while
+    the backup was made. `unexpected` are the keys of files that aren't what was announced: their uploader was wrong, or
+    the disk has damaged them.
     """
 
     made_at: datetime
     vendor: str
+    version: str = ""
+    migrations: list[str] = []
+    ranks: Ranks | None = None
     database_sha256: str
     secret_key_sha256: str
     files: list[StoredFile]
@@ -57,12 +66,20 @@ def make_backup(folder: Path, *, link: bool = True) -> Manifest:
     """Write a backup of this site into `folder`, which must be empty or not exist.
 
     Raises:
-        BackupError: The folder isn't empty, a program is missing or failed, or a file is missing or has another size.
+        BackupError: The folder isn't empty, the database is of another version, a program is missing or failed, or a
+            file is missing or has another size.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise BackupError(f"{folder} is not empty: name a new folder for each backup.")
+    if missing := missing_migrations():
+        raise BackupError(
+            f"The database lacks {len(missing)} migrations of this version, {missing[0]} among them: make the backup "
+            "with the version that has run the site."
+        )
+    ranks = all_ranks()
     files = snapshot(folder / DATABASE)
+    ranks_then = all_ranks()
     found = {file.key: _save(file, current_store(), folder / FILES / file.key, link) for file in files}
     saved = [file for file in found.values() if file is not None]
     # Of a site that made its own; a public site's is in its environment, and never in a backup.
@@ -70,6 +87,9 @@ def make_backup(folder: Path, *, link: bool = True) -> Manifest:
     manifest = Manifest(
         made_at=timezone.now(),
         vendor=connection.vendor,
+        version=evaluator_version(),
+        migrations=last_migrations(),
+        ranks=ranks if ranks == ranks_then else None,
         database_sha256=sha256_of(folder / DATABASE),
         secret_key_sha256=hashlib.sha256(settings.SECRET_KEY.encode()).hexdigest(),
         files=saved,

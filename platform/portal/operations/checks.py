@@ -11,10 +11,10 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import Error, connection
-from django.db.migrations.executor import MigrationExecutor
 from kombu import Connection
 
 from portal.liveness.models import Process, silences
+from portal.operations.schema import SchemaError, different_columns, missing_migrations
 from portal.uploads.stores import current_store
 
 OK = "ok"
@@ -68,14 +68,31 @@ def check_database() -> str:
 
 
 def check_migrations() -> str:
-    """Return `ok`, or how many migrations have not been applied."""
+    """Return `ok`, or how many migrations are missing, or which columns differ from the models."""
     try:
-        executor = MigrationExecutor(connection)
-        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        if missing := missing_migrations():
+            return f"{len(missing)} missing"
+        different = _different_columns()
+    except SchemaError as error:
+        return str(error)
     except Error:
         # The reason has been logged by check_database.
         return "unknown"
-    return f"{len(missing)} missing" if missing else OK
+    return f"columns differ: {', '.join(different[:10])}" if different else OK
+
+
+_sound_columns: set[str] = set()
+
+
+def _different_columns() -> list[str]:
+    """Compare the columns once for each database: no table changes without a migration, and probes are frequent."""
+    name = str(connection.settings_dict["NAME"])
+    if name in _sound_columns:
+        return []
+    different = different_columns()
+    if not different:
+        _sound_columns.add(name)
+    return different
 
 
 def ask_broker() -> str:

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from evaluator.checkpoints.contents import sha256_of
 from portal.operations.backup import DATABASE, FILES, SECRET_KEY, Manifest, copy_secret_key, read_manifest
+from portal.operations.schema import last_migrations
 from portal.operations.snapshots import BackupError, load
 from portal.proofs.pages import draw_again
 from portal.uploads.models import Upload, UploadState
@@ -38,9 +39,11 @@ def restore_backup(folder: Path) -> Manifest:
     Unfinished uploads are aborted: their parts aren't in the backup, and whoever sent them starts again.
 
     Raises:
-        BackupError: As `verify_backup`, or the site isn't empty, or its key is another one.
+        BackupError: As `verify_backup`, or the backup's schema isn't that of this version, or the site isn't empty, or
+            its key is another one.
     """
     manifest = verify_backup(folder)
+    _reject_other_schema(manifest)
     _reject_other_secret_key(folder, manifest)
     store = current_store()
     for file in manifest.files:
@@ -55,6 +58,18 @@ def restore_backup(folder: Path) -> Manifest:
     # Their images aren't in the backup.
     draw_again()
     return manifest
+
+
+def _reject_other_schema(manifest: Manifest) -> None:
+    """Raise `BackupError` unless this version has the schema that the backup has."""
+    if manifest.migrations == (own := last_migrations()):
+        return
+    other = sorted(set(own) ^ set(manifest.migrations))
+    version = f"version {manifest.version}" if manifest.version else "the version that made it, before 0.1.0"
+    raise BackupError(
+        f"The backup's database is of another version; they differ in {', '.join(other[:4])}. Restore it with "
+        f"{version}, and then upgrade. `upgrade --dry-run` tells what would change."
+    )
 
 
 def _reject_other_secret_key(folder: Path, manifest: Manifest) -> None:

@@ -2,17 +2,24 @@
 
 import ipaddress
 import secrets
+import sys
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseServerError, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.template import loader
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import requires_csrf_token
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from evaluator.errors import ErrorCode, ProblemError
 from portal.operations import metrics
 from portal.operations.checks import CHECKS, OK
+from portal.operations.full_disk import is_full_disk
+from portal.uploads.problems import problem_response
+
+# How long whoever met a full disk is asked to wait.
+RETRY_AFTER_S = 120
 
 
 @never_cache
@@ -68,7 +75,16 @@ def _may_read_metrics(request: HttpRequest) -> bool:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Respond to an exception with a page that names the request, by which the log has the details.
 
-    The template gets no request: what knows it may ask the database, which may be the reason for the exception.
+    If a disk is full, the status is 503, or that of the API's problem. The template gets no request: what knows it may
+    ask the database, which may be the reason for the exception.
     """
-    page = loader.get_template("500.html").render({"request_id": request.META.get("REQUEST_ID", "")})
-    return HttpResponseServerError(page)
+    is_full = is_full_disk(sys.exception())
+    if is_full and request.path.startswith("/api/"):
+        response: HttpResponse = problem_response(ProblemError.of(ErrorCode.STORE_FULL))
+    else:
+        template = loader.get_template("503.html" if is_full else "500.html")
+        page = template.render({"request_id": request.META.get("REQUEST_ID", "")})
+        response = HttpResponse(page, status=503 if is_full else 500)
+    if is_full:
+        response["Retry-After"] = str(RETRY_AFTER_S)
+    return response

@@ -33,6 +33,7 @@ from portal.reviews.deadlines import REVIEW_TIME
 from portal.reviews.run_appeals import open_appeals
 from portal.reviews.selectors import awaiting_decisions, awaiting_review, judgeable_submissions
 from portal.submissions.models import Run, Submission, SubmissionState
+from portal.teams.selectors import teams_without_owner
 
 # Flags of older runs have been looked at, or never will be.
 FLAGS_TIME = timedelta(days=30)
@@ -59,6 +60,7 @@ def desk_of(organizer: User) -> dict[str, object]:
             **counted_for(judged, now),
             "overdue proofs": overdue_proofs(judged, now),
             "appeals of runs": open_appeals(judged),
+            "teams without owner": teams_without_owner(),
             "waiting registrations": waiting_registrations(organizer),
             # The link to their own reviews in the menu.
             "own reviews": awaiting_review(organizer, among=judged),
@@ -71,6 +73,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         *needs.examination_needs(len(unattended(now))),
         *needs.proof_needs(counts["overdue proofs"], reads_queue=is_reviewer(organizer)),
         *needs.appeal_needs(counts["appeals of runs"]),
+        *needs.team_needs(counts["teams without owner"]),
         *needs.mail_needs(outbox),
         *needs.outage_needs(
             (f"{one.phase.track}: “{one.phase}”", one.owed_words)

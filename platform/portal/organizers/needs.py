@@ -31,6 +31,7 @@ QUEUES = Page("admin:evaluation_stepqueue_changelist", "Queues and workers")
 EVALUATIONS = Page("admin:evaluation_evaluation_changelist", "Evaluations")
 EXAMINATIONS = Page("admin:evaluation_examination_changelist", "Examinations")
 MAILS = Page("admin:mail_outgoingmail_changelist", "Emails and their errors")
+MEMBERSHIPS = Page("admin:teams_membership_changelist", "Memberships")
 REGISTRATIONS = Page("organizers:registrations", "Registrations")
 OUTAGES = Page("organizers:outages", "Outages and maintenance")
 DISQUALIFIED = Page("organizers:runs", "Runs")
@@ -128,6 +129,13 @@ def proof_needs(overdue: int, *, reads_queue: bool) -> Iterator[Need]:
         text = f"Public for more than {REVIEW_TIME.days} days, and still waiting for reviewers."
         page = REVIEWS if reads_queue else None
         yield Need(f"{overdue} overdue proof{pluralize(overdue)}", text, "proofsoverdue", page)
+
+
+def team_needs(without_owner: int) -> Iterator[Need]:
+    if without_owner:
+        text = "Make a member of each the owner, or nobody can invite people or remove members."
+        heading = f"{without_owner} team{pluralize(without_owner)} without an active owner"
+        yield Need(heading, text, "teamlacksowner", MEMBERSHIPS)
 
 
 def outage_needs(owed: Iterable[tuple[str, str]]) -> Iterator[Need]:

@@ -7,6 +7,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from portal.audit.admin import ModelT, ReadOnlyAdmin, ReadOnlyInline
+from portal.audit.mass_actions import mass_action
 from portal.submissions.models import Artifact, Run, RunToken, Submission
 from portal.submissions.selectors import competed_tracks, private_through
 from portal.submissions.services import mark_baseline
@@ -66,11 +67,19 @@ class SubmissionAdmin(PrivateAdmin[Submission]):
         """Return whether the list's actions may be used; a page of one submission has nothing to save."""
         return obj is None and admin.ModelAdmin.has_change_permission(self, request)
 
-    @admin.action(description="Mark as baseline", permissions=["change"])
+    @mass_action(
+        "Mark as baseline",
+        effect="Baselines have no rank: the runs below them on the boards move up.",
+        permissions=["change"],
+    )
     def mark_as_baseline(self, request: HttpRequest, queryset: QuerySet[Submission]) -> None:
         self._mark(request, queryset, is_baseline=True)
 
-    @admin.action(description="Remove the baseline mark", permissions=["change"])
+    @mass_action(
+        "Remove the baseline mark",
+        effect="Their runs are ranked from now on: the runs below them on the boards move down.",
+        permissions=["change"],
+    )
     def unmark_as_baseline(self, request: HttpRequest, queryset: QuerySet[Submission]) -> None:
         self._mark(request, queryset, is_baseline=False)
 

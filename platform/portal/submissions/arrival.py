@@ -4,8 +4,9 @@ So a wrong file costs neither an upload nor a submission.
 
 The checks are the evaluator's own, and so are their errors. No request reads a whole file: of a checkpoint the header
 is read and compared with the base weights, of a communication log the first megabyte. A training record and the index
-of messages are read as a whole up to a few megabytes, which thousands of rounds take. A worker checks the rest after
-the submission.
+of messages are read as a whole up to a few megabytes, which thousands of rounds take. Of the messages, the length of
+all and the hashes of those in the first megabytes are compared with the index. A worker checks the rest after the
+submission.
 """
 
 import os
@@ -23,12 +24,12 @@ from evaluator.checkpoints.header import MAX_HEADER_BYTES, Header, read_header
 from evaluator.checkpoints.inspection import header_problems
 from evaluator.communication.log import read_log
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.folding.reading import Transcript, read_transcript
+from evaluator.folding.reading import MessageFile, Transcript, read_transcript
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records import annex, reading
 from portal.challenge.models import Track
 from portal.challenge.references import reference_file
-from portal.submissions.challenges import reject_other_answer, reject_other_rounds
+from portal.submissions.challenges import reject_other_answer, reject_other_messages
 from portal.submissions.models import Artifact, Run, Submission
 from portal.submissions.required import MAX_BYTES
 from portal.submissions.signals import proof_arrived
@@ -44,6 +45,7 @@ HEAD_BYTES = {
     ArtifactKind.TRAINING_RECORD: 4 * 2**20,
     ArtifactKind.TRAINING_ANNEX: annex.MAX_LINE_BYTES,
     ArtifactKind.TRANSCRIPT: MAX_BYTES[ArtifactKind.TRANSCRIPT],
+    ArtifactKind.MESSAGES: 4 * 2**20,
     ArtifactKind.CODEC_FILE: MAX_BYTES[ArtifactKind.CODEC_FILE],
 }
 # The eight bytes with the length of a safetensors header, and some more to recognize other formats by.
@@ -194,8 +196,14 @@ def _check_transcript(arrival: Arrival) -> None:
 
 
 def _check_messages(arrival: Arrival) -> None:
-    if arrival.run:
-        reject_other_rounds(arrival.run, arrival.size_bytes, arrival.filename)
+    folded = arrival.run and reject_other_messages(arrival.run, arrival.size_bytes, arrival.filename)
+    if folded:
+        read = len(arrival.head)
+        _with_file(
+            arrival.head,
+            arrival.size_bytes,
+            lambda path: MessageFile(path, folded).check_first(read, arrival.filename),
+        )
 
 
 def _check_codec(arrival: Arrival) -> None:

@@ -53,10 +53,11 @@ def draw_challenge(run: Run, line: bytes, sha256: str, actor: User) -> None:
         now = timezone.now()
         _reject_beyond_limit(run.submission, now)
         token.record_sha256, token.challenge, token.challenged_at = sha256, secrets.token_hex(32), now
-        token.save(update_fields=["record_sha256", "challenge", "challenged_at"])
+        token.drawn_rounds = run.submission.track.drawn_rounds
+        token.save(update_fields=["record_sha256", "challenge", "drawn_rounds", "challenged_at"])
         record(actor, "run_token.challenged", token, run=str(run.pk), record_sha256=sha256)
-    run.challenge = token.challenge
-    run.save(update_fields=["challenge"])
+    run.challenge, run.drawn_rounds = token.challenge, token.drawn_rounds
+    run.save(update_fields=["challenge", "drawn_rounds"])
 
 
 def draw_for_index(run: Run, sha256: str, actor: User) -> None:
@@ -74,20 +75,22 @@ def draw_for_index(run: Run, sha256: str, actor: User) -> None:
                 "team": submission.team,
                 "track": submission.track,
                 "challenge": secrets.token_hex(32),
+                "drawn_rounds": submission.track.drawn_rounds,
                 "challenged_at": now,
             },
         )
         record(actor, "index.challenged", found, run=str(run.pk), index_sha256=sha256)
-    run.challenge = found.challenge
-    run.save(update_fields=["challenge"])
+    run.challenge, run.drawn_rounds = found.challenge, found.drawn_rounds
+    run.save(update_fields=["challenge", "drawn_rounds"])
 
 
-def reject_other_rounds(run: Run, size_bytes: int, filename: str) -> None:
-    """Raise `ProblemError` unless a file of messages has the size of those that the run's challenge asks for.
+def reject_other_messages(run: Run, size_bytes: int, filename: str) -> Folded | None:
+    """Return the rounds whose messages a file of this size must have; None without an index.
 
-    `E_TRANSCRIPT_MESSAGE`: it has another one; or it is too large to be all of the run's messages.
+    Raises `ProblemError` (`E_TRANSCRIPT_MESSAGE`): the file has another size than the messages that the run's index
+    lists, or than those that its challenge asks for; or it is too large to be all of the run's messages.
     """
-    folded = drawn_messages(run)
+    folded = expected_messages(run)
     if folded is None and size_bytes > settings.WHOLE_MESSAGES_BYTES:
         raise ProblemError.of(
             ErrorCode.TRANSCRIPT_MESSAGE,
@@ -96,6 +99,14 @@ def reject_other_rounds(run: Run, size_bytes: int, filename: str) -> None:
             expected=f"at most {settings.WHOLE_MESSAGES_BYTES} bytes",
             found=f"{size_bytes} bytes",
             next_step="Upload transcript.jsonl first. The site then draws the rounds whose messages it needs.",
+        )
+    if folded and not folded.is_drawn and size_bytes != folded.size_bytes:
+        raise ProblemError.of(
+            ErrorCode.TRANSCRIPT_MESSAGE,
+            where=filename,
+            expected=f"{folded.size_bytes} bytes, those of the messages in transcript.jsonl of the draft",
+            found=f"{size_bytes} bytes",
+            next_step="Upload transcript.jsonl and messages.bin of the same run folder.",
         )
     if folded and size_bytes != folded.size_bytes:
         raise ProblemError.of(
@@ -106,12 +117,13 @@ def reject_other_rounds(run: Run, size_bytes: int, filename: str) -> None:
             found=f"{size_bytes} bytes",
             next_step="Create the file with the command on the draft's page, or let `pfl submit` do so.",
         )
+    return folded
 
 
-def drawn_messages(run: Run) -> Folded | None:
-    """Return the rounds that are drawn of the run's index of messages; None where none are."""
+def expected_messages(run: Run) -> Folded | None:
+    """Return the rounds whose messages a run attaches: those of its index, or drawn ones; None without an index."""
     index = run.artifacts.filter(kind=ArtifactKind.TRANSCRIPT).select_related("upload").first()
-    if index is None or not run.challenge:
+    if index is None:
         return None
     with (
         current_store().open(index.upload.store_key) as stored,
@@ -120,9 +132,7 @@ def drawn_messages(run: Run) -> Folded | None:
         # At most 4 MiB, as was checked when it arrived.
         file.write(stored.read())
         file.flush()
-        return folded_rounds(
-            read_transcript(Path(file.name)), run.challenge, run.submission.track.drawn_rounds
-        )
+        return folded_rounds(read_transcript(Path(file.name)), run.challenge or None, run.rounds_to_draw)
 
 
 def _reject_beyond_limit(submission: Submission, now: datetime) -> None:

@@ -134,8 +134,7 @@ class DraftFile:
     def answer(self) -> str:
         """The command that makes the file from the challenge."""
         assert self.run is not None  # noqa: S101 - only files of runs answer
-        drawn = self.run.submission.track.drawn_rounds
-        return ANSWERS[self.kind].command.format(challenge=self.run.challenge, drawn=drawn)
+        return ANSWERS[self.kind].command.format(challenge=self.run.challenge, drawn=self.run.rounds_to_draw)
 
     @property
     def in_shards(self) -> bool:

@@ -213,9 +213,10 @@ class Run(models.Model):
     A run that was scored, as `scored_at` says, is listed with these results until another attempt has scored or
     rejected it; meanwhile `pending` has what the steps of that attempt have found out.
     `rules` are frozen at submission. `challenge` is that of the run token in its training record, which its annex
-    answers, or that of its index of messages, of which it opens rounds; empty while it has neither. The results by
-    which boards are ordered have columns too, for queries only: an instance has their values of the time at which it
-    was loaded. So has the number of flagged checks, which is null where there are none.
+    answers, or that of its index of messages, of which it opens rounds; empty while it has neither. `drawn_rounds` is
+    how many rounds it draws: the track's number at the draw, null before it. The results by which boards are ordered
+    have columns too, for queries only: an instance has their values of the time at which it was loaded. So has the
+    number of flagged checks, which is null where there are none.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -225,6 +226,7 @@ class Run(models.Model):
     )
     state = models.CharField(max_length=10, choices=RUN_STATES, default=RunState.DRAFT)
     challenge = models.CharField(max_length=64, blank=True, editable=False)
+    drawn_rounds = models.PositiveSmallIntegerField(null=True, blank=True, editable=False)
     rules = models.JSONField(default=dict, editable=False)
     results = ResultsField(default=RunResults, editable=False)
     pending = ResultsField(default=RunResults, editable=False)
@@ -335,6 +337,11 @@ class Run(models.Model):
         return self.scored_at is not None and self.state != RunState.SCORED
 
     @property
+    def rounds_to_draw(self) -> int:
+        """How many rounds its challenge draws at least, besides the last one."""
+        return self.submission.track.drawn_rounds if self.drawn_rounds is None else self.drawn_rounds
+
+    @property
     def label(self) -> str:
         return f"Run{at_budget(self.budget, ' at ε = {}', plain)}"
 
@@ -359,6 +366,9 @@ class RunToken(models.Model):
     training = models.CharField(max_length=32, blank=True)
     record_sha256 = models.CharField(max_length=64, blank=True)
     challenge = models.CharField(max_length=64, blank=True)
+    drawn_rounds = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="How many rounds the challenge draws, besides the last one."
+    )
     challenged_at = models.DateTimeField(null=True, blank=True, help_text="When its challenge was drawn.")
     explanation = models.TextField(
         blank=True,
@@ -397,6 +407,9 @@ class IndexChallenge(models.Model):
     track = models.ForeignKey(Track, on_delete=models.PROTECT, related_name="index_challenges")
     index_sha256 = models.CharField(max_length=64, unique=True)
     challenge = models.CharField(max_length=64)
+    drawn_rounds = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="How many rounds the challenge draws at least, besides the last one."
+    )
     challenged_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -16,7 +16,12 @@ from portal.audit.versions import boards_changed
 from portal.challenge.models import Track
 from portal.challenge.registering import registration_problems
 from portal.submissions.arrival import Arrival, arrival_of, check_arrival
-from portal.submissions.challenges import draw_challenge, draw_for_index, reject_other_answer
+from portal.submissions.challenges import (
+    draw_challenge,
+    draw_for_index,
+    reject_other_answer,
+    reject_other_messages,
+)
 from portal.submissions.draft_problems import no_such_budget, problems_of
 from portal.submissions.duplicates import reject_duplicate
 from portal.submissions.locks import lock_submission, lock_team, wrong_state
@@ -181,7 +186,10 @@ def finish_upload(upload: Upload, user: User) -> Artifact:
             check_arrival(arrival)
         if arrival is None:
             return attach(upload, user)
-        return attach(upload, user, arrival.first_line, needs_draw=arrival.needs_draw)
+        artifact = attach(upload, user, arrival.first_line, needs_draw=arrival.needs_draw)
+        if artifact.run and artifact.kind == ArtifactKind.TRANSCRIPT:
+            _discard_other_messages(artifact.run, user)
+        return artifact
     except ProblemError:
         _discard_rejected(upload, user)
         raise
@@ -241,9 +249,20 @@ def _index_arrived(run: Run, sha256: str | None, user: User) -> list[ArtifactKin
     if sha256:
         draw_for_index(run, sha256, user)
     elif before:
-        run.challenge = ""
-        run.save(update_fields=["challenge"])
+        run.challenge, run.drawn_rounds = "", None
+        run.save(update_fields=["challenge", "drawn_rounds"])
     return [] if run.challenge == before else [ArtifactKind.MESSAGES]
+
+
+def _discard_other_messages(run: Run, user: User) -> None:
+    """Discard messages that were attached before the index, unless they have the size of those that it lists."""
+    attached = Artifact.objects.filter(run=run, kind=ArtifactKind.MESSAGES).select_related("upload")
+    for artifact in attached:
+        try:
+            reject_other_messages(run, artifact.upload.size_bytes, artifact.upload.filename)
+        except ProblemError:
+            with transaction.atomic():
+                _discard_files(attached, user)
 
 
 @transaction.atomic
@@ -276,7 +295,12 @@ def submit(submission: Submission, actor: User, now: datetime | None = None) -> 
     runs = list(current.runs.all())
     for run in runs:
         move_run(
-            run, RunState.QUEUED, actor=actor, rules=current.track.rules(run.budget).model_dump(mode="json")
+            run,
+            RunState.QUEUED,
+            actor=actor,
+            # What a challenge draws was fixed when the site drew it.
+            rules=current.track.rules(run.budget).model_dump(mode="json")
+            | {"drawn_rounds": run.rounds_to_draw},
         )
     # Received by `portal.evaluation.queue.dispatch.start_all`, which sends the runs to the workers on commit. It is a
     # signal because this app lies below the evaluation and must not import it.
@@ -405,7 +429,9 @@ def copy_to_draft(submission: Submission, user: User) -> Submission:
     runs: dict[UUID | None, Run | None] = {None: None}
     for run in submission.runs.all():
         runs[run.pk], _ = Run.objects.update_or_create(
-            submission=draft, budget=run.budget, defaults={"challenge": run.challenge}
+            submission=draft,
+            budget=run.budget,
+            defaults={"challenge": run.challenge, "drawn_rounds": run.drawn_rounds},
         )
     files = submission.artifacts.filter(state=ArtifactState.ATTACHED, upload__state=UploadState.COMPLETED)
     Artifact.objects.bulk_create(

@@ -30,16 +30,20 @@ def register_key(team: Team, public_key: str, *, name: str, by: User) -> TeamKey
 
 
 @transaction.atomic
-def revoke_key(key: TeamKey, *, by: User) -> None:
-    """Revoke a key of the team that `by` owns. May be called again. Raises `ProblemError` (`E_TEAM_OWNER`)."""
+def revoke_key(key: TeamKey, *, by: User, organizes: bool = False) -> None:
+    """Revoke a key of the team that `by` owns, or organizes. May be called again.
+
+    Raises `ProblemError` (`E_TEAM_OWNER`).
+    """
     team = Team.objects.select_for_update(no_key=True).get(pk=key.team_id)
-    if not owns(by, team):
+    if not organizes and not owns(by, team):
         raise ProblemError.of(ErrorCode.TEAM_OWNER)
     if end_key(key, by=by):
+        who = "An organizer" if organizes else by
         notify_members(
             team,
             f"A signing key of {team} was revoked",
-            f"{by} revoked the key {key.fingerprint}. New records signed with this key are rejected.",
+            f"{who} revoked the key {key.fingerprint}. New records signed with this key are rejected.",
             but=by,
         )
 

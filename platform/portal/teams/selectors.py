@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from portal.accounts.models import User
@@ -30,6 +30,12 @@ def members(team: Team) -> QuerySet[Membership]:
 def active_members(team: Team) -> QuerySet[User]:
     """Return the members who can log in, whom the team's notifications go to."""
     return User.objects.filter(membership__team=team, is_active=True)
+
+
+def teams_without_owner() -> QuerySet[Team]:
+    """Return the teams with members and no owner who can log in: nobody there can invite, remove or hand over."""
+    active = Membership.objects.filter(team=OuterRef("pk"), user__is_active=True)
+    return Team.objects.filter(Exists(active), ~Exists(active.filter(role=Role.OWNER)))
 
 
 def researchers(team: Team) -> list[User]:

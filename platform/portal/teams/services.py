@@ -1,5 +1,7 @@
 """Changes to teams. Each locks the rows that it decides on, and writes the audit entry in the same transaction.
 
+Owners make them; with `organizes`, an organizer does in their place, under the same rules.
+
 Locks are taken in one order, person before team before invitation, so that two changes never wait for each other.
 """
 
@@ -84,7 +86,7 @@ def _unusable_name(name: str, message: str = "") -> ProblemError:
 
 
 @transaction.atomic
-def invite(team: Team, email: str, *, by: User) -> Invitation:
+def invite(team: Team, email: str, *, by: User, organizes: bool = False) -> Invitation:
     """Invite the person behind `email`, replacing an open invitation to them; the mail is part of the transaction.
 
     Raises:
@@ -92,11 +94,11 @@ def invite(team: Team, email: str, *, by: User) -> Invitation:
             invitations, or the address belongs to a member.
     """
     User.objects.select_for_update().get(pk=by.pk)
-    _lock_team_of_owner(by, team)
+    _lock_team(team, by, organizes)
     email = email.lower()
     now = timezone.now()
     if team.memberships.filter(user__email=email).exists():
-        raise _rejected(ErrorCode.TEAM_INVITATION, f"{email} is already in your team.", "No action needed.")
+        raise _rejected(ErrorCode.TEAM_INVITATION, f"{email} is already in the team.", "No action needed.")
     # Revoked ones count too, or the site could be made to flood anybody's mailbox.
     sent = Invitation.objects.filter(invited_by=by, created_at__gt=now - timedelta(days=1))
     if sent.count() >= INVITATIONS_PER_DAY:
@@ -117,9 +119,9 @@ def invite(team: Team, email: str, *, by: User) -> Invitation:
 
 
 @transaction.atomic
-def revoke_invitation(invitation: Invitation, *, by: User) -> None:
+def revoke_invitation(invitation: Invitation, *, by: User, organizes: bool = False) -> None:
     """Make an open invitation's link useless. Raises `ProblemError` (`E_TEAM_OWNER`) when `by` is no owner."""
-    team = _lock_team_of_owner(by, invitation.team)
+    team = _lock_team(invitation.team, by, organizes)
     if Invitation.objects.filter(OPEN, pk=invitation.pk).update(revoked_at=timezone.now()):
         record(by, "team.invitation_revoked", team, email=invitation.email)
 
@@ -160,8 +162,7 @@ def leave(user: User) -> Team:
     membership = team.memberships.get(user=user)
     others = team.memberships.exclude(user=user)
     if membership.is_owner and others.exists() and not others.filter(role=Role.OWNER).exists():
-        next_step = "Make another member the owner first."
-        raise _rejected(ErrorCode.TEAM_MEMBER, "You are the team's only owner.", next_step)
+        raise _only_owner("You are the team's only owner.")
     membership.delete()
     record(user, "team.left", team)
     notify_members(team, f"{user} left {team}", f"{user} left your team.", but=user)
@@ -182,22 +183,28 @@ def _release(team: Team, last: User) -> None:
 
 
 @transaction.atomic
-def remove_member(team: Team, membership_id: int, *, by: User) -> User:
+def remove_member(team: Team, membership_id: int, *, by: User, organizes: bool = False) -> User:
     """Take another person out of the team.
 
-    Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a non-member.
+    Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves, a non-member, or the
+    only owner of a team with other members.
     """
-    team = _lock_team_of_owner(by, team)
+    team = _lock_team(team, by, organizes)
     membership = _member(team, membership_id, by, "You can't remove yourself.", "Leave the team instead.")
-    removed = membership.user
+    others = team.memberships.exclude(pk=membership.pk)
+    if others.exists() and not others.filter(role=Role.OWNER).exists():
+        raise _only_owner(f"{membership.user} is the team's only owner.")
+    removed, who = membership.user, _named(by, organizes)
     membership.delete()
     record(by, "team.member_removed", team, user=removed.pk)
     notify_person(
-        removed, f"You were removed from {team}", f"{by} removed you from {team}. Its results stay with it."
+        removed, f"You were removed from {team}", f"{who} removed you from {team}. Its results stay with it."
     )
     notify_members(
-        team, f"{removed} was removed from {team}", f"{by} removed {removed} from your team.", but=by
+        team, f"{removed} was removed from {team}", f"{who} removed {removed} from your team.", but=by
     )
+    if not others.exists():
+        _release(team, by)
     return removed
 
 
@@ -207,13 +214,42 @@ def hand_over(team: Team, membership_id: int, *, by: User) -> User:
 
     Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a non-member.
     """
-    team = _lock_team_of_owner(by, team)
+    team = _lock_team(team, by)
     heir = _member(team, membership_id, by, "You already own the team.", "Choose another member.")
-    team.memberships.filter(user=by).update(role=Role.MEMBER)
+    _make_owner(heir, by, str(by))
+    return heir.user
+
+
+@transaction.atomic
+def appoint_owner(team: Team, membership_id: int, *, by: User) -> User:
+    """Make a member the owner in place of any other, as an organizer does if the owner no longer can.
+
+    Raises `ProblemError` (`E_TEAM_MEMBER`) for an organizer who is in the team, a non-member or an inactive account.
+    """
+    team = _lock_team(team, by, organizes=True)
+    if team.memberships.filter(user=by).exists():
+        raise _rejected(ErrorCode.TEAM_MEMBER, "You are in this team.", "Ask another organizer.")
+    heir = _member(team, membership_id, by, "", "")
+    if not heir.user.is_active:
+        raise _rejected(
+            ErrorCode.TEAM_MEMBER, f"The account of {heir.user} is inactive.", "Choose another member."
+        )
+    _make_owner(heir, by, _named(by, organizes=True))
+    notify_members(
+        team,
+        f"{team} has a new owner",
+        f"An organizer made {heir.user} the owner of your team.",
+        but=heir.user,
+    )
+    return heir.user
+
+
+def _make_owner(heir: Membership, by: User, who: str) -> None:
+    team = heir.team
+    team.memberships.filter(role=Role.OWNER).update(role=Role.MEMBER)
     team.memberships.filter(pk=heir.pk).update(role=Role.OWNER)
     record(by, "team.handed_over", team, user=heir.user_id)
-    notify_person(heir.user, f"You are now the owner of {team}", f"{by} made you the owner of {team}.")
-    return heir.user
+    notify_person(heir.user, f"You are now the owner of {team}", f"{who} made you the owner of {team}.")
 
 
 @transaction.atomic
@@ -222,7 +258,7 @@ def update_team(team: Team, *, by: User, affiliation: str, website: str, country
 
     Raises `ProblemError` (`E_TEAM_OWNER`) when `by` is no owner.
     """
-    team = _lock_team_of_owner(by, team)
+    team = _lock_team(team, by)
     team.affiliation, team.website, team.country = affiliation, website, country
     team.save(update_fields=["affiliation", "website", "country"])
     record(by, "team.updated", team, affiliation=affiliation, website=website, country=country)
@@ -244,21 +280,30 @@ def _lock_team_of(user: User) -> Team:
     return team
 
 
-def _lock_team_of_owner(user: User, team: Team) -> Team:
+def _lock_team(team: Team, by: User, organizes: bool = False) -> Team:
+    """Lock the team that `by` owns, or organizes."""
     locked = Team.objects.select_for_update().get(pk=team.pk)
-    if not owns(user, locked):
+    if not organizes and not owns(by, locked):
         raise ProblemError.of(ErrorCode.TEAM_OWNER)
     return locked
+
+
+def _named(by: User, organizes: bool) -> str:
+    return "An organizer" if organizes else str(by)
 
 
 def _member(team: Team, membership_id: int, by: User, message: str, next_step: str) -> Membership:
     """Return a member other than `by`; the texts are those of the problem where they chose themselves."""
     membership = team.memberships.select_related("user").filter(pk=membership_id).first()
     if membership is None:
-        raise _rejected(ErrorCode.TEAM_MEMBER, "This person is not in your team.")
+        raise _rejected(ErrorCode.TEAM_MEMBER, "This person is not in the team.")
     if membership.user_id == by.pk:
         raise _rejected(ErrorCode.TEAM_MEMBER, message, next_step)
     return membership
+
+
+def _only_owner(message: str) -> ProblemError:
+    return _rejected(ErrorCode.TEAM_MEMBER, message, "Make another member the owner first.")
 
 
 def _rejected(code: ErrorCode, message: str, next_step: str = "") -> ProblemError:

@@ -4,6 +4,7 @@ import base64
 import hmac
 import struct
 import time
+from typing import Any
 
 from django.test import Client
 from django.urls import reverse
@@ -19,6 +20,12 @@ def code_of(secret: str = TOTP_SECRET, moment: float | None = None) -> str:
     offset = digest[-1] & 15
     (number,) = struct.unpack(">I", digest[offset : offset + 4])
     return f"{(number & 0x7FFFFFFF) % 1_000_000:06}"
+
+
+def confirm_again(client: Client, password: str) -> Any:
+    """Give the password and a code once more; returns the page that these lead to."""
+    client.post(reverse("account_reauthenticate"), {"password": password})
+    return client.post(reverse("mfa_reauthenticate"), {"code": code_of()}, follow=True)
 
 
 def log_in(client: Client, user: User, password: str) -> str:

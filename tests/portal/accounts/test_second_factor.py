@@ -186,11 +186,3 @@ class TestPages:
         client.force_login(make_user(is_staff=True, is_superuser=True))
         assert client.get("/admin/mfa/authenticator/").status_code == 404
         assert client.get("/admin/account/emailaddress/").status_code == 404
-
-    def test_an_organizer_resets_what_somebody_has_lost(self, client: Client) -> None:
-        person = make_user(second_factor=True)
-        client.force_login(make_user(is_staff=True, is_superuser=True))
-        action = {"action": "reset_second_factors", "_selected_action": [str(person.pk)]}
-        client.post("/admin/accounts/user/", action)
-        assert not User.objects.get(pk=person.pk).has_second_factor
-        assert AuditEntry.objects.get(action="user.second_factor_reset").object_id == str(person.pk)

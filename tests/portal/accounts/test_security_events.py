@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.core import mail
 from django.core.cache import cache
@@ -13,7 +14,7 @@ from pytest_django import Settings
 from portal.accounts.models import User
 from portal.accounts.services import authenticate_token, create_token, vouch_for_address
 from portal.audit.models import AuditEntry
-from tests.portal.accounts.codes import log_in
+from tests.portal.accounts.codes import code_of, log_in
 from tests.portal.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -118,12 +119,29 @@ class TestNewPassword:
     def test_a_change_ends_the_other_sessions_and_is_reported(self, session: Client, ada: User) -> None:
         elsewhere = Client()
         log_in(elsewhere, ada, PASSWORD)
+        # Without tokens and linked accounts, nothing is left to end.
+        page = session.get(reverse("account_change_password"))
+        assert "end_access" not in page.text
         form = {"oldpassword": PASSWORD, "password1": "new-hill-43-y", "password2": "new-hill-43-y"}
         session.post(reverse("account_change_password"), form)
         assert session.get("/account/").status_code == 200
         assert elsewhere.get("/account/").status_code == 302
         assert mail.outbox[-1].to == ["ada@example.org"]
         assert "Password Changed" in mail.outbox[-1].subject
+
+    @pytest.mark.parametrize("ends", [True, False], ids=["ended", "kept"])
+    def test_a_change_offers_to_end_tokens_and_linked_accounts(
+        self, session: Client, ada: User, ends: bool
+    ) -> None:
+        _, secret = create_token(ada, "cluster")
+        SocialAccount.objects.create(user=ada, provider="github", uid="7")
+        page = session.get(reverse("account_change_password"))
+        assert "You have 1 API token and 1 linked account." in page.text
+        assert page.context["form"]["end_access"].initial
+        form = {"oldpassword": PASSWORD, "password1": "new-hill-43-y", "password2": "new-hill-43-y"}
+        session.post(reverse("account_change_password"), {**form, **({"end_access": "on"} if ends else {})})
+        assert (authenticate_token(secret) is None) == ends
+        assert SocialAccount.objects.exists() == (not ends)
 
     def test_a_reset_ends_every_session_and_token(self, session: Client, ada: User) -> None:
         _, secret = create_token(ada, "cluster")
@@ -158,6 +176,55 @@ class TestGuessing:
         log_in(thief, ada, PASSWORD)
         assert "_auth_user_id" not in thief.session
         log_in(owner, ada, PASSWORD)
+        assert "_auth_user_id" in owner.session
+
+    def test_a_known_browser_gets_in_whatever_others_try(self, ada: User, settings: Settings) -> None:
+        settings.ACCOUNT_RATE_LIMITS = {**settings.ACCOUNT_RATE_LIMITS, "attempt_account": "3/h/key"}
+        known, new = Client(REMOTE_ADDR="192.0.2.1"), Client(REMOTE_ADDR="198.51.100.7")
+        log_in(known, ada, PASSWORD)
+        known.post(reverse("account_logout"))
+        # One is a neighbor; the others have a network each.
+        for host in (1, 5, 6):
+            thief = Client(REMOTE_ADDR=f"192.0.2.{host}")
+            thief.post(reverse("account_login"), {"login": ada.email, "password": "wrong"})
+        log_in(new, ada, PASSWORD)
+        assert "_auth_user_id" not in new.session
+        log_in(known, ada, PASSWORD)
+        assert "_auth_user_id" in known.session
+
+    def test_a_known_browser_is_limited_too_and_knows_no_other_account(self, ada: User) -> None:
+        known, other = Client(), make_user("b@example.org", PASSWORD)
+        log_in(known, ada, PASSWORD)
+        known.post(reverse("account_logout"))
+        for user in (ada, other):
+            for _ in range(5):
+                known.post(reverse("account_login"), {"login": user.email, "password": "wrong"})
+            log_in(known, user, PASSWORD)
+            assert "_auth_user_id" not in known.session
+
+    def test_who_resets_the_password_gets_in(self, ada: User) -> None:
+        owner, thief = Client(), Client()
+        for _ in range(5):
+            thief.post(reverse("account_login"), {"login": ada.email, "password": "wrong"})
+        owner.post(reverse("account_reset_password"), {"email": ada.email})
+        page = owner.get(link_in_mail(), follow=True)
+        form = {"password1": "new-hill-43-y", "password2": "new-hill-43-y"}
+        owner.post(page.redirect_chain[-1][0], form)
+        for _ in range(5):
+            thief.post(reverse("account_login"), {"login": ada.email, "password": "wrong"})
+        log_in(owner, ada, "new-hill-43-y")
+        assert "_auth_user_id" in owner.session
+
+    def test_wrong_codes_lock_out_who_tries_them_and_not_the_owner(self) -> None:
+        olga = make_user("olga@example.org", PASSWORD, is_staff=True)
+        vouch_for_address(olga)
+        thief, owner = Client(REMOTE_ADDR="192.0.2.1"), Client(REMOTE_ADDR="198.51.100.7")
+        thief.post(reverse("account_login"), {"login": olga.email, "password": PASSWORD})
+        for _ in range(5):
+            thief.post(reverse("mfa_authenticate"), {"code": "000000"})
+        page = thief.post(reverse("mfa_authenticate"), {"code": code_of()})
+        assert "Too many failed login attempts" in page.text
+        log_in(owner, olga, PASSWORD)
         assert "_auth_user_id" in owner.session
 
     def test_another_port_in_the_host_is_no_other_visitor(self, ada: User) -> None:

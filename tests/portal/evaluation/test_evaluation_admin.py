@@ -12,6 +12,7 @@ from portal.evaluation.intake.receiving import receive_report
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, Worker
 from portal.evaluation.queue import dispatch
 from portal.submissions.models import Run, RunState
+from tests.portal.admin_actions import choose, confirm, run
 from tests.portal.api.caller import Caller
 from tests.portal.evaluation.messages import make_detail, make_group, make_report
 from tests.portal.factories import make_run, make_submission, make_team, make_user
@@ -133,16 +134,19 @@ def test_nothing_is_edited_added_or_deleted(client, rejected):
 
 def test_the_action_evaluates_the_chosen_runs_again(client, rejected):
     client.force_login(staff("view_submission", "view_evaluation", "change_evaluation"))
-    action = {"action": "evaluate_runs_again", "_selected_action": [str(rejected.pk)]}
-    assert "is queued again" in client.post(LIST, action, follow=True).text
+    page = choose(client, LIST, "evaluate_runs_again", rejected.pk)
+    assert "1 evaluation selected" in words(page.text)
+    assert "takes a worker&#x27;s time" in page.text
+    assert Run.objects.get().state == RunState.REJECTED
+    assert "is queued again" in confirm(client, LIST, page).text
     assert Run.objects.get().state == RunState.QUEUED
-    assert "not finished" in client.post(LIST, action, follow=True).text
+    assert "not finished" in run(client, LIST, "evaluate_runs_again", rejected.pk).text
     assert Evaluation.objects.count() == 2
 
 
 def test_the_action_needs_the_permission_to_change(client, rejected):
     client.force_login(staff("view_submission", "view_evaluation"))
-    client.post(LIST, {"action": "evaluate_runs_again", "_selected_action": [str(rejected.pk)]})
+    run(client, LIST, "evaluate_runs_again", rejected.pk)
     assert Run.objects.get().state == RunState.REJECTED
 
 
@@ -169,9 +173,8 @@ class TestFailedRuns:
         settings.EVALUATION_OUTAGE_SECONDS = 0
 
     def select(self, client, *runs):
-        selected = [str(pk) for pk in Evaluation.objects.filter(run__in=runs).values_list("pk", flat=True)]
-        action = {"action": "queue_failed_runs_again", "_selected_action": selected}
-        return client.post(LIST, action, follow=True)
+        selected = Evaluation.objects.filter(run__in=runs).values_list("pk", flat=True)
+        return run(client, LIST, "queue_failed_runs_again", *selected)
 
     def test_all_selected_ones_are_queued_again_and_nothing_else(self, client, failed):
         organizer = staff("view_submission", "view_evaluation", "change_evaluation")
@@ -184,10 +187,10 @@ class TestFailedRuns:
 
     def test_each_has_all_of_its_tries_and_the_slot_is_given_back_once(self, client, failed):
         client.force_login(staff("view_submission", "view_evaluation", "change_evaluation"))
-        run = failed[0]
-        refunded_at = run.submission.refunded_at
-        self.select(client, run)
-        again = Evaluation.objects.get(run=run, state=EvaluationState.QUEUED)
+        one = failed[0]
+        refunded_at = one.submission.refunded_at
+        self.select(client, one)
+        again = Evaluation.objects.get(run=one, state=EvaluationState.QUEUED)
         assert (again.attempt, again.retry, again.faults, again.losses, again.not_before) == (
             5,
             0,
@@ -196,13 +199,12 @@ class TestFailedRuns:
             None,
         )
         for _ in range(4):
-            active = Evaluation.objects.get(run=run, state=EvaluationState.QUEUED)
+            active = Evaluation.objects.get(run=one, state=EvaluationState.QUEUED)
             receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED))
-        run = Run.objects.get(pk=run.pk)
-        assert (run.state, run.submission.refunded_at) == (RunState.FAILED, refunded_at)
-        assert (
-            AuditEntry.objects.filter(action="submission.refunded", object_id=run.submission_id).count() == 1
-        )
+        one = Run.objects.get(pk=one.pk)
+        assert (one.state, one.submission.refunded_at) == (RunState.FAILED, refunded_at)
+        refunds = AuditEntry.objects.filter(action="submission.refunded", object_id=one.submission_id)
+        assert refunds.count() == 1
 
     def test_all_that_failed_since_a_moment_are_queued_again(self, client, failed):
         client.force_login(staff("view_submission", "view_evaluation", "change_evaluation"))
@@ -224,7 +226,7 @@ class TestFailedRuns:
     def test_only_who_may_change_evaluations_does_so(self, client, failed):
         client.force_login(staff("view_evaluation"))
         since = "?since_0=2026-01-01&since_1=00:00:00"
-        assert "Queue all" not in client.get(LIST + "failed/" + since).text
+        assert "Queue " not in client.get(LIST + "failed/" + since).text
         assert client.post(LIST + "failed/" + since).status_code == 403
         self.select(client, *failed)
         client.force_login(staff())
@@ -252,14 +254,13 @@ class TestQueues:
 
     def test_they_resume_it_by_hand(self, client, paused):
         client.force_login(staff("view_stepqueue", "change_evaluation"))
-        action = {"action": "resume", "_selected_action": [paused.pk]}
-        assert "evaluator is resumed" in client.post(QUEUES, action, follow=True).text
+        assert "evaluator is resumed" in run(client, QUEUES, "resume", paused.pk).text
         assert StepQueue.objects.get().paused_at is None
-        assert "not paused" in client.post(QUEUES, action, follow=True).text
+        assert "not paused" in run(client, QUEUES, "resume", paused.pk).text
 
     def test_who_may_only_look_does_not(self, client, paused):
         client.force_login(staff("view_stepqueue"))
-        client.post(QUEUES, {"action": "resume", "_selected_action": [paused.pk]})
+        run(client, QUEUES, "resume", paused.pk)
         assert StepQueue.objects.get().paused_at is not None
 
 

@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from portal.audit.models import AuditEntry
 from portal.mail.models import OutgoingMail
+from tests.portal.admin_actions import run
 from tests.portal.factories import make_user
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +43,7 @@ def test_organizers_see_that_a_mail_failed_but_not_what_it_says(
 
 
 def test_organizers_let_a_mail_be_sent_again(organizer: Client, failed: OutgoingMail) -> None:
-    organizer.post(reverse(LIST), {"action": "send_again", "_selected_action": [failed.pk]})
+    run(organizer, reverse(LIST), "send_again", failed.pk)
     failed.refresh_from_db()
     assert (failed.attempts, failed.failed_at) == (0, None)
     assert AuditEntry.objects.filter(action="outgoingmail.sent_again").count() == 1
@@ -50,6 +51,6 @@ def test_organizers_let_a_mail_be_sent_again(organizer: Client, failed: Outgoing
 
 def test_staff_without_the_permission_cannot(client: Client, failed: OutgoingMail) -> None:
     client.force_login(make_user(is_staff=True))
-    client.post(reverse(LIST), {"action": "send_again", "_selected_action": [failed.pk]})
+    run(client, reverse(LIST), "send_again", failed.pk)
     failed.refresh_from_db()
     assert failed.failed_at is not None

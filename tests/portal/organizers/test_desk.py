@@ -12,6 +12,7 @@ from portal.challenge.rankings import BEST_ANLS_AT_BUDGET
 from portal.evaluation.models import Evaluation, EvaluationState, Inventory, StepQueue, StepReport, Worker
 from portal.mail.models import OutgoingMail
 from portal.submissions.models import RunState, SubmissionState
+from portal.teams.models import Membership
 from tests.portal.factories import (
     make_artifact,
     make_organizer,
@@ -109,6 +110,15 @@ def test_failed_runs_are_counted_by_code_and_queued_again(client: Client, organi
     run.refresh_from_db()
     lost.refresh_from_db()
     assert (run.state, lost.state) == (RunState.QUEUED, RunState.FAILED)
+
+
+def test_a_team_whose_owner_is_inactive_needs_an_organizer(client: Client, organizer) -> None:
+    team, left = make_team(make_user(is_active=False)), make_team(make_user(is_active=False))
+    assert "without an active owner" not in desk(client)
+    Membership.objects.create(team=team, user=make_user())
+    assert "1 team without an active owner" in desk(client)
+    Membership.objects.create(team=left, user=make_user(is_active=False))
+    assert "1 team without an active owner" in desk(client)
 
 
 def test_queuing_again_needs_its_permission_a_known_code_and_a_post(client: Client, organizer) -> None:

@@ -9,13 +9,16 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import DRAWN_ROUNDS, ArtifactKind
 from evaluator.records.round_keys import replayed_rounds
 from portal.audit.models import AuditEntry
+from portal.challenge.models import Track
 from portal.submissions import services
-from portal.submissions.challenges import drawn_messages
+from portal.submissions.challenges import expected_messages
 from portal.submissions.models import Artifact, IndexChallenge, Run
 from portal.submissions.quota import WINDOW
 from tests.evaluator.folding.made_runs import make_base, make_run
 from tests.portal.factories import make_run as make_drafted
 from tests.portal.factories import make_submission, make_team, make_track, make_upload
+from tests.portal.submissions.drafts import fill
+from tests.portal.submissions.submitting import submit
 
 pytestmark = pytest.mark.django_db
 
@@ -84,7 +87,7 @@ def test_the_upload_of_a_large_index_draws_rounds(run, index):
         run.submission.track,
     )
     assert AuditEntry.objects.get(action="index.challenged").details["index_sha256"] == found.index_sha256
-    assert [line.round for line in drawn_messages(run).rounds] == replayed_rounds(run.challenge, ROUNDS, 3)
+    assert [line.round for line in expected_messages(run).rounds] == replayed_rounds(run.challenge, ROUNDS, 3)
 
 
 def test_messages_that_can_be_attached_as_a_whole_draw_nothing(run, tmp_path):
@@ -150,6 +153,40 @@ def test_a_file_of_other_rounds_is_rejected_by_its_size_before_it_is_sent(run, m
         assert error.value.problem.code is ErrorCode.TRANSCRIPT_MESSAGE
         assert error.value.problem.expected.startswith(f"{len(right)} bytes, for rounds ")
     assert uploaded(run, ArtifactKind.MESSAGES, right).artifacts.count() == 2
+
+
+def test_a_challenge_keeps_its_number_of_rounds_when_the_track_changes_it(client, run, made, files, index):
+    run = uploaded(run, ArtifactKind.TRANSCRIPT, index)
+    Track.objects.update(drawn_rounds=DRAWN_ROUNDS + 1)
+    again = make_drafted(make_submission(track=run.submission.track))
+    for one in (Run.objects.get(pk=run.pk), uploaded(again, ArtifactKind.TRANSCRIPT, index)):
+        assert one.rounds_to_draw == DRAWN_ROUNDS
+        assert uploaded(one, ArtifactKind.MESSAGES, opening(made, files, one)).artifacts.count() == 2
+    client.force_login(run.submission.created_by)
+    assert f"--drawn {DRAWN_ROUNDS}" in client.get(run.submission.get_absolute_url()).content.decode()
+    submit(fill(run).submission)
+    assert Run.objects.get(pk=run.pk).rules["drawn_rounds"] == DRAWN_ROUNDS
+    copied = services.copy_to_draft(run.submission, run.submission.created_by)
+    assert copied.runs.get().rounds_to_draw == DRAWN_ROUNDS
+    # Another index is drawn for by the new rule.
+    other = other_index(files[ArtifactKind.TRANSCRIPT].parent, number=1)
+    assert uploaded(again, ArtifactKind.TRANSCRIPT, other).rounds_to_draw == DRAWN_ROUNDS + 1
+
+
+def test_whole_messages_are_compared_with_the_index_when_they_arrive(run, tmp_path):
+    made = make_run(make_base(tmp_path / "small"), rounds=2)
+    written = made.write(tmp_path / "written")
+    index, right = (written[kind].read_bytes() for kind in (ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES))
+    run = uploaded(run, ArtifactKind.TRANSCRIPT, index)
+    flipped = right[:-1] + bytes([right[-1] ^ 1])
+    for wrong, found in ((right[:-1], f"{len(right) - 1} bytes"), (flipped, "")):
+        problem = rejection(run, ArtifactKind.MESSAGES, wrong)
+        assert (problem.code, problem.where) == (ErrorCode.TRANSCRIPT_MESSAGE, NAMES[ArtifactKind.MESSAGES])
+        assert found in problem.found
+    assert uploaded(run, ArtifactKind.MESSAGES, right).artifacts.count() == 2
+    # An index of messages with another length removes them.
+    run = uploaded(run, ArtifactKind.TRANSCRIPT, other_index(tmp_path, rounds=1))
+    assert [artifact.kind for artifact in run.artifacts.all()] == [ArtifactKind.TRANSCRIPT]
 
 
 def test_the_page_shows_the_command_after_the_upload_of_a_large_index(client, run, index):

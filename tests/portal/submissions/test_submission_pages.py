@@ -10,6 +10,7 @@ from portal.accounts.models import User
 from portal.evaluation.models import Evaluation
 from portal.submissions.models import Artifact, RunState, Submission, SubmissionState
 from portal.uploads.models import UploadState
+from tests.portal import admin_actions
 from tests.portal.factories import (
     make_artifact,
     make_key,
@@ -424,7 +425,7 @@ class TestAdmin:
     def test_a_submission_is_marked_as_baseline(self, organizer):
         submission = make_complete_draft()
         address = reverse("admin:submissions_submission_changelist")
-        organizer.post(address, {"action": "mark_as_baseline", "_selected_action": [str(submission.pk)]})
+        admin_actions.run(organizer, address, "mark_as_baseline", submission.pk)
         submission.refresh_from_db()
         assert submission.is_baseline
 

@@ -150,7 +150,7 @@ def test_inviting_again_voids_the_first_link() -> None:
 def test_a_member_is_not_invited_again() -> None:
     team = make_team()
     member = make_member(team)
-    with pytest.raises(ProblemError, match="already in your team"):
+    with pytest.raises(ProblemError, match="already in the team"):
         services.invite(team, member.user.email, by=owner_of(team))
 
 
@@ -187,7 +187,7 @@ def test_an_owner_of_another_team_can_do_nothing_here() -> None:
     member = make_member(team)
     with pytest.raises(ProblemError, match="Only an owner"):
         services.remove_member(team, member.pk, by=owner_of(elsewhere))
-    with pytest.raises(ProblemError, match="not in your team"):
+    with pytest.raises(ProblemError, match="not in the team"):
         services.remove_member(elsewhere, member.pk, by=owner_of(elsewhere))
 
 

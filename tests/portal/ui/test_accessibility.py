@@ -232,10 +232,10 @@ STEPS = {
     "orcid_callback",
     "socialaccount_signup",
 }
-# Every page of Django's administration of a model looks like the others, and is Django's own.
+# Every page of Django's administration of a model looks like the others.
 ADMIN_FRAME = {
     "login", "logout", "password_change", "password_change_done", "autocomplete", "jsi18n", "view_on_site", "app_list",
-    "user_permissions", "auth_user_password_change", "accounts_user_password_change",
+    "user_permissions", "team_invite", "auth_user_password_change", "accounts_user_password_change",
 }  # fmt: skip
 ADMIN_OF_DJANGO = ("_changelist", "_add", "_history", "_delete", "_change")
 

@@ -215,8 +215,11 @@ def _phases(request: UserRequest, track: Track) -> HttpResponseBase:
 
 
 def _people(request: UserRequest, track: Track) -> HttpResponseBase:
-    """Show who takes part; one of the two forms invites somebody, the other ends the step."""
-    invites, may_invite = "invite" in request.POST, request.user.has_perm("accounts.change_user")
+    """Show who takes part; one of the two forms invites somebody, the other ends the step.
+
+    Who accepts has rights by it, which only superusers give.
+    """
+    invites, may_invite = "invite" in request.POST, request.user.is_superuser
     form = forms.RegistrationForm(
         None if invites else request.POST or None, instance=Track.with_drafts.get(pk=track.pk)
     )
