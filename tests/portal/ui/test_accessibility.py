@@ -1,7 +1,8 @@
 """Every page of the site by axe: WCAG 2.2 AA for each role, in both color schemes and at both widths.
 
-A page is loaded once, in one browser, which shows it in the dark scheme on a phone; `make slow` adds the other `WAYS`. No server is started: the browser is handed
-what the test's client gets. With PFL_SCREENSHOTS=FOLDER a picture of every page in each of these ways is left there.
+A page is loaded once, in one browser, which shows it in the dark scheme on a phone; `make slow` adds the other `WAYS`.
+No server is started: the browser is handed what the test's client gets. With PFL_SCREENSHOTS=FOLDER a picture of every
+page in each of these ways is left there.
 """
 
 import os
@@ -37,8 +38,8 @@ PAPER = 720
 NOT_OURS = ("/admin/", "/api/v1/docs")
 ALL_RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 COLORS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
-# At one width, schemes differ in colors only. The light one is examined by the journeys where it is narrow.
 Ways = dict[tuple[Literal["light", "dark"], int], Any]
+# At one width, schemes differ in colors only. The light one is examined by the journeys where it is narrow.
 DARK_PHONE: Ways = {("dark", WIDTHS[1]): ALL_RULES}
 WAYS: Ways = {("light", WIDTHS[0]): ALL_RULES, ("dark", WIDTHS[0]): COLORS, **DARK_PHONE}
 
