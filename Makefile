@@ -111,7 +111,7 @@ constraints: $(BIN)/uv  ## renew the pins
 IMAGE_PINS := $(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --generate-hashes -c constraints.txt
 requirements: $(BIN)/uv  ## renew what the images install, after a change of pyproject.toml or constraints.txt
 	@$(IMAGE_PINS) docker/requirements/build.in -o docker/requirements/build.txt
-	@$(IMAGE_PINS) --extra site --no-emit-package psycopg2-binary pyproject.toml docker/requirements/site.in -o docker/requirements/site.txt
+	@$(IMAGE_PINS) --extra site --extra sentry --extra otel --no-emit-package psycopg2-binary pyproject.toml docker/requirements/site.in -o docker/requirements/site.txt
 	@$(IMAGE_PINS) --extra worker --no-emit-package torch $(TORCH) pyproject.toml -o docker/requirements/worker.txt
 	@$(IMAGE_PINS) --extra kit --no-emit-package torch $(TORCH) pyproject.toml -o docker/requirements/kit.txt
 

@@ -23,7 +23,8 @@ COPY evaluator /source/evaluator
 COPY starter_kit /source/starter_kit
 WORKDIR /source
 RUN /build/bin/python -m hatchling build -t wheel -d /wheel \
-    && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode --no-deps /wheel/*.whl
+    && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode --no-deps /wheel/*.whl \
+    && rm -f /opt/pfl/.lock
 # Hashed and compressed, in the image, so that they are always those of its version.
 RUN PFL_HOME=/tmp/pfl PFL_STATIC_ROOT=/opt/pfl/static DJANGO_SETTINGS_MODULE=portal.settings \
     /opt/pfl/bin/python -m django collectstatic --noinput \

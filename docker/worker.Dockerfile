@@ -30,7 +30,8 @@ COPY evaluator /source/evaluator
 COPY starter_kit /source/starter_kit
 WORKDIR /source
 RUN /build/bin/python -m hatchling build -t wheel -d /wheel \
-    && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode --no-deps /wheel/*.whl
+    && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode --no-deps /wheel/*.whl \
+    && rm -f /opt/pfl/.lock
 
 FROM ${BASE}
 RUN groupadd --gid 10001 pfl \

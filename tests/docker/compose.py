@@ -14,10 +14,13 @@ FILE = ROOT / "docker" / "compose.yaml"
 PROGRAM = Path(compose.__file__).parent / "docker-compose"
 VALUES = {
     "PFL_SITE_HOST": "benchmark.test",
+    "PFL_TLS": "internal",
     "PFL_SECRET_KEY": "Xk3vTq9ZrB5nLw8sYd2hJm6cPf4gAe7uQx1iNo0t-KbVyRzWjHdUlMsGpEaFhC9T",
     "POSTGRES_PASSWORD": "postgres-password",
-    "PFL_BROKER_URL": "redis://redis:6379/0",
-    "PFL_WORKER_BROKER_URL": "redis://worker:password@redis:6379/0",
+    "BROKER_SITE_PASSWORD": "site-password",
+    "BROKER_WORKER_PASSWORD": "worker-password",
+    "PFL_BROKER_URL": "redis://site:site-password@redis:6379/0",
+    "PFL_WORKER_BROKER_URL": "redis://worker:worker-password@redis:6379/0",
     "PFL_SMTP_URL": "smtp+plain://mail:25",
     "PFL_FROM_EMAIL": "Benchmark <site@benchmark.test>",
     "PFL_CONTACT": "mailto:organizers@example.org",

@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 import yaml
+from django.db import connection
 
+from evaluator.messages.jobs import SCORING_QUEUE, Step
+from portal.evaluation.models import Evaluation
+from portal.evaluation.queue.places import STEPS
 from portal.liveness.models import Process
 from portal.operations.metrics import exposition
 from tests.docker.compose import FILE, ROOT, VALUES, configuration, run_compose
+from tests.portal.factories import make_run
 
 DOCKER = ROOT / "docker"
 BIN = Path(sys.executable).parent
@@ -70,7 +75,8 @@ class TestCompose:
     def test_nothing_of_ours_may_become_root_or_write_its_root(self, services: dict[str, Any]) -> None:
         for name in {*OURS, "migrate", "proxy"}:
             service = services[name]
-            assert service["user"] == "10001:10001", name
+            # The proxy's image gives its folder of certificates to the group of root.
+            assert service["user"] == ("10001:0" if name == "proxy" else "10001:10001"), name
             assert service["read_only"] is True, name
             assert service["cap_drop"] == ["ALL"], name
             assert service["security_opt"] == ["no-new-privileges:true"], name
@@ -84,6 +90,7 @@ class TestCompose:
                 "PFL_BROKER_URL",
                 "PFL_EVALUATOR_HOME",
                 "PFL_LOG_FORMAT",
+                "PFL_SANDBOX",
                 "OMP_NUM_THREADS",
             }
             assert worker["networks"].keys().isdisjoint(services["postgres"]["networks"])
@@ -100,6 +107,26 @@ class TestCompose:
 
     def test_only_the_proxy_is_open_to_the_world(self, services: dict[str, Any]) -> None:
         assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
+
+    def test_every_value_is_in_the_example_of_the_environment(self) -> None:
+        named = set(re.findall(r"\$\{(\w+)", FILE.read_text()))
+        example = (DOCKER / "env.example").read_text()
+        assert named <= set(re.findall(r"^(\w+)=", example, re.MULTILINE))
+
+    def test_what_the_example_does_not_name_reaches_site_and_workers(self) -> None:
+        written = yaml.safe_load(FILE.read_text())["services"]
+        for name in OURS:
+            kind = "worker" if name.startswith("worker") else "site"
+            assert written[name]["env_file"] == [{"path": f"{kind}.env", "required": False}]
+
+    def test_the_site_has_the_base_weights_of_the_workers(self, services: dict[str, Any]) -> None:
+        def source(name: str, target: str) -> str:
+            (mount,) = [mount for mount in services[name]["volumes"] if mount["target"] == target]
+            assert mount["read_only"]
+            return str(mount["source"])
+
+        folder = services["site"]["environment"]["PFL_REFERENCES"]
+        assert source("site", folder) == source("worker-cpu", "/var/lib/pfl/references")
 
     def test_images_of_others_are_pinned_to_a_version(self, services: dict[str, Any]) -> None:
         for name in services.keys() - OURS - {"migrate"}:
@@ -137,14 +164,26 @@ class TestKubernetes:
         without_number = {argument for argument in commands["site"] if "--workers" not in argument}
         assert without_number <= set(services["site"]["command"])
 
-    def test_keda_counts_what_the_database_has(self, db: None) -> None:
-        from django.db import connection
-
-        for scaled in documents(DOCKER / "kubernetes" / "scaling.yaml"):
-            for trigger in scaled["spec"].get("triggers", []):
+    def test_keda_wakes_the_workers_that_take_a_step(self, db: None) -> None:
+        (_, *scaled) = documents(DOCKER / "kubernetes" / "scaling.yaml")
+        queries = {one["metadata"]["name"]: one["spec"]["triggers"][0]["metadata"]["query"] for one in scaled}
+        evaluation = Evaluation.objects.create(run=make_run(state="running"), attempt=1, step="validate")
+        for step in Step:
+            Evaluation.objects.filter(pk=evaluation.pk).update(step=step)
+            counted = {}
+            for name, query in queries.items():
                 with connection.cursor() as cursor:
-                    cursor.execute(trigger["metadata"]["query"])
-                    assert cursor.fetchone() == (0,)
+                    cursor.execute(query)
+                    (counted[name],) = cursor.fetchone()
+            takes_gpu = step in STEPS[SCORING_QUEUE]
+            assert counted == {"worker-cuda": int(takes_gpu), "worker-cpu": int(not takes_gpu)}, step
+
+    def test_prometheus_asks_for_a_name_that_the_site_has(self) -> None:
+        (settings,) = documents(DOCKER / "kubernetes" / "settings.yaml")
+        (namespace,) = documents(DOCKER / "kubernetes" / "namespace.yaml")
+        name = f"site.{namespace['metadata']['name']}.svc"
+        assert name in settings["data"]["PFL_ALLOWED_HOSTS"].split()
+        assert f"{name}:8000" in (ROOT / "docs" / "operations.md").read_text()
 
     def test_every_file_is_listed(self) -> None:
         (listed,) = documents(DOCKER / "kubernetes" / "kustomization.yaml")
@@ -187,14 +226,19 @@ def test_what_images_install_has_the_projects_versions_and_hashes(name: str) -> 
     assert path.read_text().count("--hash=sha256:") >= len(found)
 
 
-@pytest.mark.parametrize("extra", ["site", "worker", "kit"])
-def test_images_install_all_that_the_project_needs(extra: str) -> None:
+# The site's image has what its settings can ask for.
+EXTRAS = {"site": ["site", "sentry", "otel"], "worker": ["worker"], "kit": ["kit"]}
+
+
+@pytest.mark.parametrize("image", EXTRAS)
+def test_images_install_all_that_the_project_needs(image: str) -> None:
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = {
         re.split(r"[<>=\[ ]", requirement)[0]
-        for requirement in [*project["dependencies"], *project["optional-dependencies"][extra]]
+        for extra in ([], *map(project["optional-dependencies"].get, EXTRAS[image]))
+        for requirement in [*project["dependencies"], *extra]
     }
-    installed = pins(DOCKER / "requirements" / f"{extra}.txt").keys()
+    installed = pins(DOCKER / "requirements" / f"{image}.txt").keys()
     assert needed - {"psycopg2-binary", "torch"} <= installed, "run `make constraints`"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from portal.boards.ordering import ranked_places
 from portal.boards.selection import EVERYTHING
 from portal.challenge.models import Track
+from portal.ui.budgets import at_budget, plain
 
 # By board, such as `track-2, ε = 4`, and the run's ID.
 Ranks = dict[str, dict[str, int]]
@@ -13,7 +14,7 @@ Ranks = dict[str, dict[str, int]]
 def all_ranks() -> Ranks:
     """Return the ranks of the runs of every board that have one."""
     return {
-        track.slug if budget is None else f"{track.slug}, ε = {budget:g}": {
+        f"{track.slug}{at_budget(budget, ', ε = {}', plain)}": {
             str(place.run): place.rank
             for place in ranked_places(track, budget, EVERYTHING, 0, None)
             if place.rank is not None
