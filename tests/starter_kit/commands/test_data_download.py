@@ -37,7 +37,7 @@ def offered(site: LiveSite, tmp_path: Path) -> None:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_bytes(content)
         archive = shutil.make_archive(str(folder), "zip", folder)
-        call_command("add_download", archive, "--kind", kind, "--title", name, "--license", "CC0")
+        call_command("add_download", archive, "--kind", kind, "--title", name, "--license", "CC0-1.0")
 
 
 def test_data_and_weights_are_fetched_checked_and_unpacked_without_an_account(
