@@ -14,6 +14,7 @@ from django.db import Error, connection
 from kombu import Connection
 
 from portal.liveness.models import Process, silences
+from portal.operations.open_broker import lets_anyone_in
 from portal.operations.schema import SchemaError, different_columns, missing_migrations
 from portal.uploads.stores import current_store
 
@@ -96,7 +97,7 @@ def _different_columns() -> list[str]:
 
 
 def ask_broker() -> str:
-    """Return `ok`; raises what the broker's client raises."""
+    """Return `ok`, or that a public site's broker is open; raises what the broker's client raises."""
     options = {**settings.CELERY.get("broker_transport_options", {})}
     if settings.BROKER_URL.startswith("redis"):
         options |= {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
@@ -107,6 +108,11 @@ def ask_broker() -> str:
         connect_timeout=TIMEOUT_S,
     ) as broker:
         broker.ensure_connection(max_retries=1, interval_start=0, timeout=TIMEOUT_S)
+    if settings.PUBLIC and lets_anyone_in(settings.BROKER_URL, TIMEOUT_S):
+        logger.error(
+            "The broker accepts connections without a password. Close it: docs/workers.md, Accounts."
+        )
+        return "accepts connections without a password"
     return OK
 
 

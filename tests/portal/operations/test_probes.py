@@ -36,6 +36,20 @@ def broker(client: Client) -> str:
     return outcome
 
 
+def test_a_public_site_s_broker_that_lets_in_anybody_is_noticed(
+    client: Client, settings: Settings, redis: Redis
+) -> None:
+    assert broker(client) == OK
+    settings.PUBLIC = True
+    assert "without a password" in broker(client)
+    closed = Redis(is_closed=True)
+    try:
+        settings.BROKER_URL = closed.url
+        assert broker(client) == OK
+    finally:
+        closed.stop()
+
+
 def test_the_process_answers_without_a_database(client: Client) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
 
