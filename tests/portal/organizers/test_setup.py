@@ -300,7 +300,7 @@ def test_a_download_that_a_draft_gives_up_does_not_become_public(client: Client,
     begin(client)
     link = {
         "kind": "data",
-        "license": "-",
+        "license": "CC0-1.0",
         "add": "1",
         "title": "Secret",
         "link": "https://example.org/a.zip",
