@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluator.errors import ProblemError
-from evaluator.leakage.attacks import Attacked, Method, attack
+from evaluator.leakage.attacks import Attacked, FeatureSet, Method, attack
 from evaluator.leakage.features import TARGET_SETS, Asked, ProviderFeatures, provider_features
 from evaluator.leakage.likelihood import Calibration, gains
 from evaluator.leakage.results import LIKELIHOOD, AttackResult, LeakageResult, Measure, ProviderScore
@@ -19,12 +19,14 @@ class Options:
 
     Attributes:
         memorization: Whether hidden answers are asked for, which takes five more passes over part of the questions.
+        feature_sets: What AZK and APK also try to see, beside what the published attacks see.
         search: Whether the forests' settings are searched.
     """
 
     memorization: bool = True
     target_sets: Sequence[int] = TARGET_SETS
     methods: Sequence[Method] = tuple(Method)
+    feature_sets: Sequence[FeatureSet] = ()
     resamples: int = RESAMPLES
     search: bool = False
 
@@ -81,18 +83,24 @@ def assess(
 
 def _published(asked: Asked, s: int, options: Options) -> list[AttackResult]:
     after, base = (
-        attack(provider_features(some, min_questions=s), options.methods, search=options.search)
+        attack(
+            provider_features(some, min_questions=s),
+            options.methods,
+            feature_sets=options.feature_sets,
+            search=options.search,
+        )
         for some in (asked, asked.of_base())
     )
-    before = {found.method: found for found in base}
-    alone = {found.method[:3]: found for found in before.values()}
-    # The memorization test is compared by itself: of the base weights, the attack it joins stands for the ensemble.
+    before = {found.attacker: found for found in base}
+    # The memorization test is compared by itself: of the base weights, the attack it joins stands for the ensemble, and
+    # the published attack for one that sees the test.
+    alone = {found.attacker.is_trained: found for found in reversed(base)}
     return [
         _result(
-            found.method,
+            found.attacker.name,
             s,
             _as_attack(found),
-            _as_attack(before.get(found.method) or alone[found.method[:3]]),
+            _as_attack(before.get(found.attacker) or alone[found.attacker.is_trained]),
             options,
             accuracy=found.accuracy,
         )

@@ -43,6 +43,73 @@ class Method(StrEnum):
     APK_ENSEMBLE = "APK+CLS1+CLS2"
 
 
+class Features(StrEnum):
+    """What an attack may see of a provider: the paper's groups, and accuracy alone, as in its Table A7."""
+
+    ACCURACY = "ACC"
+    G1 = "G1"
+    G2 = "G2"
+    G3 = "G3"
+    G4 = "G4"
+
+
+FeatureSet = tuple[Features, ...]
+# What AZK and APK see unless they are asked to see something else.
+ZERO_KNOWLEDGE: FeatureSet = (Features.G1,)
+PARTIAL_KNOWLEDGE: FeatureSet = (Features.G1, Features.G2, Features.G3)
+# Of the attacks in the paper's Table A6 without ensembles.
+ALL_SETS: list[FeatureSet] = [
+    ZERO_KNOWLEDGE,
+    (Features.G1, Features.G4),
+    PARTIAL_KNOWLEDGE,
+    (*PARTIAL_KNOWLEDGE, Features.G4),
+]
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """An attack: k-means without knowledge (AZK), or a forest with some (APK).
+
+    Attributes:
+        is_ensemble: Whether CLS1 and CLS2 vote too.
+    """
+
+    name: str
+    is_trained: bool
+    sees: FeatureSet
+    is_ensemble: bool = False
+
+    @property
+    def alone(self) -> "Attacker":
+        """The attack without the votes of others."""
+        return _PUBLISHED[Method.APK if self.is_trained else Method.AZK] if self.is_ensemble else self
+
+    @property
+    def needs_memorization(self) -> bool:
+        """Whether it sees the memorization test."""
+        return self.is_ensemble or Features.G4 in self.sees
+
+
+_PUBLISHED = {
+    Method.AZK: Attacker(Method.AZK, False, ZERO_KNOWLEDGE),
+    Method.APK: Attacker(Method.APK, True, PARTIAL_KNOWLEDGE),
+    Method.AZK_ENSEMBLE: Attacker(Method.AZK_ENSEMBLE, False, ZERO_KNOWLEDGE, is_ensemble=True),
+    Method.APK_ENSEMBLE: Attacker(Method.APK_ENSEMBLE, True, PARTIAL_KNOWLEDGE, is_ensemble=True),
+}
+
+
+def attackers(methods: Sequence[Method], feature_sets: Sequence[FeatureSet] = ()) -> list[Attacker]:
+    """Return the published attacks, and both attacks on each of the feature sets; none twice."""
+    named = [_PUBLISHED[method] for method in methods]
+    seen = {(one.is_trained, one.sees) for one in named if not one.is_ensemble}
+    others = [
+        Attacker(f"{method}, {'+'.join(sees)}", method is Method.APK, sees)
+        for sees in feature_sets
+        for method in (Method.AZK, Method.APK)
+    ]
+    return [*named, *(one for one in others if (one.is_trained, one.sees) not in seen)]
+
+
 @dataclass(frozen=True)
 class Split:
     """Places of the providers that an attacker knows, and of those that it is tested on."""
@@ -61,7 +128,7 @@ class Attacked:
             trees did on average.
     """
 
-    method: Method
+    attacker: Attacker
     is_member: Bools
     said: Floats
     scores: Floats
@@ -107,43 +174,66 @@ def attack(
     features: ProviderFeatures,
     methods: Sequence[Method] = tuple(Method),
     *,
+    feature_sets: Sequence[FeatureSet] = (),
     seeds: Sequence[int] = SEEDS,
     search: bool = False,
 ) -> list[Attacked]:
-    """Return what the attacks say; ensembles are left out where the memorization test wasn't made.
+    """Return what the attacks say.
+
+    Where the memorization test wasn't made, the attack of an ensemble stands alone, and no other attack sees G4.
 
     Raises:
         ProblemError: (`E_LEAKAGE_EXTRA`) scikit-learn is missing. (`E_LEAKAGE_PROVIDERS`) There are too few providers.
     """
     check_both_kinds(features.is_member)
     splits = [split(features.is_member, seed) for seed in seeds]
+    wanted = attackers(methods, feature_sets)
     if features.g4 is None:
-        # Each ensemble's attack stands alone.
-        methods = [
-            method for method in (Method.AZK, Method.APK) if any(m.startswith(method) for m in methods)
-        ]
+        alone = (one.alone for one in wanted)
+        wanted = list(dict.fromkeys(one for one in alone if not one.needs_memorization))
     shape = (len(seeds), len(features.names))
-    said = {method: np.full(shape, np.nan) for method in methods}
-    shares = {method: np.full(shape, np.nan) for method in methods}
+    said = {attacker: np.full(shape, np.nan) for attacker in wanted}
+    shares = {attacker: np.full(shape, np.nan) for attacker in wanted}
     for row, (seed, parts) in enumerate(zip(seeds, splits, strict=True)):
-        alone = {}
-        if any(method.startswith("AZK") for method in methods):
-            voted = says_member_without_knowledge(features.g1[parts.tested], seed)
-            alone["AZK"] = (voted, voted.astype(float))
-        if any(method.startswith("APK") for method in methods):
-            alone["APK"] = _says_forest(features, parts, seed, search)
-        for method in methods:
-            voted, share = alone[method[:3]]
-            if method in (Method.AZK_ENSEMBLE, Method.APK_ENSEMBLE) and features.g4 is not None:
+        guesses = {one: _guess(features, parts, one, seed, search) for one in {each.alone for each in wanted}}
+        for attacker in wanted:
+            voted, share = guesses[attacker.alone]
+            if attacker.is_ensemble and features.g4 is not None:
                 voted = vote(voted, *memorization_votes(features.g4[parts.tested], seed))
                 share = voted.astype(float)
-            said[method][row, parts.tested] = voted
-            shares[method][row, parts.tested] = share
-    return [Attacked(method, features.is_member, said[method], _means(shares[method])) for method in methods]
+            said[attacker][row, parts.tested] = voted
+            shares[attacker][row, parts.tested] = share
+    return [
+        Attacked(attacker, features.is_member, said[attacker], _means(shares[attacker]))
+        for attacker in wanted
+    ]
+
+
+def _guess(
+    features: ProviderFeatures, parts: Split, attacker: Attacker, seed: int, search: bool
+) -> tuple[Bools, Floats]:
+    """Return the guesses on the tested providers, and how sure they are."""
+    seen = _seen(features, attacker.sees)
+    if attacker.is_trained:
+        return _says_forest(seen, features.is_member, parts, seed, search)
+    voted = says_member_without_knowledge(seen[parts.tested], seed)
+    return voted, voted.astype(float)
+
+
+def _seen(features: ProviderFeatures, sees: FeatureSet) -> Floats:
+    """Return the columns (P, n) of a feature set; the first is the accuracy wherever an attack sees it."""
+    columns = {
+        Features.ACCURACY: features.g1[:, :1],
+        Features.G1: features.g1,
+        Features.G2: features.g2,
+        Features.G3: features.g3,
+        Features.G4: features.g4,
+    }
+    return np.concatenate([found for one in sees if (found := columns[one]) is not None], axis=1)
 
 
 def says_member_without_knowledge(g1: Floats, seed: int) -> Bools:
-    """Return AZK's guesses (n,): of two clusters of accuracy and NLS (n, 2), that of higher accuracy are members.
+    """Return AZK's guesses (n,): of two clusters of accuracy and others (n, k), that of higher accuracy are members.
 
     Where all providers are alike there is one cluster, and none is called a member.
     """
@@ -176,10 +266,9 @@ def _two_clusters(points: Floats, seed: int) -> Bools:
     return np.asarray(clustering.fit_predict(points) == 1)
 
 
-def _says_forest(features: ProviderFeatures, parts: Split, seed: int, search: bool) -> tuple[Bools, Floats]:
+def _says_forest(x: Floats, is_member: Bools, parts: Split, seed: int, search: bool) -> tuple[Bools, Floats]:
     """Return APK's guesses on the tested providers, and the share of the trees for "member"."""
-    x = np.concatenate([features.g1, features.g2, features.g3], axis=1)
-    y = features.is_member[parts.known]
+    y = is_member[parts.known]
     ensemble = _scikit("ensemble")
     forest = ensemble.RandomForestClassifier(n_estimators=TREES, max_depth=DEPTH, random_state=seed)
     if search:

@@ -98,6 +98,8 @@ class ProviderFeatures:
 def provider_features(asked: Asked, *, min_questions: int = 1) -> ProviderFeatures:
     """Return the features of the providers with at least `min_questions` questions: the paper's target set T_s.
 
+    So says the paper's section 7.2; its Table A6 says that those with fewer than s + 1 questions are left out.
+
     A provider without any question is in no target set, not even in T_0.
 
     Raises:

@@ -256,6 +256,11 @@ class Report(Finding):
         return self.findings.passed and not self.problems
 
     @property
+    def for_team(self) -> Self:
+        """The report without what the examined code wrote, which is for the organizers: it ran on their machine."""
+        return self.model_copy(update={"problems": [Problem.of(problem.code) for problem in self.problems]})
+
+    @property
     def in_words(self) -> str:
         """What was found, in a sentence or two."""
         if self.problems:

@@ -28,9 +28,11 @@ class Inventory(Message):
         references: Those with weights, by the hash of the weights.
         test_sets: Those with a split `test`, by the hash that scores on it are stamped with.
         leakage_sets: The other splits of data under `test_sets/`, as "FOLDER/SPLIT", by the same hash.
+        unenforced: What the worker's kernel doesn't enforce on steps, in words.
     """
 
     worker: str = Field(min_length=1, max_length=200)
     references: Folders = {}
     test_sets: Folders = {}
     leakage_sets: Splits = {}
+    unenforced: Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=10)] = []

@@ -2,34 +2,43 @@
 
 Each protection is independent of the others, needs no privilege, and is reported as on or off:
 
-- a user and network namespace of its own, without any interface (many container runtimes forbid it);
+- a process namespace, in which nothing outlives the server of sandboxed processes, with a `/proc` that shows no others
+  (many container runtimes forbid namespaces);
+- a user and network namespace of its own, without any interface;
 - a mount namespace with a `/dev/shm` of its own, of limited size, which ends with it (where the former is allowed);
-- a seccomp filter that rejects sockets, tracing and, if wanted, new processes and signals to others (Linux 3.17);
+- a seccomp filter that allows a list of calls: see `calls` (Linux 3.17);
 - Landlock rules that leave it the named files only, no TCP, and no signals to others (since Linux 5.13, 6.7 and 6.12).
 
-References: unshare(2), seccomp(2), landlock(7), capset(2).
+Started by root, it takes an account without rights, and keeps of root's only that it may read the named files.
+
+References: unshare(2), pid_namespaces(7), seccomp(2), landlock(7), capabilities(7).
 """
 
 import contextlib
 import ctypes
-import errno
 import os
 import platform
 import signal
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluator.sandbox import calls
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
-CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWNET, CLONE_THREAD = 0x08000000, 0x10000000, 0x40000000, 0x00010000
-CLONE_NEWNS, MS_NOSUID, MS_NODEV, MS_REC, MS_PRIVATE = 0x00020000, 2, 4, 0x4000, 0x40000
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_SECCOMP = 1, 4, 8, 22
+PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 36, 38, 47, 2
+CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x08000000, 0x10000000, 0x20000000, 0x40000000
+CLONE_NEWNS, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 0x00020000, 2, 4, 8, 0x4000, 0x40000
+CAP_DAC_READ_SEARCH = 2
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  (nothing is left there)
 # Of what is in memory there no limit of the process takes account.
 SHARED_MEMORY_BYTES = 64 * 1024**2
+# The account "nobody" of every distribution: in place of root's.
+UNPRIVILEGED = 65534
 
 
 @dataclass(frozen=True)
@@ -40,10 +49,12 @@ class Protection:
     seccomp: bool
     landlock: int
     shared_memory: bool = False
+    own_processes: bool = False
+    is_root: bool = False
 
     @property
     def missing(self) -> list[str]:
-        """What isn't enforced, in words."""
+        """What isn't enforced, in words, for a process that reads untrusted files."""
         lacks = {
             "no network": not (self.namespaces or self.seccomp),
             "no new processes": not self.seccomp,
@@ -56,6 +67,7 @@ class Protection:
         landlock = f"landlock {self.landlock}" if self.landlock else ""
         parts = [
             "namespaces" if self.namespaces else "",
+            "own processes" if self.own_processes else "",
             "shared memory" if self.shared_memory else "",
             "seccomp" if self.seccomp else "",
             landlock,
@@ -75,32 +87,106 @@ def hide_from_others() -> None:
     _libc.prctl(PR_SET_DUMPABLE, 0)
 
 
-def confine(*, readable: Iterable[Path], writable: Iterable[Path], processes: bool) -> Protection:
+def enter_process_namespace() -> bool:
+    """Have the next child, and all of its children, in a process namespace of their own; return whether that works.
+
+    When the first of them ends, the kernel ends all. Root's account and all others keep their ids there.
+    """
+    user, group = os.geteuid(), os.getegid()
+    wanted = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS
+    with _mapping_of_all_accounts() if user == 0 else contextlib.nullcontext():
+        if _libc.unshare(wanted) != 0:
+            return False
+    if user != 0:
+        _map_account(user, group)
+    return True
+
+
+@contextlib.contextmanager
+def _mapping_of_all_accounts() -> Iterator[None]:
+    """Map every account to itself in the user namespace that this process enters; only root outside of it may."""
+    reader, writer = os.pipe()
+    entering, helper = os.getpid(), os.fork()
+    if helper == 0:
+        os.close(writer)
+        os.read(reader, 1)
+        for name in ("uid_map", "gid_map"):
+            with contextlib.suppress(OSError):
+                Path(f"/proc/{entering}/{name}").write_text("0 0 4294967295")
+        os._exit(0)
+    os.close(reader)
+    try:
+        yield
+    finally:
+        os.close(writer)
+        os.waitpid(helper, 0)
+
+
+def have_own_proc() -> bool:
+    """Mount a `/proc` that shows the processes of this namespace only; return whether that works."""
+    # What is mounted from here on stays in this namespace.
+    if _libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None) != 0:
+        return False
+    return bool(_libc.mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None) == 0)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of all processes below this one whose own parents end."""
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def confine(
+    *,
+    readable: Iterable[Path],
+    writable: Iterable[Path],
+    devices: Iterable[Path],
+    processes: bool,
+    server: int,
+    own_processes: bool,
+) -> Protection:
     """Leave this process the files below these paths, and nothing else; it must have one thread.
 
     Args:
         readable: What it may read and execute.
         writable: What it may change as well.
+        devices: What it may read and write.
         processes: Whether it may start processes.
+        server: Its parent's process id: it ends with it.
+        own_processes: Whether it is in a process namespace of the server's.
     """
+    writable = list(writable)
     namespaces = _enter_namespaces()
     shared_memory = _have_own_shared_memory()
+    _leave_root(writable)
     _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    _drop_capabilities()
-    landlock = _apply_landlock(readable, [*writable, *([SHARED_MEMORY] if shared_memory else [])])
-    return Protection(namespaces, _filter_calls(processes), landlock, shared_memory)
+    shared = [SHARED_MEMORY] if shared_memory else []
+    landlock = _apply_landlock(readable, [*writable, *devices, *shared])
+    if not landlock:
+        _keep_capabilities()
+    # A change of accounts or capabilities forgets it, and the filter rejects a change of it.
+    die_with_parent(server)
+    return Protection(
+        namespaces, _filter_calls(processes), landlock, shared_memory, own_processes, os.geteuid() == 0
+    )
 
 
 def _enter_namespaces() -> bool:
     user, group = os.geteuid(), os.getegid()
+    # In the user namespace of its server, or started by a root that has the privilege, it takes no other one.
+    if _libc.unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0:
+        return True
     if _libc.unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC) != 0:
-        # Without a user namespace it takes a privilege, which containers that run as root may have.
-        return bool(_libc.unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0)
+        return False
+    _map_account(user, group)
+    return True
+
+
+def _map_account(user: int, group: int) -> None:
+    """Keep one account's ids in the user namespace that this process has entered."""
     with contextlib.suppress(OSError):
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-    return True
 
 
 def _have_own_shared_memory() -> bool:
@@ -115,88 +201,42 @@ def _have_own_shared_memory() -> bool:
     return bool(_libc.mount(b"tmpfs", target, b"tmpfs", MS_NOSUID | MS_NODEV, options) == 0)
 
 
-def _drop_capabilities() -> None:
-    """Give up every capability, those over namespaces of its own included."""
+def _leave_root(writable: Iterable[Path]) -> None:
+    """Give up every capability and, if this is root's process, root's account, except for reading root's files."""
+    if os.geteuid() != 0:
+        _keep_capabilities()
+        return
+    try:
+        for given in writable:
+            for folder, _, _ in os.walk(given):
+                os.chown(folder, UNPRIVILEGED, UNPRIVILEGED, follow_symlinks=False)
+        os.setgroups([])
+        os.setresgid(UNPRIVILEGED, UNPRIVILEGED, UNPRIVILEGED)
+        _libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
+        os.setresuid(UNPRIVILEGED, UNPRIVILEGED, UNPRIVILEGED)
+    except OSError:
+        # A container may forbid it: it is reported.
+        _keep_capabilities()
+        return
+    _keep_capabilities(1 << CAP_DAC_READ_SEARCH)
+    _libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH, 0, 0)
+
+
+def _keep_capabilities(kept: int = 0) -> None:
+    """Give up every capability but these, those over namespaces of its own included."""
     header = struct.pack("=Ii", 0x20080522, 0)
-    _libc.capset(header, bytes(24))
-
-
-# How the kernel numbers each architecture. Those of the calls of 64-bit ARM are those of every newer architecture.
-_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-# The numbers of the system calls that are rejected, on each architecture in this order.
-_REJECTED = {
-    "socket": (41, 198),
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "mount": (165, 40),
-    "keyctl": (250, 219),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "io_uring_setup": (425, 425),
-}
-# What a process without children needs for itself only: starting others, and signals in their uncommon forms (tkill,
-# rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal).
-_FORKS = ((57, 58), ())
-_SIGNALS = ((200, 129, 297, 424), (130, 138, 240, 424))
-_KILLS = ((62, 234), (129, 131))
-_CLONE = (56, 220)
-_CLONE3 = 435
-
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
-_NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _FIRST_ARGUMENT_OFFSET = 0, 4, 16
-_X32_BIT = 0x40000000
+    _libc.capset(header, struct.pack("=6I", kept, kept, kept, 0, 0, 0))
 
 
 def _filter_calls(processes: bool) -> bool:
     """Install the filter; return whether it holds."""
     machine = platform.machine()
-    if machine not in _ARCHITECTURES:
+    if machine not in calls.ARCHITECTURES:
         return False
-    program = b"".join(struct.pack("=HBBI", *instruction) for instruction in _program(machine, processes))
+    program = calls.compiled(machine, processes=processes)
     buffer = ctypes.create_string_buffer(program)
     header = struct.pack("@HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     return bool(_libc.prctl(PR_SET_SECCOMP, 2, header, 0, 0) == 0)
-
-
-def _program(machine: str, processes: bool) -> list[tuple[int, int, int, int]]:
-    """Return the filter as instructions (operation, jump if true, jump if false, constant)."""
-    place = list(_ARCHITECTURES).index(machine)
-    program = [
-        (_LOAD, 0, 0, _ARCHITECTURE_OFFSET),
-        (_EQUAL, 1, 0, _ARCHITECTURES[machine]),
-        (_RETURN, 0, 0, _KILL),
-        (_LOAD, 0, 0, _NUMBER_OFFSET),
-        # The calls of the 32-bit pointer interface have other numbers.
-        (_AT_LEAST, 0, 1, _X32_BIT),
-        (_RETURN, 0, 0, _KILL),
-    ]
-    alone = () if processes else (*_FORKS[place], *_SIGNALS[place])
-    numbers = [*(rejected[place] for rejected in _REJECTED.values()), *alone]
-    for number in numbers:
-        program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | errno.EPERM)]
-    if not processes:
-        for number in _KILLS[place]:
-            program += [
-                (_EQUAL, 0, 4, number),
-                (_LOAD, 0, 0, _FIRST_ARGUMENT_OFFSET),
-                (_EQUAL, 0, 1, os.getpid()),
-                (_RETURN, 0, 0, _ALLOW),
-                (_RETURN, 0, 0, _ERROR | errno.EPERM),
-            ]
-        program += [
-            # Its arguments are in memory, where a filter can't see them; the C library then uses the older call.
-            (_EQUAL, 0, 1, _CLONE3),
-            (_RETURN, 0, 0, _ERROR | errno.ENOSYS),
-            (_EQUAL, 0, 3, _CLONE[place]),
-            (_LOAD, 0, 0, _FIRST_ARGUMENT_OFFSET),
-            (_ANY_BIT, 1, 0, CLONE_THREAD),
-            (_RETURN, 0, 0, _ERROR | errno.EPERM),
-        ]
-    return [*program, (_RETURN, 0, 0, _ALLOW)]
 
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446

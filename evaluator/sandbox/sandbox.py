@@ -8,16 +8,18 @@ no network, and no files but the interpreter, this package, `readable`, `writabl
 `confinement` and `limits`. What it sends is data from an untrusted process: validate it.
 """
 
+import contextlib
 import json
 import os
 import selectors
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -27,12 +29,27 @@ import psutil
 
 import evaluator
 from evaluator.sandbox.confinement import Protection, hide_from_others
-from evaluator.sandbox.limits import Limits
+from evaluator.sandbox.limits import Limits, container_memory_bytes
 
-SYSTEM = [Path(path) for path in ("/usr", "/lib", "/lib64", "/bin", "/etc", "/sys", "/proc")]
-DEVICES = Path("/dev")
-# What processes leave there others find: a process gets shared memory of its own instead, where the kernel allows it.
-SHARED = {"shm", "mqueue", "hugepages"}
+_PYTHON = f"/etc/python{sys.version_info.major}.{sys.version_info.minor}"
+# Programs and libraries, how they are found, certificates, the time zone, and the processors.
+SYSTEM = [
+    *map(Path, ("/usr", "/lib", "/lib64", "/bin")),
+    *map(
+        Path,
+        ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/mime.types"),
+    ),
+    *map(Path, ("/etc/ssl/certs", "/etc/ssl/openssl.cnf", _PYTHON)),
+    *map(Path, ("/sys/devices/system", "/sys/kernel/mm/transparent_hugepage")),
+]
+# Without a `/proc` of its own: of itself and of the machine, not of other processes.
+PROC = [
+    Path("/proc", name) for name in ("self", "cpuinfo", "meminfo", "stat", "filesystems", "sys/vm", "version")
+]
+DEVICES = [Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom")]
+GPUS = ("nvidia*", "dri", "kfd")
+# The drivers of GPUs find them there.
+GPU_SYSTEM = Path("/sys")
 CODE = [Path(sys.prefix), Path(sys.base_prefix), Path(evaluator.__file__).parent]
 # What a process may know of its surroundings: how to use the hardware. Other instructions round sums otherwise.
 KEPT_VARIABLES = (
@@ -55,10 +72,11 @@ WATCH_S = 0.5
 START_TIMEOUT_S = 300.0
 MAX_OUTPUT_CHARACTERS = 20_000
 CHUNK_BYTES = 64 * 1024
+BLOCK_BYTES, PAGE_BYTES = 512, 4096
 
 
 class UnconfinedError(RuntimeError):
-    """The kernel would not confine a process as `confinement` describes."""
+    """A process would not be confined as `confinement` describes."""
 
 
 class Ending(StrEnum):
@@ -69,6 +87,7 @@ class Ending(StrEnum):
     TIME = "took longer than allowed"
     CPU_TIME = "used more CPU time than allowed"
     MEMORY = "used more memory than allowed"
+    DISK = "used more disk space than allowed"
     OUTPUT = "sent more than allowed"
     GARBLED = "sent what isn't a message"
 
@@ -88,7 +107,8 @@ class _Process:
 
     limits: Limits
     on_message: Callable[[Any], None]
-    pid: int = 0
+    writable: list[Path]
+    server: int
     status: int | None = None
     result: list[Any] = field(default_factory=list)
     error: SandboxError | None = None
@@ -123,19 +143,35 @@ class _Process:
             case _:
                 raise SandboxError(Ending.GARBLED, "a message of no known kind")
 
-    def check_memory(self) -> None:
-        """Raise `SandboxError` if the process and its children hold more memory than allowed."""
-        used = sum(_resident_bytes(process) for process in _family(self.pid))
+    def __post_init__(self) -> None:
+        self.disk_bytes_before = self._disk_bytes([])
+
+    def check_use(self) -> None:
+        """Raise `SandboxError` if the process and all that it started hold more than allowed."""
+        family = _family(self.server)
+        used = sum(_resident_bytes(process) for process in family)
         if used > self.limits.memory_bytes:
             raise SandboxError(Ending.MEMORY, f"{used} bytes, {self.limits.memory_bytes} are allowed")
+        written = self._disk_bytes(family) - self.disk_bytes_before
+        if written > self.limits.disk_bytes:
+            raise SandboxError(Ending.DISK, f"{written} bytes, {self.limits.disk_bytes} are allowed")
+
+    def _disk_bytes(self, family: Iterable[psutil.Process]) -> int:
+        try:
+            named = sum(_disk_bytes(folder) for folder in self.writable)
+        except PermissionError:
+            raise SandboxError(Ending.DISK, "a folder that can't be looked into") from None
+        return named + sum(
+            {key: size for process in family for key, size in _deleted_files(process)}.values()
+        )
 
     def kill(self) -> None:
-        """End it and its children."""
-        for process in _family(self.pid):
-            try:
-                process.kill()
-            except psutil.NoSuchProcess:
-                continue
+        """End it and all that it started."""
+        while running := [process for process in _family(self.server) if _is_running(process)]:
+            for process in running:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(running, timeout=WATCH_S)
 
     def ended(self) -> Any:
         """Return the result. Raises `SandboxError` if there is none."""
@@ -160,12 +196,19 @@ def _error(content: Any) -> SandboxError:
             return SandboxError(Ending.GARBLED, "an error without a trace")
 
 
-def _family(pid: int) -> list[psutil.Process]:
+def _family(server: int) -> list[psutil.Process]:
+    """Return all processes of a server, which adopts those whose parents have ended."""
     try:
-        process = psutil.Process(pid)
-        return [process, *process.children(recursive=True)]
+        return psutil.Process(server).children(recursive=True)
     except psutil.NoSuchProcess:
         return []
+
+
+def _is_running(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _resident_bytes(process: psutil.Process) -> int:
@@ -175,10 +218,30 @@ def _resident_bytes(process: psutil.Process) -> int:
         return 0
 
 
-def _devices() -> list[Path]:
-    """Return the devices: some, such as GPUs, are opened for writing, and the file system says who may."""
-    # A link leads to this process's own descriptors.
-    return [path for path in DEVICES.iterdir() if path.name not in SHARED and not path.is_symlink()]
+def _disk_bytes(folder: Path) -> int:
+    """Return what the files below a folder take; each at least a page, as names do."""
+    taken = 0
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
+                taken += max(PAGE_BYTES, entry.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES)
+                if entry.is_dir(follow_symlinks=False):
+                    taken += _disk_bytes(Path(entry))
+    return taken
+
+
+def _deleted_files(process: psutil.Process) -> Iterator[tuple[tuple[int, int], int]]:
+    """Yield what each open file without a name takes, by its identity."""
+    with contextlib.suppress(OSError), os.scandir(f"/proc/{process.pid}/fd") as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                found = entry.stat()
+                if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
+                    yield (found.st_dev, found.st_ino), found.st_blocks * BLOCK_BYTES
+
+
+def _gpus() -> list[Path]:
+    return [path for pattern in GPUS for path in Path("/dev").glob(pattern)]
 
 
 class Sandbox:
@@ -186,6 +249,7 @@ class Sandbox:
 
     def __init__(self) -> None:
         self.protection: Protection | None = None
+        self._pid = 0
         self._server: subprocess.Popen[bytes] | None = None
         self._connection: socket.socket | None = None
 
@@ -205,6 +269,7 @@ class Sandbox:
         readable: Iterable[Path] = (),
         writable: Iterable[Path] = (),
         limits: Limits = DEFAULT_LIMITS,
+        gpus: bool = False,
         on_message: Callable[[Any], None] = lambda _: None,
         on_output: Callable[[str], None] = lambda _: None,
     ) -> Any:
@@ -217,7 +282,8 @@ class Sandbox:
             preload: Modules that it imports later, which are loaded once for all.
             readable: Files and folders that it may read.
             writable: Folders that it may change, beside the one where it runs, which is removed afterwards.
-            limits: What it may use.
+            limits: What it may use; of memory, no more than fits into this process's container.
+            gpus: Whether it may use the machine's GPUs.
             on_message: Called with each message that it sends.
             on_output: Called with the end of what it printed, once.
 
@@ -225,19 +291,25 @@ class Sandbox:
             SandboxError: It returned nothing.
         """
         with tempfile.TemporaryDirectory(prefix="sandbox-") as temporary:
+            connection, limits = self._connected(), limits.within(container_memory_bytes())
+            folder, changeable = Path(temporary).resolve(), [path.resolve() for path in writable]
+            given = [*SYSTEM, *CODE, *readable, *([GPU_SYSTEM] if gpus else [])]
             request = {
                 "module": module,
                 "function": function,
                 "inputs": inputs,
                 "preload": list(preload),
-                "folder": str(Path(temporary).resolve()),
-                "readable": [str(path.resolve()) for path in [*SYSTEM, *CODE, *readable]],
-                "writable": [*map(str, _devices()), *(str(path.resolve()) for path in writable)],
+                "folder": str(folder),
+                "readable": [str(path.resolve()) for path in given],
+                # Those that it starts have entries there of their own, which none can name before.
+                "proc": ["/proc"] if limits.processes else [str(path) for path in PROC],
+                "writable": [str(path) for path in changeable],
+                "devices": [str(path) for path in [*DEVICES, *(_gpus() if gpus else [])]],
                 "limits": asdict(limits),
             }
-            process = _Process(limits, on_message)
+            process = _Process(limits, on_message, [folder, *changeable], self._pid)
             try:
-                return self._watch(process, request)
+                return self._watch(connection, process, request)
             except SandboxError as error:
                 error.output = error.output or process.output
                 raise
@@ -252,10 +324,16 @@ class Sandbox:
         return self.protection
 
     def require_confinement(self) -> None:
-        """Raise `UnconfinedError` unless the kernel enforces everything here."""
-        if missing := self.probe().missing:
+        """Raise `UnconfinedError` unless other people's code can be run here."""
+        protection = self.probe()
+        if protection.missing:
             raise UnconfinedError(
-                f"This kernel doesn't enforce: {', '.join(missing)}. Other people's code isn't run here."
+                f"This kernel doesn't enforce: {', '.join(protection.missing)}. Other people's code isn't run here."
+            )
+        if protection.is_root:
+            raise UnconfinedError(
+                "Other people's code isn't run as root, and root can't change to another account here. Run this as an "
+                "account of its own, such as the site's."
             )
 
     def close(self) -> None:
@@ -266,18 +344,16 @@ class Sandbox:
             self._server.wait()
         self._server = self._connection = None
 
-    def _watch(self, process: _Process, request: dict[str, Any]) -> Any:
-        connection = self._connected()
+    def _watch(self, connection: socket.socket, process: _Process, request: dict[str, Any]) -> Any:
         with _Pipe() as messages, _Pipe() as output:
             data = json.dumps(request).encode() + b"\n"
             try:
-                # From the second request on, the socket has a time limit, and then takes what its buffer holds.
+                # A socket with a time limit takes what its buffer holds.
                 sent = socket.send_fds(connection, [data], [messages.writer, output.writer])
                 connection.sendall(data[sent:])
                 messages.close_writer()
                 output.close_writer()
-                connection.settimeout(START_TIMEOUT_S)
-                process.pid = int(_line(connection))
+                _line(connection)
                 _Watch(process, connection, messages.reader, output.reader).run()
             except (OSError, ValueError) as error:
                 self.close()
@@ -310,6 +386,12 @@ class Sandbox:
                     start_new_session=True,
                     pass_fds=[theirs.fileno()],
                 )
+            self._connection.settimeout(START_TIMEOUT_S)
+            try:
+                self._pid = int(_line(self._connection))
+            except (OSError, ValueError) as error:
+                self.close()
+                raise SandboxError(Ending.CRASHED, f"its server didn't start ({error})") from error
         return self._connection
 
 
@@ -373,7 +455,7 @@ class _Watch:
             raise SandboxError(Ending.TIME, f"{self.process.limits.wall_s:g} s")
         # To look at memory means to look at all of the machine's processes: not after every piece of output.
         if now >= self.next_look:
-            self.process.check_memory()
+            self.process.check_use()
             self.next_look = now + WATCH_S
 
     def _read(self, source: int, selector: selectors.BaseSelector) -> None:

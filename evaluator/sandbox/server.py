@@ -1,10 +1,12 @@
 """The process that sandboxed processes are forked from: `python -m evaluator.sandbox.server <file descriptor>`.
 
 It starts with an empty environment and loads the modules that are asked for once, so that a process starts in
-milliseconds and has never shared memory with whoever holds secrets. It runs one at a time.
+milliseconds and has never shared memory with whoever holds secrets. It runs one at a time, and ends what that leaves
+behind before the next one. Where the kernel allows it, it is the first process of a process namespace.
 
-On the socket it receives requests with two file descriptors, for messages and for output, and sends the process's id
-and, when that has ended, its exit status.
+On the socket it sends its process id. Then it receives requests with two file descriptors, for messages and for
+output, sends an empty line when a process begins, and its exit status when it has ended and nothing that it started is
+left.
 """
 
 import contextlib
@@ -12,6 +14,7 @@ import gc
 import importlib
 import json
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -20,10 +23,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict
 
-from evaluator.sandbox.confinement import confine, die_with_parent
+import psutil
+
+from evaluator.sandbox.confinement import (
+    adopt_orphans,
+    confine,
+    die_with_parent,
+    enter_process_namespace,
+    have_own_proc,
+)
 from evaluator.sandbox.limits import Limits
 
 MAX_REQUEST_BYTES = 1024**2
+PROC = "/proc"
 
 
 class Request(TypedDict):
@@ -35,7 +47,9 @@ class Request(TypedDict):
     preload: list[str]
     folder: str
     readable: list[str]
+    proc: list[str]
     writable: list[str]
+    devices: list[str]
     limits: dict[str, Any]
 
 
@@ -51,8 +65,30 @@ class Messages:
         self._file.flush()
 
 
-def serve(connection: socket.socket) -> None:
-    """Run what is requested, one after the other, until the other side closes the connection."""
+def start(connection: socket.socket) -> None:
+    """Serve in a process namespace of its own, or in this process where the kernel allows none."""
+    if not enter_process_namespace():
+        adopt_orphans()
+        connection.sendall(f"{os.getpid()}\n".encode())
+        serve(connection, own_processes=False)
+        return
+    server = os.fork()
+    if server == 0:
+        # In its namespace it has no parent.
+        die_with_parent(0)
+        serve(connection, own_processes=have_own_proc())
+        os._exit(0)
+    connection.sendall(f"{server}\n".encode())
+    connection.close()
+    os.waitpid(server, 0)
+
+
+def serve(connection: socket.socket, *, own_processes: bool) -> None:
+    """Run what is requested, one after the other, until the other side closes the connection.
+
+    Args:
+        own_processes: Whether this is the first process of its namespace, with a `/proc` of that namespace.
+    """
     while received := _receive(connection):
         request, descriptors = received
         importlib.import_module(request["module"])
@@ -65,12 +101,26 @@ def serve(connection: socket.socket) -> None:
         server, process = os.getpid(), os.fork()
         if process == 0:
             connection.close()
-            _run(request, *descriptors, server=server)
+            _run(request, *descriptors, server=server, own_processes=own_processes)
         for descriptor in descriptors:
             os.close(descriptor)
-        connection.sendall(f"{process}\n".encode())
-        _, status = os.waitpid(process, 0)
+        connection.sendall(b"\n")
+        status = _status(process)
         connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
+
+def _status(process: int) -> int:
+    """Return the exit status of a process, once nothing is left of what it started."""
+    _, status = os.waitpid(process, 0)
+    while True:
+        # The first process of a namespace ends all others at once.
+        for orphan in [-1] if os.getpid() == 1 else [child.pid for child in psutil.Process().children()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(orphan, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return status
 
 
 def _receive(connection: socket.socket) -> tuple[Request, list[int]] | None:
@@ -83,7 +133,7 @@ def _receive(connection: socket.socket) -> tuple[Request, list[int]] | None:
     return request, descriptors
 
 
-def _run(request: Request, messages_to: int, output: int, *, server: int) -> None:
+def _run(request: Request, messages_to: int, output: int, *, server: int, own_processes: bool) -> None:
     """Be the sandboxed process, to its end."""
     status = 1
     try:
@@ -92,17 +142,19 @@ def _run(request: Request, messages_to: int, output: int, *, server: int) -> Non
             os.dup2(output, standard)
         os.close(output)
         os.chdir(request["folder"])
-        os.environ.update(HOME=request["folder"], TMPDIR=request["folder"])
+        os.environ.update(HOME=request["folder"], TMPDIR=request["folder"], LOGNAME="sandbox")
         tempfile.tempdir = request["folder"]
         messages = Messages(messages_to)
         limits = Limits(**request["limits"])
+        proc = [PROC] if own_processes else request["proc"]
         protection = confine(
-            readable=map(Path, request["readable"]),
+            readable=map(Path, [*request["readable"], *proc]),
             writable=map(Path, [*request["writable"], request["folder"]]),
+            devices=map(Path, request["devices"]),
             processes=bool(limits.processes),
+            server=server,
+            own_processes=own_processes,
         )
-        # A change of namespaces or capabilities forgets it.
-        die_with_parent(server)
         limits.apply()
         messages.send("protection", vars(protection))
         status = _call(request, messages)
@@ -136,4 +188,4 @@ def nothing(_: Any, __: Callable[[object], None]) -> None:
 
 if __name__ == "__main__":
     die_with_parent(int(sys.argv[2]))
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    start(socket.socket(fileno=int(sys.argv[1])))

@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 # How often a free consumer asks each of its queues on RabbitMQ for a message.
 PULL_INTERVAL_S = 0.05
+# How often one that takes no messages looks whether it shall end.
+IDLE_S = 0.2
 # How long it waits for a queue that doesn't exist yet.
 MISSING_QUEUE_S = 2.0
 
@@ -67,6 +69,8 @@ class Consumer(celery_consumer.Consumer):
     """Celery's consumer of one message at a time."""
 
     event_dispatcher = None
+    # Whether it listens, or only keeps its connection.
+    takes_messages = True
 
     class Blueprint(celery_consumer.Consumer.Blueprint):  # type: ignore[misc, valid-type]
         """The steps in which it starts: it connects, declares its queues, and listens."""
@@ -75,6 +79,9 @@ class Consumer(celery_consumer.Consumer):
 
     def loop(self, consumer: Any, connection: Any, *arguments: Any, **keywords: Any) -> None:
         """Listen until the connection is lost or the process shall end."""
+        if not self.takes_messages:
+            idle(self)
+            return
         # Never Celery's event loop: on Redis it waits forever when the connection is lost in an acknowledgement.
         listen: Callable[..., None] = pull if connection.transport.driver_type == "amqp" else loops.synloop
         listen(consumer, connection, *arguments, **keywords)
@@ -90,6 +97,14 @@ class Consumer(celery_consumer.Consumer):
     def call_soon_ack(self, acknowledge: Callable[..., object], *arguments: Any, **keywords: Any) -> None:
         """Acknowledge or reject at once; one process with one task at a time has nothing to gather."""
         acknowledge(*arguments, **keywords)
+
+
+def idle(owner: Any) -> None:
+    """Take no message until the process shall end."""
+    owner.on_ready()
+    while owner.blueprint.state == RUN and owner.connection:
+        state.maybe_shutdown()
+        time.sleep(IDLE_S)
 
 
 def pull(owner: Any, _connection: Any, consumer: Any, blueprint: Any, *_: Any, **__: Any) -> None:

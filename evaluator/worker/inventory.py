@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -23,27 +23,28 @@ INTERVAL_S = 60.0
 RETRY_S = 5.0
 
 
-def inventory_of(folder: Path) -> Inventory:
+def inventory_of(folder: Path, unenforced: Sequence[str] = ()) -> Inventory:
     """Return what is in a worker's folder; what can't be read is left out."""
     return Inventory(
         worker=WORKER_NAME,
         references=dict(islice(_references(folder / REFERENCES), MAX_FOLDERS)),
         test_sets=dict(islice(_test_sets(folder / TEST_SETS), MAX_FOLDERS)),
+        unenforced=list(unenforced),
     )
 
 
-def report_regularly(folder: Path, stop: threading.Event) -> None:
-    """Report what is in the folder now, and every minute until `stop` is set."""
-    while not stop.wait(INTERVAL_S if _reported(folder) else RETRY_S):
+def report_regularly(folder: Path, unenforced: Sequence[str], stop: threading.Event) -> None:
+    """Report what is in the folder now and what isn't enforced, and every minute until `stop` is set."""
+    while not stop.wait(INTERVAL_S if _reported(inventory_of(folder, unenforced)) else RETRY_S):
         pass
 
 
-def _reported(folder: Path) -> bool:
-    """Report what is in the folder; return whether the broker has the report."""
+def _reported(inventory: Inventory) -> bool:
+    """Report what a worker has; return whether the broker has the report."""
+    # A site of an earlier version knows fewer fields.
+    message = inventory.model_dump(mode="json", exclude_defaults=True)
     try:
-        app.send_task(
-            INVENTORY_TASK, [inventory_of(folder).model_dump(mode="json")], retry=False, **TO_INTAKE
-        )
+        app.send_task(INVENTORY_TASK, [message], retry=False, **TO_INTAKE)
     except (OperationalError, ChannelError, OSError):
         logger.warning("what this worker has could not be reported; the next report follows")
         return False

@@ -84,6 +84,7 @@ class StepRunner:
                 readable=[*inputs.files.values(), inputs.reference, *folders],
                 writable=kept,
                 limits=SCORING_LIMITS if step in MODEL_STEPS else STEP_LIMITS,
+                gpus=step in MODEL_STEPS,
                 on_message=lambda message: on_progress(*_progress(message)),
             )
             return StepEnding.model_validate(ending)

@@ -10,7 +10,7 @@ from typing import Any
 
 from celery import Task
 from celery.exceptions import Reject
-from celery.signals import worker_ready
+from celery.signals import worker_init, worker_ready
 from kombu.exceptions import OperationalError
 from pydantic import ValidationError
 
@@ -26,8 +26,9 @@ from evaluator.messages.jobs import (
 from evaluator.worker import reports
 from evaluator.worker.broker import delivery_number
 from evaluator.worker.celery import WORKER_NAME, app
-from evaluator.worker.consuming import NotAcknowledgedError
+from evaluator.worker.consuming import Consumer, NotAcknowledgedError
 from evaluator.worker.heartbeat import Heartbeat
+from evaluator.worker.home import sandbox_is_required
 from evaluator.worker.inventory import report_regularly
 from evaluator.worker.steps import default_runner
 
@@ -47,20 +48,36 @@ GIVE_BACK_S = 5.0
 runner = default_runner()
 
 
+@worker_init.connect
+def _require_protection(**_: object) -> None:
+    """Take no job on a kernel that doesn't confine steps, where that is required."""
+    Consumer.takes_messages = not (runner.sandbox.probe().missing and sandbox_is_required())
+
+
 @worker_ready.connect
 def _log_protection(**_: object) -> None:
     """Write to the log what the kernel enforces around each step."""
-    protection = runner.sandbox.probe()
+    protection = runner.sandbox.protection
     logger.info("steps are confined by: %s", protection)
-    for missing in protection.missing:
+    for missing in protection.missing if protection else ():
         logger.warning("this machine can't enforce on steps: %s", missing)
+    if not Consumer.takes_messages:
+        logger.error(
+            "this worker takes no job, because PFL_SANDBOX is `required`: run it on a kernel with seccomp and Landlock "
+            "(Linux 5.13 or later); with `warn`, a hostile file could read the test set"
+        )
 
 
 @worker_ready.connect
 def _report_inventory(**_: object) -> None:
     """Report from now on what this worker has, also while it waits for its first job."""
+    protection = runner.sandbox.protection
+    unenforced = protection.missing if protection else []
     threading.Thread(
-        target=report_regularly, args=(runner.folder, threading.Event()), name="inventory", daemon=True
+        target=report_regularly,
+        args=(runner.folder, unenforced, threading.Event()),
+        name="inventory",
+        daemon=True,
     ).start()
 
 

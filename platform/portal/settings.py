@@ -157,11 +157,11 @@ CACHE_URL = os.environ.get("PFL_CACHE_URL", "")
 def _cache(name: str, entries: int) -> dict[str, object]:
     """Return a cache of so many entries; Redis limits its memory itself, and removes what has expired."""
     if CACHE_URL:
-        backend = "django.core.cache.backends.redis.RedisCache"
+        backend = "portal.json_cache.RedisCache"
         return {"BACKEND": backend, "LOCATION": CACHE_URL, "KEY_PREFIX": f"pfl-{name}"}
-    kind = "db.DatabaseCache" if PUBLIC else "locmem.LocMemCache"
+    kind = "DatabaseCache" if PUBLIC else "LocMemCache"
     return {
-        "BACKEND": f"django.core.cache.backends.{kind}",
+        "BACKEND": f"portal.json_cache.{kind}",
         "LOCATION": f"portal_{name}",
         "OPTIONS": {"MAX_ENTRIES": entries},
     }
@@ -326,6 +326,8 @@ EXAMINATION_REPEATS = int(os.environ.get("PFL_EXAMINATION_REPEATS", "5"))
 EXAMINATION_HOURS = float(os.environ.get("PFL_EXAMINATION_HOURS", "24"))
 # Where a proxy in front of the site sends the folder's files by itself, at X-Accel-Redirect; empty without one.
 ACCEL_PREFIX = os.environ.get("PFL_ACCEL_PREFIX", "")
+# Of one web process, as in `portal.web_server`.
+WEB_THREADS = int(os.environ.get("PFL_WEB_THREADS") or 16)
 # New uploads are rejected when the folder's disk would have less than this left, and a site whose own disk has less
 # isn't ready, ...
 DISK_RESERVE_BYTES = int(os.environ.get("PFL_DISK_RESERVE_BYTES", str(2**30)))

@@ -2,10 +2,16 @@
 
 A request that takes minutes, such as a part that a slow uploader sends or a file that no proxy sends in the site's
 place, holds one thread of many, and no process is killed for it: the time limit is that of a process that hangs as a
-whole. Options on the command line and in GUNICORN_CMD_ARGS win over those here.
+whole. A client that sends next to nothing loses its connection, parts of uploads take three quarters of the threads at
+most (`portal.uploads.views`), and a network seven of eight (`portal.in_flight`). Options on the command line and in
+GUNICORN_CMD_ARGS win over those here.
 """
 
 import os
+import select
+import socket
+import struct
+import time
 
 from gunicorn.http.unreader import SocketUnreader
 
@@ -29,3 +35,29 @@ control_socket_disable = True
 # What is received at once is as much as a part of an upload is written at once: a megabyte, as gunicorn's own, is moved
 # through memory several times on its way.
 SocketUnreader.max_body_chunk = CHUNK_BYTES
+
+# How long a client may send or take nothing, and how much it must send each second once it has been waited for so long.
+SILENCE_S, PATIENCE_S, LEAST_BYTES_PER_S = 10, 30, 16 * 1024
+
+_received = SocketUnreader.chunk
+
+
+def _receive_in_time(self: SocketUnreader, size_hint: int | None = None) -> bytes:
+    """Return the next bytes of a request. Raises `TimeoutError` for a client that is too slow for a thread to wait."""
+    began = time.monotonic()
+    if not hasattr(self, "waited_s"):
+        self.waited_s, self.received_bytes = 0.0, 0
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", int(PATIENCE_S), 0))
+    poll = select.poll()
+    poll.register(self.sock, select.POLLIN)
+    if not poll.poll(1000 * SILENCE_S):
+        raise TimeoutError(f"the client sent nothing for {SILENCE_S} s")
+    data: bytes = _received(self, size_hint)
+    self.waited_s += time.monotonic() - began
+    self.received_bytes += len(data)
+    if self.waited_s > PATIENCE_S and self.received_bytes < LEAST_BYTES_PER_S * self.waited_s:
+        raise TimeoutError(f"the client sent {self.received_bytes} bytes in {self.waited_s:.0f} s")
+    return data
+
+
+SocketUnreader.chunk = _receive_in_time

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -276,14 +277,37 @@ def split(
 
 
 @app.command()
-def inspect(folder: DataSource) -> None:
-    """Validate the data folder FOLDER and count its contents, by split and by question type."""
-    from starter_kit.data.inspection import inspect_folder
+def inspect(
+    folder: DataSource,
+    published: Annotated[
+        bool,
+        typer.Option(
+            "--published", help="Compare the counts with the published ones of the competition's data."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    plots: Annotated[
+        Path | None, typer.Option(help="A folder for plots of documents by provider and questions by key.")
+    ] = None,
+) -> None:
+    """Validate the data folder FOLDER and count its contents, by split, client and question type."""
+    from starter_kit.data.inspection import differences_from_published, inspect_folder
 
     with progress("Opening images") as on_progress:
         summary, problems = inspect_folder(folder, on_progress)
-    _print_summary(summary)
-    _print_documents(summary)
+    if published:
+        problems += differences_from_published(summary)
+    if as_json:
+        console.print_json(data=_counts(summary))
+    else:
+        _print_summary(summary)
+        _print_parts(summary, published)
+        _print_documents(summary)
+    if plots:
+        from starter_kit.reporting.data_plots import write_data_plots
+
+        for path in write_data_plots(plots, summary.splits):
+            log(f"{path}: written")
     if problems:
         print_problems(problems)
         raise typer.Exit(EXIT_REJECTED)
@@ -411,7 +435,7 @@ def _print_summary(summary: "ImportSummary") -> None:
             str(tally.questions),
             f"{tally.words / max(tally.pages, 1):.0f}",
             str(len(tally.pages_by_provider)),
-            str(summary.seen_providers(split)) if "train" in summary.splits else "unknown",
+            str(summary.seen_providers(split)) if summary.clients else "unknown",
             f"{max(tally.pages_by_provider.values(), default=0)} pages",
         )
     console.print(table)
@@ -421,6 +445,31 @@ def _print_summary(summary: "ImportSummary") -> None:
         print_lines(f"{len(summary.clients)} clients with {each} each.")
     if summary.findings.counts:
         console.print(_findings_table(summary))
+
+
+def _counts(summary: "ImportSummary") -> dict[str, object]:
+    """Return what `pfl data inspect` counts, for programs."""
+    return {
+        "name": summary.info.name,
+        "parts": [asdict(part) for part in summary.parts()],
+        "questions_by_key": {split: dict(tally.questions_by_key) for split, tally in summary.splits.items()},
+    }
+
+
+def _print_parts(summary: "ImportSummary", published: bool) -> None:
+    """Print the counts of each client, and of the seen and unseen providers of each other split."""
+    from starter_kit.data.inspection import PART_COUNTS, published_parts
+
+    columns = (Column(name, justify="right") for name in PART_COUNTS)
+    table = Table(Column("part", no_wrap=True), *columns, title="As in Table A1 of the papers")
+    printed = published_parts() if published else {}
+    for part in summary.parts():
+        table.add_row(Text(part.name), *(f"{getattr(part, name):,}" for name in PART_COUNTS))
+        if known := printed.get(part.name):
+            table.add_row(
+                "  published", *(f"{known[name]:,}" if name in known else "–" for name in PART_COUNTS)
+            )
+    console.print(table)
 
 
 def _print_documents(summary: "ImportSummary") -> None:

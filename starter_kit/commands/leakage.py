@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich import box
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -12,11 +13,16 @@ from starter_kit.console import console, print_lines, progress
 
 if TYPE_CHECKING:
     from evaluator.auditing.audit import AuditResult
+    from evaluator.leakage.attacks import FeatureSet
     from evaluator.leakage.features import ProviderFeatures
-    from evaluator.leakage.results import AttackResult, LeakageResult, Measure
+    from evaluator.leakage.results import LeakageResult, Measure
 
 SHOWN = 5
-SHOWN_MEASURES = ("balanced_accuracy", "auc", "tpr_at_1_percent_fpr", "tpr_at_10_percent_fpr")
+ALL_FIELDS = "all"
+SIDES = {"members": "in", "nonmembers": "out"}
+# Of the fields with the most documents; leakage.json has all.
+SHOWN_FIELDS = 10
+TARGET_SETS = (0, 5, 10)  # as in the paper's Table A6
 
 
 def leakage(
@@ -47,12 +53,26 @@ def leakage(
     search: Annotated[
         bool, typer.Option("--search", help="Search for the best settings of the forests (slow).")
     ] = False,
+    target_sets: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--s", min=0, help="Attack only providers with at least so many questions; can be repeated."
+        ),
+    ] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Also attack with these features, such as G1+G4; can be repeated. `all`: as in Table A6."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results; RUN by default.")] = None,
 ) -> None:
     """Attack a checkpoint: which providers was it trained on, and which hidden answers does it reveal?
 
-    Members are the providers that dataset.json lists with a client; the split needs pages of others as well. Everything
-    stays on this machine: table, plots and examples are written to RUN/leakage.
+    Members are the providers that dataset.json lists with a client; the split needs pages of others as well. The
+    published attacks are made for s = 0, 5 and 10. Features are ACC (accuracy), G1 (accuracy, NLS), G2 (loss,
+    confidence), G3 (what training gained in both) and G4 (the memorization test). Everything stays on this machine:
+    tables, plots and examples are written to RUN/leakage.
     """
     from evaluator.docvqa.dataset import Dataset
     from evaluator.leakage.assessment import Options
@@ -72,7 +92,12 @@ def leakage(
             checkpoint,
             base,
             Dataset(data, split),
-            options=Options(memorization=memorization, search=search),
+            options=Options(
+                memorization=memorization,
+                target_sets=target_sets or TARGET_SETS,
+                feature_sets=_feature_sets(features or []),
+                search=search,
+            ),
             references=references,
             on_progress=show,
         )
@@ -83,6 +108,19 @@ def leakage(
         _print_audit(audited)
     if written:
         print_lines(f"{written}: leakage.json, memorized.jsonl, roc.png, providers.png")
+
+
+def _feature_sets(options: list[str]) -> "list[FeatureSet]":
+    from evaluator.leakage.attacks import ALL_SETS, Features
+
+    found: list[FeatureSet] = []
+    for option in options:
+        try:
+            found += ALL_SETS if option == "all" else [tuple(Features(one) for one in option.split("+"))]
+        except ValueError:
+            names = ", ".join(Features)
+            raise wrong_option("--features", f"some of {names}, joined by +, or all", option) from None
+    return found
 
 
 def _references(runs: list[Path], folders: list[Path], base: Path, split: str) -> "list[ProviderFeatures]":
@@ -122,13 +160,21 @@ def _print(result: "LeakageResult") -> None:
         f"{result.questions:,} questions about {members:,} members and {len(result.providers) - members:,} "
         "nonmembers; 95% intervals are over providers."
     )
-    console.print(_attacks(result))
+    console.print(_accuracies(result))
+    console.print(_rates(result))
     for left_out in result.left_out:
         print_lines(f"Not made, {left_out}.")
     if result.without_loss:
         print_lines(f"Questions without a finite loss: {result.without_loss:,}; they count as the worst.")
     if result.recalls:
-        console.print(_recalls(result))
+        all_fields = {found.field for found in result.recalls} - {ALL_FIELDS}
+        fields = _most_frequent(result)
+        console.print(_recalls(result, fields, confident=False))
+        console.print(_recalls(result, fields, confident=True))
+        if len(all_fields) > len(fields):
+            print_lines(
+                f"leakage.json has {len(all_fields) - len(fields)} more fields, with fewer documents."
+            )
         print_lines(
             f"Providers of which a hidden answer was given exactly: {result.recalled_members} members, "
             f"{result.recalled_nonmembers} nonmembers (Fisher's exact test: p = {result.recall_p_value:.2g})."
@@ -141,71 +187,94 @@ def _print(result: "LeakageResult") -> None:
         )
 
 
-def _attacks(result: "LeakageResult") -> Table:
+def _accuracies(result: "LeakageResult") -> Table:
+    """The paper's figure of each attack, and how much better than on the base weights it tells providers apart."""
+    columns = ("s", "accuracy", "chance", "balanced", "AUC − base")
     table = Table(
         "attack",
-        *(
-            Column(name, justify="right")
-            for name in ("questions", "accuracy", "balanced", "AUC", "TPR, 1%", "TPR, 10%", "AUC − base")
-        ),
+        *(Column(name, justify="right") for name in columns),
         title="Which providers was it trained on?",
     )
     for attack in result.attacks:
         measures = {name.value: measure for name, measure in attack.measures.items()}
         above = measures["auc"].above_base
-        difference = "n.s." if above.covers_zero else f"{above.value:+.2f}"
         table.add_row(
             attack.attack,
-            f"≥ {attack.target_set}" if attack.target_set else "all",
-            _accuracy(attack),
-            *(_interval(measures[name]) for name in SHOWN_MEASURES),
-            difference,
+            str(attack.target_set),
+            "–"
+            if attack.accuracy is None
+            else f"{attack.accuracy:.1%} ± {100 * (attack.accuracy_spread or 0):.1f}",
+            f"{attack.chance:.1%}",
+            _percent(measures["balanced_accuracy"]),
+            "n.s." if above.covers_zero else f"{above.value:+.2f}",
         )
     return table
 
 
-def _accuracy(attack: "AttackResult") -> str:
-    if attack.accuracy is None:
-        return "–"
-    return f"{attack.accuracy:.1%} ± {100 * (attack.accuracy_spread or 0):.1f} (chance {attack.chance:.1%})"
+def _rates(result: "LeakageResult") -> Table:
+    """The members that each attack finds, with intervals over providers."""
+    columns = ("s", "AUC", "TPR at 1% FPR", "TPR at 10% FPR")
+    table = Table(
+        "attack", *(Column(name, justify="right") for name in columns), title="How many does it find?"
+    )
+    for attack in result.attacks:
+        measures = {name.value: measure for name, measure in attack.measures.items()}
+        auc = measures["auc"]
+        table.add_row(
+            attack.attack,
+            str(attack.target_set),
+            f"{auc.value:.2f} ({auc.low:.2f}–{auc.high:.2f})",
+            *(_percent(measures[f"tpr_at_{share}_percent_fpr"]) for share in (1, 10)),
+        )
+    return table
 
 
-def _interval(measure: "Measure") -> str:
-    return f"{measure.value:.2f} ({measure.low:.2f}–{measure.high:.2f})"
+def _percent(measure: "Measure") -> str:
+    return f"{measure.value:.0%} ({100 * measure.low:.0f}–{100 * measure.high:.0f})"
 
 
-def _recalls(result: "LeakageResult") -> Table:
+def _most_frequent(result: "LeakageResult") -> list[str]:
+    """Return the fields with the most documents."""
+    documents: dict[str, int] = {}
+    for found in result.recalls:
+        if found.field != ALL_FIELDS:
+            documents[found.field] = max(documents.get(found.field, 0), found.documents)
+    return sorted(documents, key=lambda field: -documents[field])[:SHOWN_FIELDS]
+
+
+def _recalls(result: "LeakageResult", fields: "list[str]", *, confident: bool) -> Table:
+    """What each model answers about members and about nonmembers, of all fields and of some.
+
+    For single fields, it is the published test: the submitted model, with the evidence hidden.
+    """
+    found = {(one.hiding, one.field, one.model, one.kind): one for one in result.recalls}
+    kinds = list(dict.fromkeys(one.kind for one in result.recalls))
+    rows = list(dict.fromkeys((hiding, field, model) for hiding, field, model, _ in found))
+    shown = [row for row in rows if row[1] == ALL_FIELDS]
+    shown += [row for row in rows if row[1] in fields and (row[2], row[0]) == ("submitted", "evidence")]
+    columns = [f"{name}\n{SIDES.get(kind, kind)}" for name in ("docs", "ACC", "ANLS") for kind in kinds]
     table = Table(
         "hidden",
         "field",
-        "of",
         "model",
-        *(
-            Column(name, justify="right")
-            for name in ("documents", "accuracy", "ANLS", "confident", "accuracy", "ANLS")
-        ),
-        title="Which hidden answers does it know?",
+        *(Column(name, justify="right") for name in columns),
+        title="With a confidence of at least 0.9"
+        if confident
+        else "Which hidden answers does it know? (in: members, out: nonmembers)",
+        box=box.SIMPLE,
+        padding=(0, 1, 0, 0),
     )
-    for found in result.recalls:
-        # All fields of both models, and the published test of each field; leakage.json has the rest.
-        if found.field != "all" and (found.model, found.hiding) != ("submitted", "evidence"):
-            continue
-        shares = (found.accuracy, found.anls, found.confident_accuracy, found.confident_anls)
-        accuracy, anls, sure_accuracy, sure_anls = (
-            "–" if share is None else f"{share:.1%}" for share in shares
-        )
-        table.add_row(
-            found.hiding,
-            Text(found.field),
-            found.kind,
-            found.model,
-            f"{found.documents:,}",
-            accuracy,
-            anls,
-            f"{found.confident:,}",
-            sure_accuracy,
-            sure_anls,
-        )
+    for hiding, field, model in shown:
+        cells = [found.get((hiding, field, model, kind)) for kind in kinds]
+        counts = [(one.confident if confident else one.documents) if one else 0 for one in cells]
+        shares = [
+            getattr(one, f"confident_{name}" if confident else name) if one else None
+            for name in ("accuracy", "anls")
+            for one in cells
+        ]
+        numbers = [f"{count:,}" for count in counts]
+        numbers += ["–" if share is None else f"{share:.1%}" for share in shares]
+        table.add_row(hiding, Text(field), model, *numbers)
     return table
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from evaluator.mechanisms.events import Event, Release
 from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
@@ -150,6 +150,35 @@ def membership(
     mu = "none" if bounds.gaussian_mu is None else f"{bounds.gaussian_mu:.4f}"
     table.add_row("μ of the closest Gaussian differential privacy", mu)
     console.print(table)
+
+
+@app.command()
+def published() -> None:
+    """List the published private runs: noise and claimed ε, and ε by each sampling rule and accountant."""
+    from evaluator.accounting import comparison
+    from starter_kit.settings.published_noise import published_runs
+
+    ours = [
+        (rule, name, accounting)
+        for rule in (SamplingRule.PRODUCT, SamplingRule.TWO_STAGE)
+        for name, accounting in comparison.ACCOUNTANTS.items()
+    ]
+    columns = [
+        "σ",
+        "claimed ε",
+        *(f"{RULES[rule]}\n{name.upper()}" for rule, name, _ in ours),
+    ]
+    table = Table("run", *(Column(name, justify="right") for name in columns), title=f"δ = {DELTA:g}")
+    for run in published_runs():
+        releases = run.releases()
+        table.add_row(
+            run.source,
+            f"{run.noise_multiplier:.4g}",
+            f"{run.claimed_epsilon:g}",
+            *(rounded_up(accounting(releases[rule], DELTA), 3) for rule, _, accounting in ours),
+        )
+    console.print(table)
+    print_lines("VT5_C+DP and VT5_FL+DP are the private models of Tito et al. 2024, Table A8.")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Inspection of a data folder: what it holds, and what would stop a training run."""
+"""Inspection of a data folder: what it holds, what would stop a training run, and whether it is the published data."""
 
 from collections import Counter
 from pathlib import Path
@@ -9,6 +9,9 @@ from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import malformed, splits_of
 from starter_kit.data.images import read_image
 from starter_kit.data.summary import ImportSummary, SplitTally
+from starter_kit.published import Source, published
+
+PART_COUNTS = ("providers", "documents", "pages", "questions")
 
 
 def inspect_folder(
@@ -49,4 +52,38 @@ def _client_problems(info: DatasetInfo, tallies: dict[str, SplitTally]) -> list[
         ).problems
     if training and (idle := sorted(listed.keys() - training.keys())):
         problems += malformed(where, "training pages of every provider", f"none of {idle[0]}").problems
+    return problems
+
+
+def published_parts() -> dict[str, dict[str, int]]:
+    """Return the published counts of each part of the competition's data, by the names of `ImportSummary.parts`.
+
+    The validation split's pages and questions are published as totals only, as the part "valid".
+    """
+    parts: dict[str, dict[str, int]] = {}
+    for source in (Source.PRIVACY, Source.COMPETITION):
+        for number in published().table(source, "A1").numbers():
+            parts.setdefault(number.row, {})[number.column] = int(number.value)
+    return parts
+
+
+def differences_from_published(summary: ImportSummary) -> list[Problem]:
+    """Return a problem for each part that was published with other counts.
+
+    Only parts that the folder has are compared: its training data may be in another folder than its test set.
+    """
+    known, parts = published_parts(), summary.parts()
+    counts = {part.name: {name: getattr(part, name) for name in PART_COUNTS} for part in parts}
+    if valid := [part for part in parts if part.name.startswith("valid,")]:
+        counts["valid"] = {name: sum(getattr(part, name) for part in valid) for name in PART_COUNTS}
+    problems: list[Problem] = []
+    for part, found in counts.items():
+        expected = known.get(part, {})
+        if wrong := [name for name, count in expected.items() if found[name] != count]:
+            problems += malformed(
+                part,
+                f"{', '.join(f'{expected[name]:,} {name}' for name in wrong)}, as published in Table A1",
+                ", ".join(f"{found[name]:,} {name}" for name in wrong),
+                "Check that all of the competition's files were there, and what the import left out.",
+            ).problems
     return problems

@@ -1,6 +1,7 @@
 """The summary of an import: what it wrote and what it found. Nothing is left out without being counted."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
@@ -58,17 +59,24 @@ class SplitTally:
     pages: int = 0
     questions: int = 0
     words: int = 0
-    documents: set[str] = field(default_factory=set)
     pages_by_provider: Counter[str] = field(default_factory=Counter)
+    questions_by_provider: Counter[str] = field(default_factory=Counter)
+    documents_by_provider: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     questions_by_key: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def documents(self) -> set[str]:
+        """The documents of all providers."""
+        return set().union(*self.documents_by_provider.values())
 
     def add(self, page: Page, questions: list[Question]) -> None:
         """Count a page and its questions."""
         self.pages += 1
         self.questions += len(questions)
         self.words += len(page.words)
-        self.documents.add(page.document)
+        self.documents_by_provider[page.provider].add(page.document)
         self.pages_by_provider[page.provider] += 1
+        self.questions_by_provider[page.provider] += len(questions)
         self.questions_by_key.update(question.key for question in questions)
 
     @classmethod
@@ -78,6 +86,29 @@ class SplitTally:
         for name, page in dataset.pages.items():
             tally.add(page, asked[name])
         return tally
+
+
+@dataclass(frozen=True)
+class Part:
+    """A row of the papers' Table A1: a client's training data, or the seen or unseen providers of another split."""
+
+    name: str
+    providers: int
+    documents: int
+    pages: int
+    questions: int
+
+    @classmethod
+    def of(cls, name: str, tally: SplitTally, providers: Iterable[str]) -> Self:
+        """Count these providers of a split."""
+        some = [provider for provider in providers if provider in tally.pages_by_provider]
+        return cls(
+            name,
+            providers=len(some),
+            documents=len(set().union(*(tally.documents_by_provider[provider] for provider in some))),
+            pages=sum(tally.pages_by_provider[provider] for provider in some),
+            questions=sum(tally.questions_by_provider[provider] for provider in some),
+        )
 
 
 def questions_by_page(dataset: Dataset) -> defaultdict[str, list[Question]]:
@@ -102,6 +133,22 @@ class ImportSummary:
         return {client: len(providers) for client, providers in self.info.clients.items()}
 
     def seen_providers(self, split: str) -> int:
-        """Return how many providers of the split also appear in training."""
-        training = self.splits["train"].pages_by_provider if "train" in self.splits else Counter[str]()
+        """Return how many providers of the split also appear in training, that is, at a client."""
+        training = self._at_clients()
         return sum(provider in training for provider in self.splits[split].pages_by_provider)
+
+    def parts(self) -> list[Part]:
+        """Return the counts of each client in training, and of the seen and unseen providers of the other splits."""
+        training, parts = self._at_clients(), []
+        for split, tally in self.splits.items():
+            if split == "train":
+                clients = sorted(self.info.clients.items())
+                parts += [Part.of(f"client {client}", tally, providers) for client, providers in clients]
+                continue
+            for seen, name in ((True, "seen"), (False, "unseen")):
+                some = [provider for provider in tally.pages_by_provider if (provider in training) == seen]
+                parts.append(Part.of(f"{split}, {name} providers", tally, some))
+        return parts
+
+    def _at_clients(self) -> set[str]:
+        return {provider for providers in self.info.clients.values() for provider in providers}

@@ -78,6 +78,7 @@ def training_limits(hours: float) -> Limits:
         cpu_s=1000 * HOUR_S,
         memory_bytes=64 * GIB,
         file_bytes=16 * GIB,
+        disk_bytes=64 * GIB,
         open_files=4096,
     )
 

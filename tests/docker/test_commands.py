@@ -2,7 +2,10 @@
 
 import json
 import os
+import socket
+import ssl
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -15,7 +18,7 @@ from tests.docker.compose import ROOT, configuration
 from tests.docker.containers import Containers
 from tests.services.mail import MailServer
 from tests.services.ports import free_port
-from tests.services.redis import Redis
+from tests.services.redis import SITE, WORKER, Redis
 
 pytestmark = pytest.mark.e2e
 
@@ -46,7 +49,9 @@ class Deployed:
             "DJANGO_SETTINGS_MODULE": "portal.settings",
             "PFL_HOME": str(self.containers.folder / "home"),
         }
-        return environment if name.startswith("worker") else environment | of_image
+        if name.startswith("worker"):
+            return environment | {"PFL_BROKER_URL": environment["PFL_BROKER_URL"].replace(SITE, WORKER)}
+        return environment | of_image
 
     def command(self, name: str) -> list[str]:
         return [
@@ -91,7 +96,7 @@ def deployed() -> Iterator[Deployed]:
     connection.autocommit = True
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {database}")
-    web_port, tls_port, redis = free_port(), free_port(), Redis()
+    web_port, tls_port, redis = free_port(), free_port(), Redis(is_closed=True)
     services = configuration(PFL_SITE_HOST=f"{HOST}:{tls_port}", WEB_WORKERS="1")["services"]
     with MailServer() as mail, Containers() as containers:
         replaced = {
@@ -142,6 +147,19 @@ def test_log_in_works_through_the_proxy(deployed: Deployed) -> None:
     answer = deployed.get("/account/login/")
     assert answer.status == 200
     assert "Secure" in answer.headers["Set-Cookie"]
+
+
+def test_bodies_that_never_arrive_take_no_thread_of_the_site(deployed: Deployed) -> None:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    head = f"POST /account/login/ HTTP/1.1\r\nHost: {HOST}:{deployed.tls_port}\r\nContent-Length: 100000\r\n\r\nx"
+    with ExitStack() as stack:
+        # More than the site has threads.
+        for _ in range(40):
+            plain = stack.enter_context(socket.create_connection(("127.0.0.1", deployed.tls_port)))
+            slow = stack.enter_context(context.wrap_socket(plain, server_hostname=HOST))
+            slow.sendall(head.encode())
+        assert deployed.get("/account/login/").status == 200
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/readyz", "/healthz"])

@@ -90,6 +90,7 @@ class TestCompose:
                 "PFL_BROKER_URL",
                 "PFL_EVALUATOR_HOME",
                 "PFL_LOG_FORMAT",
+                "PFL_SANDBOX",
                 "OMP_NUM_THREADS",
             }
             assert worker["networks"].keys().isdisjoint(services["postgres"]["networks"])

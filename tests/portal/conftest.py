@@ -1,13 +1,20 @@
 """What every test of the site begins with."""
 
+import shutil
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.cache import caches
+from django.http import FileResponse
 from pytest_django.live_server_helper import LiveServer
 
 PATIENCE_S = 60
+
+# The test client reads a file as it reads a page.
+setattr(FileResponse, "text", property(lambda response: response.getvalue().decode()))  # noqa: B010
 
 
 @pytest.fixture(autouse=True)
@@ -15,6 +22,7 @@ def nothing_cached():
     """Caches and limits of one test must not reach the next."""
     for cache in caches.all(initialized_only=True):
         cache.clear()
+    shutil.rmtree(Path(settings.HOME, "exports"), ignore_errors=True)
 
 
 @pytest.fixture

@@ -1,13 +1,18 @@
 """How gunicorn serves the site: a visitor with a slow connection holds up nobody, and is not cut off."""
 
+import io
 import socket
 import time
 from urllib.parse import urlsplit
+from wsgiref.util import setup_testing_defaults
 
 import pytest
 import requests
 from django.test import override_settings
+from gunicorn.http.unreader import SocketUnreader
 
+from portal import web_server
+from portal.in_flight import LimitedPerNetwork
 from portal.uploads.signed_urls import file_path
 from tests.demo.stack import Stack
 
@@ -69,3 +74,64 @@ def test_slow_downloads_longer_than_the_time_limit_hold_up_nobody(stack):
         time.sleep(0.1)
     assert [received(connection) for connection in connections] == [SIZE] * 4
     assert "TIMEOUT" not in stack.log_path("web").read_text()
+
+
+@pytest.fixture
+def connected(monkeypatch):
+    """What receives a request, and the client's end of its connection; both wait for a moment only."""
+    monkeypatch.setattr(web_server, "SILENCE_S", 0.1)
+    monkeypatch.setattr(web_server, "PATIENCE_S", 0.2)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield SocketUnreader(ours), theirs
+
+
+def test_a_client_that_sends_nothing_loses_its_connection(connected):
+    unreader, client = connected
+    client.sendall(b"GET")
+    assert unreader.chunk() == b"GET"
+    with pytest.raises(TimeoutError, match="sent nothing"):
+        unreader.chunk()
+
+
+def test_a_client_that_sends_a_byte_now_and_then_loses_its_connection_and_a_fast_one_does_not(connected):
+    unreader, client = connected
+    unreader.received_bytes, unreader.waited_s = web_server.LEAST_BYTES_PER_S * 10, 5.0
+    client.sendall(b"x")
+    assert unreader.chunk() == b"x"
+    unreader.received_bytes = 100
+    client.sendall(b"x")
+    with pytest.raises(TimeoutError, match="101 bytes"):
+        unreader.chunk()
+
+
+class TestOneNetwork:
+    """Requests of one network at a time: see `LimitedPerNetwork`."""
+
+    def ask(self, application, address):
+        statuses = []
+        environ = {"REMOTE_ADDR": address, "wsgi.input": io.BytesIO()}
+        setup_testing_defaults(environ)
+        response = application(environ, lambda status, headers: statuses.append(status[:3]))
+        return statuses[0], response
+
+    def test_holds_its_share_of_the_threads_and_others_are_served(self):
+        def application(environ, start_response):
+            start_response("200 OK", [])
+            return io.BytesIO(b"content")
+
+        limited = LimitedPerNetwork(application, most=2)
+        held = [self.ask(limited, "203.0.113.7") for _ in range(3)]
+        assert [status for status, _ in held] == ["200", "200", "429"]
+        assert self.ask(limited, "203.0.113.8")[0] == "200"
+        held[0][1].close()
+        assert self.ask(limited, "203.0.113.7")[0] == "200"
+
+    def test_gets_its_place_back_after_an_error(self):
+        def application(environ, start_response):
+            raise LookupError
+
+        limited = LimitedPerNetwork(application, most=1)
+        for _ in range(2):
+            with pytest.raises(LookupError):
+                self.ask(limited, "203.0.113.7")

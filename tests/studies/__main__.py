@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from starter_kit.console import exit_on_problem, log
-from tests.studies.catalog import STUDIES
+from starter_kit.reporting.files import replace_file
+from tests.studies.catalog import STUDIES, derived_files
 from tests.studies.notebooks.running import write_pages
 from tests.studies.study import DOCS, Study
 
@@ -51,6 +52,8 @@ def pages() -> None:
     """Write the pages of all studies from the outcomes there are."""
     for command in STUDIES.values():
         command().write_page()
+    for name, text in derived_files().items():
+        replace_file(DOCS / name, text)
 
 
 @app.command()

@@ -8,7 +8,14 @@ from typing import Annotated, Any
 from click import Choice
 from typer import BadParameter, Option
 
-from tests.studies import adaptive_submissions, false_alarms, genuine_runs, published_settings
+from tests.studies import (
+    adaptive_submissions,
+    competition_tables,
+    false_alarms,
+    genuine_runs,
+    published_epsilon,
+    published_settings,
+)
 from tests.studies.auditing import page as auditing_page
 from tests.studies.auditing import simulation
 from tests.studies.auditing.simulation import Simulated
@@ -188,3 +195,13 @@ STUDIES: Mapping[str, Callable[..., Study[Any]]] = {
     "published-settings": published,
     "full-size": rehearsal,
 }
+
+
+def derived_files() -> dict[str, str]:
+    """Return the files in docs/ that are made of the outcomes of several studies, or of one with a page of its own."""
+    exposed, *_ = published_epsilon.exposed_runs()
+    return {
+        "published-epsilon.md": published_epsilon.page(published().read()),
+        "published-epsilon.svg": published_epsilon.picture(exposed),
+        "competition-tables.md": competition_tables.page(reproduction().read(), ablations().read()),
+    }

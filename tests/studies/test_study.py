@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.studies.__main__ import app
-from tests.studies.catalog import STUDIES
+from tests.studies.catalog import STUDIES, derived_files
 from tests.studies.study import DOCS, Study, completed
 
 
@@ -38,6 +38,10 @@ class Squares:
 def test_each_page_is_made_of_the_outcomes_beside_it(command: Callable[[], Study[object]]) -> None:
     study = command()
     assert (DOCS / f"{study.name}.md").read_text() == study.page(study.read()), "run `make docs`"
+
+
+def test_files_of_several_studies_are_made_of_the_outcomes_beside_them() -> None:
+    assert {name: (DOCS / name).read_text() for name in derived_files()} == derived_files(), "run `make docs`"
 
 
 def test_a_study_has_the_name_of_its_command() -> None:

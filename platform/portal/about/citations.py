@@ -1,4 +1,4 @@
-"""What to cite: the paper of the data set, that of the competition, and this software in the version that runs."""
+"""What to cite: the papers of the data set, its documents and the competition, and this software in its version."""
 
 from dataclasses import dataclass
 
@@ -112,6 +112,26 @@ COMPETITION_PAPER = Paper(
     year=2024,
     venue=("misc", "howpublished", "arXiv preprint"),
     arxiv="2411.03730",
+)
+DOCUMENTS_PAPER = Paper(
+    key="simsa2023docile",
+    title="DocILE Benchmark for Document Information Localization and Extraction",
+    authors=(
+        "Štěpán Šimsa",
+        "Milan Šulc",
+        "Michal Uřičář",
+        "Yash Patel",
+        "Ahmed Hamdi",
+        "Matěj Kocián",
+        "Matyáš Skalický",
+        "Jiří Matas",
+        "Antoine Doucet",
+        "Mickaël Coustaty",
+        "Dimosthenis Karatzas",
+    ),
+    year=2023,
+    venue=("inproceedings", "booktitle", "Document Analysis and Recognition – ICDAR 2023"),
+    arxiv="2302.05658",
 )
 
 

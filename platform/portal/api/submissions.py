@@ -241,5 +241,5 @@ def _examination(one: Examination) -> RunExamination:
         by=one.examiner,
         at=one.ended_at,
         summary=one.found.in_words,
-        report=one.found,
+        report=one.found.for_team,
     )

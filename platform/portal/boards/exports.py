@@ -1,47 +1,47 @@
 """The boards of a track as files."""
 
 import json
+from collections.abc import Callable, Iterable
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from portal.audit.versions import boards_versions
-from portal.boards.caching import cached, unless_unchanged
-from portal.boards.published import PublishedTrack, as_csv, as_json
+from portal.boards.caching import kept_file, unless_unchanged
+from portal.boards.published import PublishedTrack, csv_lines, json_parts
 from portal.challenge.models import Track
 
 
 @require_safe
-def track_csv(request: HttpRequest, slug: str) -> HttpResponse:
+def track_csv(request: HttpRequest, slug: str) -> HttpResponseBase:
     """Send the boards of one track as a CSV file."""
-    exported = get_object_or_404(Track, slug=slug)
-    version = boards_versions([exported.pk])[exported.pk]
-
-    def respond() -> HttpResponse:
-        return HttpResponse(
-            cached(version, f"csv {exported.pk}", lambda: as_csv(exported)),
-            content_type="text/csv; charset=utf-8",
-            headers={"Content-Disposition": f'attachment; filename="leaderboard-{exported.slug}.csv"'},
-        )
-
-    return unless_unchanged(request, version, respond)
+    track = get_object_or_404(Track, slug=slug)
+    return _sent(request, track, "csv", "text/csv; charset=utf-8", lambda: csv_lines(track))
 
 
 @require_safe
-def track_json(request: HttpRequest, slug: str) -> HttpResponse:
+def track_json(request: HttpRequest, slug: str) -> HttpResponseBase:
     """Send the boards of one track as a JSON file, which names its schema."""
-    exported = get_object_or_404(Track, slug=slug)
-    version = boards_versions([exported.pk])[exported.pk]
-    schema = settings.SITE_URL + reverse("leaderboard:json_schema", args=[exported.slug])
+    track = get_object_or_404(Track, slug=slug)
+    schema = settings.SITE_URL + reverse("leaderboard:json_schema", args=[track.slug])
+    return _sent(request, track, "json", "application/json; charset=utf-8", lambda: json_parts(track, schema))
 
-    def respond() -> HttpResponse:
-        return HttpResponse(
-            cached(version, f"json {exported.pk}", lambda: as_json(exported, schema)),
-            content_type="application/json; charset=utf-8",
-            headers={"Content-Disposition": f'attachment; filename="leaderboard-{exported.slug}.json"'},
+
+def _sent(
+    request: HttpRequest, track: Track, form: str, content_type: str, parts: Callable[[], Iterable[str]]
+) -> HttpResponseBase:
+    """Send the file of this version of the boards, piece by piece: neither it nor its rows are in memory at once."""
+    version = boards_versions([track.pk])[track.pk]
+
+    def respond() -> HttpResponseBase:
+        return FileResponse(
+            kept_file(version, f"{form}-{track.pk}", parts),
+            as_attachment=True,
+            filename=f"leaderboard-{track.slug}.{form}",
+            content_type=content_type,
         )
 
     return unless_unchanged(request, version, respond)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field, create_model
@@ -89,23 +90,41 @@ def _of_phase(rows: Iterable[Row], phase: str) -> Iterator[Row]:
             yield replace(row, rank=rank if row.rank else None)
 
 
-def as_json(track: Track, schema: str) -> str:
-    """Return the boards as a JSON file that follows the schema at this address."""
-    return json.dumps({"$schema": schema, **publish_all(track).model_dump(mode="json")}, ensure_ascii=False)
+def json_parts(track: Track, schema: str) -> Iterator[str]:
+    """Yield the boards as a JSON file that follows the schema at this address, a row at a time."""
+    head = json.dumps({"$schema": schema, "track": track.slug, "scored_on": scored_part(track)})
+    yield f'{head[:-1]}, "boards": ['
+    for number, board in enumerate(stored_boards(track)):
+        count = 0
+        yield f'{", " if number else ""}{{"budget": {json.dumps(board.budget)}, "rows": ['
+        for count, row in enumerate(_of_phase(board, ""), start=1):
+            published = _publish(row, board.budget).model_dump(mode="json")
+            yield f"{', ' if count > 1 else ''}{json.dumps(published, ensure_ascii=False)}"
+        yield f'], "count": {count}}}'
+    yield "]}"
+
+
+def csv_lines(track: Track, phase: str = "") -> Iterator[str]:
+    """Yield the boards as a CSV file, one below the other, with a line for each run, or for those of one phase."""
+    # Every cell is quoted: with another separator than ours, a part of an unquoted one becomes a cell of its own.
+    line = io.StringIO()
+    writer = csv.writer(line, quoting=csv.QUOTE_ALL)
+    shown = columns_of(track, Shown.DATA)
+    rows = (
+        [track.slug, board.budget, *(column.value(row) for column in shown)]
+        for board in stored_boards(track)
+        for row in _of_phase(board, phase)
+    )
+    for cells in chain([CSV_COLUMNS], rows):
+        writer.writerow(map(_cell, cells))
+        yield line.getvalue()
+        line.seek(0)
+        line.truncate()
 
 
 def as_csv(track: Track, phase: str = "") -> str:
-    """Return the boards as a CSV file, one below the other, with a line for each run, or for those of one phase."""
-    file = io.StringIO()
-    # Every cell is quoted: with another separator than ours, a part of an unquoted one becomes a cell of its own.
-    writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-    writer.writerow(CSV_COLUMNS)
-    shown = columns_of(track, Shown.DATA)
-    for board in stored_boards(track):
-        for row in _of_phase(board, phase):
-            values = (column.value(row) for column in shown)
-            writer.writerow(map(_cell, [track.slug, board.budget, *values]))
-    return file.getvalue()
+    """Return that CSV file."""
+    return "".join(csv_lines(track, phase))
 
 
 def _cell(value: object) -> object:

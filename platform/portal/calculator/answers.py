@@ -5,17 +5,20 @@ import time
 from dataclasses import dataclass
 
 from django.core.cache import caches
+from pydantic import TypeAdapter
 
 from evaluator.accounting.bounds import MembershipBounds
-from evaluator.accounting.calibration import noise_multiplier_for
 from evaluator.accounting.comparison import OFFICIAL, Bound, compare
 from evaluator.accounting.membership import membership_bounds, privacy_profiles, true_positive_rates
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.messages.jobs import evaluator_version
 from portal.calculator.curves import Curve
+from portal.calculator.noise_search import NoiseSearch, TooLongError
 from portal.calculator.scenario import Scenario
 
-# The seconds of computing after which no further point is added to a curve: a page costs at most one second.
+# The seconds of computing after which no step is added to a search, and no point to a curve: a page costs about one
+# second at most.
+SEARCH_SECONDS = 0.6
 SECONDS = 0.6
 CACHE = "answers"
 REMEMBERED_SECONDS = 24 * 3600
@@ -65,16 +68,19 @@ class Answer:
     trade_off: list[tuple[float, float]]
 
 
+_ANSWER = TypeAdapter(Answer)
+
+
 def remembered(question: Question) -> Answer | None:
     """Return the cached answer, if the question was asked before."""
-    answer: Answer | None = caches[CACHE].get(question.key)
-    return answer
+    stored = caches[CACHE].get(question.key)
+    return None if stored is None else _ANSWER.validate_python(stored)
 
 
 def answer(question: Question) -> Answer:
     """Compute and cache the answer. Raises `ValueError`, with the reason, if the scenario can't be accounted."""
     start = time.thread_time()
-    scenario, found = _with_noise(question)
+    scenario, found = _with_noise(question, start + SEARCH_SECONDS)
     bounds = compare(scenario.releases(), scenario.delta)
     curves = _curves(scenario, bounds)
     for values in zip(*(curve.values() for curve in curves), strict=True):
@@ -92,20 +98,22 @@ def answer(question: Question) -> Answer:
         membership_bounds(profiles, scenario.delta),
         list(zip(TRADE_OFF_RATES, rates, strict=True)),
     )
-    caches[CACHE].set(question.key, computed, REMEMBERED_SECONDS)
+    caches[CACHE].set(question.key, _ANSWER.dump_python(computed, mode="json"), REMEMBERED_SECONDS)
     return computed
 
 
-def _with_noise(question: Question) -> tuple[Scenario, dict[SamplingRule, float]]:
+def _with_noise(question: Question, deadline_s: float) -> tuple[Scenario, dict[SamplingRule, float]]:
+    """Return the scenario with its noise, and the noise by rules, the deciding one first, as far as time allows."""
     scenario, target = question.scenario, question.target
     if target is None:
         return scenario, {}
-    found = {
-        rule: noise_multiplier_for(
-            scenario.mechanism, epsilon=target, delta=scenario.delta, rounds=scenario.rounds, rule=rule
-        )
-        for rule in scenario.releases()
-    }
+    found: dict[SamplingRule, float] = {}
+    for rule in scenario.releases():
+        try:
+            found[rule] = NoiseSearch(scenario, rule, target, deadline_s).smallest(*found.values())
+        except TooLongError:
+            if not found:
+                raise
     return scenario.with_setting("noise_multiplier", found[SamplingRule.TWO_STAGE]), found
 
 

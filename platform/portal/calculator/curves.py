@@ -23,7 +23,7 @@ class Curve:
     setting: str
     low: float
     high: float
-    points: dict[float, dict[SamplingRule, float]] = field(default_factory=dict)
+    points: dict[int | float, dict[SamplingRule, float]] = field(default_factory=dict)
 
     def values(self) -> Iterator[float]:
         """Yield both ends, the middle, the middles of the halves and so on, evenly spaced on a logarithmic axis."""

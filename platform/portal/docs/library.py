@@ -39,9 +39,11 @@ GROUPS = {
         "secure-aggregation": "The server sees only the sum of all updates.",
         "reports": "The numbers and plots in a run folder.",
         "reproduction": "The papers' methods compared on a task for a small model.",
+        "competition-tables": "The competition's tables beside ours, with a verdict on each claim.",
         "ablations": "The effect of epochs, clients and quantization on the method that won track 1.",
         "fewest-bytes": "How few counted bytes reach the threshold of track 1 on a small task.",
         "published-settings": "Privacy of the papers' settings under both rules.",
+        "published-epsilon": "What the papers' ε protects against, and what it doesn't.",
     },
     "Submit": {
         "formats": "Checkpoint, communication log, training record and annex, field by field.",

@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.challenge.models import Track
+from portal.downloads.licenses import EXAMPLES, validate_license
 
 
 class Terms(models.Model):
@@ -74,7 +75,7 @@ class Download(models.Model):
     kind = models.CharField(max_length=10, choices=DownloadKind.choices)
     title = models.CharField(max_length=120)
     summary = models.CharField(max_length=300, blank=True)
-    license = models.CharField(max_length=80, help_text="For example, Apache-2.0 or CC BY 4.0.")
+    license = models.CharField(max_length=80, validators=[validate_license], help_text=EXAMPLES)
     license_url = models.URLField(blank=True)
     terms = models.ForeignKey(
         Terms,

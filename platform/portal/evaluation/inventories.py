@@ -42,7 +42,7 @@ def receive(report: Report, now: datetime | None = None) -> None:
     """Store what a worker has, in place of its earlier report."""
     known = Inventory.objects.filter(worker=report.worker).exists()
     if known or Inventory.objects.count() < MOST_WORKERS:
-        values = report.model_dump(include={"references", "test_sets", "leakage_sets"})
+        values = report.model_dump(include={"references", "test_sets", "leakage_sets", "unenforced"})
         Inventory.objects.update_or_create(
             worker=report.worker, defaults={**values, "seen_at": now or clock.now()}
         )
@@ -56,6 +56,12 @@ def stock(now: datetime | None = None) -> Stock:
         test_sets=_holdings((one.worker, one.test_sets) for one in fresh),
         leakage_sets=_holdings((one.worker, one.leakage_sets) for one in fresh),
     )
+
+
+def unconfined(now: datetime | None = None) -> list[str]:
+    """Return the workers that reported lately and whose kernel confines steps incompletely."""
+    fresh = Inventory.objects.filter(seen_at__gt=(now or clock.now()) - FRESH).exclude(unenforced=[])
+    return list(fresh.values_list("worker", flat=True))
 
 
 def _holdings(reports: Iterable[tuple[str, Mapping[str, str]]]) -> dict[str, Holding]:

@@ -327,6 +327,7 @@ class Inventory(models.Model):
     references = models.JSONField(default=dict)
     test_sets = models.JSONField(default=dict)
     leakage_sets = models.JSONField(default=dict)
+    unenforced = models.JSONField(default=list, help_text="What its kernel doesn't enforce on steps.")
     seen_at = models.DateTimeField()
 
     class Meta:

@@ -4,6 +4,7 @@ import logging
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -13,13 +14,17 @@ from django.conf import settings
 from django.db import Error, connection
 from kombu import Connection
 
+from portal.evaluation import clock
 from portal.liveness.models import Process, silences
+from portal.operations.open_broker import lets_anyone_in
 from portal.operations.schema import SchemaError, different_columns, missing_migrations
 from portal.uploads.stores import current_store
 
 OK = "ok"
 NO_ANSWER = "doesn't answer"
 TIMEOUT_S = 3
+# Signed addresses are valid for minutes: machines whose clocks differ by more reject each other's.
+MOST_DIFFERENCE_S = 30
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +72,16 @@ def check_database() -> str:
     return OK
 
 
+def check_time() -> str:
+    """Return `ok`, or how far the clock of this machine is from the database's; signed addresses depend on it."""
+    try:
+        ahead_s = time.time() - clock.now().timestamp()
+    except Error:
+        # The reason has been logged by check_database.
+        return "unknown"
+    return OK if abs(ahead_s) <= MOST_DIFFERENCE_S else f"{ahead_s:+.0f} s from the database's clock"
+
+
 def check_migrations() -> str:
     """Return `ok`, or how many migrations are missing, or which columns differ from the models."""
     try:
@@ -96,7 +111,7 @@ def _different_columns() -> list[str]:
 
 
 def ask_broker() -> str:
-    """Return `ok`; raises what the broker's client raises."""
+    """Return `ok`, or that a public site's broker is open; raises what the broker's client raises."""
     options = {**settings.CELERY.get("broker_transport_options", {})}
     if settings.BROKER_URL.startswith("redis"):
         options |= {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
@@ -107,6 +122,11 @@ def ask_broker() -> str:
         connect_timeout=TIMEOUT_S,
     ) as broker:
         broker.ensure_connection(max_retries=1, interval_start=0, timeout=TIMEOUT_S)
+    if settings.PUBLIC and lets_anyone_in(settings.BROKER_URL, TIMEOUT_S):
+        logger.error(
+            "The broker accepts connections without a password. Close it: docs/workers.md, Accounts."
+        )
+        return "accepts connections without a password"
     return OK
 
 
@@ -145,6 +165,7 @@ def check_process(process: Process) -> str:
 CHECKS: dict[str, Check] = {
     "database": check_database,
     "migrations": check_migrations,
+    "time": check_time,
     "broker": BoundedCheck("broker", ask_broker),
     "store": BoundedCheck("store", ask_store),
     "disk": BoundedCheck("disk", check_disk),

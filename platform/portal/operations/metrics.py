@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from portal.evaluation import clock
+from portal.evaluation import clock, inventories
 from portal.evaluation.models import StepReport
 from portal.liveness.models import silences
 from portal.operations import figures
@@ -78,7 +78,8 @@ def _reports() -> Metric:
 
 
 def _workers() -> Iterable[Metric]:
-    found = figures.workforces(clock.now())
+    now = clock.now()
+    found = figures.workforces(now)
     for name, meaning, field in (
         ("pfl_workers_alive", "Workers with a heartbeat in the last minute.", "alive"),
         ("pfl_workers_sick", "Workers on which steps of many runs fail.", "sick"),
@@ -87,6 +88,11 @@ def _workers() -> Iterable[Metric]:
         yield by_label(
             name, meaning, "queue", {queue: getattr(force, field) for queue, force in found.items()}
         )
+    yield value(
+        "pfl_workers_unconfined",
+        "Workers whose kernel confines steps incompletely.",
+        len(inventories.unconfined(now)),
+    )
 
 
 def _uploads() -> Iterable[Metric]:

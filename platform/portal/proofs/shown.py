@@ -1,11 +1,12 @@
 """A version of a proof as a page shows it: its HTML, or the pages of a PDF, or why there is nothing to see."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 from django.core.cache import caches
 from django.utils import timezone
+from django.utils.safestring import mark_safe
 
 from evaluator.errors import Problem, ProblemError
 from evaluator.messages.jobs import evaluator_version
@@ -13,7 +14,7 @@ from portal.proofs.models import Drawing, DrawingState, Page
 from portal.proofs.pages import draw_later
 from portal.proofs.reading import is_pdf, read_proof
 from portal.proofs.rendering import RenderedProof, render_proof
-from portal.proofs.unshown import Unshown, summary
+from portal.proofs.unshown import Kind, Unshown, summary
 from portal.submissions.models import Artifact
 from portal.uploads.models import Upload
 
@@ -126,9 +127,10 @@ def _rendered(upload: Upload) -> RenderedProof:
     """Return the proof as HTML, which is rendered once unless images make it large."""
     # By the upload, not by its hash: that is what the uploader announced, and nobody may name another team's.
     cache, key = caches["pages"], f"proof:{evaluator_version()}:{upload.pk}"
-    rendered: RenderedProof | None = cache.get(key)
-    if rendered is None:
-        rendered = render_proof(read_proof(upload), upload.filename)
-        if len(rendered.html) <= MAX_CACHED_CHARACTERS:
-            cache.set(key, rendered, CACHED_SECONDS)
+    if stored := cache.get(key):
+        unshown = tuple(Unshown(**{**one, "kind": Kind(one["kind"])}) for one in stored["unshown"])
+        return RenderedProof(mark_safe(stored["html"]), unshown)  # noqa: S308  (it was rendered here)
+    rendered = render_proof(read_proof(upload), upload.filename)
+    if len(rendered.html) <= MAX_CACHED_CHARACTERS:
+        cache.set(key, asdict(rendered), CACHED_SECONDS)
     return rendered

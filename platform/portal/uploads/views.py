@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -18,6 +19,9 @@ from portal.uploads.signed_urls import read_file_token, read_part_token
 from portal.uploads.stores import current_folder
 from portal.uploads.unfinished_file import CHUNK_BYTES
 
+# Whoever sends parts slowly leaves threads for pages.
+PLACES = max(1, settings.WEB_THREADS * 3 // 4)
+_places = threading.BoundedSemaphore(PLACES)
 ONE_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
@@ -28,6 +32,16 @@ def receive_part(request: HttpRequest, token: str) -> HttpResponse:
     """Receive one part, with no more than a chunk of it in memory."""
     try:
         upload, part = read_part_token(token)
+        if not _places.acquire(blocking=False):
+            raise ProblemError.of(
+                ErrorCode.STORE_UNAVAILABLE,
+                where=f"part {part.number}",
+                expected=f"at most {PLACES} parts at a time for each process of the site",
+                next_step="The same part is accepted in a moment; the kit and the upload page try again by themselves.",
+            )
+    except ProblemError as error:
+        return problem_response(error)
+    try:
         announced = request.headers.get("Content-Length", "none")
         if announced != str(part.size_bytes):
             raise ProblemError.of(
@@ -39,6 +53,8 @@ def receive_part(request: HttpRequest, token: str) -> HttpResponse:
         current_folder().receive(upload, part, _body(request))
     except ProblemError as error:
         return problem_response(error)
+    finally:
+        _places.release()
     return HttpResponse(status=204)
 
 

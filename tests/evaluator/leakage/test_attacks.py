@@ -11,9 +11,13 @@ import pytest
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.leakage.assessment import Options, assess
 from evaluator.leakage.attacks import (
+    PARTIAL_KNOWLEDGE,
+    ZERO_KNOWLEDGE,
     Attacked,
+    Features,
     Method,
     attack,
+    attackers,
     memorization_votes,
     says_member_without_knowledge,
     split,
@@ -137,7 +141,7 @@ def test_the_ensemble_votes_with_what_was_memorized() -> None:
 
 def test_accuracy_is_of_tested_providers_and_spread_over_seeds() -> None:
     said = np.array([[1, 0, 0, np.nan], [0, 0, np.nan, 0]], dtype=float)
-    found = Attacked(Method.AZK, np.array([True, True, False, False]), said, np.zeros(4))
+    found = Attacked(attackers([Method.AZK])[0], np.array([True, True, False, False]), said, np.zeros(4))
     # Two of three right, then one of three.
     assert found.accuracies == pytest.approx([2 / 3, 1 / 3])
     assert found.accuracy == pytest.approx((1 / 2, 1 / 6))
@@ -148,7 +152,36 @@ def test_a_forest_finds_a_leak_that_accuracy_hardly_shows() -> None:
     without, with_some = attack(features, [Method.AZK, Method.APK], seeds=(1026,))
     assert with_some.accuracy[0] > 0.9
     assert with_some.accuracy[0] > without.accuracy[0]
-    assert attack(features, list(Method), seeds=(1026,))[-1].method is Method.APK
+    assert attack(features, list(Method), seeds=(1026,))[-1].attacker.name == Method.APK
+
+
+def test_attacks_on_other_features_see_only_these_and_none_is_made_twice() -> None:
+    features = provider_features(asked(1, gain=2.0))
+    blind = replace(features, g1=np.zeros_like(features.g1))
+    sets = [
+        ZERO_KNOWLEDGE,
+        PARTIAL_KNOWLEDGE,
+        (Features.ACCURACY,),
+        (Features.G2,),
+        (Features.G1, Features.G4),
+    ]
+    found = {
+        one.attacker.name: one.accuracy[0]
+        for one in attack(blind, [Method.AZK, Method.APK], feature_sets=sets, seeds=(1026,))
+    }
+    # What is published isn't made twice, and nothing sees a memorization test that wasn't made.
+    assert list(found) == [
+        "AZK",
+        "APK",
+        "APK, G1",
+        "AZK, G1+G2+G3",
+        "AZK, ACC",
+        "APK, ACC",
+        "AZK, G2",
+        "APK, G2",
+    ]
+    assert found["APK"] > 0.9
+    assert found["APK, G1"] == found["APK, ACC"] == found["AZK"] < 0.6
 
 
 def test_without_scikit_learn_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

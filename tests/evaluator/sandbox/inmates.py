@@ -91,9 +91,22 @@ def run_program(_: Any, __: Send) -> Any:
     return subprocess.run(["/bin/echo", "hello"], check=True, capture_output=True, text=True).stdout
 
 
-def leave_a_process(path: str, _: Send) -> Any:
-    child = subprocess.Popen(["/bin/sleep", "3600"], start_new_session=True)
-    return child.pid
+def leave_processes(mebibytes: int, _: Send) -> Any:
+    """Leave an orphan in a session of its own, which takes memory, and end."""
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            held = [b"x" * 1024**2 for _ in range(mebibytes)]
+            os.write(writer, b"x")
+            time.sleep(3600)
+            os._exit(len(held))
+        os._exit(0)
+    os.wait()
+    os.read(reader, 1)
+    if mebibytes:
+        time.sleep(3600)
+    return "left"
 
 
 def kill(pid: int, _: Send) -> Any:
@@ -112,6 +125,70 @@ def gain_privileges(_: Any, __: Send) -> Any:
         "ptrace": libc.ptrace(16, os.getppid(), 0, 0),
         "limits": attempt(raise_limits),
     }
+
+
+def reach_for_more(_: Any, __: Send) -> Any:
+    """Make calls that lead to namespaces, mounts, keys, other memory, or other processes; return which succeed."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    new_user = 0x10000000
+    calls: dict[str, tuple[Any, ...]] = {
+        "clone": (56, new_user | signal.SIGCHLD, 0, 0, 0, 0),
+        "clone3": (435, bytes(88), 88),
+        "unshare": (272, new_user),
+        "fsopen": (430, b"tmpfs", 0),
+        "open_tree": (428, -100, b"/", 1),
+        "userfaultfd": (323, 1),
+        "add_key": (248, b"user", b"name", b"x", 1, -3),
+        "io_uring_setup": (425, 1, bytes(120)),
+        "shmget": (29, 0, 4096, 0o1600),
+        "tiocsti": (16, 0, 0x5412, b"x"),
+        "open_by_handle_at": (304, -100, bytes(8), 0),
+        "inotify_init": (253,),
+        "socketpair of another family": (53, 30, 1, 0, (ctypes.c_int * 2)()),
+    }
+    found = {}
+    for name, call in calls.items():
+        result = libc.syscall(*call)
+        if result == 0 and name.startswith("clone"):
+            os._exit(0)
+        found[name] = (result, ctypes.get_errno())
+    return {name: errno for name, (result, errno) in found.items() if result >= 0 or errno not in (1, 38)}
+
+
+def look_around(_: Any, __: Send) -> Any:
+    devices = [
+        "/dev/pts/0",
+        "/dev/tty",
+        "/dev/tty0",
+        "/dev/console",
+        "/dev/kmsg",
+        "/dev/fuse",
+        "/dev/loop-control",
+    ]
+    devices += ["/dev/null", "/dev/urandom", *map(str, Path("/dev").glob("[kv]*"))]
+    return {
+        "account": (os.geteuid(), os.getegid()),
+        "devices": sorted(path for path in devices if can_open(Path(path))),
+        "commands": [
+            path.read_bytes().decode(errors="replace")
+            for path in Path("/proc").glob("[0-9]*/cmdline")
+            if attempt(path.read_bytes).startswith("did")
+        ],
+        "etc": sorted(
+            name
+            for name in ("passwd", "shadow", "hosts", "ssh", "machine-id")
+            if can_open(Path("/etc", name))
+        ),
+        "certificates": can_open(Path("/etc/ssl/certs")),
+    }
+
+
+def can_open(path: Path) -> bool:
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def raise_limits() -> None:
@@ -138,6 +215,19 @@ def spin(_: Any, __: Send) -> Any:
 def hang(_: Any, send: Send) -> Any:
     send(os.getpid())
     time.sleep(3600)
+
+
+def write_many(options: dict[str, bool], _: Send) -> Any:
+    """Write files of a mebibyte each, without an end; deleted ones stay open."""
+    files = []
+    for number in range(101):
+        path = Path(f"file-{number}")
+        files.append(path.open("wb", buffering=0))
+        files[-1].write(bytes(1024**2))
+        if options["deleted"]:
+            path.unlink()
+        if number == 100:
+            time.sleep(3600)
 
 
 def write_much(mebibytes: int, _: Send) -> Any:

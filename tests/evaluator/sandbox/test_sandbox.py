@@ -4,16 +4,15 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from evaluator.sandbox.limits import MIB, Limits
-from evaluator.sandbox.sandbox import MAX_OUTPUT_CHARACTERS, Ending, Sandbox, SandboxError, _devices
+from evaluator.sandbox.limits import MIB, Limits, container_memory_bytes
+from evaluator.sandbox.sandbox import MAX_OUTPUT_CHARACTERS, Ending, Sandbox, SandboxError
 
 INMATES = "tests.evaluator.sandbox.inmates"
 TESTS = Path(__file__).parents[2]
@@ -35,13 +34,14 @@ def ending(sandbox: Sandbox, function: str, inputs: object = None, **options: An
     return caught.value
 
 
-def is_gone(pid: int) -> bool:
-    """Whether the process ends; one that was killed takes a moment, and a zombie waits for nobody but its parent."""
-    for _ in range(600):
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return True
-        time.sleep(0.1)
-    return False
+def descendants(before: Sequence[psutil.Process] = ()) -> list[psutil.Process]:
+    """Return this process's, those in other process namespaces included, without those that ran before."""
+    return [process for process in psutil.Process().children(recursive=True) if process not in before]
+
+
+def are_gone(processes: list[psutil.Process]) -> bool:
+    """Whether they end: those that were killed take a moment."""
+    return not psutil.wait_procs(processes, timeout=60)[1]
 
 
 class TestRunning:
@@ -81,15 +81,17 @@ class TestRunning:
     def test_a_message_that_its_receiver_rejects_ends_it_and_the_next_function_runs(
         self, sandbox: Sandbox
     ) -> None:
-        pids: list[int] = []
+        before = descendants()
+        running: list[psutil.Process] = []
 
-        def reject(pid: int) -> None:
-            pids.append(pid)
+        def reject(_: int) -> None:
+            running.extend(descendants(before))
             raise LookupError("not what was expected")
 
         with pytest.raises(LookupError):
             run(sandbox, "hang", on_message=reject)
-        assert is_gone(pids[0])
+        assert running
+        assert are_gone(running)
         assert run(sandbox, "echo", 1) == 1
 
     def test_after_any_end_the_next_function_runs(self, sandbox: Sandbox) -> None:
@@ -128,10 +130,27 @@ class TestSharedMemory:
         if sandbox.probe().shared_memory:
             assert run(sandbox, "fill", "/dev/shm/all") == 64 * MIB
 
-    def test_that_of_others_is_no_device_that_is_passed_on(self) -> None:
-        devices = _devices()
-        assert Path("/dev/null") in devices
-        assert not {Path("/dev"), Path("/dev/shm"), Path("/dev/mqueue"), Path("/dev/fd")} & set(devices)
+
+class TestSurroundings:
+    def test_it_sees_five_devices_no_other_process_and_little_of_etc(self, sandbox: Sandbox) -> None:
+        seen = run(sandbox, "look_around")
+        assert set(seen["devices"]) == {"/dev/null", "/dev/urandom"}
+        assert (seen["etc"], seen["certificates"]) == ([], Path("/etc/ssl/certs").is_dir())
+        others = [command for command in seen["commands"] if "evaluator.sandbox.server" not in command]
+        assert not others
+
+    def test_it_never_runs_as_root(self, sandbox: Sandbox) -> None:
+        user, group = run(sandbox, "look_around")["account"]
+        if sandbox.probe().is_root:
+            pytest.skip("root can't change to another account here")
+        assert user
+        assert group
+        if os.geteuid() != 0:
+            assert (user, group) == (os.geteuid(), os.getegid())
+
+    @pytest.mark.parametrize("processes", [0, 4096])
+    def test_it_makes_no_namespaces_keys_mounts_or_rings(self, sandbox: Sandbox, processes: int) -> None:
+        assert run(sandbox, "reach_for_more", limits=Limits(processes=processes)) == {}
 
 
 class TestFiles:
@@ -179,11 +198,24 @@ class TestProcesses:
     def test_it_may_have_some(self, sandbox: Sandbox) -> None:
         assert run(sandbox, "run_program", limits=Limits(processes=10_000)) == "hello\n"
 
-    def test_what_it_started_ends_with_it(self, sandbox: Sandbox) -> None:
-        pids: list[int] = []
-        error = ending(sandbox, "hang", limits=Limits(wall_s=5), on_message=pids.append)
+    def test_it_ends_with_its_time(self, sandbox: Sandbox) -> None:
+        before = descendants()
+        running: list[psutil.Process] = []
+        error = ending(
+            sandbox,
+            "hang",
+            limits=Limits(wall_s=2),
+            on_message=lambda _: running.extend(descendants(before)),
+        )
         assert error.ending is Ending.TIME
-        assert is_gone(pids[0])
+        assert running
+        assert are_gone(running)
+
+    def test_an_orphan_in_a_session_of_its_own_ends_with_it(self, sandbox: Sandbox) -> None:
+        sandbox.probe()
+        before = descendants()
+        assert run(sandbox, "leave_processes", 0, limits=Limits(processes=4096)) == "left"
+        assert not descendants(before)
 
     def test_it_kills_nobody(self, sandbox: Sandbox) -> None:
         victim = subprocess.Popen(["sleep", "60"])
@@ -202,15 +234,17 @@ class TestProcesses:
         script = (
             "from pathlib import Path; from evaluator.sandbox.sandbox import Sandbox;"
             f"Sandbox().run({INMATES!r}, 'hang', None, readable=[Path({str(TESTS)!r})],"
-            " on_message=lambda pid: print(pid, flush=True))"
+            " on_message=lambda _: print('started', flush=True))"
         )
         starter = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
         assert starter.stdout is not None
         with starter.stdout:
-            inmate = psutil.Process(int(starter.stdout.readline()))
+            assert starter.stdout.readline()
+        inmates = psutil.Process(starter.pid).children(recursive=True)
         starter.kill()
         starter.wait()
-        inmate.wait(60)
+        assert len(inmates) > 1
+        assert are_gone(inmates)
 
 
 class TestLimits:
@@ -224,6 +258,32 @@ class TestLimits:
         assert (
             ending(sandbox, "take_memory", 300, limits=Limits(memory_bytes=200 * MIB)).ending is Ending.MEMORY
         )
+
+    def test_of_the_memory_of_what_it_left_behind(self, sandbox: Sandbox) -> None:
+        limits = Limits(memory_bytes=200 * MIB, processes=4096)
+        assert ending(sandbox, "leave_processes", 300, limits=limits).ending is Ending.MEMORY
+
+    @pytest.mark.parametrize("deleted", [False, True])
+    def test_of_all_files_together_also_of_deleted_ones(self, sandbox: Sandbox, deleted: bool) -> None:
+        limits = Limits(disk_bytes=50 * MIB)
+        assert ending(sandbox, "write_many", {"deleted": deleted}, limits=limits).ending is Ending.DISK
+
+    def test_of_memory_follow_those_of_the_container(self, tmp_path: Path) -> None:
+        own = tmp_path / "own"
+        for line, name, folder in [
+            ("0::/pod/worker", "memory.max", tmp_path / "2"),
+            ("4:memory:/pod/worker", "memory.limit_in_bytes", tmp_path / "1" / "memory"),
+        ]:
+            (folder / "pod" / "worker").mkdir(parents=True)
+            (folder / "pod" / "worker" / name).write_text("max" if folder.name == "2" else str(2**63 - 4096))
+            (folder / "pod" / name).write_text(f"{1000 * MIB}\n")
+            own.write_text(f"7:cpu:/elsewhere\n{line}\n")
+            cgroups = tmp_path / "2" if folder.name == "2" else tmp_path / "1"
+            assert container_memory_bytes(cgroups, own) == 1000 * MIB
+        assert container_memory_bytes(tmp_path / "none", tmp_path / "none") is None
+        assert Limits(memory_bytes=900 * MIB).within(1000 * MIB).memory_bytes == 800 * MIB
+        assert Limits(memory_bytes=700 * MIB).within(1000 * MIB).memory_bytes == 700 * MIB
+        assert Limits(memory_bytes=700 * MIB).within(None).memory_bytes == 700 * MIB
 
     def test_of_address_space(self, sandbox: Sandbox) -> None:
         limits = Limits(address_space_bytes=2048 * MIB)

@@ -66,13 +66,19 @@ class Office:
                 queue.declare()
                 queue.purge()
 
-    def start_worker(self, app: str = "evaluator.worker", queues: str = QUEUES, **variables: str) -> Forked:
+    def start_worker(
+        self,
+        app: str = "evaluator.worker",
+        queues: str = QUEUES,
+        program: Callable[[], object] = celery,
+        **variables: str,
+    ) -> Forked:
         environment = {**os.environ, "PFL_BROKER_URL": self.url, "PFL_EVALUATOR_HOME": str(self.home)}
         command = ["celery", "-A", app, "worker", "-P", "solo", "-Q", queues]
         command += ["-n", f"w{len(self.workers)}@test", "-l", "INFO"]
         log = self.folder / "worker.log"
         worker = Forked(
-            celery,
+            program,
             command,
             environment={**environment, **variables},
             folder=self.folder,

@@ -1,11 +1,11 @@
-"""The accounts that docs/workers.md has an organizer create: a worker's is enough to work, and for nothing else."""
+"""The brokers' accounts that are shipped: a worker's is enough to work, and for nothing else; without one, nothing."""
 
-import re
-import shlex
-from collections.abc import Callable
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import amqp
 import pytest
@@ -23,48 +23,45 @@ from evaluator.messages.jobs import (
     Step,
 )
 from evaluator.worker.broker import broker_settings, worker_settings
-from tests.evaluator.worker.brokers import Broker, Brokers
+from tests.evaluator.worker.brokers import Brokers
 from tests.evaluator.worker.office import Office
 from tests.services.rabbitmq import RabbitMQ
-from tests.services.redis import Redis
+from tests.services.redis import PASSWORDS, SITE, WORKER, Redis
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "workers.md"
-
-
-def documented(program: str) -> list[list[str]]:
-    """The commands of this program in the document, as lists of words."""
-    blocks = re.findall(r"```bash\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
-    return [shlex.split(line)[1:] for line in lines if line.startswith(f"{program} ")]
-
-
-def as_account(url: str, name: str, password: str, vhost: str | None = None) -> str:
-    parts = urlsplit(url)
-    host = f"{name}:{password}@{parts.hostname}:{parts.port}"
-    return urlunsplit(parts._replace(netloc=host, path=parts.path if vhost is None else f"/{vhost}"))
+START = Path(__file__).parents[3] / "docker" / "rabbitmq" / "start.sh"
 
 
 class Accounts:
-    """The URLs of the site's and of a worker's account at one broker."""
+    """A broker with the accounts that are shipped, and the URLs of the site's, a worker's, and of none."""
 
-    def __init__(self, broker: Broker) -> None:
-        vhost = None
-        if isinstance(broker.server, Redis):
-            server = redis.Redis.from_url(broker.url)
-            for command in documented("redis-cli"):
-                server.execute_command(*command)
+    def __init__(self, kind: str, brokers: Brokers, folder: Path) -> None:
+        self.redis = Redis(is_closed=True) if kind == "redis" else None
+        if self.redis:
+            scheme, address = "redis", self.redis.address
         else:
-            vhost = "pfl"
-            assert isinstance(broker.server, RabbitMQ)
-            for command in documented("rabbitmqctl"):
-                broker.server.ctl(*command)
-        self.site = as_account(broker.url, "site", "SITE_PASSWORD", vhost)
-        self.worker = as_account(broker.url, "worker", "WORKER_PASSWORD", vhost)
+            server = brokers.get(kind).server
+            assert isinstance(server, RabbitMQ)
+            definitions = folder / "definitions.json"
+            environment = {**os.environ, **PASSWORDS, "BROKER_DEFINITIONS": str(definitions)}
+            subprocess.run([START, "true"], env=environment, check=True)
+            server.ctl("import_definitions", str(definitions))
+            scheme, address = "amqp", f"127.0.0.1:{server.port}/pfl"
+        self.site, self.worker, self.none = (
+            f"{scheme}://{account}{address}" for account in (f"{SITE}@", f"{WORKER}@", "")
+        )
+
+    def stop(self) -> None:
+        if self.redis:
+            self.redis.stop()
 
 
 @pytest.fixture(scope="module", params=["redis", "rabbitmq"])
-def accounts(request: pytest.FixtureRequest, brokers: Brokers) -> Accounts:
-    return Accounts(brokers.get(request.param))
+def accounts(
+    request: pytest.FixtureRequest, brokers: Brokers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Accounts]:
+    accounts = Accounts(request.param, brokers, tmp_path_factory.mktemp("accounts"))
+    yield accounts
+    accounts.stop()
 
 
 @pytest.fixture
@@ -72,19 +69,17 @@ def office(accounts: Accounts, home: Path, new_office: Callable[[str], Office]) 
     return new_office(accounts.site)
 
 
-@pytest.fixture
-def thief(accounts: Accounts) -> Celery:
-    """Someone who has a worker's account, and all that Celery can do."""
-    app = Celery("thief")
-    app.conf.update(broker_settings(accounts.worker))
-    return app
-
-
 def attempt(action: Callable[[], object]) -> bool:
     """Whether the broker let it happen."""
     try:
         action()
-    except (amqp.AccessRefused, redis.ResponseError, OperationalError):
+    except (
+        amqp.AccessRefused,
+        amqp.NotAllowed,
+        redis.AuthenticationError,
+        redis.ResponseError,
+        OperationalError,
+    ):
         return False
     return True
 
@@ -120,9 +115,16 @@ def on_channel(app: Celery, action: Callable[[Any], object]) -> Callable[[], obj
     return act
 
 
-def test_a_worker_s_account_is_for_nothing_else(office: Office, thief: Celery) -> None:
+@pytest.mark.parametrize("credential", ["worker", "none"])
+def test_nothing_else_is_read_forged_removed_or_configured(
+    office: Office, accounts: Accounts, credential: str
+) -> None:
     office.app.send_task(REPORT_TASK, [{}], queue=INTAKE_QUEUE)
     office.app.send_task(STEP_TASK, [{}], queue=SCORING_QUEUE)
+    url = {"worker": accounts.worker, "none": accounts.none}[credential]
+    # Someone who has this, and all that Celery can do.
+    thief = Celery("thief")
+    thief.conf.update(broker_settings(url))
     acts: dict[str, Callable[[], object]] = {
         "read what others report": on_channel(thief, lambda channel: channel.basic_get(INTAKE_QUEUE)),
         "remove what others report": on_channel(thief, lambda channel: channel.queue_purge(INTAKE_QUEUE)),
@@ -130,13 +132,49 @@ def test_a_worker_s_account_is_for_nothing_else(office: Office, thief: Celery) -
             STEP_TASK, [{}], queue=EVALUATOR_QUEUE, declare=[], retry=False
         ),
         "control a process": lambda: thief.control.broadcast("shutdown"),
+        "make a queue": on_channel(
+            thief, lambda channel: channel.exchange_declare("thief", "direct", nowait=False)
+        ),
     }
+    if accounts.redis:
+        acts = {name: act for name, act in acts.items() if name != "make a queue"} | {
+            command: partial(redis.Redis.from_url(url).execute_command, *command.split())
+            for command in (
+                "LRANGE evaluator.scoring 0 -1",
+                "LRANGE portal.intake 0 -1",
+                "HGETALL unacked",
+                "KEYS *",
+                "FLUSHALL",
+                "FLUSHDB",
+                "DEL evaluator.scoring",
+                "LPUSH evaluator.scoring forged",
+                "CONFIG SET dir /tmp",
+                "CONFIG GET dir",
+                "ACL LIST",
+                "SAVE",
+                "SHUTDOWN NOSAVE",
+                "MONITOR",
+                "CLIENT LIST",
+            )
+        }
+    if credential == "none":
+        acts["take a step"] = on_channel(thief, lambda channel: channel.basic_get(SCORING_QUEUE))
     assert [name for name, act in acts.items() if attempt(act)] == []
     # Refused, or without effect: Redis has no such command.
     attempt(on_channel(thief, lambda channel: channel.queue_delete(INTAKE_QUEUE)))
-    intake: Any = office.app.amqp.queues[INTAKE_QUEUE]
     with office.app.connection_for_read() as connection:
-        assert connection.SimpleQueue(intake).get(timeout=5) is not None
+        for name in (INTAKE_QUEUE, SCORING_QUEUE):
+            queue: Any = office.app.amqp.queues[name]
+            assert connection.SimpleQueue(queue).get(timeout=5) is not None
+
+
+@pytest.mark.parametrize("accounts", ["redis"], indirect=True)
+def test_the_accounts_are_the_same_after_a_restart(accounts: Accounts) -> None:
+    assert accounts.redis is not None
+    accounts.redis.kill()
+    accounts.redis.start()
+    assert redis.Redis.from_url(accounts.site).ping()
+    assert not attempt(redis.Redis.from_url(accounts.none).ping)
 
 
 def test_a_worker_s_settings_name_no_key_that_the_site_uses(accounts: Accounts) -> None:

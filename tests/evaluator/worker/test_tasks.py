@@ -4,6 +4,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from evaluator.messages.jobs import (
     ValidationResult,
 )
 from evaluator.pipeline import WEIGHTS
+from tests.evaluator.worker import old_kernel
 from tests.evaluator.worker.brokers import BROKERS, Brokers
 from tests.evaluator.worker.office import RULES, Office
 
@@ -63,6 +65,22 @@ def test_an_idle_worker_reports_what_it_has(office: Office) -> None:
     assert (list(inventory.references), list(inventory.test_sets)) == (["tiny"], ["secret"])
     assert inventory.references["tiny"] == sha256_of(office.home / "references" / "tiny" / WEIGHTS)
     assert inventory.test_sets["secret"] == Dataset(office.home / "test_sets" / "secret", "test").sha256()
+
+
+def test_a_worker_without_landlock_takes_no_job_where_the_sandbox_is_required_and_reports_it(
+    unmanned: Office,
+) -> None:
+    unmanned.send(Step.VALIDATE, [])
+    worker = unmanned.start_worker(program=old_kernel.main, PFL_SANDBOX="required")
+    unmanned.receive(lambda: bool(unmanned.inventories))
+    assert unmanned.inventories[0].unenforced == ["no files but its own"]
+    # What it has taken, it would report first.
+    worker.terminate()
+    assert worker.wait(60) == 0, unmanned.log()
+    with unmanned.app.connection_for_read() as connection:
+        channel: Any = connection.default_channel
+        assert channel.queue_declare(EVALUATOR_QUEUE, passive=True).message_count == 1
+    assert "takes no job" in unmanned.log()
 
 
 def test_a_rehearsal_takes_the_worker_s_own_base_weights_through_every_step(office: Office) -> None:

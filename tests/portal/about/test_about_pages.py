@@ -1,3 +1,4 @@
+import re
 from html import unescape
 from pathlib import Path
 
@@ -48,6 +49,19 @@ def test_the_data_set_and_the_competition_are_cited_by_their_papers(
     assert "eprint       = {2411.03730}" in page
     assert "author       = {Marlon Tobaben and Mohamed Ali Souibgui and " in page
     assert "This site is run by The Example Lab" in page
+
+
+def test_the_sources_of_the_data_and_their_licenses_are_named_wherever_the_data_are_cited(
+    client: Client,
+) -> None:
+    page = unescape(client.get("/about/cite/").text)
+    citation, data = (
+        (Path(__file__).parents[3] / path).read_text() for path in ("CITATION.cff", "docs/data.md")
+    )
+    for named in (page, citation, data):
+        for source in ("DocILE", "2302.05658", "MIT", "Amazon Textract", "2411.03730"):
+            assert source in named
+        assert re.search("CC[ -]BY[ -]4.0", named)
 
 
 def test_the_citation_names_whom_the_repository_names() -> None:

@@ -2,14 +2,17 @@
 
 import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from portal.audit.versions import boards_changed
+from portal.boards.published import csv_lines, json_parts
 from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from portal.evaluation.models import Examination
 from portal.pages import track as track_page
@@ -370,3 +373,24 @@ class TestPhases:
         assert "Early" not in board
         assert 'board-top">2<' in board
         assert client.get("/leaderboard/track/?phase=Nowhere").status_code == 404
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_an_export_is_written_row_by_row_once_for_each_version_and_sent_from_its_file(
+    client, private_track, form, django_assert_max_num_queries
+):
+    for number in range(3):
+        add_run(private_track, number, budget=1.0, epsilon=0.5)
+    address = f"/leaderboard/privacy.{form}"
+    parts = csv_lines(private_track) if form == "csv" else json_parts(private_track, "https://example.org")
+    assert max(part.count("Method") for part in parts) == 1
+    first = client.get(address)
+    assert first.streaming
+    with django_assert_max_num_queries(4):
+        again = client.get(address)
+    text = again.text
+    assert text == first.text
+    add_run(private_track, 3, budget=1.0, epsilon=0.5)
+    boards_changed(private_track.pk)
+    assert client.get(address).text != text
+    assert len(list(Path(settings.HOME, "exports").iterdir())) == 1

@@ -145,7 +145,7 @@ def test_every_single_result_is_in_the_data() -> None:
 
 def test_the_csv_file_of_every_track_has_the_rows_of_its_boards(client: Client, tracks: list[Track]) -> None:
     for track in tracks:
-        heads, *lines = csv.reader(client.get(f"/leaderboard/{track.slug}.csv").content.decode().splitlines())
+        heads, *lines = csv.reader(client.get(f"/leaderboard/{track.slug}.csv").text.splitlines())
         assert heads == CSV_COLUMNS
         assert len(set(heads)) == len(heads)
         assert {len(line) for line in lines} == {len(heads)}

@@ -50,7 +50,7 @@ def test_a_track_that_names_no_data_has_no_column(client, track):
 
 
 def test_files_carry_it(client, track):
-    lines = csv.DictReader(client.get("/leaderboard/bytes.csv").content.decode().splitlines())
+    lines = csv.DictReader(client.get("/leaderboard/bytes.csv").text.splitlines())
     assert [line["leakage"] for line in lines] == ["0.65", "n.s.", ""]
     rows = client.get("/leaderboard/bytes.json").json()["boards"][0]["rows"]
     assert [row["results"]["leakage"] and row["results"]["leakage"]["auc"] for row in rows] == [

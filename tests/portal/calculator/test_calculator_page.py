@@ -13,10 +13,12 @@ from django.core.cache import caches
 from django.test import Client
 
 from evaluator.accounting import pld, rdp
+from evaluator.accounting.calibration import noise_multiplier_for
 from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
 from evaluator.mechanisms.noise import Noise
-from evaluator.mechanisms.sampling import Poisson
+from evaluator.mechanisms.sampling import Full, Poisson
 from portal.calculator import answers, curves, views
+from portal.calculator.noise_search import NoiseSearch
 from portal.calculator.scenario import Scenario
 from portal.limits import Limit
 from tests.portal.ui.test_pages import check
@@ -301,3 +303,23 @@ def test_no_finite_epsilon_is_said_so_and_is_over_every_budget(client):
     official = html.partition("PLD")[2].partition("</tr>")[0]
     assert "none finite" in official
     assert "over</span>" in official
+
+
+@pytest.mark.parametrize("sampling", ["two_stages", "full"])
+def test_the_noise_that_is_found_is_the_library_s(client, sampling):
+    mechanism = (
+        SCENARIO.mechanism
+        if sampling == "two_stages"
+        else Mechanism(sampling=Full(), noise=Noise(multiplier=1.0), clients=10)
+    )
+    scenario = Scenario(mechanism, rounds=30)
+    for rule in SamplingRule:
+        found = NoiseSearch(scenario, rule, 2.0, math.inf).smallest()
+        expected = noise_multiplier_for(mechanism, epsilon=2.0, delta=1e-5, rounds=30, rule=rule)
+        assert found == pytest.approx(expected, rel=1e-4)
+        assert pld.epsilon(scenario.with_setting("noise_multiplier", found).releases()[rule], 1e-5) <= 2
+
+
+def test_a_search_that_takes_too_long_ends_and_leads_to_the_command(client, monkeypatch):
+    monkeypatch.setattr(answers, "SEARCH_SECONDS", 0)
+    assert "pfl privacy noise" in ask(client, find="noise")

@@ -25,7 +25,7 @@ def offer(folder: Path, *options: str, name: str = "data.zip", content: bytes = 
     file = folder / name
     file.write_bytes(content)
     call_command(
-        "add_download", file, "--kind", "data", "--title", "Training data", "--license", "CC BY 4.0", *options
+        "add_download", file, "--kind", "data", "--title", "Training data", "--license", "CC-BY-4.0", *options
     )
     return Download.objects.get(slug="training-data")
 
@@ -41,7 +41,7 @@ def test_the_page_lists_size_hash_and_license(client: Client, tmp_path: Path) ->
     check(client, "/data/")
     page = client.get("/data/").text
     assert hashlib.sha256(CONTENT).hexdigest() == download.sha256
-    for shown in ("Training data", "data.zip", "12.8 kB", download.sha256, "CC BY 4.0"):
+    for shown in ("Training data", "data.zip", "12.8 kB", download.sha256, "CC-BY-4.0"):
         assert shown in page
 
 
@@ -162,3 +162,16 @@ def test_a_file_is_replaced_under_its_address(client: Client, tmp_path: Path) ->
 def test_a_file_that_is_missing_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="no such file"):
         call_command("add_download", tmp_path / "x", "--kind", "data", "--title", "X", "--license", "MIT")
+
+
+@pytest.mark.parametrize("named", ["CC BY 4.0", "free", "GPL-3.0-only; or ask"])
+def test_a_license_without_an_identifier_is_rejected_and_the_message_says_where_to_look(
+    tmp_path: Path, named: str
+) -> None:
+    file = tmp_path / "x"
+    file.touch()
+    with pytest.raises(
+        CommandError, match=r"is no SPDX license identifier\. Look it up at spdx\.org/licenses"
+    ):
+        call_command("add_download", file, "--kind", "data", "--title", "X", "--license", named)
+    assert not Download.objects.exists()

@@ -164,7 +164,7 @@ def test_an_embedded_site_is_restored_with_its_key(tmp_path: Path) -> None:
 def test_downloads_are_part_of_it(tmp_path: Path) -> None:
     file = tmp_path / "data.zip"
     file.write_bytes(b"what everybody may fetch")
-    download = add_download(file, "data", kind=DownloadKind.DATA, title="Data", license="CC0")
+    download = add_download(file, "data", kind=DownloadKind.DATA, title="Data", license="CC0-1.0")
     manifest = make_backup(tmp_path / "backup")
     assert [saved.key for saved in manifest.files] == [download.store_key]
 

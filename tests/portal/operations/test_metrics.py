@@ -6,7 +6,9 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from evaluator.messages.inventories import Inventory
 from evaluator.messages.jobs import Outcome, Step
+from portal.evaluation.inventories import receive
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
 from portal.liveness.models import Process, show_life
 from portal.mail.models import OutgoingMail
@@ -78,6 +80,14 @@ def test_workers_are_counted_by_their_heartbeats_and_paused_queues_shown(client:
     assert found["pfl_queue_paused", "evaluator"] == 0
 
 
+def test_a_worker_that_reports_an_incomplete_sandbox_is_counted(client: Client) -> None:
+    receive(Inventory(worker="gpu-1"))
+    receive(Inventory(worker="old", unenforced=["no new processes"]), timezone.now() - timedelta(hours=1))
+    assert metrics(client)["pfl_workers_unconfined",] == 0
+    receive(Inventory(worker="gpu-2", unenforced=["no new processes"]))
+    assert metrics(client)["pfl_workers_unconfined",] == 1
+
+
 def test_uploads_mails_disk_and_processes_are_shown(client: Client) -> None:
     team = make_team()
     make_upload(team, b"1234")
@@ -99,7 +109,7 @@ def test_the_number_of_queries_is_constant(
 ) -> None:
     for step in Step:
         make_evaluation(EvaluationState.QUEUED, step)
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(12):
         assert client.get("/metrics").status_code == 200
 
 

@@ -35,7 +35,7 @@ def test_a_file_that_is_too_large_for_a_form_is_sent_in_parts(
         page.on("request", lambda request: sent.append(request.method))
         page.goto(f"{live_server.url}/organize/tracks/draft/setup/data/")
         page.get_by_label("Title").first.fill("Training data")
-        page.get_by_label("License").first.fill("CC BY 4.0")
+        page.get_by_label("License").first.fill("CC-BY-4.0")
         page.locator("input[type=file]").set_input_files(tmp_path / "train.zip")
         page.get_by_role("button", name="Add the download").click()
         expect(page.get_by_text("Training data was added.")).to_be_visible()

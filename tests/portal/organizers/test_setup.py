@@ -272,7 +272,7 @@ def test_downloads_are_uploaded_or_linked_with_new_terms_and_public_with_the_tra
     client: Client, organizer: User
 ) -> None:
     track = begin(client)
-    fields = {"kind": "data", "license": "CC BY 4.0", "add": "1"}
+    fields = {"kind": "data", "license": "CC-BY-4.0", "add": "1"}
     terms = {"terms_title": "Agreement", "terms_version": "1", "terms_text": "Be *kind*."}
     file = SimpleUploadedFile("train.zip", b"zip")
     fill(client, "data", **fields, title="Training data", file=file, **terms)
@@ -300,7 +300,7 @@ def test_a_download_that_a_draft_gives_up_does_not_become_public(client: Client,
     begin(client)
     link = {
         "kind": "data",
-        "license": "-",
+        "license": "CC0-1.0",
         "add": "1",
         "title": "Secret",
         "link": "https://example.org/a.zip",

@@ -62,7 +62,7 @@ def test_requests_for_files_are_counted_as_downloads(client: Client) -> None:
         slug="data",
         kind=DownloadKind.DATA,
         title="Data",
-        license="CC BY 4.0",
+        license="CC-BY-4.0",
         filename="data.zip",
         size_bytes=1,
         sha256="0" * 64,

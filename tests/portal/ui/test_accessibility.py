@@ -1,7 +1,8 @@
 """Every page of the site by axe: WCAG 2.2 AA for each role, in both color schemes and at both widths.
 
-A page is loaded once, in one browser, which shows it as `EXAMINED` says. No server is started: the browser is handed
-what the test's client gets. With PFL_SCREENSHOTS=FOLDER a picture of every page in each of these ways is left there.
+A page is loaded once, in one browser, which shows it in the dark scheme on a phone; `make slow` adds the other `WAYS`.
+No server is started: the browser is handed what the test's client gets. With PFL_SCREENSHOTS=FOLDER a picture of every
+page in each of these ways is left there.
 """
 
 import os
@@ -37,12 +38,10 @@ PAPER = 720
 NOT_OURS = ("/admin/", "/api/v1/docs")
 ALL_RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 COLORS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
+Ways = dict[tuple[Literal["light", "dark"], int], Any]
 # At one width, schemes differ in colors only. The light one is examined by the journeys where it is narrow.
-EXAMINED: dict[tuple[Literal["light", "dark"], int], Any] = {
-    ("light", WIDTHS[0]): ALL_RULES,
-    ("dark", WIDTHS[0]): COLORS,
-    ("dark", WIDTHS[1]): ALL_RULES,
-}
+DARK_PHONE: Ways = {("dark", WIDTHS[1]): ALL_RULES}
+WAYS: Ways = {("light", WIDTHS[0]): ALL_RULES, ("dark", WIDTHS[0]): COLORS, **DARK_PHONE}
 
 # The pages that each role opens. What is in braces is found in the `World`.
 PAGES = {
@@ -252,8 +251,13 @@ def world(settings: Any, tmp_path: Any) -> World:
     return make_world()
 
 
+@pytest.mark.parametrize(
+    "ways", [DARK_PHONE, pytest.param(WAYS, marks=pytest.mark.slow)], ids=["phone", "all"]
+)
 @pytest.mark.parametrize("role", PAGES)
-def test_every_page_follows_wcag_2_2_aa(browser: Browser, client: Client, world: World, role: str) -> None:
+def test_every_page_follows_wcag_2_2_aa(
+    browser: Browser, client: Client, world: World, role: str, ways: Ways
+) -> None:
     if role != "visitor":
         log_in_as(client, world.people[role])
     page = browser.new_page(viewport={"width": WIDTHS[0], "height": 900}, reduced_motion="reduce")
@@ -262,7 +266,7 @@ def test_every_page_follows_wcag_2_2_aa(browser: Browser, client: Client, world:
         found = [
             problem
             for path in PAGES[role]
-            for problem in problems_of(page, client, path.format(**world.ids), STATUS.get(path, 200))
+            for problem in problems_of(page, client, path.format(**world.ids), ways, STATUS.get(path, 200))
         ]
     finally:
         page.close()
@@ -301,7 +305,7 @@ def shown(browser: Browser, response: Any, width: int, height: int) -> Iterator[
         page.close()
 
 
-def problems_of(page: Page, client: Client, path: str, status: int) -> Iterator[str]:
+def problems_of(page: Page, client: Client, path: str, ways: Ways, status: int) -> Iterator[str]:
     """Yield what is wrong with a page: each violation, and at each width whether it has to be scrolled sideways."""
     response = client.get(path)
     if response.status_code != status:
@@ -317,7 +321,7 @@ def problems_of(page: Page, client: Client, path: str, status: int) -> Iterator[
     page.add_style_tag(content="* { transition: none !important; }")
     page.evaluate(AXE_SCRIPT)
     context = OURS if path.startswith("/admin/") else None
-    for (scheme, width), rules in EXAMINED.items():
+    for (scheme, width), rules in ways.items():
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 900})
         for violation in page.evaluate(RUN_AXE, [context, rules]):

@@ -123,7 +123,7 @@ def set_up_tracks(team: Team, people: dict[str, User]) -> str:
     draft = create_draft(
         name="Next year", slug="next", ranking=source.ranking, source=source, actor=organizer
     )
-    link = {"kind": "data", "license": "CC BY 4.0", "title": "Training data", "filename": "train.zip"}
+    link = {"kind": "data", "license": "CC-BY-4.0", "title": "Training data", "filename": "train.zip"}
     add_link("https://example.org/train.zip", "next-data", track=draft, actor=organizer, **link)
     rehearse(draft, organizer)
     people_of_track.invite(draft, people["newcomer"].email, StaffRole.ORGANIZER, by=organizer)

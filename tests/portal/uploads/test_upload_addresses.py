@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from portal.uploads import services
+from portal.uploads import services, views
 from portal.uploads.parts import Part
 from portal.uploads.signed_urls import file_path, part_path
 from portal.uploads.stores import current_store
@@ -38,6 +38,17 @@ def test_it_receives_a_part_from_anyone_who_has_the_address(upload):
     client = Client(enforce_csrf_checks=True)
     assert put(client, url_of_part(upload), CONTENT[:10]).status_code == 204
     assert services.stored_parts(upload) == [cut(CONTENT)[0][0]]
+
+
+def test_where_all_places_are_taken_the_part_is_accepted_later(upload, client):
+    for _ in range(views.PLACES):
+        views._places.acquire()
+    try:
+        response = put(client, url_of_part(upload), CONTENT[:10])
+        assert (response.status_code, problems(response)) == (503, ["E_STORE_UNAVAILABLE"])
+    finally:
+        views._places.release(views.PLACES)
+    assert put(client, url_of_part(upload), CONTENT[:10]).status_code == 204
 
 
 def test_it_rejects_other_bytes(upload, client):

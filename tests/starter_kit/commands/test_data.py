@@ -142,10 +142,29 @@ def test_inspection_counts_documents_and_questions_by_what_they_are_about(tmp_pa
         assert [key, str(counts[0][key]), str(counts[1][key])] in lines
 
 
-def test_inspection_counts_the_splits_for_attacks(tmp_path: Path) -> None:
+def test_inspection_counts_the_splits_for_attacks_by_providers_of_the_clients(tmp_path: Path) -> None:
     pfl_data("forms", tmp_path / "out", *SMALL_FORMS)
-    printed = pfl_data("inspect", tmp_path / "out" / "secret").stdout
+    secret = tmp_path / "out" / "secret"
+    printed = pfl_data("inspect", secret).stdout
     assert splits_in(printed) == ["test", "red", "red-trained"]
+    assert "unknown" not in printed
+    clients = {provider for providers in read_info(secret).clients.values() for provider in providers}
+    pages = Dataset(secret, "test").pages.values()
+    seen = sum(page.provider in clients for page in pages)
+    plotted = pfl_data("inspect", secret, "--json", "--plots", tmp_path / "plots")
+    parts = {part["name"]: part for part in json.loads(plotted.stdout)["parts"]}
+    assert (parts["test, seen providers"]["pages"], parts["test, unseen providers"]["pages"]) == (
+        seen,
+        len(pages) - seen,
+    )
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == {"providers.png", "keys.png"}
+
+
+def test_other_data_than_the_published_is_rejected_where_the_published_is_asked_for(tmp_path: Path) -> None:
+    pfl_data("forms", tmp_path / "out", *SMALL_FORMS)
+    result = pfl_data("inspect", tmp_path / "out" / "secret", "--published")
+    assert result.exit_code == 2
+    assert "where: test, seen providers\n  expected: 1,390 providers, 2,875 documents" in result.stderr
 
 
 def test_both_folders_name_the_clients(tmp_path: Path) -> None:

@@ -37,14 +37,14 @@ def offered(site: LiveSite, tmp_path: Path) -> None:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_bytes(content)
         archive = shutil.make_archive(str(folder), "zip", folder)
-        call_command("add_download", archive, "--kind", kind, "--title", name, "--license", "CC0")
+        call_command("add_download", archive, "--kind", kind, "--title", name, "--license", "CC0-1.0")
 
 
 def test_data_and_weights_are_fetched_checked_and_unpacked_without_an_account(
     offered: None, tmp_path: Path, site: LiveSite
 ) -> None:
     printed = passing("data", "download", "--track", "track-1")
-    assert "data/public: forms (CC0), SHA-256 as the site states" in printed
+    assert "data/public: forms (CC0-1.0), SHA-256 as the site states" in printed
     assert (tmp_path / "data/public/pages/1.png").read_bytes() == CONTENT
     assert (tmp_path / "base/model.safetensors").read_bytes() == CONTENT
     assert list(tmp_path.glob("*.zip*")) == []

@@ -56,7 +56,10 @@ def test_a_run_is_attacked_and_audited(
     run: Path, base: Path, red: Path, escrow: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    ended = pfl("leakage", run, "--base", base, "--data", red, "--escrow", escrow, "--out", out)
+    options = ("--escrow", escrow, "--out", out, "--s", 5, "--features", "all")
+    ended = pfl("leakage", run, "--base", base, "--data", red, *options)
+    # Tables fit the 80 columns of a terminal: no word is cut.
+    assert "…" not in ended.stdout
     assert "12 questions about 3 members and 3 nonmembers" in ended.stdout
     assert "Not made, T_5: E_LEAKAGE_PROVIDERS" in ended.stdout
     assert f"Audit with {CANARIES} canaries" in ended.stdout
@@ -91,6 +94,11 @@ def test_data_that_has_no_two_kinds_of_providers_is_rejected(
     (folder / "dataset.json").write_text(json.dumps({"name": "pocket", **change}))
     ended = pfl("leakage", run, "--base", base, "--data", folder, "--no-memorization", status=2)
     assert code in ended.stderr
+
+
+def test_features_that_no_attack_sees_are_rejected(run: Path, base: Path, red: Path) -> None:
+    ended = pfl("leakage", run, "--base", base, "--data", red, "--features", "G1+G9", status=2)
+    assert "expected: some of ACC, G1, G2, G3, G4, joined by +, or all" in ended.stderr
 
 
 def test_a_wrong_escrow_file_is_rejected(run: Path, base: Path, red: Path, tmp_path: Path) -> None:

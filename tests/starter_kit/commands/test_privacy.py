@@ -18,9 +18,9 @@ WINNER = ["--client-rate", "0.2", "--provider-rate", "0.1125", "--noise-multipli
 KIT = ["--client-rate", "0.2", "--provider-rate", "0.125", "--rounds", "5"]
 
 
-def run_privacy(*arguments: str | Path, status: int = 0) -> str:
+def run_privacy(*arguments: str | Path, status: int = 0, columns: int = 120) -> str:
     """What the command prints, to standard error where it is rejected."""
-    result = CliRunner().invoke(app, ["privacy", *map(str, arguments)], env={"COLUMNS": "120"})
+    result = CliRunner().invoke(app, ["privacy", *map(str, arguments)], env={"COLUMNS": str(columns)})
     assert result.exit_code == status, result.output
     return result.stderr if status else result.stdout
 
@@ -55,6 +55,14 @@ def test_comparing_lists_every_rule_and_accountant() -> None:
     assert len(rows) == 4
     for known in ("1.909", "2.342", "0.664", "0.997"):
         assert known in table
+
+
+def test_published_runs_are_listed_with_their_claims_and_ours_at_the_width_of_a_terminal() -> None:
+    table = run_privacy("published", columns=80)
+    rows = [[cell.strip() for cell in line.split("│")[2:-1]] for line in table.splitlines() if "│" in line]
+    assert ["0.7715", "8", "7.985", "9.206", "14.461", "16.283"] in rows
+    assert ["1.145", "1", "0.527", "1.006", "1.528", "1.985"] in rows
+    assert "…" not in table
 
 
 def test_what_an_attack_can_learn_is_listed() -> None:

@@ -1,8 +1,8 @@
 """What is trained for the reproduction: rows of the papers' tables, and the kit's better variants beside them.
 
-A row whose title ends with "as published" samples clients and providers, trains and counts rounds as the papers do,
-as far as a small task allows; every row says what still differs. What the papers claim of their order is in
-`tests.studies.reproduction.claims`.
+A row whose title ends with "as published" or names a paper samples clients and providers, trains and counts rounds as
+that paper does, as far as a small task allows; every row says what still differs. What the papers claim of their order
+is in `tests.studies.reproduction.claims`.
 """
 
 import hashlib
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
+
+from starter_kit.published import Number, Source, published
 
 CONFIGS = Path(__file__).parent / "configs"
 EPSILONS = (1, 4, 8)
@@ -21,7 +23,7 @@ class Row:
     """A line of the table: a config, with `changes` as `pfl train --set` takes them.
 
     Attributes:
-        published: ANLS × 100 in the papers; the page says of which tables. Empty where they have no such row.
+        published: ANLS of the published row that this one trains; None where no table has it.
         differs: In which ways the row isn't the papers', all but the model and the data.
     """
 
@@ -29,7 +31,7 @@ class Row:
     title: str
     config: str
     changes: tuple[str, ...] = ()
-    published: str = ""
+    published: Number | None = None
     differs: str = ""
 
     @property
@@ -68,7 +70,7 @@ def _private(
     config: str,
     title: str,
     server_learning_rates: Mapping[int, float],
-    published: Mapping[int, str],
+    published: Mapping[int, Number],
     differs: str,
     setting: str = "server_learning_rate",
 ) -> list[Row]:
@@ -79,11 +81,25 @@ def _private(
             f"{title}, ε = {epsilon}",
             config,
             (f"target_epsilon={epsilon}", f"{setting}={rate}"),
-            published[epsilon],
+            published.get(epsilon),
             differs,
         )
         for epsilon, rate in server_learning_rates.items()
     ]
+
+
+def _anls(source: Source, table: str, row: str, column: str = "anls") -> Number:
+    return published().table(source, table).number(row, column)
+
+
+def _of_privacy_paper(model: str) -> dict[int, Number]:
+    """Return the ANLS of a model of Table A2 of the paper on privacy, for each ε."""
+    return {epsilon: _anls(Source.PRIVACY, "A2", f"{model}, ε = {epsilon}") for epsilon in EPSILONS}
+
+
+def _of_track_2(method: str) -> dict[int, Number]:
+    """Return the ANLS of a method of Table 3 of the competition's paper, for each ε."""
+    return {epsilon: _anls(Source.COMPETITION, "3", method, f"epsilon_{epsilon}") for epsilon in EPSILONS}
 
 
 # What keeps several rows from being the papers'.
@@ -91,7 +107,6 @@ ALL_CLIENTS = "All 10 clients take part in each of 6 rounds; in the paper, 2 cli
 ONE_STEP = (
     "Providers train for one step on four of their questions; in the papers, for one pass over all of them."
 )
-FIVE_ROUNDS = "5 rounds, as in the competition's kit; in the paper on privacy, 10."
 SIZES = "A client has 100 providers; in the competition, at least 400."
 TWO_STAGE = (
     "Noise follows the two-stage rule; the papers count client sampling as amplification and add less noise."
@@ -104,33 +119,42 @@ NO_DROPOUT = "Adapters have no dropout."
 NO_BOXES = "Only adapters are trained; in the paper, the box and image layers too."
 
 ROWS = [
-    Row("zero-shot", "Zero-shot", "zero-shot", published="44.58", differs="None."),
+    Row(
+        "zero-shot", "Zero-shot", "zero-shot", published=_anls(Source.PRIVACY, "A2", "VT5_0"), differs="None."
+    ),
     *_private(
         "fl-provider-dp",
         "FL-PROVIDER-DP",
         {1: 0.6, 4: 0.9, 8: 1.2},
-        {1: "57.47", 4: "61.91", 8: "65.81"},
+        {},
         f"{COINS} 16 rounds; in the paper, 10. {SGD} {ONE_STEP} {LEARNING_RATES}",
     ),
     *_private(
-        "fl-provider-dp-published",
-        "FL-PROVIDER-DP as published",
+        "fl-provider-dp-privacy-paper",
+        "FL-PROVIDER-DP, privacy paper",
         {1: 0.5, 4: 1.0, 8: 1.5},
-        {1: "57.47", 4: "61.91", 8: "65.81"},
-        f"{FIVE_ROUNDS} {TWO_STAGE} {ONE_STEP} {LEARNING_RATES}",
+        _of_privacy_paper("VT5_FL+DP"),
+        f"{TWO_STAGE} {ONE_STEP} {LEARNING_RATES}",
+    ),
+    *_private(
+        "fl-provider-dp-competition",
+        "FL-PROVIDER-DP, competition",
+        {1: 0.35, 4: 0.7, 8: 1.0},
+        _of_track_2("baseline"),
+        f"{TWO_STAGE} {SIZES} {ONE_STEP} Learning rates were chosen for this task.",
     ),
     *_private(
         "centralized-dp",
         "Centralized DP",
         {1: 0.8, 4: 1.6, 8: 2.4},
-        {1: "61.52", 4: "66.92", 8: "67.19"},
+        _of_privacy_paper("VT5_C+DP"),
         f"5 rounds; in the paper, 10. {ONE_STEP} {LEARNING_RATES}",
     ),
     *_private(
         "dp-lora",
         "DP-LoRA",
         {1: 0.6, 4: 1.0, 8: 1.3},
-        {1: "58.54 (48.32)", 4: "61.21 (50.24)", 8: "62.25 (51.32)"},
+        {},
         f"{COINS} 20 rounds; in the paper, 30. The server adds the mean; the team's server used FedAdam. {SGD} "
         f"{ONE_STEP} {LEARNING_RATES}",
     ),
@@ -138,7 +162,7 @@ ROWS = [
         "dp-lora-published",
         "DP-LoRA as published",
         {1: 0.01, 4: 0.015, 8: 0.02},
-        {1: "58.54 (48.32)", 4: "61.21 (50.24)", 8: "62.25 (51.32)"},
+        _of_track_2("LoRA"),
         f"{TWO_STAGE} {SIZES} {ONE_STEP} {LEARNING_RATES}",
         setting="server_optimizer.learning_rate",
     ),
@@ -146,7 +170,7 @@ ROWS = [
         "dp-clgecl",
         "DP-CLGECL",
         {1: 6.0, 4: 12.0, 8: 18.0},
-        {1: "57.24 (48.32)", 4: "60.18 (50.24)", 8: "60.33 (51.32)"},
+        _of_track_2("DP-CLGECL"),
         "All clients and a quarter of their providers take part in each of 4 rounds; in the paper, 2 of 10 clients and "
         f"50 of their providers in each of 14. Only the embedding is trained. AdamW's ε is large. {ONE_STEP} "
         f"{LEARNING_RATES}",
@@ -156,7 +180,7 @@ ROWS = [
         "DP-CLGECL with momentum, ε = 1",
         "dp-clgecl-momentum",
         ("target_epsilon=1",),
-        published="59.18 (48.32)",
+        published=_anls(Source.COMPETITION, "Section 5.4", "DP-CLGECL with momentum"),
         differs="Like DP-CLGECL, with two steps of SGD with momentum.",
     ),
     Row(
@@ -175,7 +199,7 @@ ROWS = [
         "lora-nf4",
         "LoRA, NF4",
         "lora-nf4",
-        published="86.73 (88.73)",
+        published=_anls(Source.COMPETITION, "A2", "Quantization"),
         differs="All 10 clients take part in each of 6 rounds, with one pass; in the paper, 1 client in each of 2, "
         f"with 16 passes. {NO_BOXES} The first download counts. {LEARNING_RATE}",
     ),
@@ -190,7 +214,7 @@ ROWS = [
         "lora-published",
         "LoRA as published",
         "lora-published",
-        published="85.66 (88.73)",
+        published=_anls(Source.COMPETITION, "2", "LoRA"),
         differs=f"{NO_DROPOUT} {LEARNING_RATE}",
     ),
     Row(
@@ -204,7 +228,7 @@ ROWS = [
         "fedshampoo",
         "FedShampoo",
         "fedshampoo",
-        published="88.91 (88.73)",
+        published=_anls(Source.COMPETITION, "2", "FedShampoo"),
         differs="A client takes 75 steps per round; in the paper, 5,000. The statistics are therefore updated every 5 "
         f"steps and the preconditioners every 20 steps; in the paper, every 10 and every 100. {LEARNING_RATE}",
     ),
@@ -212,21 +236,20 @@ ROWS = [
         "fedavg",
         "FedAvg",
         "fedavg",
-        published="88.73",
         differs=f"{ALL_CLIENTS.format(rounds=10)} {LEARNING_RATE}",
     ),
     Row(
         "fedavg-published",
         "FedAvg as published",
         "fedavg-published",
-        published="88.73",
+        published=_anls(Source.COMPETITION, "2", "baseline"),
         differs=f"Batches of 16; in the paper, 10. {LEARNING_RATE}",
     ),
     Row(
         "centralized",
         "Centralized",
         "centralized",
-        published="90.91",
+        published=_anls(Source.PRIVACY, "A2", "VT5_C"),
         differs=f"20 passes in batches of 32; in the paper, 10 in batches of 10. {LEARNING_RATE}",
     ),
 ]

@@ -147,7 +147,7 @@ def test_target_sets_of_the_same_providers_are_one_column() -> None:
     fewer = azk.model_copy(update={"target_set": 12, "members": 10, "accuracy": 0.625})
     found = one.model_copy(update={"attacks": [ours, azk, more, fewer]})
     text = page(results().model_copy(update={"outcomes": [found]}))
-    assert "| row | AZK, s = 5 and 10 | AZK, s = 12 |" in text
+    assert "| row | AZK, s = 5 and 10 | AZK, s = 12 | published AZK, s = 5 | published AZK, s = 10 |" in text
     assert "| DP-LoRA, ε = 1 | 50.0 | 62.5 |" in text
     assert "of 9 measured rates of private rows" in text
     assert "- DP-LoRA, ε = 1, seed 1, AZK, s = 5 and 10, new forms: balanced accuracy 0.800" in text

@@ -12,6 +12,7 @@ from typing_extensions import override
 from portal.challenge.models import Phase, StaffRole, Track
 from portal.challenge.phases import overlap
 from portal.challenge.rankings import OF_ONE_KIND, choices
+from portal.downloads.licenses import EXAMPLES, validate_license
 from portal.downloads.models import Download, DownloadKind, Terms
 from portal.downloads.services import take_from
 from portal.evaluation.inventories import stock
@@ -229,7 +230,7 @@ class DownloadForm(forms.Form):
         label="SHA-256",
         help_text="Lets people verify the download of a linked file.",
     )
-    license = forms.CharField(max_length=80, help_text="For example, Apache-2.0 or CC BY 4.0.")
+    license = forms.CharField(max_length=80, validators=[validate_license], help_text=EXAMPLES)
     license_url = forms.URLField(required=False, assume_scheme="https", label="Link to the license")
     terms = forms.ModelChoiceField(
         Terms.objects.all(),

@@ -252,10 +252,20 @@ class TestShowing:
         problem = Problem.of(ErrorCode.CONFORMANCE_FAILED, found="<b>their text</b>")
         examine(run, conformance("failed", problems=[problem]))
         assert "not passed" not in page(run)
-        for user in (make_organizer(), run.submission.created_by):
+        organizer, member = make_organizer("organize", "view_submission"), run.submission.created_by
+        for user in (organizer, member):
             html = page(run, user)
             assert "not passed" in html
-            assert "&lt;b&gt;their text" in html
+            assert problem.code in html
+            assert "their text" not in html
+        client = Client()
+        client.force_login(organizer)
+        desk = client.get(f"/organize/runs/{run.pk}/").content.decode()
+        assert "&lt;b&gt;their text" in desk
+        client.force_login(member)
+        status = client.get(f"/api/v1/submissions/{run.submission_id}").json()
+        (shown,) = status["runs"][0]["examinations"][0]["report"]["problems"]
+        assert (shown["code"], shown["found"]) == (problem.code, "")
 
     def test_the_administration_lists_them_and_edits_none(self, run):
         examination = examine(run)

@@ -128,6 +128,7 @@ class TestRerun:
         honest.refresh_from_db()
         assert honest.results.trust_level is TrustLevel.RERUN
 
+    @pytest.mark.slow
     def test_files_that_do_not_train_are_a_failed_examination(self, folders: list[str]) -> None:
         run = scored_run(make_track(clients=3))
         with pytest.raises(CommandError, match="did not pass"):
@@ -136,7 +137,10 @@ class TestRerun:
         assert [problem.code for problem in report.problems] == ["E_CONFIGURATION"]
 
 
-@pytest.mark.parametrize("fraction", [None, 0.5], ids=["no split", "another split"])
+@pytest.mark.parametrize(
+    "fraction",
+    [pytest.param(None, marks=pytest.mark.slow, id="no split"), pytest.param(0.5, id="another split")],
+)
 def test_a_run_is_rerun_on_the_split_on_which_it_was_scored_only(
     tmp_path: Path, fraction: float | None
 ) -> None:

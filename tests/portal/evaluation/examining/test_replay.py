@@ -77,6 +77,7 @@ def test_rounds_that_agree_give_level_2_and_say_how_many_and_by_whom(
     assert "drawn after the record: 1, 2. All agree, bit for bit." in run.examinations.get().found.in_words
 
 
+@pytest.mark.slow
 def test_rounds_that_were_not_drawn_are_stored_and_give_nothing(
     submitted: Callable[[int], Run], opened: RunFolder
 ) -> None:

@@ -1,11 +1,14 @@
 """docs/ablations.md: three tables beside the paper's, and whether its claims hold. Nothing in it is set by hand."""
 
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from statistics import mean
 
 from tests.studies.markdown import fill, table_row
 from tests.studies.reproduction.ablations.claims import CLAIMS, EPOCH_CLAIMS, ROUND_CLAIMS, STAGE_CLAIMS
 from tests.studies.reproduction.ablations.rows import (
+    A5,
     CLIENTS,
     COUNTS,
     EPOCH_ROWS,
@@ -46,53 +49,53 @@ def page(results: Results) -> str:
     )
 
 
-def _score(row: Row, outcomes: Outcomes) -> str:
-    """Return our ANLS, with the paper's in brackets."""
-    return f"{spread([outcome.anls for outcome in outcomes[row.name]])} ({row.published or '–'})"
+def _both(head: Sequence[object], rows: Sequence[Row], outcomes: Outcomes) -> list[str]:
+    """Return a line of our ANLS, and one of the paper's."""
+    ours = (spread([outcome.anls for outcome in outcomes[row.name]]) for row in rows)
+    printed = (f"{row.published.share:.4f}" if row.published else "–" for row in rows)
+    return [table_row(*head, "here", *ours), table_row(*head, "paper", *printed)]
 
 
 def _epochs(outcomes: Outcomes) -> list[str]:
     return [
-        table_row("epochs", *(f"client {client}" for client in CLIENTS)),
-        table_row(*["--:"] * (1 + len(CLIENTS))),
-        *(
-            table_row(epochs, *(_score(EPOCH_ROWS[epochs, client], outcomes) for client in CLIENTS))
-            for epochs in EPOCHS
+        table_row("epochs", "source", *(f"client {client}" for client in CLIENTS)),
+        table_row("--:", "---", *["--:"] * len(CLIENTS)),
+        *chain.from_iterable(
+            _both([epochs], [EPOCH_ROWS[epochs, client] for client in CLIENTS], outcomes) for epochs in EPOCHS
         ),
     ]
 
 
 def _rounds(outcomes: Outcomes) -> list[str]:
     return [
-        table_row("clients a round", "epochs", *(f"rounds: {rounds}" for rounds in ROUNDS)),
-        table_row(*["--:"] * (2 + len(ROUNDS))),
-        *(
-            table_row(
-                clients,
-                epochs,
-                *(_score(ROUND_ROWS[clients, epochs, rounds], outcomes) for rounds in ROUNDS),
-            )
+        table_row("clients a round", "epochs", "source", *(f"rounds: {rounds}" for rounds in ROUNDS)),
+        table_row("--:", "--:", "---", *["--:"] * len(ROUNDS)),
+        *chain.from_iterable(
+            _both([clients, epochs], [ROUND_ROWS[clients, epochs, rounds] for rounds in ROUNDS], outcomes)
             for clients, epochs in COUNTS
         ),
     ]
 
 
 def _stages(outcomes: Outcomes) -> list[str]:
+    printed = [A5.number(run.printed, "communication") for run in STAGED_RUNS]
     whole = [outcomes[run.row(2, Stage.AGGREGATION).name] for run in STAGED_RUNS]
     first = [outcomes[run.row(1, Stage.DOWNLOAD).name] for run in STAGED_RUNS]
     sent = [mean(outcome.bytes_total for outcome in of_run) for of_run in whole]
     sent_first = [mean(outcome.bytes_total for outcome in of_run) for of_run in first]
     return [
-        table_row("round", "stage", *(run.title for run in STAGED_RUNS)),
-        table_row("--:", "---", *["--:"] * len(STAGED_RUNS)),
-        *(
-            table_row(number, stage, *(_score(run.row(number, stage), outcomes) for run in STAGED_RUNS))
+        table_row("round", "stage", "source", *(run.title for run in STAGED_RUNS)),
+        table_row("--:", "---", "---", *["--:"] * len(STAGED_RUNS)),
+        *chain.from_iterable(
+            _both([number, stage], [run.row(number, stage) for run in STAGED_RUNS], outcomes)
             for number, stage in STAGES
         ),
-        table_row("", "MB sent", *(f"{total / 1e6:.3f}" for total in sent)),
+        table_row("", "MB sent", "here", *(f"{total / 1e6:.3f}" for total in sent)),
+        table_row("", "MB sent", "paper", *(f"{total.value:g}" for total in printed)),
         table_row(
             "",
             "MB sent, the first download replaced by a seed",
+            "here",
             *(f"{(total - download) / 1e6:.3f}" for total, download in zip(sent, sent_first, strict=True)),
         ),
     ]

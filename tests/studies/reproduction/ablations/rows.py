@@ -4,11 +4,11 @@ Every cell is a row of its own, with its ANLS in the competition's paper. The ro
 those of Table A5 are the stages of four runs, the columns of that table.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
 
+from starter_kit.published import Source, published
 from tests.studies.reproduction.rows import Row
 
 CONFIG = "ablations"
@@ -21,19 +21,7 @@ CLIENTS = (0, 1, 2, 9)
 COUNTS = ((1, 1), (1, 2), (2, 1), (2, 2))
 ROUNDS = (1, 2, 4, 8)
 
-_PUBLISHED_OF_EPOCHS = {
-    1: (".7648", ".7638", ".7577", ".7552"),
-    2: (".7893", ".7912", ".7904", ".7797"),
-    4: (".8111", ".8108", ".8039", ".8089"),
-    8: (".8247", ".8219", ".8231", ".8176"),
-    16: (".8337", ".8345", ".8329", ".8307"),
-}
-_PUBLISHED_OF_ROUNDS = {
-    (1, 1): (".7419", ".7875", ".8083", ".8331"),
-    (1, 2): (".7719", ".8061", ".8206", ".8382"),
-    (2, 1): (".7493", ".7899", ".8232", ".8400"),
-    (2, 2): (".7696", ".8083", ".8355", ".8513"),
-}
+_A3, _A4, A5 = (published().table(Source.COMPETITION, name) for name in ("A3", "A4", "A5"))
 
 
 def _counted(count: int, noun: str) -> str:
@@ -46,10 +34,10 @@ EPOCH_ROWS = {
         f"{_counted(epochs, 'epoch')} at client {client}",
         CONFIG,
         (ALONE, f"client={client}", f"local.epochs={epochs}"),
-        published,
+        _A3.number(_counted(epochs, "epoch"), f"client_{client}"),
     )
     for epochs in EPOCHS
-    for client, published in zip(CLIENTS, _PUBLISHED_OF_EPOCHS[epochs], strict=True)
+    for client in CLIENTS
 }
 
 ROUND_ROWS = {
@@ -58,10 +46,10 @@ ROUND_ROWS = {
         f"{_counted(clients, 'client')}, {_counted(epochs, 'epoch')}, {_counted(rounds, 'round')}",
         CONFIG,
         (f"clients_per_round={clients}", f"local.epochs={epochs}", f"rounds={rounds}"),
-        published,
+        _A4.number(f"{_counted(clients, 'client')}, {_counted(epochs, 'epoch')}", f"rounds_{rounds}"),
     )
     for clients, epochs in COUNTS
-    for rounds, published in zip(ROUNDS, _PUBLISHED_OF_ROUNDS[clients, epochs], strict=True)
+    for rounds in ROUNDS
 }
 
 
@@ -83,12 +71,10 @@ class StagedRun:
 
     Attributes:
         clients: How many take part in each of the two rounds.
-        published: ANLS by stage; empty where the paper's table has none, as the model is that of the stage before.
     """
 
     codec: str
     clients: int
-    published: Sequence[str]
 
     @property
     def name(self) -> str:
@@ -104,19 +90,26 @@ class StagedRun:
         changes = (f"codec={self.codec}", f"clients_per_round={self.clients}", "local.epochs=16", "rounds=2")
         return Row(self.name, self.title, CONFIG, changes)
 
+    @property
+    def printed(self) -> str:
+        """Its name in the table of the paper."""
+        precision = "full precision" if self.codec == "float32" else "quantized"
+        return f"{precision}, {_counted(self.clients, 'client')}"
+
     def row(self, number: int, stage: Stage) -> Row:
-        """Return the cell of a stage of round `number`."""
-        published = dict(zip(STAGES, self.published, strict=True))[number, stage]
+        """Return the cell of a stage of round `number`.
+
+        Where the paper's table has no number, the model is that of the stage before.
+        """
+        column = f"{stage.replace('-', '')}_{number}"
+        published = next(
+            (one for one in A5.numbers() if (one.row, one.column) == (self.printed, column)), None
+        )
         title = f"{self.title}, {stage} {number}"
         return Row(f"{self.name}-{number}-{stage}", title, self.run.config, self.run.changes, published)
 
 
-STAGED_RUNS = [
-    StagedRun("float32", 1, ("", ".8337", "", "", "", ".8467", "", "")),
-    StagedRun("float32", 2, ("", ".8341", "", ".8255", "", ".8437", "", ".8520")),
-    StagedRun("nf4", 1, ("", ".8337", ".8301", "", "", ".8448", ".8444", "")),
-    StagedRun("nf4", 2, ("", ".8341", ".8313", ".8253", ".8253", ".8445", ".8524", ".8518")),
-]
+STAGED_RUNS = [StagedRun(codec, clients) for codec in ("float32", "nf4") for clients in (1, 2)]
 
 TRAINED_ROWS = [*EPOCH_ROWS.values(), *ROUND_ROWS.values()]
 ROWS = [*TRAINED_ROWS, *(run.row(*stage) for run, stage in product(STAGED_RUNS, STAGES))]

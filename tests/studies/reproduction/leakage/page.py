@@ -8,6 +8,7 @@ from statistics import NormalDist, mean
 from evaluator.accounting.bounds import MembershipBounds
 from evaluator.leakage.results import LIKELIHOOD, AttackResult, Measure
 from evaluator.leakage.statistics import LEVEL, Statistic
+from starter_kit.published import Source, published
 from tests.studies.markdown import fill, table_row
 from tests.studies.reproduction.experiment import TASK
 from tests.studies.reproduction.leakage.coverage import Coverage
@@ -27,6 +28,12 @@ NAMES = {
     Statistic.TPR_AT_1: "TPR at 1%",
     Statistic.TPR_AT_10: "TPR at 10%",
 }
+# The rows and attacks of the privacy paper's Table A6.
+PUBLISHED_MODELS = {
+    "fedavg": "VT5_FL",
+    **{f"fl-provider-dp-{epsilon}": f"VT5_FL+DP, ε = {epsilon}" for epsilon in EPSILONS},
+}
+PUBLISHED_FEATURES = {"AZK": "G1", "APK": "G1+G2+G3"}
 # How often a model that leaks nothing is significantly above the base weights, by the 95% interval.
 BY_CHANCE = 0.025
 FALSE_POSITIVE_RATES = {Statistic.TPR_AT_1: 0.01, Statistic.TPR_AT_10: 0.1}
@@ -135,12 +142,24 @@ def _published(results: LeakageResults) -> str:
     )
     if not names:
         return "There were too few providers for these attacks."
-    lines = [f"| row | {' | '.join(names)} |", "| --- |" + " --: |" * len(names)]
+    columns = [*names, *(f"published {attack}, s = {s}" for attack in PUBLISHED_FEATURES for s in (5, 10))]
+    lines = [table_row("row", *columns), "| --- |" + " --: |" * len(columns)]
     for row in ATTACKED_ROWS:
         outcomes = _of(results, row.name, "red")
         if outcomes:
-            lines.append(table_row(row.title, *(_accuracy(outcomes, name) for name in names)))
+            ours = (_accuracy(outcomes, name) for name in names)
+            lines.append(table_row(row.title, *ours, *_table_a6(row.name)))
     return "\n".join(lines)
+
+
+def _table_a6(row: str) -> Iterator[str]:
+    """Yield the published accuracies on the model that a row stands for."""
+    printed = {(one.row, one.column): one.value for one in published().table(Source.PRIVACY, "A6").numbers()}
+    model = PUBLISHED_MODELS.get(row, "")
+    for attack, features in PUBLISHED_FEATURES.items():
+        for s in (5, 10):
+            found = printed.get((f"{model}: {attack}, {features}", f"s_{s}"))
+            yield "–" if found is None else f"{found:.2f}"
 
 
 def _distinct(outcome: LeakageOutcome) -> list[tuple[str, AttackResult]]:

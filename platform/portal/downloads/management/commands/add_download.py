@@ -2,11 +2,13 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.text import slugify
 from typing_extensions import override
 
 from evaluator.errors import ProblemError
+from portal.downloads.licenses import validate_license
 from portal.downloads.models import DownloadKind, Terms
 from portal.downloads.services import add_download
 
@@ -21,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path)
         parser.add_argument("--kind", choices=DownloadKind.values, required=True)
         parser.add_argument("--title", required=True)
-        parser.add_argument("--license", required=True, help="such as Apache-2.0 or CC BY 4.0")
+        parser.add_argument("--license", required=True, help="an SPDX identifier, such as CC-BY-4.0")
         parser.add_argument("--license-url", default="")
         parser.add_argument("--summary", default="")
         parser.add_argument(
@@ -37,6 +39,10 @@ class Command(BaseCommand):
     @override
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = options["file"]
+        try:
+            validate_license(options["license"])
+        except ValidationError as error:
+            raise CommandError(f"--license: {' '.join(error.messages)}") from error
         if not path.is_file():
             raise CommandError(f"{path}: there is no such file.")
         terms = Terms.objects.filter(pk=options["terms"]).first() if options["terms"] else None

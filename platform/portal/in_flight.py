@@ -1,0 +1,63 @@
+"""No network holds more than a share of a process's threads: the others are for everybody else."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any
+
+from django.core.handlers.wsgi import WSGIRequest
+
+from portal.limits import network_of
+
+BUSY = b"Too many requests at once from your network. Wait for the others to end, then try again.\n"
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class LimitedPerNetwork:
+    """A WSGI application that answers no more than `most` requests of one network at a time, each to its last byte."""
+
+    def __init__(self, application: Application, most: int) -> None:
+        self._application = application
+        self._most = most
+        self._lock = threading.Lock()
+        self._requests: Counter[str] = Counter()
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer a request, or say that there are too many."""
+        network = network_of(WSGIRequest(environ))
+        if not self._begins(network):
+            status = HTTPStatus.TOO_MANY_REQUESTS
+            headers = [("Content-Type", "text/plain; charset=utf-8"), ("Retry-After", "1")]
+            start_response(f"{status.value} {status.phrase}", headers)
+            return [BUSY]
+        try:
+            response: Any = self._application(environ, start_response)
+        except BaseException:
+            self._ends(network)
+            raise
+        close = response.close
+
+        def end() -> None:
+            try:
+                close()
+            finally:
+                self._ends(network)
+
+        # The same object: the server sends a file by itself only if it is given one.
+        response.close = end
+        return response  # type: ignore[no-any-return]
+
+    def _begins(self, network: str) -> bool:
+        with self._lock:
+            if self._requests[network] >= self._most:
+                return False
+            self._requests[network] += 1
+            return True
+
+    def _ends(self, network: str) -> None:
+        with self._lock:
+            self._requests[network] -= 1
+            if not self._requests[network]:
+                del self._requests[network]

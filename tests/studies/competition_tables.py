@@ -1,0 +1,126 @@
+"""docs/competition-tables.md: the tables of the competition's paper beside ours. Nothing in them is set by hand."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+
+from starter_kit.published import Source, published
+from tests.studies.markdown import fill, table_row
+from tests.studies.published_bytes import TOTALS, Total
+from tests.studies.reproduction.ablations.claims import CLAIMS as ABLATION_CLAIMS
+from tests.studies.reproduction.ablations.rows import STAGED_RUNS, Stage
+from tests.studies.reproduction.claims import PRIVACY_CLAIMS, TRACK_1, TRACK_1_CLAIMS, TRACK_2, TRACK_2_CLAIMS
+from tests.studies.reproduction.experiment import Results
+from tests.studies.reproduction.rows import EPSILONS, Outcome
+from tests.studies.reproduction.verdicts import (
+    Outcomes,
+    by_row,
+    claims_table,
+    seeds_of,
+    spread,
+    summary,
+)
+
+PAPER = Source.COMPETITION
+TOTAL_OF = {total.config: total for total in TOTALS}
+# The last models of Table A5 are those of these rows of Table A2.
+STAGED = {"Tuned HPs": "float32", "Quantization": "nf4"}
+
+
+def page(reproduced: Results, ablated: Results) -> str:
+    """Return the page in Markdown."""
+    rows, cells = by_row(reproduced.outcomes), by_row(ablated.outcomes)
+    seeds = seeds_of(reproduced)
+    claims = [*PRIVACY_CLAIMS, *TRACK_1_CLAIMS, *TRACK_2_CLAIMS]
+    compared = [claim for claim in claims if rows[claim.lower] and rows[claim.upper]]
+    return fill(
+        Path(__file__).with_suffix(".md"),
+        seeds=seeds,
+        track_1=_track_1(rows),
+        track_1_claims=claims_table(TRACK_1_CLAIMS, rows),
+        reductions=_reductions(),
+        steps=_steps(rows, cells),
+        track_2=_track_2(rows),
+        track_2_summary=summary(TRACK_2_CLAIMS, rows),
+        track_2_claims=claims_table(TRACK_2_CLAIMS, rows),
+        ablations=summary(ABLATION_CLAIMS, cells)[0],
+        all_claims=len(compared),
+        possible=2**seeds,
+        by_chance=f"{len(compared) / 2**seeds:.1f}",
+        holding=summary(compared, rows)[0].split(", ")[1],
+    )
+
+
+def _ours(outcomes: Sequence[Outcome]) -> str:
+    return spread([outcome.anls for outcome in outcomes])
+
+
+def _track_1(rows: Outcomes) -> list[str]:
+    table = published().table(PAPER, "2")
+    return [
+        table_row(
+            f"{row}, `{table.configs[row]}`",
+            f"{table.number(row, 'anls').value:.4f}",
+            _ours(rows[TRACK_1[row]]),
+            f"{table.number(row, 'communication').value:g} GB",
+            f"{TOTAL_OF[table.configs[row]].counted_bytes:,}",
+        )
+        for row in table.rows
+    ]
+
+
+def _reductions() -> list[str]:
+    """The bytes of each row, relative to the baseline's, as printed and of the kit's configs."""
+    baseline, *others = TOTALS
+    return [
+        table_row(
+            total.source,
+            f"{_times(baseline.printed.bytes, total.printed.bytes)}",
+            f"{_times(_gib(baseline), total.printed.bytes)}",
+            f"{_times(baseline.counted_bytes, total.counted_bytes)}",
+            "holds" if total.counted_bytes < baseline.counted_bytes else "**doesn't hold**",
+        )
+        for total in others
+    ]
+
+
+def _gib(total: Total) -> float:
+    return total.published_bytes or total.printed.bytes
+
+
+def _times(more: float, less: float) -> str:
+    ratio = more / less
+    return f"{ratio:,.0f}" if ratio > 20 else f"{ratio:.2f}"
+
+
+def _steps(rows: Outcomes, cells: Outcomes) -> list[str]:
+    table = published().table(PAPER, "A2")
+    lines = []
+    for row in table.rows:
+        total = TOTAL_OF[table.configs[row]]
+        if row in STAGED:
+            run = next(run for run in STAGED_RUNS if (run.codec, run.clients) == (STAGED[row], 1))
+            found = cells[run.row(2, Stage.AGGREGATION).name]
+        else:
+            found = rows[TRACK_1[row]]
+        lines.append(
+            table_row(
+                row,
+                f"{table.number(row, 'anls').value:.4f}",
+                _ours(found),
+                f"{table.number(row, 'communication').value:g}",
+                f"{total.counted_bytes / 1e6:.3f}",
+                f"{mean(outcome.bytes_total for outcome in found) / 1e6:.3f}",
+            )
+        )
+    return lines
+
+
+def _track_2(rows: Outcomes) -> list[str]:
+    table = published().table(PAPER, "3")
+    lines = []
+    for row in table.rows:
+        printed = [f"{table.number(row, f'epsilon_{epsilon}').value:.4f}" for epsilon in EPSILONS]
+        ours = [_ours(rows[f"{TRACK_2[row]}-{epsilon}"]) for epsilon in EPSILONS]
+        lines += [table_row(row, "paper", *printed), table_row(row, "here", *ours)]
+    return lines
