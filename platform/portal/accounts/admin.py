@@ -86,7 +86,8 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
 
     @override
     def changeform_view(self, request: HttpRequest, object_id: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if request.method == "POST" and object_id and (asked := ask_again(request)):
+        changes = request.method == "POST" and object_id and self.has_change_permission(request)
+        if changes and (asked := ask_again(request)):
             return asked
         return super().changeform_view(request, object_id, *args, **kwargs)
 
@@ -112,7 +113,7 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     @override
     @transaction.atomic
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
-        if asked := ask_again(request, keeps_form=False):
+        if self.has_change_permission(request) and (asked := ask_again(request, keeps_form=False)):
             return asked
         before = self.get_object(request, unquote(id))
         response = super().user_change_password(request, id, form_url)

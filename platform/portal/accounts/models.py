@@ -116,8 +116,11 @@ class Scope(models.TextChoices):
     """What an API token may be used for."""
 
     READ = "read", "read: tracks, your team's submissions and their results"
-    SUBMIT = "submit", "submit: everything that pfl does, including reading"
-    MANAGE = "manage", "manage: also your team, its members, invitations and signing keys"
+    SUBMIT = "submit", "submit: everything that pfl does, such as registering a signing key, and reading"
+    MANAGE = (
+        "manage",
+        "manage: also your name, your team, its members and invitations, and revoking signing keys",
+    )
 
     @property
     def covers(self) -> frozenset["Scope"]:

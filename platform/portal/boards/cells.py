@@ -13,6 +13,7 @@ from evaluator.messages.results import RunResults
 from evaluator.scoring.metrics import cut
 from portal.boards.boards import MethodRow
 from portal.boards.ranking import Entry, Row
+from portal.ui.links import safe_href
 from portal.ui.markup import markup
 from portal.ui.templatetags.bounds import epsilon
 from portal.ui.templatetags.ui import MISSING, bar, score, score_interval
@@ -73,8 +74,8 @@ def method(entry: Entry, *, has_pick: bool = False) -> SafeString:
         entry.team_slug,
         entry.team,
         _day(entry),
-        markup(LINK, entry.code_url, "code", "of", entry.method) if entry.code_url else EMPTY,
-        markup(LINK, entry.paper_url, "paper", "on", entry.method) if entry.paper_url else EMPTY,
+        markup(LINK, safe_href(entry.code_url), "code", "of", entry.method) if entry.code_url else EMPTY,
+        markup(LINK, safe_href(entry.paper_url), "paper", "on", entry.method) if entry.paper_url else EMPTY,
         markup(PROOF, entry.proof_url, entry.method) if entry.proof_url else EMPTY,
         markup(PICK, entry.submission, entry.method) if has_pick else EMPTY,
     )

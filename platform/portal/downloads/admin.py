@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import URLField
 from django.http import HttpRequest
 from typing_extensions import override
 
@@ -19,6 +20,7 @@ class DownloadAdmin(AuditedAdmin[Download]):
     readonly_fields = ["slug", "filename", "size_bytes", "sha256", "added_at"]
     exclude = ["store_key"]
     may_add = False
+    formfield_overrides = {URLField: {"assume_scheme": "https"}}
 
 
 @admin.register(Terms)

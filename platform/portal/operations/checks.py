@@ -4,6 +4,7 @@ import logging
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -13,6 +14,7 @@ from django.conf import settings
 from django.db import Error, connection
 from kombu import Connection
 
+from portal.evaluation import clock
 from portal.liveness.models import Process, silences
 from portal.operations.open_broker import lets_anyone_in
 from portal.operations.schema import SchemaError, different_columns, missing_migrations
@@ -21,6 +23,8 @@ from portal.uploads.stores import current_store
 OK = "ok"
 NO_ANSWER = "doesn't answer"
 TIMEOUT_S = 3
+# Signed addresses are valid for minutes: machines whose clocks differ by more reject each other's.
+MOST_DIFFERENCE_S = 30
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +70,16 @@ def check_database() -> str:
         logger.exception("The database doesn't answer.")
         return NO_ANSWER
     return OK
+
+
+def check_time() -> str:
+    """Return `ok`, or how far the clock of this machine is from the database's; signed addresses depend on it."""
+    try:
+        ahead_s = time.time() - clock.now().timestamp()
+    except Error:
+        # The reason has been logged by check_database.
+        return "unknown"
+    return OK if abs(ahead_s) <= MOST_DIFFERENCE_S else f"{ahead_s:+.0f} s from the database's clock"
 
 
 def check_migrations() -> str:
@@ -151,6 +165,7 @@ def check_process(process: Process) -> str:
 CHECKS: dict[str, Check] = {
     "database": check_database,
     "migrations": check_migrations,
+    "time": check_time,
     "broker": BoundedCheck("broker", ask_broker),
     "store": BoundedCheck("store", ask_store),
     "disk": BoundedCheck("disk", check_disk),

@@ -59,9 +59,19 @@ class SubmissionAdmin(PrivateAdmin[Submission]):
     list_select_related = ("team", "track", "phase")
     search_fields = ("title", "team__name", "alias")
     date_hierarchy = "created_at"
-    readonly_fields = ("id", "code_url", "paper_url")
+    exclude = ("code_url", "paper_url")
+    readonly_fields = ("id", "code", "paper")
     inlines = (RunInline, ArtifactInline)
     actions = ("mark_as_baseline", "unmark_as_baseline")
+
+    @admin.display(description="link to the code")
+    def code(self, submission: Submission) -> str:
+        """Return the link as text: nobody should follow what a team gives from here."""
+        return submission.code_url
+
+    @admin.display(description="link to a paper")
+    def paper(self, submission: Submission) -> str:
+        return submission.paper_url
 
     def has_change_permission(self, request: HttpRequest, obj: Submission | None = None) -> bool:
         """Return whether the list's actions may be used; a page of one submission has nothing to save."""

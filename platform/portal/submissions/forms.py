@@ -6,15 +6,7 @@ from django.utils import timezone
 
 from portal.challenge.models import Phase, Track
 from portal.submissions.models import MAX_NOTE, RunToken, Submission
-
-
-class LinkField(forms.URLField):
-    """A link, of which the scheme may be left out; a browser's own check of URLs would reject that."""
-
-    widget = forms.TextInput(attrs={"inputmode": "url", "autocapitalize": "none", "spellcheck": "false"})
-
-    def __init__(self, label: str) -> None:
-        super().__init__(label=label, required=False, assume_scheme="https", max_length=200)
+from portal.ui.links import LinkField
 
 
 class TextForm(forms.ModelForm[Submission]):

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet, URLField
-from django.forms import ModelForm
+from django.forms import ModelForm, URLInput
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path
@@ -38,7 +38,8 @@ class TeamAdmin(AuditedAdmin[Team]):
     # A team begins with an owner: on its page, or by `manage.py create_team`. Its uploads and results depend on it.
     may_add = may_delete = False
     inlines = [MembershipInline]
-    formfield_overrides = {URLField: {"assume_scheme": "https"}}
+    # Without the widget's link: nobody should follow what a team gives from here.
+    formfield_overrides = {URLField: {"assume_scheme": "https", "widget": URLInput}}
     change_form_template = "admin/teams/team.html"
 
     @override

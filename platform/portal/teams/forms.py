@@ -1,12 +1,13 @@
 from django import forms
 
 from portal.teams.models import Invitation, Team
+from portal.ui.links import LinkField
 
 
 class TeamDetailsForm(forms.ModelForm[Team]):
     """The details of a team that its owners edit."""
 
-    website = forms.URLField(required=False, max_length=200, assume_scheme="https")
+    website = LinkField()
 
     class Meta:
         model = Team

@@ -13,6 +13,10 @@ from confusable_homoglyphs.confusables import confusables_data
 # In many typefaces the capital I is a small l; with the small i, a skeleton doesn't depend on the case.
 BY_CASE = str.maketrans({"i": "l", "1": "l", "0": "o"})
 LEFT_TO_RIGHT = "\u200e"
+# Unicode's table has but a few of them.
+SMALL_CAPITALS = str.maketrans(
+    {unicodedata.lookup(f"LATIN LETTER SMALL CAPITAL {one}"): one.lower() for one in "ABCDEGHIJKLMNOPRTUVWYZ"}
+)
 
 
 def skeleton(name: str) -> str:
@@ -23,7 +27,10 @@ def skeleton(name: str) -> str:
 
 def _prototypes(text: str) -> str:
     table = _table()
-    return "".join(table.get(character, character) for character in unicodedata.normalize("NFKC", text))
+    return "".join(
+        table.get(character, character)
+        for character in unicodedata.normalize("NFKC", text).translate(SMALL_CAPITALS)
+    )
 
 
 @cache

@@ -15,6 +15,8 @@ HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 HIDDEN_CHARACTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0")
 # More marks on one letter than any language writes cover the lines above and below.
 MAX_MARKS = 2
+# A name that wears one of these seems to be checked or rewarded by the site.
+BADGES = frozenset("✓✔☑✅🗸🗹🆗💯⭐★☆🌟🏅🏆🎖🥇🥈🥉👑")
 
 
 def clean_name(name: str) -> str:
@@ -24,10 +26,12 @@ def clean_name(name: str) -> str:
     """
     name = " ".join(unicodedata.normalize("NFKC", name).split())
     for character in name:
-        if _is_hidden(character):
+        if is_hidden(character):
             raise ValidationError(
                 f"The character U+{ord(character):04X} can't be seen. Type the name instead of pasting it."
             )
+        if character in BADGES:
+            raise ValidationError(f"The character {character} looks like a badge of the site. Leave it out.")
     if _longest_pile(name) > MAX_MARKS:
         raise ValidationError("A letter has too many marks above or below it.")
     if name and not any(character.isalnum() for character in name):
@@ -35,7 +39,8 @@ def clean_name(name: str) -> str:
     return name
 
 
-def _is_hidden(character: str) -> bool:
+def is_hidden(character: str) -> bool:
+    """Return whether a character can't be seen, or changes how others are shown."""
     is_variation = "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
     return (
         unicodedata.category(character) in HIDDEN_CATEGORIES or character in HIDDEN_CHARACTERS or is_variation

@@ -8,11 +8,10 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from evaluator.errors import ProblemError
-from portal.accounts.models import ApiToken, Scope, User
+from portal.accounts.models import ApiToken, User
 from portal.accounts.services import authenticate_token, create_token, revoke_token
 from portal.audit.models import AuditEntry
-from portal.submissions.models import Submission
-from tests.portal.factories import make_team, make_track, make_user
+from tests.portal.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -172,20 +171,6 @@ def test_an_expired_token_is_named_as_such(client: Client) -> None:
     assert response.json()["problems"][0]["code"] == "E_REQUEST_TOKEN_EXPIRED"
     client.force_login(user)
     assert "expired" in client.get(reverse("accounts:tokens")).content.decode()
-
-
-def test_a_token_to_read_changes_nothing(client: Client) -> None:
-    user = make_user()
-    make_team(user)
-    track = make_track()
-    _, secret = create_token(user, "dashboard", scope=Scope.READ)
-    headers = {"Authorization": f"Bearer {secret}"}
-    assert client.get("/api/v1/submissions", headers=headers).status_code == 200
-    body = {"track": track.slug, "title": "Method"}
-    response = client.post("/api/v1/submissions", body, "application/json", headers=headers)
-    assert response.status_code == 403
-    assert response.json()["problems"][0]["code"] == "E_REQUEST_SCOPE"
-    assert not Submission.objects.exists()
 
 
 def test_a_session_registers_no_key_over_the_api(client: Client) -> None:

@@ -150,14 +150,6 @@ class TestScopes:
         ("PATCH", "me", {"name": "Eve"}),
     )
 
-    @pytest.mark.parametrize("scope", [Scope.READ, Scope.SUBMIT])
-    def test_a_token_for_a_cluster_changes_no_team(self, client, team, scope):
-        api = caller(client, owner_of(team), scope)
-        key = make_key(team)
-        for call in (*self.CHANGES, ("DELETE", f"keys/{key.public_key}")):
-            assert rejected(api, *call) == (403, "E_REQUEST_SCOPE"), call
-        assert api.get("team")["name"] == "Engines"
-
     def test_a_session_revokes_no_key(self, client, team):
         key = make_key(team)
         client.force_login(owner_of(team))

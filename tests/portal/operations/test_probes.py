@@ -56,7 +56,7 @@ def test_the_process_answers_without_a_database(client: Client) -> None:
 
 def test_a_site_with_all_it_needs_is_ready(client: Client, processes: None) -> None:
     response = client.get("/readyz")
-    names = ["database", "migrations", "broker", "store", "disk", "intake", "clock", "mail"]
+    names = ["database", "migrations", "time", "broker", "store", "disk", "intake", "clock", "mail"]
     assert response.json()["checks"] == dict.fromkeys(names, "ok")
     assert response.status_code == 200
     assert "no-store" in response["Cache-Control"]
@@ -67,6 +67,15 @@ def test_a_missing_migration_is_noticed(client: Client, processes: None) -> None
     response = client.get("/readyz")
     assert response.status_code == 503
     assert response.json()["checks"]["migrations"] == "1 missing"
+
+
+def test_a_clock_that_is_wrong_is_noticed(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 7200)
+    response = client.get("/readyz?check=time")
+    monkeypatch.undo()
+    assert response.status_code == 503
+    assert "+7200 s from the database's clock" in response.text
 
 
 @pytest.mark.parametrize("process", Process)

@@ -25,6 +25,7 @@ from tests.portal.submissions.test_submission_races import at_once
         "Team AIpha",  # a capital i
         "Tearn Alpha",
         "Team Álpha",
+        "Tᴇᴀᴍ Aʟᴘʜᴀ",
         "𝕋𝕖𝕒𝕞 𝔸𝕝𝕡𝕙𝕒",
         "Ｔｅａｍ Ａｌｐｈａ",
     ],

@@ -24,7 +24,9 @@ def test_names_of_the_world_are_kept(name: str, cleaned: str) -> None:
 HIDDEN = ["\u200b", "\u202e", "\x1b", "\u2066", "\u00ad", "\u3164", "\ue000", "\ufe0f"]
 
 
-@pytest.mark.parametrize("name", [*(f"a{hidden}b" for hidden in HIDDEN), "a" + "\u0330" * 3, "---"])
+@pytest.mark.parametrize(
+    "name", [*(f"a{hidden}b" for hidden in HIDDEN), "a" + "\u0330" * 3, "---", "Team ✅ verified"]
+)
 def test_what_can_not_be_seen_or_read_is_rejected(name: str) -> None:
     with pytest.raises(ValidationError):
         clean_name(name)

@@ -17,6 +17,7 @@ from evaluator.messages.jobs import evaluator_version
 from evaluator.messages.results import MOST_DECIMALS
 from evaluator.scoring.metrics import cut
 from portal.ui.budgets import at_budget, board_query, budget_text, unbroken
+from portal.ui.links import safe_href
 from portal.ui.markdown import TOP_HEADING, render_markdown
 from portal.ui.markup import markup
 from portal.ui.rounding import INTERVAL_DECIMALS, interval_text
@@ -67,6 +68,7 @@ def budget(value: float | str) -> str:
     return budget_text(float(value))
 
 
+register.filter("safe_href", stringfilter(safe_href))
 register.filter("at_budget", at_budget)
 register.filter("board_query", board_query)
 register.filter("unbroken", stringfilter(unbroken))
