@@ -26,7 +26,8 @@ class LimitedPerNetwork:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer a request, or say that there are too many."""
-        network = network_of(WSGIRequest(environ))
+        # A copy: a request writes its decoded path back, and the site decodes it once more.
+        network = network_of(WSGIRequest(dict(environ)))
         if not self._begins(network):
             status = HTTPStatus.TOO_MANY_REQUESTS
             headers = [("Content-Type", "text/plain; charset=utf-8"), ("Retry-After", "1")]

@@ -135,3 +135,18 @@ class TestOneNetwork:
         for _ in range(2):
             with pytest.raises(LookupError):
                 self.ask(limited, "203.0.113.7")
+
+    def test_sends_paths_of_any_letters_on_as_they_came(self):
+        seen = []
+
+        def application(environ, start_response):
+            seen.append(environ["PATH_INFO"])
+            return io.BytesIO()
+
+        limited = LimitedPerNetwork(application, most=1)
+        # A server gives the bytes of UTF-8 as characters of Latin-1.
+        path = "/tracks/ü".encode().decode("latin-1")
+        environ = {"REMOTE_ADDR": "203.0.113.7", "wsgi.input": io.BytesIO(), "PATH_INFO": path}
+        setup_testing_defaults(environ)
+        limited(environ, lambda status, headers: None)
+        assert seen == [path]

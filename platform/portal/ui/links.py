@@ -21,7 +21,6 @@ def safe_href(link: str) -> str:
 class LinkField(forms.URLField):
     """A link, of which the scheme may be left out; a browser's own check of URLs would reject that."""
 
-    widget = forms.TextInput(attrs={"inputmode": "url", "autocapitalize": "none", "spellcheck": "false"})
     default_validators = [URLValidator(schemes=SCHEMES)]
 
     def __init__(self, label: str | None = None) -> None:
