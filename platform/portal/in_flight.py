@@ -8,7 +8,9 @@ from typing import Any
 
 from django.core.handlers.wsgi import WSGIRequest
 
+from evaluator.errors import ErrorCode, ProblemError
 from portal.limits import network_of
+from portal.uploads.problems import problem_response
 
 BUSY = b"Too many requests at once from your network. Wait for the others to end, then try again.\n"
 
@@ -29,10 +31,9 @@ class LimitedPerNetwork:
         # A copy: a request writes its decoded path back, and the site decodes it once more.
         network = network_of(WSGIRequest(dict(environ)))
         if not self._begins(network):
-            status = HTTPStatus.TOO_MANY_REQUESTS
-            headers = [("Content-Type", "text/plain; charset=utf-8"), ("Retry-After", "1")]
-            start_response(f"{status.value} {status.phrase}", headers)
-            return [BUSY]
+            status, (kind, body) = HTTPStatus.TOO_MANY_REQUESTS, _busy(environ)
+            start_response(f"{status.value} {status.phrase}", [("Content-Type", kind), ("Retry-After", "1")])
+            return [body]
         try:
             response: Any = self._application(environ, start_response)
         except BaseException:
@@ -62,3 +63,11 @@ class LimitedPerNetwork:
             self._requests[network] -= 1
             if not self._requests[network]:
                 del self._requests[network]
+
+
+def _busy(environ: dict[str, Any]) -> tuple[str, bytes]:
+    """Return the content type and the body of the answer to a request that is too many: of the API, a problem."""
+    if environ.get("PATH_INFO", "").startswith("/api/"):
+        response = problem_response(ProblemError.of(ErrorCode.REQUEST_LIMIT))
+        return response["Content-Type"], response.content
+    return "text/plain; charset=utf-8", BUSY

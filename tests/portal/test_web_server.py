@@ -1,6 +1,7 @@
 """How gunicorn serves the site: a visitor with a slow connection holds up nobody, and is not cut off."""
 
 import io
+import json
 import socket
 import time
 from urllib.parse import urlsplit
@@ -108,9 +109,9 @@ def test_a_client_that_sends_a_byte_now_and_then_loses_its_connection_and_a_fast
 class TestOneNetwork:
     """Requests of one network at a time: see `LimitedPerNetwork`."""
 
-    def ask(self, application, address):
+    def ask(self, application, address, path="/"):
         statuses = []
-        environ = {"REMOTE_ADDR": address, "wsgi.input": io.BytesIO()}
+        environ = {"REMOTE_ADDR": address, "wsgi.input": io.BytesIO(), "PATH_INFO": path}
         setup_testing_defaults(environ)
         response = application(environ, lambda status, headers: statuses.append(status[:3]))
         return statuses[0], response
@@ -123,6 +124,8 @@ class TestOneNetwork:
         limited = LimitedPerNetwork(application, most=2)
         held = [self.ask(limited, "203.0.113.7") for _ in range(3)]
         assert [status for status, _ in held] == ["200", "200", "429"]
+        status, (answer,) = self.ask(limited, "203.0.113.7", "/api/v1/me")
+        assert (status, json.loads(answer)["problems"][0]["code"]) == ("429", "E_REQUEST_LIMIT")
         assert self.ask(limited, "203.0.113.8")[0] == "200"
         held[0][1].close()
         assert self.ask(limited, "203.0.113.7")[0] == "200"
@@ -146,7 +149,5 @@ class TestOneNetwork:
         limited = LimitedPerNetwork(application, most=1)
         # A server gives the bytes of UTF-8 as characters of Latin-1.
         path = "/tracks/ü".encode().decode("latin-1")
-        environ = {"REMOTE_ADDR": "203.0.113.7", "wsgi.input": io.BytesIO(), "PATH_INFO": path}
-        setup_testing_defaults(environ)
-        limited(environ, lambda status, headers: None)
+        self.ask(limited, "203.0.113.7", path)
         assert seen == [path]

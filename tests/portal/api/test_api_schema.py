@@ -145,7 +145,14 @@ def schema_of(team: Team) -> Any:
 
 def visited(environ: dict[str, Any], start_response: Any) -> Any:
     """The site, as a visitor of this machine reaches it."""
-    return application({**environ, "HTTP_HOST": "testserver", "REMOTE_ADDR": "127.0.0.1"}, start_response)
+    response: Any = application(
+        {**environ, "HTTP_HOST": "testserver", "REMOTE_ADDR": "127.0.0.1"}, start_response
+    )
+    try:
+        return [b"".join(response)]
+    finally:
+        # As a server does, and the caller doesn't: until then the request is one of its network's.
+        response.close()
 
 
 def call(operation: Any, mode: GenerationMode, headers: dict[str, str]) -> None:
