@@ -144,6 +144,7 @@ class TestOneNetwork:
 
         def application(environ, start_response):
             seen.append(environ["PATH_INFO"])
+            start_response("200 OK", [])
             return io.BytesIO()
 
         limited = LimitedPerNetwork(application, most=1)
