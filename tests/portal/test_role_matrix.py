@@ -26,7 +26,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from pytest_django import Settings
 
 from evaluator.messages.jobs import ArtifactKind
-from portal.accounts.models import Scope, User
+from portal.accounts.models import ApiToken, Scope, User
 from portal.accounts.services import create_token
 from portal.api.urls import api
 from portal.challenge.models import TeamRegistration
@@ -123,6 +123,7 @@ def arguments_of(world: World, people: dict[str, User]) -> dict[str, object]:
     team, run = own.team, own.runs.get()
     return {
         "slug": "track-2",
+        "api_token_id": ApiToken.objects.get(user=people["member"]).pk,
         "submission_id": own.pk,
         "run_id": run.pk,
         "artifact_id": Artifact.objects.filter(submission=own, kind=ArtifactKind.PRIVACY_PROOF)
@@ -246,6 +247,8 @@ def arguments_for(name: str, pattern: URLPattern, arguments: dict[str, object]) 
     """Return the arguments, with those whose meaning depends on the address."""
     slug = next((slug for start, slug in SLUGS.items() if name.startswith(start)), "track-2")
     chosen = {**arguments, "slug": slug, "object_id": object_of(pattern)}
+    if name.startswith("accounts:"):
+        chosen["token_id"] = arguments["api_token_id"]
     if name == "organizers:setup_step":
         chosen["name"] = "texts"
     if name == "organizers:export":
