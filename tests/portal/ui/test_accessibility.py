@@ -1,6 +1,7 @@
 """Every page of the site by axe: WCAG 2.2 AA for each role, in both color schemes and at both widths.
 
-A page is loaded once, in one browser, which shows it in the dark scheme on a phone; `make slow` adds the other `WAYS`.
+A page is loaded once, in one browser, which shows it in the dark scheme on a phone; `make slow` adds the other `WAYS`,
+and the pages of reviewers and organizers.
 No server is started: the browser is handed what the test's client gets. With PFL_SCREENSHOTS=FOLDER a picture of every
 page in each of these ways is left there.
 """
@@ -41,6 +42,7 @@ COLORS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 Ways = dict[tuple[Literal["light", "dark"], int], Any]
 # At one width, schemes differ in colors only. The light one is examined by the journeys where it is narrow.
 DARK_PHONE: Ways = {("dark", WIDTHS[1]): ALL_RULES}
+OFTEN = ("visitor", "newcomer", "participant")
 WAYS: Ways = {("light", WIDTHS[0]): ALL_RULES, ("dark", WIDTHS[0]): COLORS, **DARK_PHONE}
 
 # The pages that each role opens. What is in braces is found in the `World`.
@@ -254,7 +256,9 @@ def world(settings: Any, tmp_path: Any) -> World:
 @pytest.mark.parametrize(
     "ways", [DARK_PHONE, pytest.param(WAYS, marks=pytest.mark.slow)], ids=["phone", "all"]
 )
-@pytest.mark.parametrize("role", PAGES)
+@pytest.mark.parametrize(
+    "role", [role if role in OFTEN else pytest.param(role, marks=pytest.mark.slow) for role in PAGES]
+)
 def test_every_page_follows_wcag_2_2_aa(
     browser: Browser, client: Client, world: World, role: str, ways: Ways
 ) -> None:
