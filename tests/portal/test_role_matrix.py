@@ -31,6 +31,7 @@ from portal.accounts.services import create_token
 from portal.api.urls import api
 from portal.challenge.models import TeamRegistration
 from portal.evaluation.models import Examination
+from portal.notifications.models import Notification
 from portal.submissions.models import Artifact, RunToken, Submission
 from portal.teams.models import Invitation, Membership, TeamKey
 from tests.portal.factories import make_organizer, owner_of
@@ -124,6 +125,8 @@ def arguments_of(world: World, people: dict[str, User]) -> dict[str, object]:
     return {
         "slug": "track-2",
         "api_token_id": ApiToken.objects.get(user=people["member"]).pk,
+        "notification_id": Notification.objects.filter(user=people["member"]).latest("pk").pk,
+        "team_id": team.pk,
         "submission_id": own.pk,
         "run_id": run.pk,
         "artifact_id": Artifact.objects.filter(submission=own, kind=ArtifactKind.PRIVACY_PROOF)
