@@ -23,6 +23,7 @@ from portal.accounts.confirming import ask_again
 from portal.accounts.forms import ChangedUserForm, NewUserForm
 from portal.accounts.models import ApiToken, User
 from portal.accounts.rights import may_change
+from portal.accounts.selectors import organizer_of
 from portal.accounts.services import (
     end_access,
     note_password_set,
@@ -75,13 +76,13 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     @override
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         allowed = super().has_change_permission(request, obj)
-        return allowed and (obj is None or may_change(_person(request), obj))
+        return allowed and (obj is None or may_change(organizer_of(request), obj))
 
     @override
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [
             *super().get_readonly_fields(request, obj),
-            *([] if _person(request).is_superuser else RIGHTS),
+            *([] if organizer_of(request).is_superuser else RIGHTS),
         ]
 
     @override
@@ -119,7 +120,7 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
         response = super().user_change_password(request, id, form_url)
         after = self.get_object(request, unquote(id))
         if before and after and before.password != after.password:
-            note_password_set(after, actor=_person(request))
+            note_password_set(after, actor=organizer_of(request))
         return response
 
     @admin.display(description="Has a second factor", boolean=True)
@@ -132,7 +133,7 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
         permissions=["change"],
     )
     def reset_second_factors(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        actor = _person(request)
+        actor = organizer_of(request)
         if beyond := [user for user in queryset if not may_change(actor, user)]:
             names = ", ".join(map(str, beyond))
             text = f"Nothing was reset: {names} has more rights than you. Ask a superuser."
@@ -155,15 +156,15 @@ class GroupAdmin(AuditedAdmin[Group], DjangoGroupAdmin):
 
     @override
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return _person(request).is_superuser and super().has_add_permission(request)
+        return organizer_of(request).is_superuser and super().has_add_permission(request)
 
     @override
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return _person(request).is_superuser and super().has_change_permission(request, obj)
+        return organizer_of(request).is_superuser and super().has_change_permission(request, obj)
 
     @override
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        allowed = _person(request).is_superuser and super().has_delete_permission(request, obj)
+        allowed = organizer_of(request).is_superuser and super().has_delete_permission(request, obj)
         return allowed and (obj is None or not obj.user_set.exists())
 
     @override
@@ -177,11 +178,6 @@ class GroupAdmin(AuditedAdmin[Group], DjangoGroupAdmin):
     def _asked(self, request: HttpRequest) -> HttpResponse | None:
         changes = request.method == "POST" and self.has_change_permission(request)
         return ask_again(request) if changes else None
-
-
-def _person(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # noqa: S101  (the admin lets nobody anonymous in)
-    return request.user
 
 
 @admin.register(ApiToken)
@@ -212,5 +208,5 @@ class ApiTokenAdmin(ReadOnlyAdmin[ApiToken]):
     )
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
         for token in queryset:
-            revoke_token(token, actor=_person(request))
+            revoke_token(token, actor=organizer_of(request))
         self.message_user(request, "The tokens are revoked.")

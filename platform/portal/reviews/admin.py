@@ -20,7 +20,7 @@ from typing_extensions import override
 from evaluator.messages.jobs import ArtifactKind
 from portal.accounts.models import User
 from portal.accounts.requests import UserRequest
-from portal.accounts.selectors import is_reviewer
+from portal.accounts.selectors import is_reviewer, organizer_of
 from portal.audit.admin import ReadOnlyAdmin
 from portal.reviews import tallies
 from portal.reviews.assignments import may_organize
@@ -100,8 +100,8 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
 
     @override
     def has_view_permission(self, request: HttpRequest, obj: Proof | None = None) -> bool:
-        assert isinstance(request.user, User)  # noqa: S101  (the admin lets nobody anonymous in)
-        return is_reviewer(request.user) or may_organize(request.user)
+        user = organizer_of(request)
+        return is_reviewer(user) or may_organize(user)
 
     @override
     def has_module_permission(self, request: HttpRequest) -> bool:
@@ -109,9 +109,10 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[Proof]:
-        assert isinstance(request.user, User)  # noqa: S101
         scored = Run.objects.filter(scored_at__isnull=False).values("submission")
-        judged = reviewable_submissions(request.user).filter(state=SubmissionState.SUBMITTED, pk__in=scored)
+        judged = reviewable_submissions(organizer_of(request)).filter(
+            state=SubmissionState.SUBMITTED, pk__in=scored
+        )
         place = [
             When(condition(), then=Value(number)) for number, (_, condition) in enumerate(STATES.values())
         ]
@@ -237,8 +238,7 @@ class ProofReviewAdmin(ReadOnlyAdmin[ProofReview]):
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[ProofReview]:
         """Leave out what the visitor has a conflict of interest about, or has yet to judge alone."""
-        assert isinstance(request.user, User)  # noqa: S101
-        visible = visible_reviews(request.user)
+        visible = visible_reviews(organizer_of(request))
         return super().get_queryset(request).filter(pk__in=visible.values("pk"))
 
     @override

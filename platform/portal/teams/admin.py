@@ -13,7 +13,7 @@ from django.urls import URLPattern, path
 from typing_extensions import override
 
 from evaluator.errors import ProblemError
-from portal.accounts.models import User
+from portal.accounts.selectors import organizer_of
 from portal.audit.admin import AuditedAdmin, ModelT, ReadOnlyAdmin, ReadOnlyInline
 from portal.audit.mass_actions import mass_action
 from portal.audit.versions import boards_changed
@@ -89,7 +89,7 @@ class MembershipAdmin(TeamPartAdmin[Membership]):
         permissions=["manage"],
     )
     def make_owner(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
-        by = _organizer(request)
+        by = organizer_of(request)
         _done(self, request, queryset, lambda one: services.appoint_owner(one.team, one.pk, by=by))
 
     @mass_action(
@@ -99,7 +99,7 @@ class MembershipAdmin(TeamPartAdmin[Membership]):
         permissions=["manage"],
     )
     def remove(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
-        by = _organizer(request)
+        by = organizer_of(request)
         _done(
             self,
             request,
@@ -118,7 +118,7 @@ class InvitationAdmin(TeamPartAdmin[Invitation]):
 
     @mass_action("Revoke", effect="Their links stop working. Nobody is notified.", permissions=["manage"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[Invitation]) -> None:
-        by = _organizer(request)
+        by = organizer_of(request)
         _done(self, request, queryset, lambda one: services.revoke_invitation(one, by=by, organizes=True))
 
 
@@ -139,12 +139,12 @@ class TeamKeyAdmin(TeamPartAdmin[TeamKey]):
         permissions=["manage"],
     )
     def revoke(self, request: HttpRequest, queryset: QuerySet[TeamKey]) -> None:
-        by = _organizer(request)
+        by = organizer_of(request)
         _done(self, request, queryset, lambda one: keys.revoke_key(one, by=by, organizes=True))
 
 
 def _invite(team: Team, email: str, request: HttpRequest) -> object:
-    return services.invite(team, email, by=_organizer(request), organizes=True)
+    return services.invite(team, email, by=organizer_of(request), organizes=True)
 
 
 def _done(
@@ -162,8 +162,3 @@ def _done(
             model_admin.message_user(request, f"{one}: done.", messages.SUCCESS)
             done += 1
     return done
-
-
-def _organizer(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # noqa: S101  (the admin lets nobody anonymous in)
-    return request.user
