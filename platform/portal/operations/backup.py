@@ -26,6 +26,8 @@ from pydantic import BaseModel
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.messages.jobs import evaluator_version
+from portal.audit.versions import boards_versions
+from portal.challenge.models import Track
 from portal.operations.ranks import Ranks, all_ranks
 from portal.operations.schema import last_migrations, missing_migrations
 from portal.operations.snapshots import BackupError, StoredFile, snapshot
@@ -77,9 +79,10 @@ def make_backup(folder: Path, *, link: bool = True) -> Manifest:
             f"The database lacks {len(missing)} migrations of this version, {missing[0]} among them: make the backup "
             "with the version that has run the site."
         )
-    ranks = all_ranks()
+    tracks = list(Track.objects.values_list("pk", flat=True))
+    before, ranks = boards_versions(tracks), all_ranks()
     files = snapshot(folder / DATABASE)
-    ranks_then = all_ranks()
+    are_those_of_the_copy = boards_versions(tracks) == before
     found = {file.key: _save(file, current_store(), folder / FILES / file.key, link) for file in files}
     saved = [file for file in found.values() if file is not None]
     # Of a site that made its own; a public site's is in its environment, and never in a backup.
@@ -89,7 +92,7 @@ def make_backup(folder: Path, *, link: bool = True) -> Manifest:
         vendor=connection.vendor,
         version=evaluator_version(),
         migrations=last_migrations(),
-        ranks=ranks if ranks == ranks_then else None,
+        ranks=ranks if are_those_of_the_copy else None,
         database_sha256=sha256_of(folder / DATABASE),
         secret_key_sha256=hashlib.sha256(settings.SECRET_KEY.encode()).hexdigest(),
         files=saved,
