@@ -75,7 +75,7 @@ class TestCompose:
     def test_nothing_of_ours_may_become_root_or_write_its_root(self, services: dict[str, Any]) -> None:
         for name in {*OURS, "migrate", "proxy"}:
             service = services[name]
-            # The proxy's image gives its folder of certificates to the group of root.
+            # The group of root may write the folder of certificates in the proxy's image.
             assert service["user"] == ("10001:0" if name == "proxy" else "10001:10001"), name
             assert service["read_only"] is True, name
             assert service["cap_drop"] == ["ALL"], name

@@ -2,8 +2,7 @@
 
 Addresses come from the URL configuration, with the arguments of a site where everyone has been at work. Every request
 is undone before the next. What a method isn't allowed for has no row, and what a visitor may
-read is everybody's. With PFL_RENEW_ROLES=1 the table is written anew:
-read the difference before you commit it.
+read is everybody's. PFL_RENEW_ROLES=1 rewrites the table; read the difference before you commit it.
 
 The outcomes: `ok` is a page or a file, `to` another page, `login` that of the login, `factor` that of second factors,
 `again` that where the password is asked for, `form` what was wrong with the (empty) form, `no` forbidden, `none` not

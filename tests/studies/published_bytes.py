@@ -1,7 +1,7 @@
 """The published totals of communication on PFL-DocVQA: as printed, in bytes, and as the configs of the kit send them.
 
 All messages of a run have one size, so a total is their number times that size. What the baselines print as GB are GiB;
-MB are 10⁶ bytes. FedShampoo's message isn't described to the byte, so that its unit can't be told.
+MB are 10⁶ bytes. The size of FedShampoo's message isn't published, so its unit is unknown.
 """
 
 from collections.abc import Iterator

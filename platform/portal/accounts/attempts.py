@@ -33,7 +33,7 @@ def count_attempt(request: HttpRequest, email: str, what: str) -> RateLimitUsage
 
 
 def forget_attempts(request: HttpRequest, email: str) -> None:
-    """Begin to count anew, because the person has reset the password; their browser is known from now on."""
+    """Reset the counters of a person who has reset the password by email; their browser is known from now on."""
     request.session[RESET] = _signed(email)
     for action, key in _counters(request, email, "password"):
         ratelimit.clear(request, app="allauth.account", action=action, key=key)
