@@ -26,7 +26,7 @@ RUN /build/bin/python -m hatchling build -t wheel -d /wheel \
     && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode --no-deps /wheel/*.whl \
     && rm -f /opt/pfl/.lock
 # Hashed and compressed, in the image, so that they are always those of its version.
-RUN PFL_HOME=/tmp/pfl PFL_STATIC_ROOT=/opt/pfl/static DJANGO_SETTINGS_MODULE=portal.settings \
+RUN PFL_HOME=/tmp/pfl PFL_STATIC_ROOT=/opt/pfl/static DJANGO_SETTINGS_MODULE=docvqa_site.settings \
     /opt/pfl/bin/python -m django collectstatic --noinput \
     && chmod -R a+rX /opt/pfl/static
 
@@ -41,7 +41,7 @@ RUN apt-get update \
     && install -d -m 0700 -o pfl -g pfl /var/lib/pfl
 COPY --from=build /opt/pfl /opt/pfl
 ENV PATH=/opt/pfl/bin:$PATH \
-    DJANGO_SETTINGS_MODULE=portal.settings \
+    DJANGO_SETTINGS_MODULE=docvqa_site.settings \
     PFL_HOME=/var/lib/pfl \
     PFL_STATIC_ROOT=/opt/pfl/static \
     PFL_LOG_FORMAT=json \
@@ -51,5 +51,5 @@ USER 10001:10001
 WORKDIR /var/lib/pfl
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=10s --start-period=30s \
-    CMD ["python", "-m", "portal.operations.probe", "alive"]
-CMD ["gunicorn", "-c", "python:portal.web_server", "portal.wsgi", "--bind=0.0.0.0:8000"]
+    CMD ["python", "-m", "docvqa_site.operations.probe", "alive"]
+CMD ["gunicorn", "-c", "python:docvqa_site.web_server", "docvqa_site.wsgi", "--bind=0.0.0.0:8000"]

@@ -5,7 +5,7 @@ The rule, for each file that differs from a commit (HEAD unless another is named
 - A module of tests affects itself; a `conftest.py` affects its folder.
 - A Python module affects the modules of tests that import it, and the one that mirrors its place:
   `evaluator/pipeline.py` is mirrored by `tests/evaluator/test_pipeline.py`.
-- A module of the tests' own, such as `tests/portal/factories.py`, affects the modules of tests that import it, also
+- A helper module, such as `tests/docvqa_site/factories.py`, affects the modules of tests that import it, also
   through other modules of the tests.
 - A template, script or style of the site affects the tests of its app.
 - Any other file affects the modules of tests that name it.
@@ -57,8 +57,8 @@ def _of(path: PurePosixPath, imports: Mapping[str, frozenset[str]], root: Path) 
     if path.suffix == ".py":
         yield from _mirror(path, imports)
         yield from _importing(module_name(path), imports)
-    elif path.parts[:2] == ("platform", "portal"):
-        yield from _within(PurePosixPath("tests", "portal", path.parts[2]), imports)
+    elif path.parts[:2] == ("platform", "docvqa_site"):
+        yield from _within(PurePosixPath("tests", "docvqa_site", path.parts[2]), imports)
     else:
         yield from (test for test in imports if _is_test(test) and path.name in (root / test).read_text())
 

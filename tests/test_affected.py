@@ -10,17 +10,17 @@ from tests.affected import affected, changed_files
 FILES = {
     "evaluator/records/annex.py": "",
     "evaluator/pipeline.py": "",
-    "platform/portal/ui/markdown.py": "",
-    "platform/portal/teams/templates/teams/team.html": "",
+    "platform/docvqa_site/ui/markdown.py": "",
+    "platform/docvqa_site/teams/templates/teams/team.html": "",
     "docs/errors.md": "",
     "tests/conftest.py": "",
     "tests/evaluator/records/test_annex.py": "from evaluator.records import signing",
     "tests/evaluator/records/factories.py": "import evaluator.pipeline",
     "tests/evaluator/records/test_lies.py": "from tests.evaluator.records.factories import record",
     "tests/evaluator/test_pipeline.py": "",
-    "tests/portal/teams/test_teams.py": "from portal.ui.markdown import render_markdown",
-    "tests/portal/ui/conftest.py": "",
-    "tests/portal/ui/test_markdown.py": "from portal.ui import markdown",
+    "tests/docvqa_site/teams/test_teams.py": "from docvqa_site.ui.markdown import render_markdown",
+    "tests/docvqa_site/ui/conftest.py": "",
+    "tests/docvqa_site/ui/test_markdown.py": "from docvqa_site.ui import markdown",
     "tests/e2e/test_path.py": "import evaluator.pipeline",
     "tests/test_docs.py": 'PAGE = "errors.md"',
 }
@@ -44,13 +44,13 @@ def tree(tmp_path: Path) -> Path:
             ["tests/evaluator/test_pipeline.py", "tests/evaluator/records/test_lies.py"],
         ),
         (
-            "platform/portal/ui/markdown.py",
-            ["tests/portal/ui/test_markdown.py", "tests/portal/teams/test_teams.py"],
+            "platform/docvqa_site/ui/markdown.py",
+            ["tests/docvqa_site/ui/test_markdown.py", "tests/docvqa_site/teams/test_teams.py"],
         ),
-        ("platform/portal/teams/templates/teams/team.html", ["tests/portal/teams/test_teams.py"]),
+        ("platform/docvqa_site/teams/templates/teams/team.html", ["tests/docvqa_site/teams/test_teams.py"]),
         ("tests/evaluator/records/factories.py", ["tests/evaluator/records/test_lies.py"]),
-        ("tests/portal/ui/conftest.py", ["tests/portal/ui/test_markdown.py"]),
-        ("tests/portal/ui/test_markdown.py", ["tests/portal/ui/test_markdown.py"]),
+        ("tests/docvqa_site/ui/conftest.py", ["tests/docvqa_site/ui/test_markdown.py"]),
+        ("tests/docvqa_site/ui/test_markdown.py", ["tests/docvqa_site/ui/test_markdown.py"]),
         ("docs/errors.md", ["tests/test_docs.py"]),
         ("LICENSE", []),
     ],
@@ -68,7 +68,7 @@ def test_a_module_of_tests_is_selected_once_for_several_changes(tree: Path) -> N
 
 
 def test_a_removed_module_of_tests_is_not_selected(tree: Path) -> None:
-    assert affected(["tests/portal/ui/test_gone.py"], tree) == []
+    assert affected(["tests/docvqa_site/ui/test_gone.py"], tree) == []
 
 
 def test_changed_removed_and_new_files_count_and_ignored_ones_do_not(tree: Path) -> None:

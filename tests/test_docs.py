@@ -93,7 +93,7 @@ def test_commands_of_the_readme_have_the_options_that_it_names() -> None:
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
 def test_files_that_a_guide_names_exist(page: Path) -> None:
     named = re.findall(r"`((?:[a-z_.]+/)+[\w.]*|[\w.]+\.(?:py|toml|txt|cff))`", page.read_text())
-    folders = [ROOT, ROOT / "platform/portal", ROOT / "evaluator", ROOT / "starter_kit"]
+    folders = [ROOT, ROOT / "platform/docvqa_site", ROOT / "evaluator", ROOT / "starter_kit"]
     assert named
     assert [path for path in named if not any((folder / path).exists() for folder in folders)] == []
 

@@ -44,7 +44,7 @@ def test_platform_is_a_source_root_and_no_package() -> None:
     assert not (ROOT / "platform" / "platform.py").exists()
 
 
-@pytest.mark.parametrize("folder", ["", "platform", "platform/portal", "tests"])
+@pytest.mark.parametrize("folder", ["", "platform", "platform/docvqa_site", "tests"])
 def test_import_platform_gives_the_standard_library_from_any_folder(folder: str) -> None:
     result = run(sys.executable, "-c", SAYS_STDLIB, cwd=ROOT / folder)
     assert result.stdout.strip() == STDLIB, result.stderr
@@ -59,7 +59,7 @@ def test_import_platform_gives_the_standard_library_from_any_folder(folder: str)
     ids=["manage.py", "django"],
 )
 def test_import_platform_gives_the_standard_library_under_django(command: tuple[str, ...]) -> None:
-    result = run(sys.executable, *command, DJANGO_SETTINGS_MODULE="portal.settings")
+    result = run(sys.executable, *command, DJANGO_SETTINGS_MODULE="docvqa_site.settings")
     assert result.stdout.strip().splitlines()[-1] == STDLIB, result.stderr
 
 
@@ -69,7 +69,7 @@ def test_import_platform_gives_the_standard_library_under_pytest(tmp_path: Path)
     assert platform.__file__ == STDLIB
 
 
-@pytest.mark.parametrize("app", ["portal.celery", "evaluator.worker"])
+@pytest.mark.parametrize("app", ["docvqa_site.celery", "evaluator.worker"])
 def test_celery_loads_its_apps_with_the_standard_library_s_platform(app: str) -> None:
     check = f"{SAYS_STDLIB}; from celery.__main__ import main; main()"
     result = run(sys.executable, "-c", check, "-A", app, "worker", "--help")
@@ -78,7 +78,7 @@ def test_celery_loads_its_apps_with_the_standard_library_s_platform(app: str) ->
 
 
 def test_gunicorn_loads_the_site_with_the_standard_library_s_platform() -> None:
-    result = run(sys.executable, "-m", "gunicorn", "--check-config", "portal.wsgi")
+    result = run(sys.executable, "-m", "gunicorn", "--check-config", "docvqa_site.wsgi")
     assert result.returncode == 0, result.stderr
 
 
@@ -100,15 +100,15 @@ def test_an_installed_wheel_holds_the_three_parts_and_leaves_platform_alone(tmp_
     site = tmp_path / "site"
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         wheel.extractall(site)
-    assert {"portal", "evaluator", "starter_kit"} <= {path.name for path in site.iterdir()}
+    assert {"docvqa_site", "evaluator", "starter_kit"} <= {path.name for path in site.iterdir()}
     assert not (site / "platform").exists()
-    assert (site / "portal" / "ui" / "templates" / "ui" / "base.html").exists()
+    assert (site / "docvqa_site" / "ui" / "templates" / "ui" / "base.html").exists()
     assert (site / "starter_kit" / "notebooks" / "first-submission.ipynb").exists()
-    assert (site / "portal" / "docs" / "pages" / "proofs" / "fl-provider-dp.md").exists()
+    assert (site / "docvqa_site" / "docs" / "pages" / "proofs" / "fl-provider-dp.md").exists()
     # What only writes a page of results, or only serves tests, is no part of the product.
     assert [path for path in site.rglob("*.py") if {"tests", "studies"} & set(path.parts)] == []
     assert [path for name in RESEARCH for path in site.rglob(name)] == []
-    check = f"import sys; sys.path.insert(0, {str(site)!r}); import portal.celery, evaluator.worker; {SAYS_STDLIB}"
+    check = f"import sys; sys.path.insert(0, {str(site)!r}); import docvqa_site.celery, evaluator.worker; {SAYS_STDLIB}"
     result = run(sys.executable, "-c", check, cwd=tmp_path)
     assert result.stdout.strip() == STDLIB, result.stderr
 
@@ -117,14 +117,14 @@ def test_the_web_process_loads_no_torch() -> None:
     result = run(
         sys.executable,
         "-c",
-        "import portal.wsgi, sys; print('torch' in sys.modules, 'transformers' in sys.modules)",
+        "import docvqa_site.wsgi, sys; print('torch' in sys.modules, 'transformers' in sys.modules)",
     )
     assert result.stdout.strip().splitlines()[-1] == "False False", result.stderr
 
 
 def test_few_lines_of_the_site_ask_what_kind_a_track_is_of() -> None:
     """A kind has a field that answers instead; see "Add a kind of track" in CONTRIBUTING.md."""
-    site = ROOT / "platform" / "portal"
+    site = ROOT / "platform" / "docvqa_site"
     asking = [
         f"{path.relative_to(site)}:{number}: {line.strip()}"
         for path in sorted(site.rglob("*"))

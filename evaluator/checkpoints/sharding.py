@@ -3,7 +3,7 @@
 A checkpoint's identity is the SHA-256 of one file, so the site and the workers know no shards: participants' tools
 join them. The joined bytes follow from the shards alone. The header has the tensors in the order of the shards' names,
 then of their bytes, and ends in spaces up to a multiple of eight bytes; the tensors follow as they lie in the shards.
-`portal/submissions/static/submissions/joined.js` writes the same bytes in the browser.
+`docvqa_site/submissions/static/submissions/joined.js` writes the same bytes in the browser.
 
 The index and the shards are data from strangers: nothing in them names a file outside the index's folder.
 """

@@ -7,7 +7,7 @@ from pydantic import Field
 from evaluator.messages.base import Message
 from evaluator.messages.jobs import FolderName
 
-INVENTORY_TASK = "portal.receive_inventory"  # (inventory)
+INVENTORY_TASK = "docvqa_site.receive_inventory"  # (inventory)
 # More than any worker has; what a report may make the site store is limited.
 MAX_FOLDERS = 200
 

@@ -27,11 +27,11 @@ from evaluator.messages.leakage import LeakageDetail, LeakageResult
 # reports and progress, back to the site.
 EVALUATOR_QUEUE = "evaluator"
 SCORING_QUEUE = "evaluator.scoring"
-INTAKE_QUEUE = "portal.intake"
+INTAKE_QUEUE = "docvqa_site.intake"
 
 STEP_TASK = "evaluator.run_step"  # (job)
-REPORT_TASK = "portal.receive_report"  # (step report)
-PROGRESS_TASK = "portal.receive_progress"  # (progress)
+REPORT_TASK = "docvqa_site.receive_report"  # (step report)
+PROGRESS_TASK = "docvqa_site.receive_progress"  # (progress)
 
 # The server's id in the communication log.
 SERVER = -1

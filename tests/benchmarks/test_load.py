@@ -24,15 +24,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
+from docvqa_site.evaluation.models import Evaluation
+from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
+from docvqa_site.teams.models import Membership, Role, Team
 from evaluator.messages.jobs import Check, CheckStatus, TrustLevel
 from evaluator.messages.results import RunResults
-from portal.challenge.models import Track
-from portal.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
-from portal.evaluation.models import Evaluation
-from portal.reviews.models import Decision, ProofReview
-from portal.submissions.models import Run, RunState, Submission, SubmissionState
-from portal.teams.models import Membership, Role, Team
-from tests.portal.factories import make_epsilons, make_track, make_user
+from tests.docvqa_site.factories import make_epsilons, make_track, make_user
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900), pytest.mark.django_db(transaction=True)]
 

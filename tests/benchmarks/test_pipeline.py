@@ -30,7 +30,7 @@ PATIENCE_S = 120
 READ_TIMES = """
 import json
 from datetime import datetime
-from portal.submissions.models import Run
+from docvqa_site.submissions.models import Run
 times = []
 for run in Run.objects.filter(state="scored").order_by("submission__submitted_at"):
     reports = run.evaluations.get().reports.all()

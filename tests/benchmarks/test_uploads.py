@@ -23,8 +23,8 @@ from uuid import UUID
 import psutil
 import pytest
 
+from docvqa_site.uploads.unfinished_file import CHUNK_BYTES
 from evaluator.messages.jobs import ArtifactKind
-from portal.uploads.unfinished_file import CHUNK_BYTES
 from starter_kit.site.client import SiteClient
 from starter_kit.site.uploading import USUAL_PART_BYTES, hashes_of, upload_file
 from tests.demo.stack import Stack

@@ -26,8 +26,19 @@ STOP_TIMEOUT_S = 20
 PYTHON = sys.executable
 ALL_QUEUES = f"{EVALUATOR_QUEUE},{SCORING_QUEUE}"
 PROGRAMS: dict[str, list[str]] = {
-    "intake": [PYTHON, "-m", "celery", "-A", "portal.celery", "worker", "-P", "solo", "-Q", INTAKE_QUEUE],
-    "clock": [PYTHON, "-m", "celery", "-A", "portal.celery", "beat"],
+    "intake": [
+        PYTHON,
+        "-m",
+        "celery",
+        "-A",
+        "docvqa_site.celery",
+        "worker",
+        "-P",
+        "solo",
+        "-Q",
+        INTAKE_QUEUE,
+    ],
+    "clock": [PYTHON, "-m", "celery", "-A", "docvqa_site.celery", "beat"],
     "mail": [PYTHON, "-m", "django", "deliver_mail"],
     "worker": [PYTHON, "-m", "celery", "-A", "evaluator.worker", "worker", "-P", "solo", "-Q", ALL_QUEUES],
 }
@@ -73,7 +84,7 @@ class Stack:
             "PFL_SITE_URL": self.url,
             "PFL_BROKER_URL": f"sqlite:///{self.home}/broker.sqlite3",
             "PFL_EVALUATOR_HOME": str(self.evaluator_home),
-            "DJANGO_SETTINGS_MODULE": "portal.settings",
+            "DJANGO_SETTINGS_MODULE": "docvqa_site.settings",
             **(variables or {}),
         }
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -133,7 +144,7 @@ class Stack:
         """Start one process: `web`, `intake`, `clock`, `mail` or `worker`; further workers are `worker-2` and so on."""
         program = name.partition("-")[0]
         web = [
-            *(PYTHON, "-m", "gunicorn", "-c", "python:portal.web_server", "portal.wsgi"),
+            *(PYTHON, "-m", "gunicorn", "-c", "python:docvqa_site.web_server", "docvqa_site.wsgi"),
             # One process: without a database server, each would have throttles of its own.
             *("--bind", f"127.0.0.1:{self.port}", "--workers", "1", "--threads", "8"),
         ]

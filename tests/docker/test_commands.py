@@ -46,7 +46,7 @@ class Deployed:
         environment = {key: self.replaced.get(key, own.get(key, "")) for key in own.keys() | added}
         # The site's image adds these two.
         of_image = {
-            "DJANGO_SETTINGS_MODULE": "portal.settings",
+            "DJANGO_SETTINGS_MODULE": "docvqa_site.settings",
             "PFL_HOME": str(self.containers.folder / "home"),
         }
         if name.startswith("worker"):

@@ -10,13 +10,13 @@ import pytest
 import yaml
 from django.db import connection
 
+from docvqa_site.evaluation.models import Evaluation
+from docvqa_site.evaluation.queue.places import STEPS
+from docvqa_site.liveness.models import Process
+from docvqa_site.operations.metrics import exposition
 from evaluator.messages.jobs import SCORING_QUEUE, Step
-from portal.evaluation.models import Evaluation
-from portal.evaluation.queue.places import STEPS
-from portal.liveness.models import Process
-from portal.operations.metrics import exposition
 from tests.docker.compose import FILE, ROOT, VALUES, configuration, run_compose
-from tests.portal.factories import make_run
+from tests.docvqa_site.factories import make_run
 
 DOCKER = ROOT / "docker"
 BIN = Path(sys.executable).parent

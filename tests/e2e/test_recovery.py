@@ -120,8 +120,8 @@ def test_a_store_that_was_away_and_a_worker_killed_while_scoring_leave_one_finis
     wait_for_messages(stack)
     counted = stack.manage(
         *("shell", "--no-imports", "-v", "0", "-c"),
-        "from portal.evaluation.models import Evaluation, StepReport;"
-        "from portal.submissions.models import Submission;"
+        "from docvqa_site.evaluation.models import Evaluation, StepReport;"
+        "from docvqa_site.submissions.models import Submission;"
         "print(Evaluation.objects.filter(state='passed').count(),"
         " StepReport.objects.filter(step='scoring', outcome='passed').count(),"
         " Submission.objects.filter(refunded_at__isnull=False).count())",

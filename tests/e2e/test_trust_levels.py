@@ -12,8 +12,8 @@ import pytest
 import requests
 
 from tests.demo.stack import Stack
+from tests.docvqa_site.accounts.codes import code_of
 from tests.e2e.conftest import PASSWORD, make_participant, pfl
-from tests.portal.accounts.codes import code_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]
 
@@ -85,7 +85,7 @@ def machine(site: Stack, trained: Path) -> Iterator[None]:
         "PFL_EXAMINATION_REPEATS": "1",
         "PFL_WORKER_NAME": "examiner-1",
     }
-    command = ["-m", "celery", "-A", "portal.celery", "worker", "-P", "solo", "-Q", "examinations"]
+    command = ["-m", "celery", "-A", "docvqa_site.celery", "worker", "-P", "solo", "-Q", "examinations"]
     with site.log_path("examinations").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, *command], env=environment, cwd=site.home, stdout=log, stderr=log

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 READ_RUNS = """
 import json
-from portal.submissions.models import Run
+from docvqa_site.submissions.models import Run
 runs = Run.objects.filter(submission__title__startswith={name!r}).exclude(submission__state="draft")
 print(json.dumps([
     {{

@@ -81,8 +81,8 @@ SCENARIOS = [
 
 # Single messages, which need no site with all its processes.
 SHOWN_BY_TESTS = {
-    "the same report five times": "tests/portal/evaluation/intake/test_intake.py",
-    "reports out of order": "tests/portal/evaluation/intake/test_intake.py",
-    "a report after its attempt was superseded": "tests/portal/evaluation/intake/test_intake.py",
-    "a forged report": "tests/portal/evaluation/intake/test_step_secrets.py",
+    "the same report five times": "tests/docvqa_site/evaluation/intake/test_intake.py",
+    "reports out of order": "tests/docvqa_site/evaluation/intake/test_intake.py",
+    "a report after its attempt was superseded": "tests/docvqa_site/evaluation/intake/test_intake.py",
+    "a forged report": "tests/docvqa_site/evaluation/intake/test_step_secrets.py",
 }

@@ -10,8 +10,8 @@ from tests.faults.trials import Trial
 AWAY_S = 60
 SUBMISSIONS = 12
 REMOVE_NEWEST_CHECKPOINT = """
-from portal.submissions.models import Artifact
-from portal.uploads.stores import current_store
+from docvqa_site.submissions.models import Artifact
+from docvqa_site.uploads.stores import current_store
 checkpoints = Artifact.objects.filter(kind="checkpoint")
 current_store().delete(checkpoints.latest("created_at").upload.store_key)
 """

@@ -2,7 +2,7 @@
 
 import requests
 
-from portal.calculator.presets import presets
+from docvqa_site.calculator.presets import presets
 from tests.journeys.crawl import Crawl, Fault, processor_time
 from tests.journeys.sites import Site
 

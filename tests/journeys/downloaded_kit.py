@@ -12,7 +12,7 @@ from tests.journeys.hands import Hands
 ROOT = Path(__file__).resolve().parents[2]
 # Where `main` finds the kit; an environment variable, as its process is forked from one that runs.
 FOLDER = "DOWNLOADED_KIT"
-OURS = ("evaluator", "portal", "starter_kit")
+OURS = ("evaluator", "docvqa_site", "starter_kit")
 
 
 def build_kit(folder: Path) -> Path:

@@ -8,8 +8,8 @@ from typing import Any
 from playwright.sync_api import Browser
 
 from tests.demo.stack import Stack
+from tests.docvqa_site.accounts.codes import code_of
 from tests.journeys.hands import Hands, Mouse
-from tests.portal.accounts.codes import code_of
 
 PASSWORD = "correct-horse-battery-staple"
 
@@ -41,9 +41,9 @@ def organizing_command(name: str, track: str) -> list[str]:
     """Return the command that makes somebody an organizer of this track, and of no other."""
     return [
         *("shell", "--verbosity", "0", "--command"),
-        "from portal.accounts.models import User\n"
-        "from portal.accounts.services import make_track_organizer\n"
-        "from portal.challenge.models import Track\n"
+        "from docvqa_site.accounts.models import User\n"
+        "from docvqa_site.accounts.services import make_track_organizer\n"
+        "from docvqa_site.challenge.models import Track\n"
         f"person = User.objects.get(email='{name}@people.example')\n"
         "make_track_organizer(person)\n"
         f"Track.objects.get(slug={track!r}).organizers.add(person)",

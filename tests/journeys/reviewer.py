@@ -6,11 +6,11 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
+from tests.docvqa_site.accounts.codes import code_of
 from tests.journeys.hands import Hands
 from tests.journeys.participant import Newcomer, confirm_address, confirm_password_until, upload
 from tests.journeys.people import Person
 from tests.journeys.sites import Site
-from tests.portal.accounts.codes import code_of
 
 SECRET = re.compile("[A-Z2-7]{16,}")
 WAITING = re.compile("privacy proofs? waits? for reviewers")

@@ -16,7 +16,7 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
 from django.urls import Resolver404, resolve
 
-from portal.uploads.signed_urls import read_part_token
+from docvqa_site.uploads.signed_urls import read_part_token
 
 ALWAYS = 1_000_000
 
@@ -52,7 +52,7 @@ class LiveSite:
         self._lock = threading.Lock()
         self._faults: list[_Planned] = []
         self._server = ThreadedWSGIServer(("127.0.0.1", 0), _handler(self))
-        # Not `portal.wsgi`, which sets Django up once more and thereby closes the stream that pytest captures.
+        # Not `docvqa_site.wsgi`, which sets Django up once more and thereby closes the stream that pytest captures.
         self._server.set_app(WSGIHandler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 

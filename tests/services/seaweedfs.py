@@ -18,7 +18,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from portal.uploads.location import Bucket
+from docvqa_site.uploads.location import Bucket
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from portal.accounts.services import create_token
-from portal.challenge.definitions import DEFAULT_DEFINITIONS, read_definitions, save_tracks
-from portal.challenge.models import Track
-from portal.teams.models import Team
+from docvqa_site.accounts.services import create_token
+from docvqa_site.challenge.definitions import DEFAULT_DEFINITIONS, read_definitions, save_tracks
+from docvqa_site.challenge.models import Track
+from docvqa_site.teams.models import Team
 from starter_kit.site.client import SiteClient
-from tests.portal.factories import make_team
+from tests.docvqa_site.factories import make_team
 from tests.services.live_site import LiveSite
 from tests.starter_kit.pocket_data import CLIENTS, make_base, make_data
 

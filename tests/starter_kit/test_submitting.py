@@ -13,6 +13,13 @@ from typing import Any
 
 import pytest
 
+from docvqa_site.celery import app
+from docvqa_site.challenge.models import Track
+from docvqa_site.evaluation.models import Evaluation
+from docvqa_site.submissions.models import Artifact, Run, Submission
+from docvqa_site.teams.models import TeamKey
+from docvqa_site.uploads.models import Upload
+from docvqa_site.uploads.stores import current_store
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.api import ChangedText, RunStatus, SubmissionStatus
 from evaluator.messages.jobs import (
@@ -28,20 +35,13 @@ from evaluator.messages.jobs import (
 from evaluator.messages.states import RunState, SubmissionState
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.signing import public_key_of
-from portal.celery import app
-from portal.challenge.models import Track
-from portal.evaluation.models import Evaluation
-from portal.submissions.models import Artifact, Run, Submission
-from portal.teams.models import TeamKey
-from portal.uploads.models import Upload
-from portal.uploads.stores import current_store
 from starter_kit.runs.answering import read_both, remove_vectors
 from starter_kit.runs.folder import OPENED_MESSAGES, RunFolder
 from starter_kit.site.client import SiteClient
 from starter_kit.submitting import prepare, register_keys, resumable_draft, send, watch
-from tests.portal.evaluation.messages import make_progress, make_report, signed
-from tests.portal.factories import make_token
-from tests.portal.submissions.drafts import make_complete_draft
+from tests.docvqa_site.evaluation.messages import make_progress, make_report, signed
+from tests.docvqa_site.factories import make_token
+from tests.docvqa_site.submissions.drafts import make_complete_draft
 from tests.services.live_site import LiveSite
 from tests.starter_kit.training_runs import KEY, accounting, trained
 

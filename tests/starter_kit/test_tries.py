@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from docvqa_site.celery import app
+from docvqa_site.evaluation.models import Evaluation
+from docvqa_site.submissions.models import Run, RunToken
+from docvqa_site.teams.models import Team
 from evaluator.messages.api import SubmissionStatus
 from evaluator.messages.jobs import REPORT_TASK, CheckStatus, Step
-from portal.celery import app
-from portal.evaluation.models import Evaluation
-from portal.submissions.models import Run, RunToken
-from portal.teams.models import Team
 from starter_kit.commands.training_run import credentials_of
 from starter_kit.runs.answering import read_both
 from starter_kit.runs.folder import RunFolder
@@ -23,8 +23,8 @@ from starter_kit.settings.configuration import load_settings
 from starter_kit.site.client import SiteClient
 from starter_kit.site.credentials import Credentials
 from starter_kit.submitting import SubmissionPlan, prepare, register_keys, send, unexplained_tries
-from tests.portal.evaluation.messages import make_accounting, make_report, signed
-from tests.portal.factories import make_token
+from tests.docvqa_site.evaluation.messages import make_accounting, make_report, signed
+from tests.docvqa_site.factories import make_token
 from tests.services.live_site import LiveSite
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.training_runs import trained

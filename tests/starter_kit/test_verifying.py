@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from docvqa_site.challenge.models import Track
+from docvqa_site.submissions.models import Run, RunState, SubmissionState
+from docvqa_site.teams.models import Team
 from evaluator.communication.first_downloads import FirstDownloads
 from evaluator.communication.log import read_log
 from evaluator.errors import ErrorCode
 from evaluator.messages.jobs import ArtifactKind, FirstDownload
-from portal.challenge.models import Track
-from portal.submissions.models import Run, RunState, SubmissionState
-from portal.teams.models import Team
 from starter_kit.commands.main import app
 from starter_kit.runs.folder import RunFolder
 from starter_kit.verifying import PublicSite, rank_differences
-from tests.portal.factories import change_results, make_artifact, make_run, make_submission
+from tests.docvqa_site.factories import change_results, make_artifact, make_run, make_submission
 from tests.services.live_site import LiveSite
 from tests.starter_kit.training_runs import accounting, trained
 
@@ -73,7 +73,7 @@ def another_count(run: Run) -> None:
 
 
 def replace_file(run: Run, kind: ArtifactKind, change: Callable[[bytes], bytes]) -> None:
-    from portal.uploads.stores import current_store
+    from docvqa_site.uploads.stores import current_store
 
     found = run.artifacts.get(kind=kind)
     content = current_store().open(found.upload.store_key).read()

@@ -27,7 +27,7 @@ elif not is_rabbitmq(_url):
 @task_prerun.connect(weak=False)
 def _say_what_is_loaded(**_: object) -> None:
     # Past Celery, which takes the streams over.
-    os.write(2, f"the site is loaded: {'portal.settings' in sys.modules}\n".encode())
+    os.write(2, f"the site is loaded: {'docvqa_site.settings' in sys.modules}\n".encode())
 
 
 def _never_begin(self: Heartbeat) -> None:

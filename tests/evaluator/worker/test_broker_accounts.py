@@ -141,7 +141,7 @@ def test_nothing_else_is_read_forged_removed_or_configured(
             command: partial(redis.Redis.from_url(url).execute_command, *command.split())
             for command in (
                 "LRANGE evaluator.scoring 0 -1",
-                "LRANGE portal.intake 0 -1",
+                "LRANGE docvqa_site.intake 0 -1",
                 "HGETALL unacked",
                 "KEYS *",
                 "FLUSHALL",

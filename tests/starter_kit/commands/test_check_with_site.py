@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from docvqa_site.challenge.models import Track
+from docvqa_site.submissions.models import RunState, RunToken
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.messages.jobs import ArtifactKind
-from portal.challenge.models import Track
-from portal.submissions.models import RunState, RunToken
-from tests.portal.factories import make_artifact, make_run, make_submission
+from tests.docvqa_site.factories import make_artifact, make_run, make_submission
 from tests.services.live_site import LiveSite
 from tests.starter_kit.commands.pfl import QUICK, Ended, run_pfl
 from tests.starter_kit.pocket_data import CLIENTS

@@ -8,8 +8,8 @@ import pytest
 import requests
 from django.core.management import call_command
 
+from docvqa_site.downloads.models import Acceptance, Download, Terms
 from evaluator.errors import ErrorCode, ProblemError
-from portal.downloads.models import Acceptance, Download, Terms
 from starter_kit.data.archives import unpack
 from starter_kit.site.client import SiteClient
 from starter_kit.site.downloading import fetch

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from docvqa_site.challenge.models import Track
+from docvqa_site.submissions.models import RunToken
+from docvqa_site.teams.models import Team, TeamKey
 from evaluator.records.reading import read_record
-from portal.challenge.models import Track
-from portal.submissions.models import RunToken
-from portal.teams.models import Team, TeamKey
-from tests.portal.factories import make_token
+from tests.docvqa_site.factories import make_token
 from tests.services.live_site import LiveSite
 from tests.starter_kit.commands.pfl import QUICK, run_pfl
 

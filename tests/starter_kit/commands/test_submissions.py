@@ -5,11 +5,11 @@ import json
 import pytest
 from django.utils import timezone
 
+from docvqa_site.challenge.models import Track
+from docvqa_site.submissions.models import Run, RunState
+from docvqa_site.teams.models import Team
 from evaluator.messages.results import RunResults
-from portal.challenge.models import Track
-from portal.submissions.models import Run, RunState
-from portal.teams.models import Team
-from tests.portal.factories import SCORES, make_run, make_submission
+from tests.docvqa_site.factories import SCORES, make_run, make_submission
 from tests.services.live_site import LiveSite
 from tests.starter_kit.commands.pfl import failing, passing
 

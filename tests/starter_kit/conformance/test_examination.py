@@ -34,7 +34,7 @@ def codes(result: Result) -> list[str]:
     return [problem.code for problem in result.problems]
 
 
-# All groups of FL-PROVIDER-DP are in tests/portal/evaluation/examining and tests/e2e, where the judge is a process. Its
+# All groups of FL-PROVIDER-DP are in tests/docvqa_site and tests/e2e, where the judge is a process. Its
 # other configs differ from it in what a codec, an adapter or an optimizer does.
 @pytest.mark.parametrize("config", ["client-dp", "laplace-iadmm"])
 def test_contributions_of_other_units_conform(config: str) -> None:

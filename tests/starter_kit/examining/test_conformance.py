@@ -78,7 +78,7 @@ def found(result: Result) -> str:
     return " ".join(f"{problem.code} {problem.found}" for problem in result.problems)
 
 
-# All groups are made by the site's command, in tests/portal/evaluation/examining/test_examining_commands.py.
+# All groups are made by the site's command, in tests/docvqa_site/evaluation/examining/test_examining_commands.py.
 def test_an_honest_method_passes(confined: Confined) -> None:
     only = [Group.CONFIGURED, Group.EMPTY, Group.CARRIED]
     inputs = Inputs(method=str(find_config("fl-provider-dp")), seed=5, only=only)

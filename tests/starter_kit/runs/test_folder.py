@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
+from docvqa_site.uploads.models import Upload, UploadState
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.sharding import joined_sha256
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
-from portal.uploads.models import Upload, UploadState
 from starter_kit.runs.folder import RunFolder
 from tests.evaluator.checkpoints.sharded import INDEX, save_shards, split
 from tests.services.live_site import LiveSite

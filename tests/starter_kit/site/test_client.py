@@ -4,12 +4,12 @@ from uuid import uuid4
 
 import pytest
 
+from docvqa_site.submissions.models import RunToken
+from docvqa_site.teams.models import Team
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.states import RunState, SubmissionState
-from portal.submissions.models import RunToken
-from portal.teams.models import Team
 from starter_kit.site.client import TRIES, SiteClient
-from tests.portal.submissions.drafts import make_complete_draft
+from tests.docvqa_site.submissions.drafts import make_complete_draft
 from tests.services.live_site import Fault, LiveSite
 from tests.services.ports import free_port
 

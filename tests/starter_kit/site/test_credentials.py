@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from docvqa_site.submissions.models import RunToken
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.signing import create_key, public_key_of
-from portal.submissions.models import RunToken
 from starter_kit.site.client import SiteClient
 from starter_kit.site.credentials import obtain_credentials
 

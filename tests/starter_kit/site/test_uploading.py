@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from docvqa_site.submissions.models import Artifact
+from docvqa_site.uploads.stores import current_store
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
-from portal.submissions.models import Artifact
-from portal.uploads.stores import current_store
 from starter_kit.site.client import SiteClient
 from starter_kit.site.uploading import FileProgress, hashes_of, upload_file
 from tests.services.live_site import Fault, LiveSite

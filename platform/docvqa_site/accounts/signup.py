@@ -1,0 +1,99 @@
+"""The forms to sign up, log in, or give an address or a password.
+
+Apart from `forms`, which allauth imports to build these.
+"""
+
+from typing import Any, ClassVar
+
+from allauth.account.forms import AddEmailForm, ChangePasswordForm, LoginForm, ResetPasswordForm, SignupForm
+from django import forms
+from django.contrib.auth.hashers import make_password
+from django.db import transaction
+from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
+from typing_extensions import override
+
+from docvqa_site.accounts.selectors import active_tokens
+from docvqa_site.accounts.services import revoke_all_tokens, unlink_accounts
+
+EMAIL = "Email address"
+ADVICE = (
+    "At least 8 characters. Not a common password, not only digits, and nothing like your name or address."
+)
+
+
+class SiteLabels:
+    """A form of allauth that names its fields as the rest of the site does."""
+
+    labels: ClassVar[dict[str, str]] = {"email": EMAIL}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, label in self.labels.items():
+            self.fields[name].label = label  # type: ignore[attr-defined]
+        for one in self.fields.values():  # type: ignore[attr-defined]
+            one.widget.attrs.pop("placeholder", None)
+
+
+class LoginWithPasswordForm(SiteLabels, LoginForm):  # type: ignore[misc]
+    labels = {"login": EMAIL, "remember": "Keep me logged in"}
+
+
+class ForgottenPasswordForm(SiteLabels, ResetPasswordForm):  # type: ignore[misc]
+    """Where to send the link that resets the password."""
+
+
+class NewAddressForm(SiteLabels, AddEmailForm):  # type: ignore[misc]
+    """The address that replaces the present one."""
+
+
+class NewPasswordForm(ChangePasswordForm):  # type: ignore[misc]
+    """A password in place of another, which somebody else may have known: what they may have made ends with it."""
+
+    end_access = forms.BooleanField(
+        required=False, initial=True, label="Also revoke my API tokens and unlink accounts for signing in"
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        tokens, linked = active_tokens(self.user).count(), self.user.socialaccount_set.count()
+        if not tokens + linked:
+            del self.fields["end_access"]
+            return
+        self.fields["end_access"].help_text = (
+            f"You have {tokens} API token{pluralize(tokens)} and {linked} linked account{pluralize(linked)}. Keep them "
+            "only if you are sure that nobody else has used your account."
+        )
+
+    @transaction.atomic
+    def save(self) -> None:
+        super().save()
+        if self.cleaned_data.get("end_access"):
+            revoke_all_tokens(self.user, because="password changed")
+            unlink_accounts(self.user, because="password changed")
+
+
+class EvenTime(SiteLabels):
+    """A form to sign up that takes as long for an address that has an account as for a new one."""
+
+    def try_save(self, request: HttpRequest) -> Any:
+        if self.account_already_exists:  # type: ignore[attr-defined]
+            make_password(self.cleaned_data["password1"])  # type: ignore[attr-defined]
+        return super().try_save(request)  # type: ignore[misc]
+
+
+class NewAccountForm(EvenTime, SignupForm):  # type: ignore[misc]
+    """Reports all that is wrong at once."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["password1"].help_text = ADVICE
+
+    @override
+    def clean(self) -> Any:
+        data = super().clean()
+        # allauth compares the two only once the first is a good password.
+        entered = [self.data.get(self.add_prefix(name)) for name in ("password1", "password2")]
+        if "password1" in self.errors and entered[0] != entered[1]:
+            self.add_error("password2", "You must type the same password each time.")
+        return data

@@ -1,0 +1,52 @@
+"""A person's own pages: profile and API tokens."""
+
+from allauth.account.decorators import reauthentication_required
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from docvqa_site.accounts.forms import ProfileForm, TokenForm
+from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.accounts.selectors import active_tokens
+from docvqa_site.accounts.services import create_token, revoke_token, update_profile
+from evaluator.errors import ProblemError
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def profile(request: UserRequest) -> HttpResponse:
+    form = ProfileForm(request.POST or None, instance=request.user)
+    if request.method == "POST" and form.is_valid():
+        update_profile(request.user, **form.cleaned_data)
+        messages.success(request, "Your profile is saved.")
+        return redirect("accounts:profile")
+    return render(request, "accounts/profile.html", {"form": form})
+
+
+@never_cache
+@login_required
+@reauthentication_required(allow_get=True)
+@require_http_methods(["GET", "HEAD", "POST"])
+def tokens(request: UserRequest) -> HttpResponse:
+    """List the user's tokens; a POST creates one and shows its secret, this once."""
+    form, secret = TokenForm(request.POST or None), ""
+    if request.method == "POST" and form.is_valid():
+        try:
+            _, secret = create_token(request.user, **form.cleaned_data)
+            form = TokenForm()
+        except ProblemError as error:
+            form.add_error(None, f"{error.problem.message} {error.problem.next_step}")
+    context = {"form": form, "secret": secret, "tokens": active_tokens(request.user)}
+    return render(request, "accounts/tokens.html", context)
+
+
+@login_required
+@require_POST
+def revoke(request: UserRequest, token_id: int) -> HttpResponse:
+    token = get_object_or_404(active_tokens(request.user), pk=token_id)
+    revoke_token(token, actor=request.user)
+    messages.success(request, f"The token “{token.label}” is revoked.")
+    return redirect("accounts:tokens")

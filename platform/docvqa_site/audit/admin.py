@@ -1,0 +1,151 @@
+"""The audit trail in the administration, and the base classes of read-only and of audited admins."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from django.contrib import admin
+from django.db.models import Model, QuerySet
+from django.forms import BaseInlineFormSet, ModelForm
+from django.http import HttpRequest
+from typing_extensions import override
+
+from docvqa_site.audit.models import AuditEntry, record
+
+ModelT = TypeVar("ModelT", bound=Model)
+ParentT = TypeVar("ParentT", bound=Model)
+
+
+class ReadOnly:
+    """Records that are read in the administration and never edited there."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class ReadOnlyAdmin(ReadOnly, admin.ModelAdmin[ModelT]):
+    """An admin of records that are never edited."""
+
+
+class ReadOnlyInline(ReadOnly, admin.TabularInline[ModelT, ParentT]):
+    """Records that are never edited, on the page of what they belong to."""
+
+    extra = 0
+    can_delete = False
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
+    """The audit trail, newest entry first."""
+
+    list_display = ["at", "actor", "action", "object_type", "object_id"]
+    list_filter = ["action", "object_type", "at"]
+    list_select_related = ["actor"]
+    search_fields = ["action", "object_type", "object_id", "actor__email", "actor__name"]
+    date_hierarchy = "at"
+    show_full_result_count = False
+
+
+class AuditedAdmin(admin.ModelAdmin[ModelT]):
+    """An admin whose additions, changes and deletions, inlines included, go into the audit trail with their values.
+
+    The fields `set_once` are written when an object is added, and read-only from then on.
+
+    Attributes:
+        may_add: Whether objects are added here, by those with the permission.
+        may_delete: Whether they are deleted here, likewise.
+    """
+
+    set_once: Sequence[str] = ()
+    may_add = True
+    may_delete = True
+
+    @override
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.may_add and super().has_add_permission(request)
+
+    @override
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may_delete and super().has_delete_permission(request, obj)
+
+    @override
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return [*(self.set_once if obj else ()), *super().get_readonly_fields(request, obj)]
+
+    @override
+    def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
+        return {} if obj else dict(super().get_prepopulated_fields(request, obj))
+
+    @override
+    def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        _record_form(request, form, "changed" if change else "added")
+
+    @override
+    def save_formset(
+        self,
+        request: HttpRequest,
+        form: "ModelForm[Any]",
+        formset: "BaseInlineFormSet[Any, Any, Any]",
+        change: bool,
+    ) -> None:
+        doomed = [inline.instance for inline in formset.initial_forms if inline in formset.deleted_forms]
+        _record_deletions(request, doomed)
+        super().save_formset(request, form, formset, change)
+        for inline in formset.forms:
+            if inline.has_changed() and inline not in formset.deleted_forms:
+                _record_form(request, inline, "changed" if inline in formset.initial_forms else "added")
+
+    @override
+    def delete_model(self, request: HttpRequest, obj: ModelT) -> None:
+        _record_deletions(request, [obj])
+        super().delete_model(request, obj)
+
+    @override
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        # What goes with an object is shown where it alone is deleted.
+        return {
+            name: action for name, action in super().get_actions(request).items() if name != "delete_selected"
+        }
+
+
+def _record_form(request: HttpRequest, form: "ModelForm[Any]", verb: str) -> None:
+    """Record the form's object with the old and the new value of each column that was changed."""
+    obj = form.instance
+    columns = {field.name for field in obj._meta.get_fields()}
+    values = {
+        name: [_plain(form.initial.get(name)), _plain(form.cleaned_data.get(name))]
+        for name in form.changed_data
+        # A password's two entry fields are not columns and are never recorded.
+        if name in columns
+    }
+    changes = {name: [before, after] for name, (before, after) in values.items() if before != after}
+    record(_actor(request), f"{obj._meta.model_name}.{verb}", obj, changes=changes)
+
+
+def _record_deletions(request: HttpRequest, objects: Iterable[Model]) -> None:
+    for obj in objects:
+        record(_actor(request), f"{obj._meta.model_name}.deleted", obj, was=str(obj))
+
+
+def _actor(request: HttpRequest) -> Model:
+    assert isinstance(request.user, Model)  # noqa: S101  (the admin lets nobody anonymous in)
+    return request.user
+
+
+def _plain(value: object) -> object:
+    """Return `value` as JSON knows it: instances as their keys, anything else that JSON doesn't know as text."""
+    match value:
+        case None | str() | int() | float():
+            return value
+        case list() | QuerySet():
+            return [_plain(item) for item in value]
+        case Model():
+            return _plain(value.pk)
+        case _:
+            return str(value)

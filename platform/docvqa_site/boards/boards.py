@@ -1,0 +1,375 @@
+"""The boards of a track: its scored runs, ranked."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, QuerySet
+
+from docvqa_site.boards.ordering import (
+    Place,
+    counts,
+    first_verified,
+    listed_runs,
+    pending_levels,
+    places,
+    ranked_places,
+    unranked_places,
+)
+from docvqa_site.boards.ranking import Entry, Row, rank, rejection
+from docvqa_site.boards.selection import EVERYTHING, Selection
+from docvqa_site.challenge.models import Track
+from docvqa_site.evaluation.display.results import without_traces_of_team
+from docvqa_site.reviews.publication import is_public
+from docvqa_site.reviews.selectors import verdicts_on
+from docvqa_site.reviews.verdict import Tally, Verdict
+from docvqa_site.submissions.models import Run, RunState, SubmissionState
+from docvqa_site.submissions.results_field import WithoutChecks
+from docvqa_site.submissions.selectors import public_runs, submission_addresses
+from docvqa_site.ui.budgets import at_budget
+from evaluator.messages.jobs import FirstDownload, TrustLevel
+
+# The rows that are loaded at once where all are needed.
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Board:
+    """One table. `budget` is its ε; None for the board of a track without budgets."""
+
+    budget: float | None
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True)
+class StoredBoard:
+    """One table in the database, of which a slice is loaded in three queries; see `Board`.
+
+    Its results have no checks, and no scores by type of question, unless `with_checks` says so.
+    """
+
+    track: Track
+    budget: float | None
+    with_checks: bool = False
+
+    def __len__(self) -> int:
+        return listed_runs(self.track, self.budget).count()
+
+    def __getitem__(self, part: slice) -> list[Row]:
+        return self._rows(places(self.track, self.budget, part.start or 0, part.stop))
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield every row, in the order of one moment and with a batch of them in memory at a time."""
+        found = places(self.track, self.budget)
+        for start in range(0, len(found), BATCH):
+            yield from self._rows(found[start : start + BATCH])
+
+    def places(self, start: int, stop: int) -> list[Place]:
+        """Return which runs are in a part of the board."""
+        return places(self.track, self.budget, start, stop)
+
+    def rows(self, found: Sequence[Place], entries: Mapping[UUID, Entry]) -> list[Row]:
+        """Return the rows at these places. A run that was taken off the board in the meantime has no entry."""
+        known = [(place, entry) for place in found if (entry := entries.get(place.run))]
+        # Most boards have no rank that needs an examination.
+        is_asked = any(place.rank and entry.lacked_level for place, entry in known)
+        lacking = pending_levels(self.track, self.budget) if is_asked else {}
+        return [self._row(place, entry, lacking.get(place.run)) for place, entry in known]
+
+    def _row(self, place: Place, entry: Entry, pending: TrustLevel | None) -> Row:
+        if place.rank:
+            return Row(entry, place.rank, pending=pending)
+        reason = rejection(entry, self.track.kind, self.track.limits(self.budget))
+        return Row(entry, None, reason.sentence, reason.short) if reason else Row(entry, None)
+
+    def ranked(self, selection: Selection, start: int, stop: int) -> list[Row]:
+        """Return a part of the selected rows with a rank, in the order that is selected."""
+        return self._rows(ranked_places(self.track, self.budget, selection, start, stop))
+
+    def unranked(self, selection: Selection, start: int, stop: int) -> list[Row]:
+        """Return a part of the selected rows without a rank, nearest to one first."""
+        return self._rows(unranked_places(self.track, self.budget, selection, start, stop))
+
+    def with_nearest(
+        self, selection: Selection, start: int, stop: int, nearest: int
+    ) -> tuple[list[Row], list[Row]]:
+        """Return a part of the selected rows with a rank, and the nearest without one, all of them loaded together."""
+        found = ranked_places(self.track, self.budget, selection, start, stop)
+        others = unranked_places(self.track, self.budget, selection, 0, nearest) if nearest else []
+        entries = entries_at(self.track, [*found, *others], with_checks=self.with_checks)
+        return self.rows(found, entries), self.rows(others, entries)
+
+    def counts(self, selection: Selection = EVERYTHING) -> tuple[int, int]:
+        """Return how many of the selected rows have a rank, and how many have none."""
+        return counts(self.track, self.budget, selection)
+
+    def _rows(self, found: Sequence[Place]) -> list[Row]:
+        return self.rows(found, entries_at(self.track, found, with_checks=self.with_checks))
+
+
+@dataclass(frozen=True)
+class Leaders:
+    """Who leads a board: the first with a rank, and the first of those that are verified, where reviewers decide."""
+
+    board: StoredBoard
+    first: Entry | None
+    verified: Entry | None
+
+
+def leaders_of(boards: Sequence[StoredBoard]) -> list[Leaders]:
+    """Return who leads each of a track's boards; all of them are loaded together."""
+    track = boards[0].track if boards else None
+    if track is None:
+        return []
+    first = [next(iter(ranked_places(track, board.budget, EVERYTHING, 0, 1)), None) for board in boards]
+    verified = [first_verified(track, board.budget) if track.kind.is_reviewed else None for board in boards]
+    known = [place.run for place in first if place] + [run for run in verified if run]
+    entries = entries_at(track, [Place(run, None) for run in known])
+    return [
+        Leaders(board, entries.get(place.run) if place else None, entries.get(run) if run else None)
+        for board, place, run in zip(boards, first, verified, strict=True)
+    ]
+
+
+def selected_rows(selection: Selection, boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
+    """Return the first selected rows of each of a track's boards, all of which are loaded together."""
+    found = []
+    for board in boards:
+        ranked = ranked_places(board.track, board.budget, selection, 0, length)
+        others = unranked_places(board.track, board.budget, selection, 0, length - len(ranked))
+        found.append([*ranked, *others])
+    return _rows_at(boards, found)
+
+
+@dataclass(frozen=True)
+class MethodRow:
+    """A method on the boards of all budgets: its row on each, None where it has no run."""
+
+    entry: Entry
+    rows: Sequence[Row | None]
+    budgets: Sequence[float | None]
+
+    @property
+    def cells(self) -> list[tuple[str, Row | None]]:
+        """Each board's name with the row on it."""
+        return [(at_budget(budget, "{}"), row) for budget, row in zip(self.budgets, self.rows, strict=True)]
+
+    @property
+    def best_rank(self) -> int:
+        """Its smallest rank."""
+        return min(row.rank for row in self.rows if row and row.rank)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The boards of all budgets together.
+
+    Attributes:
+        methods: Those with one of the first rows on any board.
+        withheld: Rows that were taken off their boards, each after the name of its board.
+    """
+
+    methods: Sequence[MethodRow]
+    withheld: Sequence[tuple[str, Row]]
+
+
+def overview_of(
+    boards: Sequence[StoredBoard], selection: Selection, length: int, withheld: Sequence[UUID]
+) -> Overview:
+    """Return the selected methods that lead any of a track's boards, and the rows of these withheld runs."""
+    found = _leading_places(boards, selection, length)
+    # Their boards are known once they are loaded, with all others.
+    entries = entries_at(boards[0].track, [*chain(*found), *(Place(run, None) for run in withheld)])
+    methods = _methods(
+        boards, [board.rows(places_, entries) for board, places_ in zip(boards, found, strict=True)], length
+    )
+    by_budget = {board.budget: board for board in boards}
+    rows = [
+        (at_budget(entry.budget, "{}"), row)
+        for run in withheld
+        if (entry := entries.get(run)) and entry.budget in by_budget
+        for row in by_budget[entry.budget].rows([Place(run, None)], entries)
+    ]
+    return Overview(methods, rows)
+
+
+def leading_methods(boards: Sequence[StoredBoard], selection: Selection, length: int) -> list[MethodRow]:
+    """Return the methods with the first of the selected rows on any of a track's boards, with all of their rows.
+
+    The rank of a row that isn't among the first of its board is not counted, which would take a pass over all.
+    """
+    return _methods(boards, _rows_at(boards, _leading_places(boards, selection, length)), length)
+
+
+def _leading_places(boards: Sequence[StoredBoard], selection: Selection, length: int) -> list[list[Place]]:
+    """Return the first selected places of each board, and those of the same methods that aren't among the first."""
+    heads = [ranked_places(board.track, board.budget, selection, 0, length) for board in boards]
+    first = [place.run for places_ in heads for place in places_]
+    submissions = Run.objects.filter(pk__in=first).values("submission")
+    runs = dict(
+        Run.objects.filter(scored_at__isnull=False, submission__in=submissions).values_list("pk", "budget")
+    )
+    found = []
+    for board, head in zip(boards, heads, strict=True):
+        known = {place.run for place in head}
+        others = [run for run, budget in runs.items() if budget == board.budget and run not in known]
+        found.append([*head, *(Place(run, None) for run in others)])
+    return found
+
+
+def _methods(boards: Sequence[StoredBoard], rows: Sequence[Sequence[Row]], length: int) -> list[MethodRow]:
+    shown = [[_beyond(row, length) for row in of_board] for of_board in rows]
+    methods = _by_method(shown, [board.budget for board in boards])
+    return sorted(methods, key=lambda method: method.best_rank)
+
+
+def _beyond(row: Row, length: int) -> Row:
+    """Return a row of which it is known only that it isn't among the first, with this in place of a reason."""
+    return row if row.rank or row.reason else replace(row, short_reason=f"beyond #{length}")
+
+
+def _by_method(boards: Sequence[Sequence[Row]], budgets: Sequence[float | None]) -> list[MethodRow]:
+    by_method: dict[str, list[Row | None]] = {}
+    for number, rows in enumerate(boards):
+        for row in rows:
+            by_method.setdefault(row.entry.url, [None] * len(boards))[number] = row
+    methods = [
+        MethodRow(next(row.entry for row in rows if row), rows, budgets)
+        for rows in by_method.values()
+        if any(row and row.rank for row in rows)
+    ]
+    # Of equal ranks that of the smaller budget first.
+    return sorted(
+        methods, key=lambda method: [row.rank or math.inf if row else math.inf for row in method.rows]
+    )
+
+
+def _rows_at(boards: Sequence[StoredBoard], found: Sequence[Sequence[Place]]) -> list[list[Row]]:
+    all_places = [place for places_ in found for place in places_]
+    entries = entries_at(boards[0].track, all_places, with_checks=boards[0].with_checks)
+    return [board.rows(places_, entries) for board, places_ in zip(boards, found, strict=True)]
+
+
+def entries_at(track: Track, found: Sequence[Place], *, with_checks: bool = False) -> dict[UUID, Entry]:
+    """Return the entries at these places of the track's boards, in two queries."""
+    runs = public_runs().filter(pk__in=[place.run for place in found])
+    return {entry.run: entry for entry in _entries(runs, track, with_checks=with_checks)}
+
+
+def stored_boards(track: Track, *, with_checks: bool = False) -> list[StoredBoard]:
+    """Return all boards of the track, with every scored run of a submission that was not withdrawn."""
+    return [StoredBoard(track, budget, with_checks) for budget in track.run_budgets()]
+
+
+def boards_of(track: Track) -> list[Board]:
+    """Return all boards of the track with all of their rows, ranked in memory."""
+    return [Board(budget, _ranked(track, budget)) for budget in track.run_budgets()]
+
+
+def _ranked(track: Track, budget: float | None) -> list[Row]:
+    entries = _entries(listed_runs(track, budget), track)
+    return rank(entries, track.kind, track.limits(budget))
+
+
+def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) -> list[Entry]:
+    """Load what a row shows of these runs of the track, and nothing else of them."""
+    # Named tuples, whose fields the type checker doesn't know.
+    rows: Any = list(
+        runs.order_by()
+        .annotate(shown=F("results") if with_checks else WithoutChecks("results"))
+        .values_list(
+            "pk",
+            "budget",
+            "shown",
+            "flagged_checks",
+            "submission_id",
+            "submission__title",
+            "submission__submitted_at",
+            "submission__is_baseline",
+            "submission__anonymous",
+            "submission__alias",
+            "submission__phase__name",
+            "submission__phase__examined_ranks",
+            "submission__phase__examined_level",
+            "submission__phase__requires_counted",
+            "submission__team__name",
+            "submission__team__slug",
+            "submission__code_url",
+            "submission__paper_url",
+            "submission__publishes_proof",
+            "submission__acceptances",
+            "submission__rejections",
+            "submission__change_requests",
+            "submission__rejection_stands",
+            "state",
+            "disqualified_because",
+            "log_accepted_at",
+            "rules__first_download",
+            named=True,
+        )
+    )
+    tallies = {
+        row.submission_id: Tally(
+            row.submission__acceptances,
+            row.submission__rejections,
+            row.submission__change_requests,
+            row.submission__rejection_stands,
+        )
+        for row in rows
+    }
+    verdicts, addresses = verdicts_on(track, tallies), submission_addresses(tallies)
+    proofs = submission_addresses(tallies, "submissions:proof")
+    entries = [
+        _entry(row, verdicts[row.submission_id], addresses[row.submission_id], proofs[row.submission_id])
+        for row in rows
+    ]
+    return [
+        _anonymous(entry, row.submission__alias) if row.submission__anonymous else entry
+        for entry, row in zip(entries, rows, strict=True)
+    ]
+
+
+def _entry(row: Any, verdict: Verdict, address: str, proof_address: str) -> Entry:
+    has_public_proof = is_public(
+        consents=row.submission__publishes_proof,
+        status=verdict.status,
+        # No others are on a board.
+        state=SubmissionState.SUBMITTED,
+        is_visible=True,
+        is_named=not row.submission__anonymous,
+    )
+    return Entry(
+        run=row.pk,
+        budget=row.budget,
+        method=row.submission__title,
+        team=row.submission__team__name,
+        url=address,
+        submitted_at=row.submission__submitted_at,
+        results=row.shown,
+        status=verdict.status,
+        status_reason=verdict.reason,
+        flagged_checks=row.flagged_checks or 0,
+        is_baseline=row.submission__is_baseline,
+        is_evaluated_again=row.state != RunState.SCORED,
+        disqualified_because=row.disqualified_because,
+        team_slug=row.submission__team__slug,
+        code_url=row.submission__code_url,
+        paper_url=row.submission__paper_url,
+        submission=row.submission_id,
+        phase=row.submission__phase__name,
+        examined_ranks=row.submission__phase__examined_ranks,
+        examined_level=row.submission__phase__examined_level,
+        requires_counted=row.submission__phase__requires_counted,
+        is_log_accepted=row.log_accepted_at is not None,
+        first_download=row.rules__first_download or FirstDownload.FREE,
+        proof_url=proof_address if has_public_proof else "",
+    )
+
+
+def _anonymous(entry: Entry, alias: str) -> Entry:
+    """Return the entry without what its team could be known by."""
+    results = without_traces_of_team(entry.results)
+    return replace(entry, team=alias, team_slug="", code_url="", paper_url="", results=results)

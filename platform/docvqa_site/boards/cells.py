@@ -1,0 +1,195 @@
+"""The contents of the cells of boards as HTML.
+
+They are put together here and not by a template: a page has sixty rows with twenty values each, which takes a template
+ten times as long, and most of the time of a page that is not cached.
+"""
+
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+
+from docvqa_site.boards.boards import MethodRow
+from docvqa_site.boards.ranking import Entry, Row
+from docvqa_site.ui.links import safe_href
+from docvqa_site.ui.markup import markup
+from docvqa_site.ui.templatetags.bounds import epsilon
+from docvqa_site.ui.templatetags.ui import MISSING, bar, score, score_interval
+from evaluator.messages.jobs import Epsilon
+from evaluator.messages.rankings import COUNTED
+from evaluator.messages.results import RunResults
+from evaluator.scoring.metrics import cut
+
+LINK = ' · <a href="{}" rel="nofollow noopener noreferrer">{}<span class="visually-hidden"> {} {}</span></a>'
+PROOF = ' · <a href="{}">proof<span class="visually-hidden"> of {}</span></a>'
+BASELINE = SafeString(' <span class="badge badge-baseline">baseline</span>')
+NO_RANK = SafeString('<span class="muted" aria-label="no rank">–</span>')
+NO_RUN = SafeString('<span class="muted" aria-label="no run">–</span>')
+AGAIN = SafeString(' <span class="badge badge-running">re-evaluating</span>')
+EMPTY = SafeString("")
+MOVED = (
+    '<div class="small board-{}"><span aria-hidden="true">{} {}</span>'
+    '<span class="visually-hidden">{} {} since last week</span></div>'
+)
+NEW = SafeString(
+    '<div class="small board-new">new<span class="visually-hidden">, not ranked last week</span></div>'
+)
+# The ranks that stand out.
+TOP = 3
+PICK = (
+    ' · <label class="board-pick"><input type="checkbox" form="compare" name="method" value="{}"> compare'
+    '<span class="visually-hidden"> {}</span></label>'
+)
+
+
+def standing(entry: Entry) -> SafeString:
+    """Return what one must know of a run before believing its rank: its status, and whether it is a baseline."""
+    return markup(
+        '<span class="badge badge-{}">{}</span>{}{}',
+        entry.status,
+        entry.status.label,
+        BASELINE if entry.is_baseline else EMPTY,
+        AGAIN if entry.is_evaluated_again else EMPTY,
+    )
+
+
+def overview_row(found: MethodRow) -> SafeString:
+    """Return a row of the table of all budgets."""
+    outcome = found.entry.status
+    elements = [
+        markup('<th scope="row" class="board-method">{}</th>', method(found.entry, has_pick=True)),
+        *(markup('<td class="num" data-label="{}">{}</td>', label, _run(row)) for label, row in found.cells),
+        markup(
+            '<td class="board-status"><span class="badge badge-{}">{}</span></td>', outcome, outcome.label
+        ),
+    ]
+    return SafeString(f"<tr>{''.join(elements)}</tr>\n")
+
+
+def method(entry: Entry, *, has_pick: bool = False) -> SafeString:
+    """Return the method with its team, date and links; a comment says where a team finds its own mark."""
+    return markup(
+        '<a href="{}">{}</a>{}<!--team {}--><div class="muted small">{} · {}{}{}{}{}</div>',
+        entry.url,
+        entry.method,
+        BASELINE if entry.is_baseline else EMPTY,
+        entry.team_slug,
+        entry.team,
+        _day(entry),
+        markup(LINK, safe_href(entry.code_url), "code", "of", entry.method) if entry.code_url else EMPTY,
+        markup(LINK, safe_href(entry.paper_url), "paper", "on", entry.method) if entry.paper_url else EMPTY,
+        markup(PROOF, entry.proof_url, entry.method) if entry.proof_url else EMPTY,
+        markup(PICK, entry.submission, entry.method) if has_pick else EMPTY,
+    )
+
+
+def _run(row: Row | None) -> SafeString:
+    """Return a method's run on one board: its score with the rank, or why it has none."""
+    if row is None:
+        return NO_RUN
+    rank = ", ".join(filter(None, [f"#{row.rank}", row.pending_words])) if row.rank else row.short_reason
+    return scored(row.entry, rank)
+
+
+def rank(row: Row) -> SafeString:
+    """Return a rank with the ranks that the row could have, and how it has moved."""
+    if row.rank is None:
+        return NO_RANK
+    ranks = EMPTY
+    if row.ranks and row.ranks.best != row.ranks.worst:
+        could_be = ' <div class="muted small"><span class="visually-hidden">could be </span>{}</div>'
+        ranks = markup(could_be, row.ranks)
+    top = SafeString(' class="board-top"') if row.rank <= TOP else EMPTY
+    return markup("<strong{}>{}</strong>{}{}", top, row.rank, ranks, _move(row.rank, row.was))
+
+
+def _move(rank: int, was: int | None) -> SafeString:
+    """Return how a rank differs from that of a week before."""
+    if was is None or was == rank:
+        return EMPTY
+    if was == 0:
+        return NEW
+    direction, sign = ("up", "▲") if rank < was else ("down", "▼")
+    places = abs(was - rank)
+    return markup(MOVED, direction, sign, places, direction, places)
+
+
+def scored(entry: Entry, rank: str = "") -> SafeString:
+    """Return a score with a bar, and below it its rank, where it is given, and its interval."""
+    anls, decimals = entry.results.anls, entry.results.decimals
+    below = " · ".join(filter(None, [rank, _interval(entry)]))
+    return markup(
+        "{}{}{}",
+        EMPTY if anls is None else bar(float(cut(anls, decimals))),
+        score(anls, decimals),
+        # With a space, as these are in one line on a phone, and in what a screen reader calls the row.
+        markup(' <div class="muted small">{}</div>', below) if below else EMPTY,
+    )
+
+
+def _interval(entry: Entry) -> str:
+    """Return the interval of a score, and the score on the public part once another one ranks."""
+    results = entry.results
+    public = "" if results.public_anls is None else f"public {score(results.public_anls, results.decimals)}"
+    interval = score_interval(results.anls_low, results.anls_high, results.decimals)
+    return " · ".join(filter(None, [interval, public]))
+
+
+def _day(entry: Entry) -> SafeString:
+    local = localtime(entry.submitted_at)
+    return markup(
+        '<time datetime="{}">{}</time>',
+        local.isoformat(timespec="seconds"),
+        f"{local:%b} {local.day}, {local:%Y}",
+    )
+
+
+def recomputed(found: Epsilon | None) -> SafeString:
+    """Return ε by one accountant and rule, marked where it is the one that ranks."""
+    if found is None:
+        return SafeString(MISSING)
+    if not found.decides:
+        return markup("{}", epsilon(found.epsilon))
+    return markup(
+        '<strong>{}<span class="visually-hidden"> used for ranking</span></strong>', epsilon(found.epsilon)
+    )
+
+
+def counting(results: RunResults) -> SafeString:
+    """Return whether the bytes are counted, and how many rounds were folded or why none were."""
+    below = results.not_counted_because
+    if results.counting_label == COUNTED and results.rounds_folded:
+        below = f"{results.rounds_folded} round{'' if results.rounds_folded == 1 else 's'} folded"
+    kind = "verified" if results.counting == COUNTED else "draft"
+    return markup(
+        '<span class="badge badge-{}">{}</span>{}',
+        kind,
+        results.counting_label,
+        markup('<div class="muted small">{}</div>', below) if below else EMPTY,
+    )
+
+
+def verification(results: RunResults) -> SafeString:
+    """Return the level of verification, and who confirmed it when."""
+    if results.trust_level is None:
+        return SafeString(MISSING)
+    by = EMPTY
+    if results.trust_level.value and results.trust_at:
+        day = f"{results.trust_at:%b} {results.trust_at.day}, {results.trust_at:%Y}"
+        by = markup('<div class="muted small">by {}, {}</div>', results.trust_by, day)
+    return markup('<span class="badge">{}</span>{}', results.trust_label, by)
+
+
+def status(row: Row) -> SafeString:
+    """Return the status of a row, or in a few signs why it has no rank; what its rank waits for, and flagged checks."""
+    entry = row.entry
+    unranked = "rejected" if entry.withheld else "unranked"
+    kind, label = (unranked, row.short_reason) if row.short_reason else (entry.status, entry.status.label)
+    again = AGAIN if entry.is_evaluated_again else EMPTY
+    flagged = EMPTY
+    if count := entry.flagged_checks:
+        words = f"{count} check{'' if count == 1 else 's'} flagged"
+        flagged = markup('<div class="small"><a href="{}">{}</a></div>', entry.evidence_url, words)
+    pending = EMPTY
+    if row.pending:
+        words = f"rank {row.rank}, {row.pending_words}"
+        pending = markup('<div class="small"><span class="badge badge-provisional">{}</span></div>', words)
+    return markup('<span class="badge badge-{}">{}</span>{}{}{}', kind, label, again, pending, flagged)

@@ -1,0 +1,600 @@
+"""The columns of the boards: one table, which every view and every export reads.
+
+A column is one row of `COLUMNS`. Boards and their cards on phones, the method page, the comparison, the text command,
+CSV, JSON with its schema, and docs/columns.md follow from it.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Flag, auto
+from html import escape
+from typing import Any
+
+from django.conf import settings
+from django.utils.safestring import SafeString
+
+from docvqa_site.boards import cells
+from docvqa_site.boards.comparing import bytes_in_words, score_difference
+from docvqa_site.boards.ranking import Row
+from docvqa_site.boards.selection import Sort
+from docvqa_site.challenge.models import Track
+from docvqa_site.evaluation.display.results import EPSILON_COLUMNS, EpsilonColumn, leakage_text
+from docvqa_site.ui.rounding import rounded_up
+from docvqa_site.ui.templatetags.bounds import epsilon
+from docvqa_site.ui.templatetags.ui import MISSING, bytes_tag, readable_bytes, score
+from evaluator.messages.jobs import ArtifactKind, TrustLevel
+from evaluator.messages.results import RunResults
+from evaluator.scoring.metrics import cut
+
+# Marks the ε that is compared with the budget, in text.
+DECIDES = "*"
+
+
+class Shown(Flag):
+    """Where a column is shown; CSV and JSON have it for every track, the others where it applies."""
+
+    BOARD = auto()
+    MORE = auto()
+    METHOD = auto()
+    COMPARISON = auto()
+    TEXT = auto()
+    DATA = auto()
+
+
+EVERYWHERE = Shown.BOARD | Shown.METHOD | Shown.COMPARISON | Shown.TEXT | Shown.DATA
+
+
+def _always(_: Track) -> bool:
+    return True
+
+
+def _accounted(track: Track) -> bool:
+    return track.kind.is_accounted
+
+
+def _by_bytes(track: Track) -> bool:
+    return track.kind.rule.ranks_bytes
+
+
+def _nothing(_: Row) -> SafeString:
+    return SafeString("")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its value in data, and what people read of it.
+
+    Attributes:
+        key: Its name in data, the same in CSV and JSON.
+        title: Its head.
+        meaning: What the value is, for the documentation and the schema.
+        value: A row's value in data: a number, a text or None.
+        shown: Where it is shown.
+        type: The value's type in the schema.
+        is_result: Whether the value is a field of `RunResults`, which JSON has as one object.
+        text: A row's value in plain text; `MISSING` where it is empty.
+        cell: The content of a row's cell in HTML; by default the text.
+        applies: Whether a track has it, where it isn't data.
+        css: The classes of the cell.
+        has_label: Whether the cell names its column on phones, where rows are cards.
+        heads_row: Whether the cell is the head of its row.
+        link: Where the head leads to.
+        sort: The order of a board by this column; None if there is none.
+        difference: What a comparison says of two rows; empty where there is nothing to say.
+    """
+
+    key: str
+    title: str
+    meaning: str
+    value: Callable[[Row], Any]
+    shown: Shown
+    type: Any = str
+    is_result: bool = False
+    text: Callable[[Row], str] | None = None
+    cell: Callable[[Row], str] | None = None
+    applies: Callable[[Track], bool] = _always
+    css: str = ""
+    has_label: bool = True
+    heads_row: bool = False
+    link: str = ""
+    sort: Sort | None = None
+    difference: Callable[[Row, Row], str] = lambda *_: ""
+
+    @property
+    def head(self) -> SafeString:
+        """The head as HTML."""
+        title = f'<a href="{self.link}">{escape(self.title)}</a>' if self.link else escape(self.title)
+        return SafeString(f'<th scope="col" class="{self.css}">{title}</th>')
+
+    def plain(self, row: Row) -> str:
+        """Return a row's value in plain text."""
+        if self.text is not None:
+            return self.text(row) or MISSING
+        value = self.value(row)
+        return MISSING if value in (None, "") else str(value)
+
+    def content(self, row: Row) -> SafeString:
+        """Return what a row's cell contains."""
+        found = self.plain(row) if self.cell is None else self.cell(row)
+        return found if isinstance(found, SafeString) else SafeString(escape(found))
+
+    def element(self, row: Row, extra: str = "") -> SafeString:
+        """Return a row's cell, with `extra` classes."""
+        label = f' data-label="{escape(self.title)}"' if self.has_label else ""
+        css = f"{self.css} {extra}".strip()
+        if self.heads_row:
+            return SafeString(f'<th scope="row" class="{css}"{label}>{self.content(row)}</th>')
+        return SafeString(f'<td class="{css}"{label}>{self.content(row)}</td>')
+
+
+def _result(key: str, title: str, meaning: str, **more: Any) -> Column:
+    """Return the column of a field of `RunResults`."""
+
+    def value(row: Row) -> Any:
+        found = getattr(row.entry.results, key)
+        return found.value if isinstance(found, TrustLevel) else found
+
+    return Column(key, title, meaning, value, is_result=True, **more)
+
+
+def _bytes(key: str, title: str, meaning: str, **more: Any) -> Column:
+    """Return the column of a number of bytes."""
+
+    def text(row: Row) -> str:
+        found = getattr(row.entry.results, key)
+        return "" if found is None else readable_bytes(found)
+
+    def cell(row: Row) -> str:
+        return bytes_tag(getattr(row.entry.results, key))
+
+    def difference(one: Row, other: Row) -> str:
+        return bytes_in_words(getattr(one.entry.results, key), getattr(other.entry.results, key))
+
+    return _result(key, title, meaning, text=text, cell=cell, css="num", difference=difference, **more)
+
+
+def _verified(results: RunResults) -> str:
+    if results.trust_level is None:
+        return ""
+    return ", ".join(filter(None, [f"L{results.trust_level.value}", results.trust_rounds]))
+
+
+def _score(key: str, title: str, meaning: str, **more: Any) -> Column:
+    def text(row: Row) -> str:
+        found = getattr(row.entry.results, key)
+        return "" if found is None else cut(found, row.entry.results.decimals)
+
+    return _result(key, title, meaning, text=text, css="num", **more)
+
+
+def _epsilon(key: str, title: str, meaning: str, **more: Any) -> Column:
+    def text(row: Row) -> str:
+        found = getattr(row.entry.results, key)
+        return "" if found is None else rounded_up(found)
+
+    def cell(row: Row) -> str:
+        return epsilon(getattr(row.entry.results, key))
+
+    return _result(key, title, meaning, text=text, cell=cell, css="num", applies=_accounted, **more)
+
+
+def _recomputed(column: EpsilonColumn) -> Column:
+    """Return the column of ε by one accountant under one sampling rule."""
+
+    def text(row: Row) -> str:
+        found = column.of(row.entry.results)
+        if found is None or found.epsilon is None:
+            return ""
+        return rounded_up(found.epsilon) + (DECIDES if found.decides else "")
+
+    def value(row: Row) -> float | None:
+        found = column.of(row.entry.results)
+        return None if found is None else found.epsilon
+
+    return Column(
+        f"epsilon_{column.key}",
+        column.title,
+        column.meaning + ".",
+        value,
+        Shown.MORE | Shown.TEXT | Shown.DATA,
+        is_result=True,
+        text=text,
+        cell=lambda row: cells.recomputed(column.of(row.entry.results)),
+        applies=_accounted,
+        css="num",
+    )
+
+
+METHOD = Column(
+    "method",
+    "Method",
+    "Title of the submission.",
+    lambda row: row.entry.method,
+    Shown.BOARD | Shown.TEXT | Shown.DATA,
+    text=lambda row: row.entry.method + (" (baseline)" if row.entry.is_baseline else ""),
+    cell=lambda row: cells.method(row.entry),
+    css="board-method",
+    has_label=False,
+    heads_row=True,
+    sort=Sort.METHOD,
+)
+STATUS = Column(
+    "status",
+    "Status",
+    "Status of the review; `scored` in tracks without a privacy proof.",
+    lambda row: row.entry.status,
+    Shown.BOARD | Shown.TEXT | Shown.DATA,
+    text=lambda row: ", ".join(filter(None, [row.entry.status, row.pending_words])),
+    cell=cells.status,
+    css="board-status",
+    has_label=False,
+)
+
+LEAKAGE = Column(
+    "leakage",
+    "Leakage",
+    "AUC of an attack on the checkpoint; `n.s.` if not significant.",
+    lambda row: leakage_text(row.entry.results.leakage),
+    EVERYWHERE,
+    is_result=True,
+    applies=lambda track: bool(track.leakage_set),
+    css="num",
+)
+
+# In the order in which tables show them; on a board, the result that ranks it comes first.
+COLUMNS: tuple[Column, ...] = (
+    Column(
+        "rank",
+        "Rank",
+        "Rank; empty for an unranked run.",
+        lambda row: row.rank,
+        Shown.BOARD | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
+        type=int | None,
+        cell=cells.rank,
+        css="num board-rank",
+        has_label=False,
+        sort=Sort.RANK,
+    ),
+    Column("reason", "Reason", "Reason why the run is not ranked.", lambda row: row.reason, Shown.DATA),
+    Column(
+        "pending",
+        "Pending",
+        "Level of verification that the run still needs for a final rank; empty if the rank is final.",
+        lambda row: row.pending,
+        Shown.DATA,
+        type=TrustLevel | None,
+    ),
+    METHOD,
+    Column(
+        "team",
+        "Team",
+        "Team; an alias if the team is anonymous.",
+        lambda row: row.entry.team,
+        Shown.TEXT | Shown.DATA,
+    ),
+    _score(
+        "anls",
+        "ANLS",
+        "Mean ANLS on the test set, truncated to four decimals. Pages show as many decimals as the test set supports.",
+        shown=EVERYWHERE,
+        cell=lambda row: cells.scored(row.entry),
+        sort=Sort.ANLS,
+        difference=lambda one, other: score_difference(one.entry.results, other.entry.results),
+    ),
+    _score(
+        "anls_low", "ANLS, low", "Lower end of the 95% interval of `anls` over providers.", shown=Shown.DATA
+    ),
+    _score("anls_high", "ANLS, high", "Upper end of this interval.", shown=Shown.DATA),
+    _score(
+        "public_anls",
+        "Public ANLS",
+        "`anls` on the public part, once ranks are based on the private part.",
+        shown=Shown.DATA,
+    ),
+    _epsilon(
+        "epsilon",
+        "ε",
+        "Recomputed ε, compared with the budget.",
+        shown=Shown.BOARD | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
+        sort=Sort.EPSILON,
+    ),
+    _epsilon(
+        "joint_epsilon",
+        "Joint ε",
+        "Total ε of all the team's training runs in the track up to and including this one.",
+        shown=Shown.METHOD | Shown.COMPARISON | Shown.DATA,
+    ),
+    _result(
+        "joint_runs", "Joint runs", "Number of training runs included in `joint_epsilon`.", shown=Shown.DATA
+    ),
+    _bytes(
+        "bytes_total",
+        "Communication",
+        "Bytes sent in both directions during the whole training run (including first downloads only if the track "
+        "counts them), plus the size of the team's own codec file.",
+        shown=EVERYWHERE,
+        sort=Sort.BYTES,
+    ),
+    _result(
+        "counting",
+        "Bytes",
+        "`counted`: the evaluator computed the checkpoint from the run's messages, so nothing else reached it. "
+        "For a large run, it computed the last round and the rounds drawn by the site. "
+        "`declared`: the bytes come from the team's log.",
+        shown=EVERYWHERE,
+        applies=_by_bytes,
+        cell=lambda row: cells.counting(row.entry.results),
+    ),
+    _result(
+        "not_counted_because",
+        "Not counted",
+        "Reason why the bytes aren't counted although a transcript was attached.",
+        shown=Shown.DATA,
+    ),
+    _result(
+        "rounds_folded",
+        "Rounds folded",
+        "Number of rounds that the evaluator computed from their messages.",
+        shown=Shown.DATA,
+    ),
+    _result("log_rounds", "Rounds", "Number of rounds in the communication log.", shown=Shown.DATA),
+    _bytes(
+        "bytes_sent",
+        "Bytes sent",
+        "Bytes of all messages in the communication log, including first downloads.",
+        shown=Shown.MORE | Shown.METHOD | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
+        applies=_by_bytes,
+    ),
+    _bytes(
+        "first_download_bytes",
+        "First downloads",
+        "Bytes of the downloads in the first round, whether or not they are in the log.",
+        shown=Shown.MORE | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
+        applies=_by_bytes,
+    ),
+    Column(
+        "first_download",
+        "First download",
+        "`free` or `counted`: whether `bytes_total` includes the first round's downloads, under the rule that applied "
+        "when the run was submitted.",
+        lambda row: row.entry.first_download,
+        Shown.DATA,
+    ),
+    _result("decoder_bytes", "Decoder", "Size of the team's own codec file.", shown=Shown.DATA),
+    _result(
+        "log_flag",
+        "Flagged log",
+        "First flagged check of a declared log, which withholds the rank until an organizer accepts the log.",
+        shown=Shown.DATA,
+    ),
+    Column(
+        "is_log_accepted",
+        "Accepted log",
+        "Whether an organizer accepted the declared log despite a flag.",
+        lambda row: row.entry.is_log_accepted,
+        Shown.DATA,
+        type=bool,
+    ),
+    _result(
+        "bytes_needed",
+        "Bytes needed",
+        "Lower bound on the bytes needed to send the changed weights.",
+        shown=Shown.DATA,
+    ),
+    _score(
+        "accuracy",
+        "Accuracy",
+        "Share of exact matches.",
+        shown=Shown.MORE | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
+        cell=lambda row: score(row.entry.results.accuracy, row.entry.results.decimals),
+    ),
+    _score("public_accuracy", "Public accuracy", "`accuracy` on the public part.", shown=Shown.DATA),
+    _result("decimals", "Decimals", "Number of decimals that pages show for scores.", shown=Shown.DATA),
+    *map(_recomputed, EPSILON_COLUMNS),
+    Column(
+        "accountant",
+        "Accountant",
+        "Accountant used for ranking, with its version and precision.",
+        lambda row: row.entry.results.accountant,
+        Shown.MORE | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
+        is_result=True,
+        text=lambda row: row.entry.accountant_name,
+        applies=_accounted,
+    ),
+    LEAKAGE,
+    _result(
+        "trust_level",
+        "Verification",
+        "Level of verification, 0 to 3.",
+        shown=EVERYWHERE,
+        text=lambda row: _verified(row.entry.results),
+        cell=lambda row: cells.verification(row.entry.results),
+    ),
+    _result(
+        "trust_rounds",
+        "Verified part",
+        "The part of the run that this level covers, if not the whole run.",
+        shown=Shown.DATA,
+    ),
+    _result("trust_by", "Verified by", "Organizer who confirmed this level.", shown=Shown.DATA),
+    _result("trust_at", "Verified at", "Time of this confirmation.", shown=Shown.DATA),
+    _result(
+        "unbound",
+        "Unbound",
+        "Check that leaves the run unbound, and its outcome; empty if the recorded sums are tied to the checkpoint.",
+        shown=Shown.DATA,
+    ),
+    _result(
+        "failed_level",
+        "Failed level",
+        "Level of the latest replay or rerun if it failed, which takes the rank.",
+        shown=Shown.DATA,
+    ),
+    _result("failed_because", "Failure", "What that examination found.", shown=Shown.DATA),
+    STATUS,
+    Column(
+        "flagged_checks",
+        "Flags",
+        "Number of flagged checks.",
+        lambda row: row.entry.flagged_checks,
+        Shown.TEXT | Shown.DATA,
+        type=int,
+    ),
+    Column(
+        "is_baseline",
+        "Baseline",
+        "Whether it is a baseline submitted by the organizers.",
+        lambda row: row.entry.is_baseline,
+        Shown.DATA,
+        type=bool,
+    ),
+    Column(
+        "is_disqualified",
+        "Disqualified",
+        "Whether the organizers disqualified it.",
+        lambda row: bool(row.entry.disqualified_because),
+        Shown.DATA,
+        type=bool,
+    ),
+    Column("phase", "Phase", "Phase of the submission.", lambda row: row.entry.phase, Shown.DATA),
+    Column(
+        "submitted_at",
+        "Submitted",
+        "Submission time (UTC).",
+        lambda row: row.entry.submitted_at,
+        Shown.DATA,
+        type=datetime,
+        sort=Sort.NEWEST,
+    ),
+    Column(
+        "url",
+        "Page",
+        "Address of the method's page.",
+        lambda row: settings.SITE_URL + row.entry.url,
+        Shown.DATA,
+    ),
+    Column(
+        "proof_url",
+        "Proof",
+        "Address of the privacy proof, if public.",
+        lambda row: settings.SITE_URL + row.entry.proof_url if row.entry.proof_url else None,
+        Shown.DATA,
+        type=str | None,
+    ),
+    Column(
+        "record_url",
+        "Training record",
+        "Address of the training record, from which ε follows; empty for runs without one and anonymous teams.",
+        lambda row: (
+            row.entry.file_url(ArtifactKind.TRAINING_RECORD) if row.entry.results.accountant else None
+        ),
+        Shown.DATA,
+        type=str | None,
+    ),
+    Column(
+        "log_url",
+        "Communication log",
+        "Address of the communication log, from which the bytes follow; empty for anonymous teams.",
+        lambda row: row.entry.file_url(ArtifactKind.COMMUNICATION_LOG),
+        Shown.DATA,
+        type=str | None,
+    ),
+    Column(
+        "transcript_url",
+        "Transcript",
+        "Address of the index of the messages; empty for runs whose bytes are declared and anonymous teams.",
+        # A model that nobody trained is counted without one.
+        lambda row: row.entry.file_url(ArtifactKind.TRANSCRIPT) if row.entry.results.rounds_folded else None,
+        Shown.DATA,
+        type=str | None,
+    ),
+)
+
+
+# On the page of a track, where the legend and the button that compares are.
+ON_TRACK_PAGE = {
+    "method": replace(METHOD, cell=lambda row: cells.method(row.entry, has_pick=True)),
+    "leakage": replace(LEAKAGE, link="#leakage"),
+}
+
+
+def columns_of(track: Track, where: Shown, without: Collection[str] = ()) -> list[Column]:
+    """Return the columns that a view of a track shows, the result that ranks before the other results."""
+    found = [
+        column
+        for column in COLUMNS
+        if column.shown & where
+        and column.key not in without
+        and (where & Shown.DATA or column.applies(track))
+    ]
+    if where & Shown.DATA:
+        return found
+    results = [column for column in found if column.is_result]
+    results.sort(key=lambda column: column.key != track.kind.first)
+    first = next((place for place, column in enumerate(found) if column.is_result), 0)
+    others = [column for column in found if not column.is_result]
+    return [*others[:first], *results, *others[first:]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of one view of a track, with their heads and rows as HTML."""
+
+    track: Track
+    columns: Sequence[Column]
+
+    @property
+    def heads(self) -> list[SafeString]:
+        """The heads of the columns."""
+        return [column.head for column in self.columns]
+
+    def cells(self, row: Row) -> list[SafeString]:
+        """Return the cells of a row."""
+        first = self.track.kind.first
+        return [
+            column.element(row, "board-decides" if column.key == first else "") for column in self.columns
+        ]
+
+    def row(self, row: Row) -> SafeString:
+        """Return a row of the table."""
+        return SafeString(f"<tr>{''.join(self.cells(row))}</tr>\n")
+
+
+def board_table(track: Track, *, more: bool = False, picks: bool = False, trust: bool = False) -> Table:
+    """Return the table of a board.
+
+    Args:
+        more: Whether it has the columns that most visitors don't need.
+        picks: Whether the page is that of the track, on which rows are picked for a comparison.
+        trust: Whether it has the level of verification, which is shown where the runs of a track differ in it.
+    """
+    where = Shown.BOARD | Shown.MORE if more else Shown.BOARD
+    found = columns_of(track, where, () if trust else ("trust_level",))
+    return Table(track, [ON_TRACK_PAGE.get(column.key, column) if picks else column for column in found])
+
+
+def sorts_of(track: Track) -> set[Sort]:
+    """Return the orders of a track's boards."""
+    return {column.sort for column in COLUMNS if column.sort is not None and column.applies(track)}
+
+
+def catalog() -> str:
+    """Return docs/columns.md."""
+    lines = [
+        "# Columns of the leaderboards",
+        "",
+        "Generated by `make docs` from `platform/docvqa_site/boards/columns.py`. A track's CSV file begins with the",
+        "columns `track` and `budget` (ε of the board), and has one line per run. In JSON and in the API, the columns",
+        "marked as results are in the object `results`, which also has ε by every accountant and rule, the checks and",
+        "scores by question type.",
+        "",
+        "| column | result | meaning |",
+        "| --- | --- | --- |",
+        *(
+            f"| `{column.key}` | {'yes' if column.is_result else ''} | {column.meaning} |"
+            for column in COLUMNS
+            if Shown.DATA in column.shown
+        ),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,26 @@
+"""What a change of the rules does to a board, as a function of the board before and after it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from docvqa_site.boards.ranking import Row
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The rows as they are after the change: those that lost their rank, those that got one, and those that moved."""
+
+    lost: list[Row]
+    gained: list[Row]
+    moved: list[Row]
+
+
+def effect(before: Sequence[Row], after: Sequence[Row]) -> Effect:
+    """Return how `after` differs from `before`, a board of the same runs."""
+    ranks = {row.entry.run: row.rank for row in before}
+    changed = [row for row in after if row.rank != ranks[row.entry.run]]
+    return Effect(
+        lost=[row for row in changed if row.rank is None],
+        gained=[row for row in changed if row.rank is not None and ranks[row.entry.run] is None],
+        moved=[row for row in changed if row.rank is not None and ranks[row.entry.run] is not None],
+    )

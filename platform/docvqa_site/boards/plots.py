@@ -1,0 +1,417 @@
+"""The plots of the leaderboards and of methods.
+
+Scores are plotted as they are shown, cut to the decimals that the test set supports: a position must not tell more than
+the table.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.urls import reverse
+
+from docvqa_site.boards.models import RankRecord
+from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.rankings import threshold_text
+from docvqa_site.evaluation.display.results import leakage_text
+from docvqa_site.reviews.verdict import ResultStatus
+from docvqa_site.submissions.models import Run
+from docvqa_site.ui.axes import categories, linear, logarithmic, stretch
+from docvqa_site.ui.budgets import IN_ONE_PIECE, at_budget, board_query, budget_text, plain
+from docvqa_site.ui.plots import Level, Line, Mark, Plot, Point
+from docvqa_site.ui.rounding import epsilon_text
+from docvqa_site.ui.templatetags.ui import readable_bytes
+from evaluator.accounting.bounds import MembershipBounds
+from evaluator.messages.leakage import Leakage
+from evaluator.messages.results import MOST_DECIMALS
+from evaluator.scoring.metrics import cut
+
+# A mark's name is written beside it where it has room to the right.
+NAMED = 6
+NAME_CHARACTERS = 22
+TIME_TICKS = 4
+DAY_S = 24 * 3600
+# Between the ticks of an axis of bytes, as a part of the axis.
+BYTES_GAP = 0.14
+GUESSING = 0.5
+OUT = ("out", "rejected or disqualified")
+REVIEWED = [("verified", ResultStatus.VERIFIED.label), ("hollow", ResultStatus.PROVISIONAL.label)]
+# Where the axis of measured leakage begins at the latest: guessing has some room below it.
+LOWEST = 0.4
+
+
+@dataclass(frozen=True)
+class PlottedRun:
+    """What a plot shows of a run. `kind` is the style of its mark: front, other, baseline, or out for a rejected one.
+
+    Attributes:
+        value: The result by which its board is ranked.
+        withheld: Why it lost its rank, such as "disqualified"; empty for all others.
+        is_verified: Whether reviewers have accepted its proof; nobody has where it needs none.
+    """
+
+    method: str
+    url: str
+    at: datetime
+    bytes_total: int
+    anls: float
+    value: float
+    kind: str = "other"
+    decimals: int = MOST_DECIMALS
+    withheld: str = ""
+    is_verified: bool = False
+
+    @property
+    def score(self) -> str:
+        """Its ANLS as it is shown."""
+        return cut(self.anls, self.decimals)
+
+    @property
+    def name(self) -> str:
+        """Its method, with why it lost its rank."""
+        return f"{self.method} ({self.withheld})" if self.withheld else self.method
+
+    @property
+    def label(self) -> str:
+        """The run in words."""
+        return f"{self.name}: {readable_bytes(self.bytes_total)}, ANLS {self.score}"
+
+
+def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kind: str) -> list[PlottedRun]:
+    """Return the runs that `docvqa_site.boards.ordering` found.
+
+    A row is `POINT`, the result by which the board is ranked and, where that has been asked, whether it is verified.
+    """
+    return [
+        PlottedRun(
+            title,
+            addresses(key),
+            at,
+            sent,
+            float(cut(anls, decimals or MOST_DECIMALS)),
+            value,
+            "baseline" if is_baseline and kind == "other" else kind,
+            decimals or MOST_DECIMALS,
+            is_verified=any(verified),
+        )
+        for key, title, is_baseline, at, sent, anls, decimals, value, *verified in rows
+        if sent is not None and anls is not None
+    ]
+
+
+def withheld_marks(
+    rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str]
+) -> list[tuple[float | None, PlottedRun]]:
+    """Return the runs that `docvqa_site.boards.ordering.withheld_points` found, each after its budget."""
+    return [
+        (budget, replace(run, withheld=why))
+        for budget, why, *row in rows
+        for run in plotted([row], addresses, "out")
+    ]
+
+
+def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
+    """Return the plot of bytes against ANLS; `runs` of the kind front are its stepped front, fewest bytes first."""
+    levels = [] if threshold is None else [threshold]
+    front = [(run.bytes_total, run.anls) for run in runs if run.kind == "front"]
+    return Plot(
+        name="bytes",
+        title="ANLS vs. communication",
+        x=logarithmic(
+            _log_title("communication in bytes", runs),
+            [run.bytes_total for run in runs],
+            _bytes_text,
+            least_gap=BYTES_GAP,
+        ),
+        y=linear("ANLS", [*levels, *(run.anls for run in runs)]),
+        lines=[Line("front", front, "Pareto front", is_stepped=True)] if front else [],
+        marks=[
+            Mark((run.bytes_total, run.anls), run.kind, run.label, run.url, _name(run, number))
+            for number, run in enumerate(runs)
+        ],
+        level=None
+        if threshold is None
+        else Level(threshold, f"threshold {threshold_text(threshold)}", is_shaded=True),
+        key=[
+            (kind, words)
+            for kind, words in (("other", "other runs"), ("baseline", "baseline runs"), OUT)
+            if kind in {run.kind for run in runs}
+        ],
+        columns=["Method", "Communication", "ANLS"],
+        rows=[(run.name, readable_bytes(run.bytes_total), run.score) for run in runs],
+        addresses=[run.url for run in runs],
+    )
+
+
+@dataclass(frozen=True)
+class PlottedMethod:
+    """What the plot of budgets shows of a method; of `scores`, one at each budget, those without a rank are None."""
+
+    name: str
+    url: str
+    scores: Sequence[float | None]
+    is_verified: bool
+    decimals: int = MOST_DECIMALS
+
+    @property
+    def status(self) -> str:
+        """Whether reviewers have accepted its proof, in words."""
+        return _status(self.is_verified)
+
+
+def budgets_plot(
+    methods: Sequence[PlottedMethod],
+    best: Sequence[float | None],
+    budgets: Sequence[float],
+    without_privacy: float | None,
+    withheld: Sequence[tuple[float | None, PlottedRun]] = (),
+) -> Plot:
+    """Return the plot of ANLS vs. ε.
+
+    Args:
+        methods: The methods in the order of the table.
+        best: The best score at each budget.
+        without_privacy: The best score where ε plays no part.
+        withheld: Runs that have lost their ranks, each after its budget.
+    """
+    out = [(budgets.index(budget), run) for budget, run in withheld if budget in budgets]
+    level = (
+        None if without_privacy is None else Level(without_privacy, f"without privacy {cut(without_privacy)}")
+    )
+    curves = [_known(method.scores) for method in methods]
+    scores = [*(score for curve in curves for _, score in curve), *(run.anls for _, run in out)]
+    return Plot(
+        name="budgets",
+        title="ANLS vs. ε",
+        x=categories("privacy budget", [budget_text(budget) for budget in budgets]),
+        y=linear("ANLS", scores if level is None else [level.value, *scores]),
+        lines=[
+            *(Line("thin", curve, "one method") for curve in curves if len(curve) > 1),
+            Line("front", _known(best), "best at each ε"),
+        ],
+        marks=[
+            Mark(
+                (number, score),
+                "front" if score == best[number] else "other",
+                f"{method.name}: ANLS {cut(score, method.decimals)}{at_budget(budgets[number])}, {method.status}",
+                method.url,
+                # At the end of its line.
+                _short(method.name) if place < NAMED and number == curve[-1][0] else "",
+                is_hollow=not method.is_verified,
+            )
+            for place, (method, curve) in enumerate(zip(methods, curves, strict=True))
+            for number, score in curve
+        ]
+        + [
+            Mark(
+                (number, run.anls),
+                run.kind,
+                f"{run.name}: ANLS {run.score}{at_budget(budgets[number])}",
+                run.url,
+            )
+            for number, run in out
+        ],
+        level=level,
+        key=[
+            *REVIEWED,
+            *([OUT] if out else []),
+        ],
+        addresses=[*(method.url for method in methods), *(run.url for _, run in out)],
+        columns=["Method", *(f"ANLS{at_budget(budget)}" for budget in budgets), "Status"],
+        rows=[
+            (
+                method.name,
+                *("–" if score is None else cut(score, method.decimals) for score in method.scores),
+                method.status,
+            )
+            for method in methods
+        ]
+        + [
+            (run.method, *(run.score if at == number else "–" for at in range(len(budgets))), run.withheld)
+            for number, run in out
+        ],
+    )
+
+
+def progress_plot(track: Track, budget: float | None, runs: Sequence[PlottedRun]) -> Plot:
+    """Return the plot of the best result so far over time; `runs` are those that were better than all earlier ones."""
+    times = [run.at.timestamp() for run in runs]
+    # At least a day between two ticks, which are days.
+    high = max(times)
+    low = min(min(times), high - (TIME_TICKS - 1) * DAY_S)
+    zone = runs[0].at.tzinfo
+    reviewed = track.kind.is_reviewed
+    status = [_status(run.is_verified) if reviewed else "" for run in runs]
+    labels = [
+        ", ".join(filter(None, [run.label, status_])) for run, status_ in zip(runs, status, strict=True)
+    ]
+    words, values = track.kind.words, [run.value for run in runs]
+    return Plot(
+        name="progress" + at_budget(budget, "-{}", plain).replace(".", "-"),
+        title=f"{track.kind.best} so far{at_budget(budget)}",
+        x=stretch(
+            "submitted",
+            [low + (high - low) * number / (TIME_TICKS - 1) for number in range(TIME_TICKS)],
+            lambda at: _day(datetime.fromtimestamp(at, zone)),
+        ),
+        y=logarithmic(_log_title(words.title, runs), values, _bytes_text)
+        if words.in_bytes
+        else linear(words.title, values),
+        lines=[Line("front", list(zip(times, values, strict=True)), is_stepped=True)],
+        marks=[
+            Mark(
+                (at, value),
+                "front",
+                label,
+                run.url,
+                _short(run.method),
+                is_hollow=reviewed and not run.is_verified,
+            )
+            for at, value, run, label in zip(times, values, runs, labels, strict=True)
+        ],
+        key=REVIEWED if reviewed else (),
+        columns=["Submitted", "Method", "Communication", "ANLS", *(["Status"] if reviewed else [])],
+        rows=[
+            tuple(
+                filter(None, [_day(run.at), run.method, readable_bytes(run.bytes_total), run.score, status_])
+            )
+            for run, status_ in zip(runs, status, strict=True)
+        ],
+        addresses=[run.url for run in runs],
+    )
+
+
+def leakage_plot(runs: Sequence[Run]) -> Plot | None:
+    """Return the balanced accuracy of the attack on each measured run, below what its ε allows.
+
+    None where no attack succeeded significantly: the table of results says so.
+    """
+    measured = [
+        (run.results.epsilon, run.pk, run.results.leakage, run.results.membership)
+        for run in sorted(runs, key=lambda run: run.results.epsilon or 0)
+        if run.results.leakage and run.results.epsilon is not None
+    ]
+    found = _known([leakage.balanced_accuracy for *_, leakage, _ in measured])
+    if not found:
+        return None
+    epsilons = [f"{IN_ONE_PIECE}{epsilon_text(epsilon)}" for epsilon, *_ in measured]
+    allowed = _known([bounds.balanced_accuracy if bounds else None for *_, bounds in measured])
+    return Plot(
+        name="leakage",
+        title="Leakage vs. ε",
+        x=categories("recomputed ε", epsilons),
+        y=linear("balanced accuracy of an attack", [LOWEST, 1, *(value for _, value in found)]),
+        lines=[Line("front", allowed, "maximum for any attack at this ε")] if allowed else [],
+        marks=[
+            Mark(
+                (number, value),
+                "measured",
+                f"{value:.2f} measured at {epsilons[number]}",
+                f"#run-{measured[number][1]}",
+            )
+            for number, value in found
+        ],
+        level=Level(GUESSING, "guessing"),
+        key=[("measured", "measured (significant values only)")],
+        columns=["ε", "AUC", "Balanced accuracy", "TPR at 1% FPR", "TPR at 10% FPR"],
+        rows=[
+            (epsilon_text(epsilon), *_leakage_cells(leakage, bounds))
+            for epsilon, _, leakage, bounds in measured
+        ],
+    )
+
+
+def rank_plot(run: Run, records: Sequence[RankRecord], today: date) -> Plot | None:
+    """Return the plot of a run's ranks, rank 1 at the top; None where it had none. The line ends today."""
+    ranked = [(record.day, record.rank) for record in records if record.rank]
+    if not ranked:
+        return None
+    first, last = records[0].day, max(today, records[0].day + timedelta(days=TIME_TICKS - 1))
+    days = (last - first).days
+    place = at_budget(run.budget)
+    board = reverse("leaderboard:track", args=[run.submission.track.slug]) + board_query(run.budget)
+    y = linear("rank", [1, *(rank for _, rank in ranked)], least_step=1).reversed()
+    return Plot(
+        name=f"rank-{run.pk}",
+        title=f"Rank{place}",
+        x=stretch(
+            "day",
+            [first.toordinal() + days * number // (TIME_TICKS - 1) for number in range(TIME_TICKS)],
+            lambda at: _day(date.fromordinal(int(at))),
+        ),
+        # An axis in round steps may begin at 0, which is no rank.
+        y=replace(y, ticks=[tick for tick in y.ticks if tick.text != "0"]),
+        lines=[Line("front", part) for part in _times_with_rank(records, last)],
+        marks=[
+            Mark((day.toordinal(), rank), "front", f"Rank {rank}{place} on {_day(day)}", board)
+            for day, rank in ranked
+        ],
+        columns=["Since", "Rank"],
+        rows=[(_day(record.day), str(record.rank or "no rank")) for record in records],
+    )
+
+
+def _times_with_rank(records: Sequence[RankRecord], last: date) -> list[list[Point]]:
+    """Return the corners of each time with a rank: a level from every change to the next one."""
+    ends = [*(record.day for record in records[1:]), last]
+    parts: list[list[Point]] = [[]]
+    for record, end in zip(records, ends, strict=True):
+        if record.rank:
+            parts[-1] += [(day.toordinal(), record.rank) for day in (record.day, end)]
+        else:
+            parts.append([])
+    return [part for part in parts if part]
+
+
+def _status(is_verified: bool) -> str:
+    """Return whether reviewers have accepted a proof, in words."""
+    return (ResultStatus.VERIFIED if is_verified else ResultStatus.PROVISIONAL).label
+
+
+def _known(values: Sequence[float | None]) -> list[tuple[int, float]]:
+    """Return the values that there are, each after its number."""
+    return [(number, value) for number, value in enumerate(values) if value is not None]
+
+
+def _leakage_cells(found: Leakage, bounds: MembershipBounds | None) -> list[str]:
+    rates = {rate.false_positive_rate: rate.at_most for rate in bounds.true_positive_rates} if bounds else {}
+    return [
+        leakage_text(found),
+        _at_most(found.balanced_accuracy, bounds.balanced_accuracy if bounds else None),
+        _at_most(found.tpr_at_1_percent, rates.get(0.01)),
+        _at_most(found.tpr_at_10_percent, rates.get(0.1)),
+    ]
+
+
+def _at_most(measured: float | None, bound: float | None) -> str:
+    """Return a measured figure with what ε allows at most."""
+    value = "n.s." if measured is None else f"{measured:.2f}"
+    return value if bound is None else f"{value} (at most {bound:.3f})"
+
+
+def _log_title(quantity: str, runs: Sequence[PlottedRun]) -> str:
+    """Return the title of a logarithmic axis of bytes, on which a run that sent nothing lies apart."""
+    return f"{quantity} (log scale{'' if all(run.bytes_total for run in runs) else '; 0 set apart'})"
+
+
+def _bytes_text(size: float) -> str:
+    """Return a round number of bytes: without decimals, which are zeros."""
+    if not size:
+        return "0 bytes"
+    number, unit = readable_bytes(round(size)).split()
+    return f"{float(number):g} {unit}"
+
+
+def _name(run: PlottedRun, number: int) -> str:
+    return _short(run.method) if run.kind == "front" and number < NAMED else ""
+
+
+def _short(method: str) -> str:
+    """Return the name of a method as it is written beside a mark, which shows where it was cut."""
+    return method if len(method) <= NAME_CHARACTERS else method[: NAME_CHARACTERS - 1].rstrip() + "…"
+
+
+def _day(day: date) -> str:
+    return f"{day:%b} {day.day}, {day:%Y}"

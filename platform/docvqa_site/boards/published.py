@@ -1,0 +1,137 @@
+"""The leaderboards as data, for the API and the CSV file."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, Field, create_model
+
+from docvqa_site.boards.boards import StoredBoard, stored_boards
+from docvqa_site.boards.columns import COLUMNS, Shown, columns_of
+from docvqa_site.boards.ranking import Row
+from docvqa_site.challenge.models import Track
+from docvqa_site.evaluation.display.results import public_results
+from docvqa_site.evaluation.models import ScoredPart
+from docvqa_site.evaluation.test_sets.parts import scored_part
+from docvqa_site.ui.spreadsheets import without_formula
+from evaluator.messages.results import RunResults
+
+ROW = [column for column in COLUMNS if Shown.DATA in column.shown and not column.is_result]
+CSV_COLUMNS = ["track", "budget", *(column.key for column in COLUMNS if Shown.DATA in column.shown)]
+
+if TYPE_CHECKING:
+    PublishedRow = BaseModel
+else:
+    PublishedRow = create_model(
+        "PublishedRow",
+        __doc__="One run. Scores are truncated to four decimals, by which runs rank; pages show `decimals` of them.",
+        **{column.key: (column.type, Field(description=column.meaning)) for column in ROW},
+        results=(RunResults, ...),
+    )
+
+
+class PublishedBoard(BaseModel):
+    """A part of one table, which has `count` rows; `budget` is its ε, null where ε plays no part."""
+
+    budget: float | None
+    count: int
+    rows: list[PublishedRow]
+
+
+class PublishedTrack(BaseModel):
+    """The boards of one track, with scores on this part of its test set."""
+
+    track: str
+    scored_on: ScoredPart
+    boards: list[PublishedBoard]
+
+
+def publish(track: Track, boards: Iterable[StoredBoard], part: slice) -> PublishedTrack:
+    """Return a part of each of these boards of the track."""
+    return PublishedTrack(
+        track=track.slug,
+        scored_on=scored_part(track),
+        boards=[
+            PublishedBoard(
+                budget=board.budget,
+                count=len(board),
+                rows=[_publish(row, board.budget) for row in board[part]],
+            )
+            for board in boards
+        ],
+    )
+
+
+def _publish(row: Row, budget: float | None) -> PublishedRow:
+    values = {column.key: column.value(row) for column in ROW}
+    return PublishedRow(**values, results=public_results(row.entry.results, budget))
+
+
+def publish_all(track: Track, phase: str = "") -> PublishedTrack:
+    """Return all rows of the track, or those of one phase, ranked among themselves; without the checks."""
+    boards = []
+    for board in stored_boards(track):
+        rows = [_publish(row, board.budget) for row in _of_phase(board, phase)]
+        boards.append(PublishedBoard(budget=board.budget, count=len(rows), rows=rows))
+    return PublishedTrack(track=track.slug, scored_on=scored_part(track), boards=boards)
+
+
+def _of_phase(rows: Iterable[Row], phase: str) -> Iterator[Row]:
+    """Yield the rows of a phase with the ranks that they have among themselves; all of them where none is named."""
+    rank = 0
+    for row in rows:
+        if phase in ("", row.entry.phase):
+            rank += row.rank is not None
+            yield replace(row, rank=rank if row.rank else None)
+
+
+def json_parts(track: Track, schema: str) -> Iterator[str]:
+    """Yield the boards as a JSON file that follows the schema at this address, a row at a time."""
+    head = json.dumps({"$schema": schema, "track": track.slug, "scored_on": scored_part(track)})
+    yield f'{head[:-1]}, "boards": ['
+    for number, board in enumerate(stored_boards(track)):
+        count = 0
+        yield f'{", " if number else ""}{{"budget": {json.dumps(board.budget)}, "rows": ['
+        for count, row in enumerate(_of_phase(board, ""), start=1):
+            published = _publish(row, board.budget).model_dump(mode="json")
+            yield f"{', ' if count > 1 else ''}{json.dumps(published, ensure_ascii=False)}"
+        yield f'], "count": {count}}}'
+    yield "]}"
+
+
+def csv_lines(track: Track, phase: str = "") -> Iterator[str]:
+    """Yield the boards as a CSV file, one below the other, with a line for each run, or for those of one phase."""
+    # Every cell is quoted: with another separator than ours, a part of an unquoted one becomes a cell of its own.
+    line = io.StringIO()
+    writer = csv.writer(line, quoting=csv.QUOTE_ALL)
+    shown = columns_of(track, Shown.DATA)
+    rows = (
+        [track.slug, board.budget, *(column.value(row) for column in shown)]
+        for board in stored_boards(track)
+        for row in _of_phase(board, phase)
+    )
+    for cells in chain([CSV_COLUMNS], rows):
+        writer.writerow(map(_cell, cells))
+        yield line.getvalue()
+        line.seek(0)
+        line.truncate()
+
+
+def as_csv(track: Track, phase: str = "") -> str:
+    """Return that CSV file."""
+    return "".join(csv_lines(track, phase))
+
+
+def _cell(value: object) -> object:
+    match value:
+        case datetime():
+            return value.isoformat()
+        case str():
+            return without_formula(value)
+        case _:
+            return value

@@ -1,0 +1,57 @@
+"""What a track's page says about its rules and files, in the order of the track's kind."""
+
+from collections.abc import Callable, Iterator
+
+from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.rankings import threshold_text
+from docvqa_site.ui.budgets import IN_ONE_PIECE, plain
+from docvqa_site.ui.rounding import power_of_ten
+from evaluator.messages.jobs import ArtifactKind
+
+FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
+    "anls_threshold": ("Threshold", lambda track: f"ANLS of at least {threshold_text(track.anls_threshold)}"),
+    "first_download": ("First download", lambda track: track.get_first_download_display()),
+    "budgets": ("Budgets", lambda track: IN_ONE_PIECE + ", ".join(map(plain, track.budgets))),
+    "delta": ("δ", lambda track: power_of_ten(track.delta)),
+    "sampling_rule": ("Sampling rule", lambda track: track.get_sampling_rule_display()),
+    "accountant": ("Accountant", lambda track: track.get_accountant_display()),
+    "adjacency": ("Adjacency", lambda track: track.get_adjacency_display()),
+    "unbound_level": ("Unbound runs", lambda track: track.get_unbound_level_display()),
+    "drawn_rounds": (
+        "Drawn rounds",
+        lambda track: f"the last round and at least {track.drawn_rounds} others",
+    ),
+    "challenges_per_day": (
+        "Challenges",
+        lambda track: f"{track.challenges_per_day} per team in any 24 hours",
+    ),
+    "required_reviews": ("Required reviewers", lambda track: str(track.required_reviews)),
+}
+FILES = {
+    ArtifactKind.CHECKPOINT: "All tensors of the reference architecture, in one `.safetensors` file or in shards with "
+    "an index; frozen tensors keep the values of the base weights",
+    ArtifactKind.COMMUNICATION_LOG: "A `.csv` file with one row per message: "
+    "`federated_round,sender,receiver,amount_of_bytes`; the server is -1",
+    ArtifactKind.TRAINING_RECORD: "A signed `.jsonl` log of how each round used the data, written by the starter kit; "
+    "ε is recomputed from it",
+    ArtifactKind.TRAINING_ANNEX: "A `.jsonl` file used to check the record, for the organizers only; the starter kit "
+    "creates it once the site has the record and picks the parts to show",
+    ArtifactKind.PRIVACY_PROOF: "The privacy argument for the method, as `.pdf`, `.md` or `.ipynb`",
+}
+CODE = "Required: a description, plus either a link to a commit or, for each run, the settings or method file"
+
+
+def facts_of(track: Track) -> list[tuple[str, str]]:
+    """Return the rules of the track that only its kind has, each with its name."""
+    found = [(FACTS[field][0], FACTS[field][1](track)) for field in track.kind.fields if field in FACTS]
+    return [*found, ("Description and code", CODE)] if track.requires_code else found
+
+
+def files_of(track: Track) -> Iterator[tuple[str, str, str]]:
+    """Yield the files that a submission needs: the name, the contents, and how many there are."""
+    for kinds, number in (
+        (track.kind.run_artifacts, "one per run"),
+        (track.kind.submission_artifacts, "one"),
+    ):
+        for kind in kinds:
+            yield kind.replace("_", " ").capitalize(), FILES[kind], number

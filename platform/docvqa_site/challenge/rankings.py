@@ -1,0 +1,387 @@
+"""The kinds of tracks: what runs are ranked by, and everything that follows from it.
+
+A kind is a value. Boards, pages, exports and the API read its fields, so that a new one is a rule in
+`evaluator.messages.rankings` and an instance here; see "Add a kind of track" in CONTRIBUTING.md.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from docvqa_site.ui.rounding import epsilon_text
+from docvqa_site.ui.templatetags.ui import readable_bytes
+from evaluator.messages import rankings as rules
+from evaluator.messages.jobs import ArtifactKind, TrustLevel
+from evaluator.messages.rankings import BUDGET, Limits, RankingRule, Unmet
+from evaluator.messages.results import MOST_DECIMALS
+from evaluator.scoring.metrics import cut
+
+# From here on, tenths of a factor say nothing more.
+MANY_TIMES = 100
+
+
+def _no_gain(_: float, __: float, ___: int) -> str:
+    return ""
+
+
+def _times_fewer(value: float, other: float, _: int) -> str:
+    if not 0 < value < other:
+        return ""
+    factor = other / value
+    shown = f"{factor:,.0f}" if factor >= MANY_TIMES else f"{factor:.1f}"
+    return f"{shown}× fewer bytes than"
+
+
+def _above(value: float, other: float, decimals: int) -> str:
+    """Of scores as they are shown: a difference of more digits would tell more than the board."""
+    more = round(value - other, decimals)
+    return f"{more:.{decimals}f} above" if more > 0 else ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The words for a result that ranks runs.
+
+    Attributes:
+        title: Of columns and axes.
+        noun: In a sentence before a value, and in a few signs before a value.
+        missing: The sentence where there is no value, and that in a few signs.
+        text: A value as pages show it, scores with so many decimals.
+        best: What comes first where the result orders a board, and where it breaks ties.
+        figure: What a value of this result by itself is called.
+        gain: By how much a value beats another, up to the words that name the other; empty where it doesn't.
+        in_bytes: Whether values are numbers of bytes, which span several orders of magnitude.
+    """
+
+    title: str
+    noun: tuple[str, str]
+    missing: tuple[str, str]
+    text: Callable[[Any, int], str]
+    best: tuple[str, str] = ("", "")
+    figure: str = "{}"
+    gain: Callable[[float, float, int], str] = _no_gain
+    in_bytes: bool = False
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The words for a limit: its name, and a value as pages show it."""
+
+    noun: str
+    text: Callable[[float], str]
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """Why a run has no rank: as a sentence, and in a few signs for a table."""
+
+    sentence: str
+    short: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def threshold_text(threshold: float) -> str:
+    """Return a threshold of scores, which has at most four decimals."""
+    return f"{threshold:.4f}"
+
+
+RESULTS = {
+    "anls": Result(
+        title="ANLS",
+        noun=("ANLS", "ANLS"),
+        missing=("ANLS is missing", "no ANLS"),
+        text=cut,
+        best=("highest ANLS", "higher ANLS"),
+        figure="ANLS {}",
+        gain=_above,
+    ),
+    "bytes_total": Result(
+        title="Communication",
+        noun=("communication of", "bytes"),
+        missing=("the number of bytes is missing", "no byte count"),
+        text=lambda size, _: readable_bytes(size),
+        best=("fewest bytes of communication", "fewer bytes of communication"),
+        gain=_times_fewer,
+        in_bytes=True,
+    ),
+    "epsilon": Result(
+        title="ε",
+        noun=("recomputed ε =", "ε"),
+        missing=("ε is missing", "no ε"),
+        text=lambda epsilon, _: epsilon_text(epsilon),
+    ),
+}
+LIMITS = {
+    "anls_threshold": Limit("threshold", threshold_text),
+    BUDGET: Limit("budget", "{:g}".format),
+}
+
+
+# What any run may have for an examination.
+EXAMINED = (ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE)
+
+
+# There is one instance of each kind, so identity is equality.
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """A kind of track.
+
+    Attributes:
+        rule: What orders runs, and what a rank takes.
+        label: The kind in a few words.
+        run_artifacts: The files that every run needs.
+        optional_artifacts: The files that a run may have, which nobody needs for a score.
+        submission_artifacts: The files of the submission as a whole.
+        examined_for: The trust levels that a phase may require of its first ranks.
+        fields: The rules of a track that apply to this kind and not to every one, as fields of `Track`.
+        note: What follows the sentence about the ranking; it may name `reviews` and `delta`.
+        legend: How to read its boards, in sentences.
+        config: The kit's config with which its page shows how to train.
+        submit_options: What `pfl submit` needs besides.
+        training_note: What else `pfl train` does there, in a sentence.
+    """
+
+    rule: RankingRule
+    label: str
+    run_artifacts: tuple[ArtifactKind, ...] = (ArtifactKind.CHECKPOINT, ArtifactKind.COMMUNICATION_LOG)
+    optional_artifacts: tuple[ArtifactKind, ...] = EXAMINED
+    submission_artifacts: tuple[ArtifactKind, ...] = ()
+    examined_for: tuple[TrustLevel, ...] = (TrustLevel.RERUN,)
+    fields: tuple[str, ...] = ()
+    note: str = ""
+    legend: tuple[str, ...] = ()
+    config: str = "fedavg"
+    submit_options: str = ""
+    training_note: str = ""
+
+    @property
+    def key(self) -> str:
+        """The word that the database stores."""
+        return self.rule.key
+
+    @property
+    def has_budgets(self) -> bool:
+        """Whether there is a board for each privacy budget."""
+        return BUDGET in self.rule.at_most.values()
+
+    @property
+    def is_accounted(self) -> bool:
+        """Whether ε is recomputed from training records."""
+        return self.rule.is_accounted
+
+    def counting(self, *, requires_counted: bool) -> str:
+        """Return which bytes rank in a phase, in words; empty where bytes don't rank."""
+        if not self.rule.ranks_bytes:
+            return ""
+        return "counted only" if requires_counted else "counted or declared"
+
+    @property
+    def needs_proof(self) -> bool:
+        """Whether submissions have a privacy proof, which reviewers decide on."""
+        return ArtifactKind.PRIVACY_PROOF in self.submission_artifacts
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether reviewers decide on results, so that the first verified run of a board is named beside the first."""
+        return self.needs_proof
+
+    @property
+    def best_heading(self) -> str:
+        """What stands above the leaders of a track."""
+        return "Best verified" if self.is_reviewed else "Current best"
+
+    @property
+    def no_leader(self) -> str:
+        """What stands in place of a board's leader while there is none."""
+        return "No verified run yet." if self.is_reviewed else "No ranked runs yet."
+
+    @property
+    def shows_way(self) -> bool:
+        """Whether the page of a track draws the way of a run to its rank, which has more than the evaluation."""
+        return self.needs_proof
+
+    @property
+    def first(self) -> str:
+        """The name of the result that decides first."""
+        return self.rule.terms[0][0]
+
+    @property
+    def thresholds(self) -> list[str]:
+        """The fields of a track that bound results."""
+        return [limit for _, limit, _ in self.rule.limits if limit != BUDGET]
+
+    def shortfall(
+        self,
+        results: Any,
+        limits: Limits,
+        *,
+        disqualified: str = "",
+        rejected: str = "",
+        requires_counted: bool = False,
+        is_log_accepted: bool = False,
+    ) -> Shortfall | None:
+        """Return what keeps a run from a rank; None if nothing does.
+
+        Args:
+            disqualified: The organizers' reason; empty unless they disqualified it.
+            rejected: The reviewers' reason; empty unless they reject its proof.
+            requires_counted: Whether its phase ranks counted bytes alone.
+            is_log_accepted: Whether an organizer has accepted its declared log in spite of a flag.
+        """
+        if disqualified:
+            return Shortfall(f"disqualified by the organizers: {disqualified}", "disqualified")
+        if rejected:
+            return Shortfall(rejected, "proof rejected")
+        if results.failed_level is not None:
+            level = TrustLevel(results.failed_level)
+            return Shortfall(
+                f"it failed the {level.examination}: {results.failed_because}",
+                f"failed the {level.examination}",
+            )
+        if unmet := self.rule.unmet(results, limits):
+            return _in_words(unmet, results.decimals)
+        if self.rule.is_uncounted(results, requires_counted=requires_counted):
+            return _uncounted(results.not_counted_because)
+        if self.rule.is_doubtful(results, is_log_accepted=is_log_accepted):
+            return _doubtful(results.log_flag)
+        return _unbound(results.unbound) if self.rule.is_unconfirmed(results, limits) else None
+
+    @property
+    def best(self) -> str:
+        """What comes first, such as "Highest ANLS"."""
+        words, _ = self.words.best
+        return words[0].upper() + words[1:]
+
+    @property
+    def words(self) -> Result:
+        """The words for the result that decides first."""
+        return RESULTS[self.first]
+
+    def figure(self, value: float, decimals: int = MOST_DECIMALS) -> str:
+        """Return a value of the result that decides first, in words; a score has so many decimals."""
+        return self.words.figure.format(self.words.text(value, decimals))
+
+    def sentence(self, limits: Limits) -> str:
+        """Return what ranks, such as "Highest ANLS first."; a limit that has no value is named."""
+        conditions = " and ".join(_condition(*limit, limits) for limit in self.rule.limits)
+        return f"{self.best} first{conditions and f', among runs with {conditions}'}."
+
+    @property
+    def ties(self) -> str:
+        """What decides between equal results, as a sentence."""
+        ties = [f"run with {RESULTS[name].best[1]}" for name, _ in self.rule.terms[1:]]
+        return f"Ties go to the {', then to the '.join([*ties, 'earlier submission'])}."
+
+
+def _condition(result: str, limit: str, is_least: bool, limits: Limits) -> str:
+    noun, words = RESULTS[result].noun[0], LIMITS[limit]
+    bound = limits[limit]
+    if bound is None:
+        return f"{noun.removesuffix(' =')} within the {words.noun}"
+    return f"{noun.removesuffix(' =')} of at {'least' if is_least else 'most'} {words.text(bound)}"
+
+
+def _uncounted(because: str) -> Shortfall:
+    return Shortfall(
+        f"the bytes are declared, not counted: {because or 'the run has no transcript'}", "bytes not counted"
+    )
+
+
+def _doubtful(check: str) -> Shortfall:
+    """Return that an organizer has to look at the log, because of this check."""
+    return Shortfall(
+        f"the bytes are declared, check {check} was flagged, and no organizer has accepted the log yet",
+        f"log flagged ({check.removeprefix('log.').replace('_', ' ')})",
+    )
+
+
+def _unbound(check: str) -> Shortfall:
+    """Return that nothing ties the run's sums to its checkpoint, because of how this check ended."""
+    replay, rerun = TrustLevel.REPLAYED.examination, TrustLevel.RERUN.examination
+    return Shortfall(
+        f"nothing ties the recorded sums to the checkpoint (check {check}), and no {replay} or {rerun} has confirmed "
+        "the run",
+        f"unbound ({check.removeprefix('record.').replace('_', ' ')})",
+    )
+
+
+def _in_words(unmet: Unmet, decimals: int) -> Shortfall:
+    result = RESULTS[unmet.result]
+    if unmet.value is None:
+        return Shortfall(*result.missing)
+    limit = LIMITS[unmet.limit]
+    found, bound = result.text(unmet.value, decimals), limit.text(unmet.bound)
+    compared, sign = ("is below", "<") if unmet.is_least else ("exceeds", ">")
+    sentence, short = result.noun
+    return Shortfall(
+        f"{sentence} {found} {compared} the {limit.noun} {bound}", f"{short} {found} {sign} {bound}"
+    )
+
+
+_RANGES = (
+    "The range below a rank shows the ranks that are compatible with the intervals. The range is conservative, because "
+    "all runs answer the same questions."
+)
+
+FEWEST_BYTES = Ranking(
+    rules.FEWEST_BYTES,
+    "fewest bytes at an ANLS threshold",
+    optional_artifacts=(*EXAMINED, ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES, ArtifactKind.CODEC_FILE),
+    fields=("anls_threshold", "first_download", "drawn_rounds", "challenges_per_day"),
+    legend=(
+        "Byte counts are exact, so ranks are certain. If the interval extends below the threshold, the run "
+        "might not qualify on a different sample of providers.",
+        "Counted: the evaluator computed the checkpoint from the run's messages; for a large run, it computed the last "
+        "round and the drawn ones. Declared: the bytes come from the team's log.",
+    ),
+)
+BEST_ANLS_AT_BUDGET = Ranking(
+    rules.BEST_ANLS_AT_BUDGET,
+    "best ANLS at each privacy budget",
+    run_artifacts=(*FEWEST_BYTES.run_artifacts, ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX),
+    optional_artifacts=(*EXAMINED, ArtifactKind.ROUND_OPENING),
+    submission_artifacts=(ArtifactKind.PRIVACY_PROOF,),
+    examined_for=(TrustLevel.REPLAYED, TrustLevel.RERUN),
+    config="fl-provider-dp",
+    submit_options=" --proof proof.pdf",
+    training_note="`pfl train` gets the run token and signs the training record automatically.",
+    fields=(
+        "budgets",
+        "delta",
+        "sampling_rule",
+        "accountant",
+        "adjacency",
+        "providers_per_client",
+        "data_sha256",
+        "unbound_level",
+        "drawn_rounds",
+        "challenges_per_day",
+        "required_reviews",
+        "first_download",
+    ),
+    note="ε is computed at δ = {delta}. Results stay under review until {reviews} reviewers have accepted the proof.",
+    legend=(
+        _RANGES,
+        "ε is recomputed from the training record and rounded up. “More columns” shows ε under every rule and "
+        "accountant; the bold value is used for ranking.",
+        "In an unbound run, no check ties the recorded sums to the checkpoint. Either the update rule can't be "
+        "replayed, or the check record.linkage or record.whole_change was flagged or had no power.",
+    ),
+)
+BEST_ANLS = Ranking(
+    rules.BEST_ANLS,
+    "best ANLS",
+    optional_artifacts=FEWEST_BYTES.optional_artifacts,
+    fields=("first_download", "drawn_rounds", "challenges_per_day"),
+    legend=(_RANGES,),
+)
+RANKINGS = {kind.key: kind for kind in (FEWEST_BYTES, BEST_ANLS_AT_BUDGET, BEST_ANLS)}
+WITH_PROOFS = [key for key, kind in RANKINGS.items() if kind.needs_proof]
+OF_ONE_KIND = frozenset(field for kind in RANKINGS.values() for field in kind.fields)
+
+
+def choices() -> list[tuple[str, str]]:
+    """Return the kinds as a form offers them. Migrations name this function, so that a new kind needs none."""
+    return [(key, kind.label) for key, kind in RANKINGS.items()]

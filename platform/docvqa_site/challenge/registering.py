@@ -1,0 +1,90 @@
+"""Teams register for a track that asks for it: what they answer, and who admits them.
+
+The states of registrations and their allowed transitions are here; one function makes them.
+"""
+
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.db import transaction
+from django.urls import reverse
+
+from docvqa_site.accounts.models import User
+from docvqa_site.audit.models import record
+from docvqa_site.audit.transitions import Transitions, move
+from docvqa_site.challenge.models import Registration, RegistrationState, TeamRegistration, Track
+from docvqa_site.notifications.kinds import Kind
+from docvqa_site.notifications.sending import notify
+from docvqa_site.teams.models import Team
+from docvqa_site.teams.selectors import active_members
+from evaluator.errors import ErrorCode, Problem
+
+TRANSITIONS: Transitions = {
+    RegistrationState.WAITING: frozenset({RegistrationState.ADMITTED, RegistrationState.DECLINED}),
+    # An organizer who changes their mind; what was submitted meanwhile stays.
+    RegistrationState.ADMITTED: frozenset({RegistrationState.DECLINED}),
+    RegistrationState.DECLINED: frozenset({RegistrationState.ADMITTED}),
+}
+
+
+@transaction.atomic
+def register(team: Team, track: Track, answers: Sequence[str], user: User) -> TeamRegistration:
+    """Register the team with its answers to the track's questions, in their order; once, whoever asks again.
+
+    Where the track doesn't ask for an approval, the team is admitted at once.
+    """
+    needs_approval = track.registration == Registration.APPROVAL
+    registration, is_new = TeamRegistration.objects.get_or_create(
+        team=team,
+        track=track,
+        defaults={
+            "answers": [list(pair) for pair in zip(track.questions, answers, strict=True)],
+            "created_by": user,
+            "state": RegistrationState.WAITING if needs_approval else RegistrationState.ADMITTED,
+        },
+    )
+    if is_new:
+        record(user, "registration.created", registration, team=team.pk, track=track.slug)
+    return registration
+
+
+@transaction.atomic
+def decide(registration: TeamRegistration, state: RegistrationState, reason: str, *, actor: User) -> bool:
+    """Admit or decline a team, and notify it; return whether that was a change."""
+    current = TeamRegistration.objects.select_for_update().get(pk=registration.pk)
+    if state not in TRANSITIONS[RegistrationState(current.state)]:
+        return False
+    move(current, state, TRANSITIONS, actor, {"reason": reason}, reason=reason)
+    team, track = registration.team, registration.track
+    texts = [
+        f"{team} was {state} to {track}.",
+        *([reason] if reason else []),
+        settings.SITE_URL + page_of(track),
+    ]
+    notify(active_members(team), Kind.TEAM, f"Registration for {track}: {state}", texts)
+    return True
+
+
+def page_of(track: Track) -> str:
+    """Return the address of the page on which a team registers."""
+    return reverse("challenge:register", args=[track.slug])
+
+
+def registration_problems(team: Team, track: Track) -> list[Problem]:
+    """Return why the team may not submit to the track yet; nothing where it may."""
+    if track.registration == Registration.NONE:
+        return []
+    registration = TeamRegistration.objects.filter(team=team, track=track).first()
+    if registration is not None and registration.state == RegistrationState.ADMITTED:
+        return []
+    return [
+        Problem.of(
+            ErrorCode.TEAM_REGISTRATION,
+            where=track.slug,
+            expected="a team that is registered and admitted",
+            found=registration.get_state_display() if registration else "no registration",
+            next_step=f"Register at {settings.SITE_URL}{page_of(track)}."
+            if registration is None
+            else f"See {settings.SITE_URL}{page_of(track)}.",
+        )
+    ]

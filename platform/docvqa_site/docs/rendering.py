@@ -1,0 +1,192 @@
+"""Documents as HTML: headings that can be linked to, math as MathML, and links that lead to pages of the site.
+
+The documents come with the code, so no limits are needed; raw HTML is shown as text all the same.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it.token import Token
+
+from docvqa_site.docs import library
+from docvqa_site.ui.budgets import unbroken
+from docvqa_site.ui.front_matter import split_front_matter
+from docvqa_site.ui.markdown import DRAWN, Allowance, Prepared, parser, prepare
+
+NOT_IN_SLUG = re.compile(r"[^\w\- ]")
+# In the list of contents.
+CONTENTS_LEVELS = {"h2", "h3"}
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading that the contents list: its level is `h2` or `h3`."""
+
+    level: str
+    slug: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Document:
+    """A rendered document. `metadata` is the text of its front matter, if it has one."""
+
+    name: str
+    title: str
+    summary: str
+    html: SafeString
+    headings: tuple[Heading, ...]
+    metadata: str
+
+
+@cache
+def document(name: str) -> Document:
+    """Return the document with this name, which is rendered once in a process."""
+    metadata, text = split_front_matter(library.read(name))
+    environment: dict[str, Any] = {
+        DRAWN: prepare([text], Allowance(characters=len(text), output=len(text) * 100))[0]
+    }
+    tokens = _parser.parse(environment[DRAWN].text, environment)
+    found = list(_numbered_headings(tokens))
+    _name_rows(tokens)
+    for token in _all_tokens(tokens):
+        _adapt(token, name)
+    return Document(
+        name=name,
+        title=library.title(name),
+        summary=_summary(tokens),
+        html=mark_safe(wrap_tables(_parser.renderer.render(tokens, _parser.options, environment))),  # noqa: S308  (ours)
+        headings=tuple(heading for heading in found if heading.level in CONTENTS_LEVELS),
+        metadata=metadata,
+    )
+
+
+def parsed(name: str) -> list[Token]:
+    """Return the tokens of a document, of which headings and rows have the ids that its page has.
+
+    Its formulas are text, since to draw them takes most of the time of a page.
+    """
+    text = split_front_matter(library.read(name))[1]
+    tokens = _parser.parse(text, {DRAWN: Prepared(text, [], is_cut=False)})
+    list(_numbered_headings(tokens))
+    _name_rows(tokens)
+    return tokens
+
+
+def row_name(tokens: list[Token], at: int) -> str | None:
+    """Return what a row of a table is about: the code that is all of its first cell; None where there is none.
+
+    Several, such as two settings, are a name with commas.
+    """
+    if tokens[at].type != "tr_open" or tokens[at + 1].type != "td_open":
+        return None
+    cell = tokens[at + 2].children or []
+    codes = [child.content for child in cell if child.type == "code_inline"]
+    between = {child.content for child in cell if child.type != "code_inline"}
+    return ", ".join(codes) if codes and between <= {", "} else None
+
+
+def _name_rows(tokens: list[Token]) -> None:
+    """Give the first row about each name an id, which links can lead to."""
+    taken: set[str] = set()
+    for at, token in enumerate(tokens):
+        name = row_name(tokens, at)
+        if name and name not in taken:
+            taken.add(name)
+            token.attrSet("id", f"row-{slug_of(name)}")
+
+
+def slug_of(heading: str) -> str:
+    """Return the fragment by which GitHub links to a heading, so that links work there and here."""
+    return NOT_IN_SLUG.sub("", heading.strip().lower()).replace(" ", "-")
+
+
+def _numbered_headings(tokens: list[Token]) -> Iterator[Heading]:
+    """Give each heading an id, the second of the same text with `-1`, and yield them."""
+    taken: dict[str, int] = {}
+    for token, content in pairwise(tokens):
+        if token.type != "heading_open":
+            continue
+        text = "".join(child.content for child in content.children or [])
+        slug = slug_of(text)
+        taken[slug] = taken.get(slug, -1) + 1
+        unique = f"{slug}-{taken[slug]}" if taken[slug] else slug
+        token.attrSet("id", unique)
+        yield Heading(token.tag, unique, text)
+
+
+def _summary(tokens: list[Token]) -> str:
+    """Return the first sentence of the first paragraph, as text."""
+    for token, content in pairwise(tokens):
+        if token.type == "paragraph_open":
+            text = "".join(child.content or " " for child in content.children or [])
+            return re.split(r"(?<=[.:]) ", text, maxsplit=1)[0].rstrip(":").removesuffix(".") + "."
+    return ""
+
+
+def _all_tokens(tokens: list[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield token
+        yield from token.children or []
+
+
+def _adapt(token: Token, name: str) -> None:
+    """Make a token fit for a page of the site."""
+    if token.type == "text":
+        token.content = unbroken(token.content)
+    # The policy of the site's pages allows no style.
+    if "text-align:right" in str(token.attrs.pop("style", "")):
+        token.attrSet("class", "num")
+    for attribute in ("href", "src"):
+        if target := token.attrGet(attribute):
+            token.attrSet(attribute, _target(str(target), name))
+
+
+def _target(link: str, name: str) -> str:
+    """Return where a link of the document leads on the site; what isn't a document is in the source code."""
+    if "://" in link or link.startswith(("#", "mailto:")):
+        return link
+    path, mark, fragment = link.partition("#")
+    # Relative to the top of the repository.
+    resolved = posixpath.normpath(posixpath.join("docs", posixpath.dirname(name), path))
+    below = resolved.removeprefix("docs/")
+    if resolved.startswith("docs/") and below in library.files():
+        return reverse("docs:file", args=[below])
+    found = library.name_at(below.removesuffix(".md")) if resolved.startswith("docs/") else None
+    if found:
+        return reverse("docs:document", args=[library.address(found)]) + mark + fragment
+    return source_address(resolved) + mark + fragment
+
+
+def source_address(path: str) -> str:
+    """Return the address of a file of the repository, or the page that says where the source is without one."""
+    source = settings.SOURCE_URL.rstrip("/")
+    return f"{source}/blob/HEAD/{path}" if source else reverse("about:contact") + "#source"
+
+
+def wrap_tables(html: str) -> str:
+    """Put each table into a region that scrolls by itself, and that a keyboard reaches."""
+    numbers = iter(range(1, html.count("<table>") + 1))
+    opened = re.sub(
+        "<table>",
+        lambda _: format_html(
+            '<div class="table-wrap" role="region" aria-label="Table {}" tabindex="0"><table class="table">',
+            next(numbers),
+        ),
+        html,
+    )
+    # The corner of a table with row headings is no heading.
+    opened = opened.replace("<th></th>", "<td></td>")
+    return opened.replace("</table>", "</table></div>").replace("<pre>", '<pre tabindex="0">')
+
+
+_parser = parser()

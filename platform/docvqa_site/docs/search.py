@@ -1,0 +1,149 @@
+"""A full-text search of the documentation: its sections, and each error code, setting, check and column by itself.
+
+The documents come with the code and never change while it runs, so their index is in memory, built at the first search:
+SQLite's FTS5, whatever database the site has. See `docs/decisions/0028-search.md`.
+"""
+
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from django.urls import reverse
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it.token import Token
+
+from docvqa_site.docs import library
+from docvqa_site.docs.rendering import parsed, row_name
+
+MOST_RESULTS = 30
+MOST_CHARACTERS = 100
+# What a row of these documents' tables is.
+ENTRIES = {
+    "errors": "Error code",
+    "settings": "Setting of a run",
+    "operations": "Setting of a site",
+    "checks": "Check",
+    "columns": "Column",
+}
+# Around a word that was found; no document has them.
+OPEN, CLOSE = "\x02", "\x03"
+TABLE = """
+CREATE VIRTUAL TABLE passages USING fts5(
+    address UNINDEXED, kind UNINDEXED, heading, title, text, tokenize = "porter unicode61 remove_diacritics 2"
+)"""
+# What is named by all of the text comes first. Otherwise a word counts ten times as much in a heading as in a text, and
+# four times in the title of the document.
+QUERY = """
+SELECT address, kind, heading, title, snippet(passages, 4, ?, ?, ' … ', 30)
+FROM passages WHERE passages MATCH ?
+ORDER BY heading = ? COLLATE NOCASE DESC, bm25(passages, 0, 0, 10, 4, 1), rowid LIMIT ?
+"""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A part of a document that can be found.
+
+    Attributes:
+        kind: What it is, where it isn't a section.
+        title: That of the document.
+    """
+
+    address: str
+    kind: str
+    heading: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """A passage with an excerpt, in which the words that were searched are marked."""
+
+    address: str
+    kind: str
+    heading: str
+    title: str
+    excerpt: SafeString
+
+
+class Index:
+    """All passages, for searches by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(":memory:", check_same_thread=False)
+        self._connection.execute(TABLE)
+        rows = (
+            (one.address, one.kind, one.heading, one.title, one.text)
+            for name in sorted(library.names())
+            for one in passages(name)
+        )
+        self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", rows)
+
+    def search(self, query: str, name: str) -> list[Found]:
+        """Return the passages that match a query of FTS5: those of this name first, then the best."""
+        with self._lock:
+            rows = self._connection.execute(QUERY, (OPEN, CLOSE, query, name, MOST_RESULTS)).fetchall()
+        return [
+            Found(address, kind, heading, title, _marked(excerpt))
+            for address, kind, heading, title, excerpt in rows
+        ]
+
+
+def search(text: str) -> list[Found]:
+    """Return the passages that have every word of a text; the last word may be the beginning of one."""
+    query = _query(text)
+    return _index().search(query, text.strip()) if query else []
+
+
+def passages(name: str) -> Iterator[Passage]:
+    """Yield the sections of a document, and the rows of its tables where each is about a name of its own."""
+    title, kind = library.title(name), ENTRIES.get(name, "")
+    here = reverse("docs:document", args=[library.address(name)])
+    tokens = parsed(name)
+    address, heading, text = here, title, list[str]()
+    for at, token in enumerate(tokens):
+        row = row_name(tokens, at) if kind else None
+        if token.type == "heading_open" and token.tag != "h1":
+            yield Passage(address, "", heading, title, " ".join(text))
+            address, heading, text = f"{here}#{token.attrGet('id')}", _words(tokens[at + 1]), []
+        elif row:
+            cells = [_words(one) for one in _row(tokens, at) if one.type == "inline"]
+            # Only the first row about a name has an id.
+            place = f"{here}#{token.attrGet('id')}" if token.attrGet("id") else address
+            yield Passage(place, kind, row, title, " · ".join(cells[1:]))
+        elif token.type in ("inline", "fence", "code_block"):
+            text.append(_words(token))
+    yield Passage(address, "", heading, title, " ".join(text))
+
+
+def _row(tokens: list[Token], at: int) -> list[Token]:
+    end = next(number for number in range(at, len(tokens)) if tokens[number].type == "tr_close")
+    return tokens[at:end]
+
+
+def _words(token: Token) -> str:
+    """Return the text of a token without its markup."""
+    return "".join(child.content or " " for child in token.children) if token.children else token.content
+
+
+def _query(text: str) -> str:
+    """Return a text as a query of FTS5, in which every word is quoted, so that none is an operator."""
+    words = re.findall(r"[\w.\-/]+", text[:MOST_CHARACTERS])
+    quoted = [f'"{word}"' for word in words if re.search(r"\w", word)]
+    return " ".join(quoted) + "*" if quoted else ""
+
+
+def _marked(excerpt: str) -> SafeString:
+    marked = escape(excerpt).replace(OPEN, "<mark>").replace(CLOSE, "</mark>")
+    return mark_safe(marked)  # noqa: S308  (escaped)
+
+
+@cache
+def _index() -> Index:
+    return Index()

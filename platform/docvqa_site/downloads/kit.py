@@ -1,0 +1,22 @@
+"""How to install the starter kit."""
+
+from collections.abc import Iterable
+
+from django.conf import settings
+
+from docvqa_site.downloads.models import Download, DownloadKind
+
+PACKAGE = "pfl-docvqa-benchmark"
+
+
+def install_command(downloads: Iterable[Download]) -> str:
+    """Return how to install the starter kit: the wheel that the site offers, else from the source code."""
+    kit = [file for file in downloads if file.kind == DownloadKind.KIT]
+    wheel = next((file for file in kit if file.filename.endswith(".whl")), None)
+    pins = next((file for file in kit if file.filename == "constraints.txt"), None)
+    if wheel:
+        constraints = f"-c {settings.SITE_URL}{pins.get_absolute_url()} " if pins else ""
+        return f'pip install {constraints}"{PACKAGE}[kit] @ {settings.SITE_URL}{wheel.get_absolute_url()}"'
+    if settings.SOURCE_URL:
+        return f'pip install "{PACKAGE}[kit] @ git+{settings.SOURCE_URL}"'
+    return "pip install -c constraints.txt -e '.[kit]'   # in a clone of the repository"

@@ -1,0 +1,14 @@
+"""The commands of this site on its pages."""
+
+from django import template
+
+from docvqa_site.challenge.models import Track
+from docvqa_site.downloads.commands import has_files, track_commands
+
+register = template.Library()
+
+
+@register.inclusion_tag("downloads/track_commands.html")
+def commands_of(track: Track) -> dict[str, object]:
+    """Show the commands from nothing to a submission in the track."""
+    return {"track": track, "commands": track_commands(track), "has_files": has_files()}

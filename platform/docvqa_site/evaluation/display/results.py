@@ -1,0 +1,170 @@
+"""A run's results in words: ε by each rule and accountant, the trust level, the checks."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from docvqa_site.challenge.rankings import Shortfall
+from docvqa_site.submissions.models import Run
+from evaluator.accounting.accountant import Accountant
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.messages.checks import NamedCheck
+from evaluator.messages.jobs import Check, CheckStatus, Epsilon
+from evaluator.messages.leakage import Leakage
+from evaluator.messages.results import RunResults
+from evaluator.records.check_table import CHECKS
+
+WORST_FIRST = [
+    CheckStatus.FAILED,
+    CheckStatus.FLAGGED,
+    CheckStatus.NO_POWER,
+    CheckStatus.PASSED,
+    CheckStatus.NOT_APPLICABLE,
+]
+
+
+@dataclass(frozen=True)
+class EpsilonColumn:
+    """One ε of a run as the tables of the site show it.
+
+    Attributes:
+        key: Its name in published data, after `epsilon_`.
+        rule: None for the sampling rule that decides.
+    """
+
+    key: str
+    title: str
+    meaning: str
+    accountant: Accountant
+    rule: SamplingRule | None
+
+    def of(self, results: RunResults) -> Epsilon | None:
+        """Return the column's ε of a run; None where the run has none."""
+        deciding = next((row.sampling_rule for row in results.epsilons if row.decides), None)
+        rule = self.rule or deciding
+        rows = {(row.accountant, row.sampling_rule): row for row in results.epsilons}
+        return rows.get((self.accountant, rule)) if rule else None
+
+
+EPSILON_COLUMNS = (
+    EpsilonColumn(
+        key="two_stage",
+        title="ε two-stage",
+        meaning="Recomputed from the training record with privacy loss distributions, each round as seen by someone "
+        "who knows which clients take part",
+        accountant=Accountant.PLD,
+        rule=SamplingRule.TWO_STAGE,
+    ),
+    EpsilonColumn(
+        key="product",
+        title="ε product",
+        meaning="The same, with each provider's sampling rate taken as client rate times provider rate, as in the "
+        "published competition",
+        accountant=Accountant.PLD,
+        rule=SamplingRule.PRODUCT,
+    ),
+    EpsilonColumn(
+        key="rdp",
+        title="ε (RDP)",
+        meaning="With Rényi differential privacy, under the sampling rule used for ranking",
+        accountant=Accountant.RDP,
+        rule=None,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class ShownCheck:
+    """A check with its words. `is_public` says whether the public may read what it expected and found."""
+
+    check: Check
+    name: str
+    meaning: str
+    limit: str
+    is_public: bool
+
+    @property
+    def status(self) -> str:
+        return _words(self.check.status)
+
+
+def column_epsilons(results: RunResults) -> list[Epsilon | None]:
+    """Return the run's ε in the order of `EPSILON_COLUMNS`."""
+    return [column.of(results) for column in EPSILON_COLUMNS]
+
+
+def epsilon_rows(results: RunResults) -> list[Epsilon]:
+    """Return the recomputed ε of every column, the deciding one first; none before the accounting."""
+    rows = [row for row in column_epsilons(results) if row is not None]
+    return sorted(rows, key=lambda row: not row.decides)
+
+
+def shortfall(run: Run, *, results: RunResults | None = None, rejected: str = "") -> Shortfall | None:
+    """Return what keeps a scored run from a rank; None if nothing does.
+
+    Args:
+        results: Those that the run is about to get; its own by default.
+        rejected: The reviewers' reason; empty unless they reject its proof.
+    """
+    submission = run.submission
+    track, phase = submission.track, submission.phase
+    return track.kind.shortfall(
+        results or run.results,
+        track.limits(run.budget),
+        disqualified=run.disqualified_because,
+        rejected=rejected,
+        requires_counted=phase is not None and phase.requires_counted,
+        is_log_accepted=run.log_accepted_at is not None,
+    )
+
+
+def leakage_text(leakage: Leakage | None) -> str:
+    """Return the AUC of the attack on a run in a few signs; empty where it wasn't measured."""
+    if leakage is None:
+        return ""
+    return "n.s." if leakage.auc is None else f"{leakage.auc:.2f}"
+
+
+def shown_checks(run: Run) -> list[ShownCheck]:
+    """Return the run's checks with their words, in the order in which they were made."""
+    return [_shown(check, _is_public(run.budget, check)) for check in run.results.checks]
+
+
+def tally(checks: Sequence[Check]) -> str:
+    """Return how many checks ended in each way, the worst first, such as "1 flagged, 9 passed"."""
+    counts = Counter(check.status for check in checks)
+    return ", ".join(f"{counts[status]} {_words(status)}" for status in WORST_FIRST if counts[status])
+
+
+def public_results(results: RunResults, budget: float | None) -> RunResults:
+    """Return the results of a run as everyone may read them: of some checks the status alone."""
+    checks = [
+        check if _is_public(budget, check) else Check(id=check.id, status=check.status)
+        for check in results.checks
+    ]
+    return results.model_copy(update={"checks": checks})
+
+
+def without_traces_of_team(results: RunResults) -> RunResults:
+    """Return the results of an anonymous submission without what links them with others of the same team."""
+    # The number of a team's trainings would, and so would what the checks say of its tokens and keys.
+    checks = [Check(id=check.id, status=check.status) for check in results.checks]
+    return results.model_copy(update={"joint_epsilon": None, "joint_runs": None, "checks": checks})
+
+
+def _is_public(budget: float | None, check: Check) -> bool:
+    return budget is None or _named(check).findings.are_public(check.status)
+
+
+def _shown(check: Check, is_public: bool) -> ShownCheck:
+    named = _named(check)
+    return ShownCheck(check, named.name, named.meaning, named.limit, is_public)
+
+
+def _named(check: Check) -> NamedCheck:
+    # A run may have been checked by an evaluator of another version, which made other checks.
+    return CHECKS.get(check.id, NamedCheck(check.id, name="", meaning="", limit=""))
+
+
+def _words(status: CheckStatus) -> str:
+    return status.replace("_", " ")

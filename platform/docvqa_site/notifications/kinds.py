@@ -1,0 +1,41 @@
+"""The kinds of notifications: one list behind preferences, emails and pages."""
+
+from django.db import models
+
+from docvqa_site.accounts.models import User
+from docvqa_site.accounts.selectors import is_reviewer
+
+
+class Kind(models.TextChoices):
+    """A kind of notification. People choose for each but `SECURITY` whether it comes by mail as well."""
+
+    RESULTS = "results", "Results of your team"
+    PROOFS = "proofs", "Reviews of your team's proofs"
+    TEAM = "team", "Your team's members and keys"
+    DEADLINES = "deadlines", "Deadlines"
+    ANNOUNCEMENTS = "announcements", "Announcements"
+    REVIEWING = "reviewing", "Proofs to review"
+    OPERATIONS = "operations", "Faults of the site"
+    SECURITY = "security", "Security of your account"
+
+
+EXPLANATIONS = {
+    Kind.RESULTS: "One of your team's runs is scored, rejected, disqualified or re-evaluated, or can't be "
+    "evaluated; a submission is withdrawn; a phase's results become public; the private part of the test "
+    "set is revealed.",
+    Kind.PROOFS: "A reviewer decides on one of your team's privacy proofs.",
+    Kind.TEAM: "Someone joins, leaves or is removed; a signing key is added or revoked; you become the owner.",
+    Kind.DEADLINES: "A track in which your team has a draft or submission closes in a week or in a day; a phase has "
+    "closed.",
+    Kind.ANNOUNCEMENTS: "Messages from the organizers to all participants.",
+    Kind.REVIEWING: "New, revised or overdue proofs; at most one reminder a day.",
+    Kind.OPERATIONS: "Evaluation steps that no worker is running, and failing workers.",
+    Kind.SECURITY: "Changes to your password, email address or login methods.",
+}
+ALWAYS_MAILED = frozenset({Kind.SECURITY})
+
+
+def kinds_for(user: User) -> list[Kind]:
+    """Return the kinds that `user` can be notified of."""
+    others = {Kind.REVIEWING: is_reviewer(user), Kind.OPERATIONS: user.is_staff}
+    return [kind for kind in Kind if others.get(kind, True)]

@@ -1,0 +1,10 @@
+from django.apps import AppConfig
+
+
+class OperationsConfig(AppConfig):
+    name = "docvqa_site.operations"
+
+    def ready(self) -> None:
+        from docvqa_site.operations.telemetry import start_telemetry
+
+        start_telemetry()

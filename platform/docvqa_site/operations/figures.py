@@ -1,0 +1,110 @@
+"""Figures of the site's operation, read from the database when they are asked for: for metrics and organizers alike."""
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from django.conf import settings
+from django.db.models import Count, Min, Q
+from django.utils import timezone
+
+from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepQueue, Worker
+from docvqa_site.evaluation.queue.dispatch import ALIVE
+from docvqa_site.evaluation.queue.places import QUEUES
+from docvqa_site.mail.models import OutgoingMail
+
+QUEUE_NAMES = sorted(set(QUEUES.values()))
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """How many attempts are in a state at a step, and since when the first of them waits for it."""
+
+    state: str
+    step: str
+    count: int
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """How many steps wait in a queue, and for how many seconds the oldest one."""
+
+    waiting: int = 0
+    oldest_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Workforce:
+    """How many workers of a queue live and are sick, and whether the queue is paused after an outage."""
+
+    alive: int = 0
+    sick: int = 0
+    is_paused: bool = False
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """How many mails wait and were given up, and for how many seconds the oldest has waited."""
+
+    waiting: int
+    failed: int
+    oldest_s: float
+
+
+@dataclass(frozen=True)
+class Disk:
+    """The space of this process's disk, which is the store's as well if that is a folder."""
+
+    total_bytes: int
+    free_bytes: int
+
+    @property
+    def used_part(self) -> float:
+        """The part of the disk that is used, in [0, 1]."""
+        return 1 - self.free_bytes / self.total_bytes
+
+
+def attempts() -> list[Attempts]:
+    rows = Evaluation.objects.order_by().values_list("state", "step")
+    return [Attempts(*row) for row in rows.annotate(Count("pk"), Min("step_queued_at"))]
+
+
+def backlogs(found: Iterable[Attempts], now: datetime) -> dict[str, Backlog]:
+    """Return what waits in each queue, by its name."""
+    waiting = dict.fromkeys(QUEUE_NAMES, Backlog())
+    for row in found:
+        if row.state == EvaluationState.QUEUED:
+            name = {str(step): queue for step, queue in QUEUES.items()}[row.step]
+            before, age_s = waiting[name], (now - row.since).total_seconds()
+            waiting[name] = Backlog(before.waiting + row.count, max(before.oldest_s, age_s))
+    return waiting
+
+
+def workforces(now: datetime) -> dict[str, Workforce]:
+    """Return the workers that sent a heartbeat in the last minute, by queue."""
+    rows = Worker.objects.filter(seen_at__gt=now - ALIVE).order_by().values_list("queue")
+    counts = {name: (alive, sick) for name, alive, sick in rows.annotate(Count("pk"), Count("sick_at"))}
+    paused = set(StepQueue.objects.filter(paused_at__isnull=False).values_list("pk", flat=True))
+    return {
+        name: Workforce(*counts.get(name, (0, 0)), is_paused=name in paused)
+        for name in sorted({*QUEUE_NAMES, *counts, *paused})
+    }
+
+
+def outbox() -> Outbox:
+    """Return how many mails wait, and since when."""
+    numbers = OutgoingMail.objects.aggregate(
+        waiting=Count("pk", filter=Q(failed_at=None)),
+        failed=Count("failed_at"),
+        oldest=Min("created_at", filter=Q(failed_at=None)),
+    )
+    oldest_s = (timezone.now() - numbers["oldest"]).total_seconds() if numbers["oldest"] else 0.0
+    return Outbox(numbers["waiting"], numbers["failed"], oldest_s)
+
+
+def disk() -> Disk:
+    usage = shutil.disk_usage(Path(settings.HOME))
+    return Disk(usage.total, usage.free)

@@ -1,0 +1,112 @@
+"""The desk's overview of people, proofs and content: numbers, each with the page where the rest is."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import QuerySet
+from django.template.defaultfilters import pluralize
+from django.urls import reverse
+
+from docvqa_site.accounts.models import User
+from docvqa_site.accounts.selectors import is_reviewer
+from docvqa_site.boards.models import FinalResults
+from docvqa_site.challenge.rankings import WITH_PROOFS
+from docvqa_site.downloads.models import Download, Terms
+from docvqa_site.news.models import NewsItem
+from docvqa_site.reviews.selectors import awaiting_decisions, open_appeals, reviewers, undecided
+from docvqa_site.submissions.models import Submission, SubmissionState
+from docvqa_site.teams.models import Team
+
+# What is newer is new.
+NEW = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A line of a card; `url` is empty where the organizer may not open the page."""
+
+    text: str
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    title: str
+    facts: list[Fact]
+
+
+def counted_for(judged: QuerySet[Submission], now: datetime) -> dict[str, QuerySet[Any]]:
+    """Return what the cards count; `judged` is what the organizer has no conflict of interest about."""
+    private = judged.filter(track__ranking__in=WITH_PROOFS)
+    accounts = User.objects.filter(is_active=True)
+    drafts = Submission.objects.filter(state=SubmissionState.DRAFT)
+    return {
+        "accounts": accounts,
+        "new accounts": accounts.filter(date_joined__gt=now - NEW),
+        "teams": Team.objects.all(),
+        "new teams": Team.objects.filter(created_at__gt=now - NEW),
+        "drafts": drafts,
+        "teams with drafts": Team.objects.filter(pk__in=drafts.values("team")),
+        "reviewers": reviewers(),
+        "unsettled proofs": undecided(private),
+        "waiting proofs": awaiting_decisions(private),
+        "open appeals": open_appeals().filter(submission__in=private),
+        "news": NewsItem.objects.all(),
+        "scheduled news": NewsItem.objects.filter(published_at__gt=now),
+        "downloads": Download.objects.filter(is_offered=True),
+        "terms": Terms.objects.all(),
+        "final results": FinalResults.objects.all(),
+    }
+
+
+def cards_for(organizer: User, counts: Mapping[str, int]) -> list[Card]:
+    """Return the cards, from the counts of what `counted_for` names."""
+    return [
+        Card("People", list(_people(organizer, counts))),
+        Card("Proofs", list(_proofs(organizer, counts))),
+        Card("Content", list(_content(organizer, counts))),
+    ]
+
+
+def _people(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
+    accounts, teams = _number(counts["accounts"], "account"), _number(counts["teams"], "team")
+    yield _fact(organizer, f"{accounts}, {counts['new accounts']} new this week", "accounts.user")
+    yield _fact(organizer, f"{teams}, {counts['new teams']} new this week", "teams.team")
+    drafts, of_teams = _number(counts["drafts"], "draft"), _number(counts["teams with drafts"], "team")
+    yield _fact(
+        organizer,
+        f"{drafts} of {of_teams}",
+        "submissions.submission",
+        f"?state__exact={SubmissionState.DRAFT}",
+    )
+    yield _fact(organizer, _number(counts["reviewers"], "reviewer"), "accounts.user", "?is_staff__exact=1")
+
+
+def _proofs(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
+    waiting = counts["waiting proofs"]
+    queue = reverse("reviews:queue") if is_reviewer(organizer) else ""
+    yield Fact(f"{waiting} waiting for reviewers", queue)
+    yield Fact(f"{counts['unsettled proofs'] - waiting} waiting for the team", queue)
+    yield Fact(_number(counts["open appeals"], "open appeal"), queue)
+    yield _fact(organizer, "All reviews", "reviews.proofreview")
+
+
+def _content(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
+    news = _number(counts["news"], "news item")
+    yield _fact(organizer, f"{news}, {counts['scheduled news']} scheduled", "news.newsitem")
+    yield _fact(organizer, f"{_number(counts['downloads'], 'download')} offered", "downloads.download")
+    yield _fact(organizer, f"{_number(counts['terms'], 'version')} of terms", "downloads.terms")
+    yield Fact(f"{counts['final results']} final results", reverse("results:list"))
+
+
+def _fact(organizer: User, text: str, model: str, query: str = "") -> Fact:
+    """Return a fact that leads to the administration of a model, for those who may view it there."""
+    app, _, name = model.partition(".")
+    may = any(organizer.has_perm(f"{app}.{verb}_{name}") for verb in ("view", "change"))
+    return Fact(text, reverse(f"admin:{app}_{name}_changelist") + query if may else "")
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{pluralize(count)}"

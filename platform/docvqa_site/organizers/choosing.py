@@ -1,0 +1,42 @@
+"""Fields of the organizers' forms: choices among what workers have, and lists of numbers as people write them."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from typing_extensions import override
+
+from docvqa_site.evaluation.inventories import Holding
+
+
+def offered(holdings: Mapping[str, Holding], chosen: str, none: str = "Choose …") -> list[tuple[str, str]]:
+    """Return what can be chosen; what was, though no worker has it any more, is shown too."""
+    rows = [(name, _described(holding)) for name, holding in holdings.items()]
+    if chosen and chosen not in holdings:
+        rows.append((chosen, f"{chosen}: on no worker"))
+    return [("", none), *rows]
+
+
+def _described(holding: Holding) -> str:
+    number = len(holding.workers)
+    same = f"SHA-256 {holding.sha256[:12]}…" if holding.sha256 else "contents differ between workers"
+    return f"{holding.name}: on {number} worker{'' if number == 1 else 's'}, {same}"
+
+
+class NumbersInput(forms.TextInput):
+    """A list of numbers as "1, 4, 8"; what a JSON field has of it is written as its JSON would be."""
+
+    @override
+    def format_value(self, value: Any) -> str | None:
+        text = super().format_value(value)
+        return re.sub(r"\.0\b", "", text.strip("[] ")) if text else text
+
+    @override
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+        written = super().value_from_datadict(data, files, name)
+        return (
+            f"[{written.strip().removeprefix('[').removesuffix(']')}]"
+            if isinstance(written, str)
+            else written
+        )

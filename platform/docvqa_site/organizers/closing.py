@@ -1,0 +1,239 @@
+"""Closing a phase: what must hold before, and freezing, publishing and announcing its results when it does.
+
+The desk and `manage.py close_phase` both end here. What is published is never changed: a correction is another set of
+final results of the same phase, and the page of the earlier one links to it.
+"""
+
+import gzip
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils import timezone
+
+from docvqa_site.accounts.models import User
+from docvqa_site.audit.models import record
+from docvqa_site.audit.versions import boards_versions
+from docvqa_site.boards.boards import selected_rows, stored_boards
+from docvqa_site.boards.models import FinalResults, FrozenFile
+from docvqa_site.boards.ranking import Row
+from docvqa_site.boards.required_examinations import missing_examinations
+from docvqa_site.boards.selection import Selection
+from docvqa_site.boards.snapshots import Edition, sha256, snapshot_files
+from docvqa_site.challenge.models import Phase, RuleChange, Track
+from docvqa_site.evaluation.models import ACTIVE_EXAMINATIONS, Examination, ScoredPart
+from docvqa_site.evaluation.test_sets.parts import scored_part
+from docvqa_site.news.models import NewsItem
+from docvqa_site.notifications.kinds import Kind
+from docvqa_site.notifications.sending import notify
+from docvqa_site.reviews.selectors import undecided
+from docvqa_site.submissions.deadline_reminders import participants
+from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
+from docvqa_site.submissions.publication import kept_back
+from docvqa_site.ui.budgets import at_budget
+
+# The ranks of each board that the page of the results shows.
+SHOWN_RANKS = 10
+MOST_LISTED = 20
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What is in the way of a condition, with the page where it is dealt with."""
+
+    text: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What must hold before a phase is closed. It is met if nothing is in the way; at most `MOST_LISTED` is listed."""
+
+    text: str
+    obstacles: Sequence[Obstacle]
+    count: int
+
+    @property
+    def is_met(self) -> bool:
+        return not self.count
+
+    @property
+    def unlisted(self) -> int:
+        return self.count - len(self.obstacles)
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What the results are published as: their part of the address, their title, and a text that announces them."""
+
+    slug: str
+    title: str
+    text: str = ""
+
+
+class NotReadyError(Exception):
+    """A condition isn't met any more, or the boards have changed since they were seen."""
+
+
+def conditions(phase: Phase, now: datetime) -> list[Condition]:
+    """Return what must hold before the phase is closed, with what is in the way of each."""
+    made = Submission.objects.filter(phase=phase, state=SubmissionState.SUBMITTED)
+    runs = Run.objects.filter(submission__in=made).select_related("submission__team").order_by("pk")
+    examined = Examination.objects.filter(run__in=runs, state__in=ACTIVE_EXAMINATIONS)
+    return [
+        _condition("The phase has ended", _open_end(phase, now)),
+        _condition(
+            "All results are public (the clock publishes them within a minute)",
+            (Obstacle(str(one), one.get_absolute_url()) for one in kept_back(now).filter(phase=phase)),
+        ),
+        _of_runs("No run is being evaluated", runs.filter(state__in=[RunState.QUEUED, RunState.RUNNING])),
+        _of_runs("No run has failed because of a site error", runs.filter(state=RunState.FAILED)),
+        _of_runs("No examination is waiting or running", runs.filter(examinations__in=examined)),
+        _condition("All proof reviews are settled", _open_reviews(made)),
+        _condition("The top ranks have passed the required examinations", _missing_levels(phase)),
+    ]
+
+
+def is_ready(found: Iterable[Condition]) -> bool:
+    return all(condition.is_met for condition in found)
+
+
+def version_of(phase: Phase) -> str:
+    """Return what a confirmation must carry: the version of the boards whose standings were seen."""
+    return boards_versions([phase.track_id])[phase.track_id]
+
+
+def standings(phase: Phase, length: int = SHOWN_RANKS) -> list[dict[str, object]]:
+    """Return the first ranks of each board among what was submitted in the phase, as values of JSON."""
+    boards = stored_boards(phase.track)
+    found = selected_rows(Selection(phase=phase.name), boards, length)
+    return [
+        {
+            "board": at_budget(board.budget, "ε = {}", "{:g}".format),
+            "rows": [_standing(rank, row) for rank, row in enumerate(filter(_is_ranked, rows), 1)],
+        }
+        for board, rows in zip(boards, found, strict=True)
+    ]
+
+
+def warning(phase: Phase) -> str:
+    """Return what organizers may want to do first; empty where there is nothing."""
+    if scored_part(phase.track) is ScoredPart.PUBLIC:
+        return (
+            "Scores are based on the public part of the test set. To publish final results on the private "
+            "part, reveal "
+            "it first."
+        )
+    return ""
+
+
+@transaction.atomic
+def close_phase(phase: Phase, publication: Publication, *, seen: str, actor: User | None) -> FinalResults:
+    """Freeze the results of a phase, publish them at their address, and announce them.
+
+    Raises:
+        NotReadyError: A condition isn't met, or the boards aren't those of the version `seen`.
+    """
+    track, now = Track.objects.select_for_update().get(pk=phase.track_id), timezone.now()
+    if version_of(phase) != seen or not is_ready(conditions(phase, now)):
+        raise NotReadyError
+    results = FinalResults.objects.create(
+        slug=publication.slug,
+        title=publication.title,
+        phase=phase,
+        made_at=now,
+        standings=standings(phase),
+    )
+    address = settings.SITE_URL + results.get_absolute_url()
+    files = snapshot_files([track], Edition(results.slug, results.title, now, address), phase.name)
+    FrozenFile.objects.bulk_create(
+        FrozenFile(
+            results=results,
+            name=name,
+            sha256=sha256(content),
+            size_bytes=len(content),
+            compressed=gzip.compress(content, mtime=0),
+        )
+        for name, content in files.items()
+    )
+    RuleChange.objects.create(
+        track=track, text=f"Phase “{phase.name}” closed: “{results.title}” is published at {address}."
+    )
+    record(actor, "phase.closed", phase, track=track.slug, results=results.slug, sha256=_hashes(files))
+    _announce(results, publication.text, address, now)
+    return results
+
+
+def _announce(results: FinalResults, text: str, address: str, now: datetime) -> None:
+    """Publish the results among the news, and notify everybody who takes part in the track."""
+    track = results.phase.track
+    lead = f"The results of the phase “{results.phase}” of {track} are final."
+    NewsItem.objects.create(
+        title=results.title,
+        slug=f"results-{results.slug}",
+        text="\n\n".join(filter(None, [lead, text, f"[Standings, files and how to cite them]({address})"])),
+        published_at=now,
+    )
+    notify(participants(track), Kind.RESULTS, results.title, [*filter(None, [lead, text]), address])
+
+
+def _hashes(files: dict[str, bytes]) -> dict[str, str]:
+    return {name: sha256(content) for name, content in sorted(files.items())}
+
+
+def _condition(text: str, obstacles: Iterable[Obstacle]) -> Condition:
+    found = list(obstacles)
+    return Condition(text, found[:MOST_LISTED], len(found))
+
+
+def _of_runs(text: str, runs: QuerySet[Run]) -> Condition:
+    listed = [
+        Obstacle(f"{run} of {run.submission.team}", reverse("organizers:run", args=[run.pk]))
+        for run in runs.defer("results", "pending", "rules")[:MOST_LISTED]
+    ]
+    return Condition(text, listed, runs.count())
+
+
+def _open_end(phase: Phase, now: datetime) -> Iterator[Obstacle]:
+    if not phase.has_ended(now):
+        ends = (
+            f"The phase ends on {phase.ends_at:%b %-d, %Y, %H:%M} UTC."
+            if phase.ends_at
+            else "The phase has no end."
+        )
+        yield Obstacle(ends, reverse("organizers:phase", args=[phase.track.slug, phase.pk]))
+
+
+def _open_reviews(made: QuerySet[Submission]) -> Iterator[Obstacle]:
+    for submission in undecided(made).select_related("team"):
+        yield Obstacle(f"{submission} of {submission.team}", submission.get_absolute_url())
+
+
+def _missing_levels(phase: Phase) -> Iterator[Obstacle]:
+    for missing in missing_examinations([phase.track], phase.name):
+        text = f"{missing.run}, rank {missing.rank}: {missing.level.examination}, {missing.state}"
+        yield Obstacle(text, reverse("organizers:run", args=[missing.run.pk]))
+
+
+def _is_ranked(row: Row) -> bool:
+    return row.rank is not None
+
+
+def _standing(rank: int, row: Row) -> dict[str, object]:
+    entry, results = row.entry, row.entry.results
+    return {
+        "rank": rank,
+        "method": entry.method,
+        "team": entry.team,
+        "url": entry.url,
+        "anls": results.anls,
+        "decimals": results.decimals,
+        "bytes_total": results.bytes_total,
+        "epsilon": results.epsilon,
+        "status": entry.status.label,
+        "is_baseline": entry.is_baseline,
+    }

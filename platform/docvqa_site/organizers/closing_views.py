@@ -1,0 +1,53 @@
+"""The page that closes a phase: what must hold before, the standings that would be frozen, and the button."""
+
+from django.contrib import messages
+from django.http import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils import timezone
+
+from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.boards.snapshots import BoardsChangedError
+from docvqa_site.challenge.models import Phase
+from docvqa_site.organizers import closing
+from docvqa_site.organizers.access import FORM, for_organizers, organized_phase
+from docvqa_site.organizers.forms import ClosingForm
+
+
+@for_organizers("challenge.change_track", "submissions.view_submission", methods=FORM)
+def close(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
+    phase = organized_phase(request.user, slug, phase_id)
+    form = ClosingForm(request.POST or None, initial=_suggested(phase))
+    if request.method == "POST" and form.is_valid():
+        publication = closing.Publication(**form.cleaned_data)
+        try:
+            results = closing.close_phase(
+                phase, publication, seen=request.POST.get("seen", ""), actor=request.user
+            )
+        except (closing.NotReadyError, BoardsChangedError):
+            messages.warning(request, "Something has changed in the meantime; please review this page again.")
+        else:
+            messages.success(request, "The final results are published and announced.")
+            return redirect(results)
+    conditions = closing.conditions(phase, timezone.now())
+    context = {
+        "track": phase.track,
+        "phase": phase,
+        "form": form,
+        "conditions": conditions,
+        "is_ready": closing.is_ready(conditions),
+        "warning": closing.warning(phase),
+        "standings": closing.standings(phase),
+        "seen": closing.version_of(phase),
+        "published": phase.final_results.all(),
+    }
+    return render(request, "organizers/close.html", context)
+
+
+def _suggested(phase: Phase) -> dict[str, str]:
+    today = timezone.now()
+    number = phase.final_results.count()
+    again = f"-{number + 1}" if number else ""
+    return {
+        "slug": f"{phase.track.slug}-{today:%Y-%m}{again}",
+        "title": f"{phase.track}, {phase}: final results {today:%Y}",
+    }

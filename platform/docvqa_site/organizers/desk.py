@@ -1,0 +1,182 @@
+"""The figures of the desk's first page, in a constant number of queries."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from docvqa_site.accounts.models import User
+from docvqa_site.accounts.selectors import is_reviewer
+from docvqa_site.boards.required_examinations import MissingExamination, missing_examinations
+from docvqa_site.challenge.models import Phase, Track
+from docvqa_site.challenge.rankings import WITH_PROOFS
+from docvqa_site.challenge.selectors import organized_tracks, others_tracks
+from docvqa_site.evaluation import clock
+from docvqa_site.evaluation.examining.requests import unattended
+from docvqa_site.evaluation.intake.near_copies import near_copies_of_other_teams
+from docvqa_site.evaluation.inventories import stock
+from docvqa_site.evaluation.models import Evaluation, EvaluationState, TestSet, Worker
+from docvqa_site.evaluation.queue.dispatch import ALIVE
+from docvqa_site.liveness.models import silences
+from docvqa_site.operations import figures
+from docvqa_site.organizers import needs
+from docvqa_site.organizers.cards import cards_for, counted_for
+from docvqa_site.organizers.counting import counted
+from docvqa_site.organizers.days import bars, daily_submissions
+from docvqa_site.organizers.failures import failures
+from docvqa_site.organizers.outages import downtimes
+from docvqa_site.organizers.quotas import near_quota
+from docvqa_site.organizers.registrations import waiting_registrations
+from docvqa_site.reviews.deadlines import REVIEW_TIME
+from docvqa_site.reviews.run_appeals import open_appeals
+from docvqa_site.reviews.selectors import awaiting_decisions, awaiting_review, judgeable_submissions
+from docvqa_site.submissions.models import Run, Submission, SubmissionState
+from docvqa_site.teams.selectors import teams_without_owner
+
+# Flags of older runs have been looked at, or never will be.
+FLAGS_TIME = timedelta(days=30)
+MOST_FLAGGED = 20
+MOST_NEAR_QUOTA = 20
+
+
+@dataclass(frozen=True)
+class WorkerRow:
+    """A worker that was seen in the last day, and the step that it runs; None while it runs none."""
+
+    worker: Worker
+    evaluation: Evaluation | None
+    state: str
+
+
+def desk_of(organizer: User) -> dict[str, object]:
+    """Return what the first page shows: what needs the organizer now, and the figures below it."""
+    now, judged = clock.now(), judgeable_submissions(organizer)
+    backlogs, outbox = figures.backlogs(figures.attempts(), now), figures.outbox()
+    workers = worker_rows(now)
+    counts = counted(
+        {
+            **counted_for(judged, now),
+            "overdue proofs": overdue_proofs(judged, now),
+            "appeals of runs": open_appeals(judged),
+            "teams without owner": teams_without_owner(),
+            "waiting registrations": waiting_registrations(organizer),
+            # The link to their own reviews in the menu.
+            "own reviews": awaiting_review(organizer, among=judged),
+        }
+    )
+    found = [
+        *needs.queue_needs(backlogs, figures.workforces(now)),
+        *needs.process_needs(silences()),
+        *needs.worker_needs(row.worker.name for row in workers if row.state == "silent"),
+        *needs.examination_needs(len(unattended(now))),
+        *needs.proof_needs(counts["overdue proofs"], reads_queue=is_reviewer(organizer)),
+        *needs.appeal_needs(counts["appeals of runs"]),
+        *needs.team_needs(counts["teams without owner"]),
+        *needs.mail_needs(outbox),
+        *needs.outage_needs(
+            (f"{one.phase.track}: “{one.phase}”", one.owed_words)
+            for one in downtimes(now)
+            if one.needs_organizer
+        ),
+        *needs.disk_needs(figures.disk()),
+    ]
+    today = timezone.now().date()
+    organized = organized_tracks(organizer).prefetch_related("phases")
+    tracks = [track for track in organized if not track.is_draft]
+    held = stock(now)
+    own = [
+        *needs.track_needs(tracks, held),
+        *needs.registration_needs(counts["waiting registrations"]),
+    ]
+    found = [*own, *([] if organizer.organizes_single_tracks else found)]
+    return {
+        "needs": found,
+        "failures": failures(organized),
+        "doubtful_logs": list(doubtful_logs(judged, tracks)[:MOST_FLAGGED]),
+        "flagged": list(flagged_runs(judged, now)[:MOST_FLAGGED]),
+        "near_copies": list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
+        "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
+        "missing_examinations": judged_missing(judged, tracks),
+        "cards": [] if organizer.organizes_single_tracks else cards_for(organizer, counts),
+        "own_reviews": counts["own reviews"],
+        "held": [
+            ("Base weights", held.references.values()),
+            ("Test sets", held.test_sets.values()),
+            ("Leakage sets", held.leakage_sets.values()),
+        ],
+        "backlogs": backlogs,
+        "workers": workers,
+        "days": bars(daily_submissions(today), today),
+        "tracks": tracks,
+        "drafts": [track for track in organized if track.is_draft],
+        "to_close": set(Phase.objects.filter(ends_at__lte=now, final_results=None)),
+        "split_test_sets": split_test_sets(organizer),
+    }
+
+
+def split_test_sets(organizer: User) -> list[TestSet]:
+    """Return the test sets with a private part that are used by tracks which the organizer organizes, and no others."""
+    found = TestSet.objects.exclude(split_sha256="").order_by("name")
+    return list(found.exclude(name__in=others_tracks(organizer).values("test_set")))
+
+
+def worker_rows(now: datetime) -> list[WorkerRow]:
+    """Return the workers of the last day, the one that was seen last first."""
+    running = Evaluation.objects.filter(state=EvaluationState.RUNNING).select_related("run__submission")
+    at = {evaluation.worker: evaluation for evaluation in running.defer("run__results", "run__rules")}
+    return [_row(worker, at.get(worker.name), now) for worker in Worker.objects.select_related("queue")]
+
+
+def _row(worker: Worker, evaluation: Evaluation | None, now: datetime) -> WorkerRow:
+    """Return the worker with its state. One without a step sends no heartbeats, so it is idle and not silent."""
+    if worker.sick_at is not None:
+        return WorkerRow(worker, evaluation, "sick")
+    if evaluation is None:
+        return WorkerRow(worker, None, "idle")
+    return WorkerRow(worker, evaluation, "running" if worker.seen_at > now - ALIVE else "silent")
+
+
+def overdue_proofs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Submission]:
+    """Return those whose proofs have waited too long for their reviewers."""
+    private = submissions.filter(track__ranking__in=WITH_PROOFS)
+    return awaiting_decisions(private.filter(published_at__lt=now - REVIEW_TIME))
+
+
+def judged_missing(submissions: QuerySet[Submission], tracks: Sequence[Track]) -> list[MissingExamination]:
+    """Return the examinations that ranks of these submissions lack, those first that an organizer must act on."""
+    missing = missing_examinations(tracks)
+    runs = Run.objects.filter(pk__in=[one.run.pk for one in missing], submission__in=submissions)
+    judged = set(runs.values_list("pk", flat=True)) if missing else set()
+    return sorted((one for one in missing if one.run.pk in judged), key=lambda one: not one.needs_organizer)
+
+
+def doubtful_logs(submissions: QuerySet[Submission], tracks: Iterable[Track]) -> QuerySet[Run]:
+    """Return their runs that only a flagged log keeps from a rank in these tracks, the newest first."""
+    by_bytes = [track for track in tracks if track.kind.rule.ranks_bytes]
+    runs = Run.objects.filter(
+        scored_at__isnull=False,
+        submission__in=submissions.filter(track__in=by_bytes, practice=False),
+        submission__state=SubmissionState.SUBMITTED,
+        submission__phase__requires_counted=False,
+        disqualified_because="",
+        log_flag__isnull=False,
+        log_accepted_at__isnull=True,
+    )
+    return (
+        runs.select_related("submission__team", "submission__track").defer("results").order_by("-scored_at")
+    )
+
+
+def flagged_runs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Run]:
+    """Return their runs with a flagged check that were scored lately, the newest first."""
+    runs = Run.objects.filter(
+        scored_at__gt=now - FLAGS_TIME,
+        submission__in=submissions,
+        disqualified_because="",
+        flagged_checks__gt=0,
+    )
+    return (
+        runs.select_related("submission__team", "submission__track").defer("results").order_by("-scored_at")
+    )

@@ -1,0 +1,230 @@
+"""The desk's forms."""
+
+from typing import Any
+
+from django import forms
+
+from docvqa_site.boards.models import FinalResults
+from docvqa_site.challenge.models import Phase, RegistrationState, Track
+from docvqa_site.challenge.phases import overlap
+from docvqa_site.challenge.rankings import OF_ONE_KIND
+from docvqa_site.evaluation.examining.levels import LEVELS
+from docvqa_site.evaluation.inventories import stock
+from docvqa_site.liveness.models import Outage
+from docvqa_site.organizers import phase_changes, rule_changes, track_changes
+from docvqa_site.organizers.announcements import Audience
+from docvqa_site.organizers.choosing import NumbersInput, offered
+from docvqa_site.reviews.run_appeals import MAX_ANSWER
+
+# Of registrations.
+DECISIONS = (RegistrationState.ADMITTED.value, RegistrationState.DECLINED.value)
+
+
+class PublicReason(forms.Form):
+    """Why something is changed; empty where nothing is to be said."""
+
+    reason = forms.CharField(
+        max_length=300, required=False, help_text="Shown publicly with the change on the track page."
+    )
+
+
+class OfOneKind(forms.ModelForm[Track], PublicReason):
+    """Rules of a track, of which those that its kind doesn't have are left out."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
+            del self.fields[name]
+        drop_kind(self)
+
+
+def drop_kind(form: forms.BaseForm) -> None:
+    """Take the name of the kind from the help texts: the form has the fields of one kind alone."""
+    for field in form.fields.values():
+        kind, _, text = str(field.help_text).partition(": ")
+        if kind.startswith("Only for tracks ranked by"):
+            field.help_text = text[:1].upper() + text[1:]
+
+
+class TrackForm(OfOneKind):
+    """By which rules a track ranks, and whether it is paused."""
+
+    class Meta:
+        model = Track
+        fields = tuple(track_changes.BOARD_RULES)
+        labels = {
+            "anls_threshold": "ANLS threshold",
+            "required_reviews": "Accepting reviewers",
+            "budgets": "Privacy budgets ε",
+        }
+        widgets = {"budgets": NumbersInput}
+        help_texts = {
+            "required_reviews": "Number of reviewers who must accept a proof before its result is verified.",
+            "budgets": "Such as 1, 4, 8. Each budget has its own board.",
+        }
+
+
+class RulesForm(OfOneKind):
+    """The texts of a track, and what its evaluator applies: base weights and test set among what workers report."""
+
+    reference = forms.ChoiceField(label=rule_changes.NAMES["reference"])
+    test_set = forms.ChoiceField(label=rule_changes.NAMES["test_set"])
+
+    class Meta:
+        model = Track
+        fields = tuple(rule_changes.NAMES)
+        labels = rule_changes.NAMES
+        widgets = {
+            "description": forms.Textarea(attrs={"rows": 20}),
+            "trainable": forms.Textarea(attrs={"rows": 3}),
+            "providers_per_client": NumbersInput,
+            # As people write it: 1e-05.
+            "delta": forms.TextInput(attrs={"inputmode": "decimal"}),
+        }
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        held, stored = stock(), self.initial
+        for name, holdings in (("reference", held.references), ("test_set", held.test_sets)):
+            field = self.fields[name]
+            assert isinstance(field, forms.ChoiceField)  # noqa: S101
+            field.choices = offered(holdings, stored[name])
+
+
+def keep_fields_of(form: forms.BaseForm, track: Track) -> None:
+    """Leave out what the phases of the track don't say, and the name of the kind that what is left is for."""
+    for name in phase_changes.NAMES.keys() - phase_changes.names_of(track).keys():
+        del form.fields[name]
+    drop_kind(form)
+
+
+class UtcInput(forms.DateTimeInput):
+    """A date and time in UTC, with the browser's calendar."""
+
+    input_type = "datetime-local"
+
+    def __init__(self) -> None:
+        # Any: seconds that a time has been given elsewhere stay as they are.
+        super().__init__(attrs={"step": "any"}, format="%Y-%m-%dT%H:%M:%S")
+
+
+class PhaseForm(forms.ModelForm[Phase], PublicReason):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        keep_fields_of(self, self.instance.track)
+
+    class Meta:
+        model = Phase
+        fields = tuple(phase_changes.NAMES)
+        widgets = {"starts_at": UtcInput, "ends_at": UtcInput}
+        help_texts = {"starts_at": "In UTC. If empty, the phase has no start date and is open until it ends."}
+
+    def clean(self) -> dict[str, Any]:
+        """Reject a phase that overlaps with another one of the track, or has its name."""
+        values: dict[str, Any] = super().clean() or {}
+        others = self.instance.track.phases.exclude(pk=self.instance.pk)
+        if others.filter(name=values.get("name")).exists():
+            self.add_error("name", "The track already has a phase with this name.")
+        if {"starts_at", "ends_at"} <= values.keys():
+            edited = Phase(
+                name=values.get("name", ""), starts_at=values["starts_at"], ends_at=values["ends_at"]
+            )
+            if problem := overlap([*others, edited]):
+                raise forms.ValidationError(problem)
+        return values
+
+
+class RevealForm(PublicReason):
+    """That the private part of a test set is to be revealed."""
+
+    confirmed = forms.BooleanField()
+
+
+class RegistrationDecisionForm(forms.Form):
+    """Whether a team is admitted to a track, with a note that it reads."""
+
+    state = forms.ChoiceField(choices=[(state, state) for state in DECISIONS])
+    reason = forms.CharField(max_length=300, required=False)
+
+
+class DisqualificationForm(forms.Form):
+    reason = forms.CharField(
+        max_length=300, help_text="Public: shown on the leaderboard and the method page."
+    )
+
+
+class AnswerForm(forms.Form):
+    """The answer to an appeal that isn't granted."""
+
+    answer = forms.CharField(
+        max_length=MAX_ANSWER,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="Visible only to the team, on its page and by email.",
+    )
+
+
+class ExaminationForm(forms.Form):
+    level = forms.TypedChoiceField(choices=[(level.value, level.label) for level in LEVELS], coerce=int)
+
+
+class AnnouncementForm(forms.Form):
+    audience = forms.TypedChoiceField(choices=Audience.choices, coerce=Audience, label="To")
+    track = forms.ModelChoiceField(
+        Track.objects.all(),
+        required=False,
+        empty_label="all tracks",
+        help_text="Limits the audience to teams with submissions in this track. Ignored for the first two "
+        "choices.",
+    )
+    subject = forms.CharField(max_length=120)
+    text = forms.CharField(max_length=10_000, widget=forms.Textarea, help_text="Plain text.")
+    on_news = forms.BooleanField(required=False, label="Also publish on News")
+
+
+class ClosingForm(forms.ModelForm[FinalResults]):
+    """What the final results of a phase are published as."""
+
+    text = forms.CharField(
+        label="Announcement",
+        max_length=5_000,
+        required=False,
+        widget=forms.Textarea,
+        help_text="In Markdown; appears after a sentence saying that the results are final. Published on "
+        "News, and sent to everyone who takes part in the track.",
+    )
+
+    class Meta:
+        model = FinalResults
+        fields = ("title", "slug")
+        labels = {"slug": "Name in the address"}
+        help_texts = {"slug": "The results appear at /results/NAME/. It can't be changed later."}
+
+
+class OutageForm(forms.ModelForm[Outage]):
+    """Maintenance that is planned, or an outage that the site couldn't notice: its times say which."""
+
+    ends_at = forms.DateTimeField(label="Ends", widget=UtcInput, help_text="In UTC.")
+    track = forms.ModelChoiceField(
+        Track.objects.all(), required=False, empty_label="all tracks", to_field_name="slug"
+    )
+
+    class Meta:
+        model = Outage
+        fields = ("starts_at", "ends_at", "track", "text")
+        widgets = {"starts_at": UtcInput}
+        labels = {"text": "What happens"}
+        help_texts = {
+            "starts_at": "In UTC.",
+            "text": "Plain text. For planned maintenance, this text and the times appear on every page.",
+        }
+
+    def clean_track(self) -> str:
+        track = self.cleaned_data["track"]
+        return track.slug if track else ""
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        starts_at, ends_at = values.get("starts_at"), values.get("ends_at")
+        if starts_at and ends_at and ends_at <= starts_at:
+            self.add_error("ends_at", "The end must be after the start.")
+        return values

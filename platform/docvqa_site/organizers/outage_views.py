@@ -1,0 +1,67 @@
+"""The page of outages: planned maintenance, what was noticed, and making up for it by extending phases."""
+
+from collections.abc import Mapping
+
+from django.contrib import messages
+from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+
+from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.challenge.models import Track
+from docvqa_site.liveness.models import Outage
+from docvqa_site.organizers import outages
+from docvqa_site.organizers.access import FORM, POST, for_organizers, organized_phase
+from docvqa_site.organizers.forms import OutageForm
+
+MOST_LISTED = 50
+
+
+@for_organizers("challenge.change_track", methods=FORM, of_every_track=True)
+def overview(request: UserRequest) -> HttpResponseBase:
+    """Show the outages of each phase with what extending it does; a POST adds maintenance or an outage."""
+    form = OutageForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        outages.add_outage(**form.cleaned_data, actor=request.user)
+        messages.success(request, "It was added.")
+        return redirect("organizers:outages")
+    now = timezone.now()
+    names = dict(Track.objects.values_list("slug", "name"))
+    coming = Outage.objects.filter(starts_at__gte=now)
+    listed = [*coming, *reversed(outages.begun(now))][:MOST_LISTED]
+    context = {
+        "form": form,
+        "now": now,
+        "downtimes": [(one, outages.extension_of(one, now)) for one in outages.downtimes(now)],
+        "outages": [(one, one.is_going_on(now), _tracks(one, names)) for one in listed],
+    }
+    return render(request, "organizers/outages.html", context)
+
+
+def _tracks(outage: Outage, names: Mapping[str, str]) -> str:
+    """Return for which tracks an outage counts."""
+    if outage.track:
+        return names.get(outage.track, outage.track)
+    found = [name for slug, name in names.items() if outage.began_for(slug)]
+    if len(found) == len(names):
+        return "all"
+    return ", ".join(found) or "none: no run waited"
+
+
+@for_organizers("challenge.change_track", methods=POST, of_every_track=True)
+def extend(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
+    phase = organized_phase(request.user, slug, phase_id)
+    if outages.extend(phase, request.POST.get("seen", ""), actor=request.user):
+        messages.success(
+            request,
+            f"“{phase}” has been extended. Teams are notified, and every page shows a notice for a week.",
+        )
+    else:
+        messages.warning(request, "The effect has changed in the meantime; please review it again.")
+    return redirect("organizers:outages")
+
+
+@for_organizers("challenge.change_track", methods=POST, of_every_track=True)
+def withdraw(request: UserRequest, outage_id: int) -> HttpResponseBase:
+    outages.withdraw(get_object_or_404(Outage, pk=outage_id), actor=request.user)
+    return redirect("organizers:outages")

@@ -1,0 +1,210 @@
+"""Outages in the time of a track's phases, making up for them, and planned maintenance."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from docvqa_site.accounts.models import User
+from docvqa_site.audit.models import record
+from docvqa_site.challenge.models import Phase, Track
+from docvqa_site.challenge.phases import BEGINNING
+from docvqa_site.evaluation.queue.waited import waited_since
+from docvqa_site.liveness import outages as liveness
+from docvqa_site.liveness.models import Cause, Notice, Outage
+from docvqa_site.liveness.outages import Interval, clipped, total
+from docvqa_site.notifications.kinds import Kind
+from docvqa_site.notifications.sending import notify
+from docvqa_site.organizers.needs import in_hours
+from docvqa_site.organizers.phase_changes import preview_phase, save_phase
+from docvqa_site.organizers.track_changes import Preview, in_words
+from docvqa_site.submissions.deadline_reminders import participants
+
+MINUTE = timedelta(minutes=1)
+# Shorter ones need no extension.
+LEAST = timedelta(minutes=10)
+# A phase that ended longer ago isn't extended any more.
+LATELY = timedelta(days=14)
+# A notice of a moved deadline is shown so long at most.
+SHOWN = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class Downtime:
+    """The outages in the time of a phase, each with that part of it."""
+
+    phase: Phase
+    outages: Sequence[tuple[Outage, Interval]]
+
+    @cached_property
+    def total(self) -> timedelta:
+        return total(interval for _, interval in self.outages)
+
+    @property
+    def owed(self) -> timedelta:
+        """How much of it no extension has made up for, in whole minutes."""
+        return max(self.total // MINUTE - self.phase.extended_minutes, 0) * MINUTE
+
+    @property
+    def needs_organizer(self) -> bool:
+        """Whether there is so much of it that the phase, which has an end, should be extended."""
+        return self.phase.ends_at is not None and self.owed >= LEAST
+
+    @property
+    def lines(self) -> list[tuple[Outage, str]]:
+        """The outages, each with how much of the phase it took."""
+        return [(outage, in_hours((last - first).total_seconds())) for outage, (first, last) in self.outages]
+
+    @property
+    def total_words(self) -> str:
+        return in_hours(self.total.total_seconds())
+
+    @property
+    def owed_words(self) -> str:
+        return in_hours(self.owed.total_seconds())
+
+
+def downtimes(now: datetime) -> list[Downtime]:
+    """Return the downtime of every phase that runs now or has ended lately and isn't closed, by track."""
+    phases = Phase.objects.filter(
+        Q(ends_at=None) | Q(ends_at__gt=now - LATELY),
+        Q(starts_at=None) | Q(starts_at__lte=now),
+        final_results=None,
+        track__is_draft=False,
+    )
+    outages = begun(now)
+    return [
+        _downtime(phase, outages, now)
+        for phase in phases.select_related("track").order_by("track", "starts_at")
+    ]
+
+
+def downtime_of(phase: Phase, now: datetime) -> Downtime:
+    return _downtime(Phase.objects.select_related("track").get(pk=phase.pk), begun(now), now)
+
+
+def begun(now: datetime) -> list[Outage]:
+    """Return the outages so far, the oldest first; those that go on with the tracks whose runs have waited so far."""
+    found = list(Outage.objects.filter(starts_at__lt=now).order_by("starts_at"))
+    for outage in found:
+        if outage.queue and outage.ends_at is None:
+            since = waited_since(outage.queue, outage.starts_at)
+            outage.waited = {track: joined.isoformat() for track, joined in since.items()}
+    return found
+
+
+@dataclass(frozen=True)
+class Extension:
+    """What extends a phase by its downtime: the edited phases, in the order in which they are stored, and the effect.
+
+    `obstacle` says why it can't be done with one click; it is empty if it can.
+    """
+
+    downtime: Downtime
+    edited: Sequence[Phase]
+    previews: Sequence[Preview]
+    obstacle: str = ""
+
+    @property
+    def ends_at(self) -> datetime | None:
+        return self.edited[-1].ends_at
+
+    @property
+    def sentences(self) -> list[str]:
+        return [sentence for one in self.previews for sentence in (one.text, *one.sentences)]
+
+    @property
+    def digest(self) -> str:
+        """What a confirmation must carry."""
+        return "-".join(one.digest[:16] for one in self.previews)
+
+
+def extension_of(downtime: Downtime, now: datetime) -> Extension | None:
+    """Return what extends the phase by its downtime; None where nothing is owed. A phase that has ended opens again."""
+    phase = downtime.phase
+    if phase.ends_at is None or not downtime.needs_organizer:
+        return None
+    edited = Phase.objects.select_related("track").get(pk=phase.pk)
+    edited.ends_at = (max(phase.ends_at, now) + downtime.owed).replace(second=0, microsecond=0) + MINUTE
+    later = phase.track.phases.filter(starts_at__gte=phase.ends_at, starts_at__lt=edited.ends_at)
+    following = list(later.select_related("track"))
+    obstacle = "".join(_obstacle(one, edited.ends_at, now) for one in following)
+    # The following one first: two phases never overlap.
+    stored = {one.pk: Phase.objects.get(pk=one.pk) for one in (*following, edited)}
+    for one in following:
+        one.starts_at = edited.ends_at
+    previews = [preview_phase(stored[one.pk], one, now) for one in (*following, edited)]
+    return Extension(downtime, [*following, edited], previews, obstacle)
+
+
+def _obstacle(following: Phase, starts_at: datetime, now: datetime) -> str:
+    if following.has_begun(now) or following.has_ended(starts_at):
+        return f"The phase “{following}” conflicts: adjust the phases manually. "
+    return ""
+
+
+@transaction.atomic
+def extend(phase: Phase, seen: str, *, actor: User) -> bool:
+    """Extend a phase by its downtime, with a notice on all pages and a notification, if that does what was seen."""
+    track, now = Track.objects.select_for_update().get(pk=phase.track_id), timezone.now()
+    downtime = downtime_of(phase, now)
+    extension = extension_of(downtime, now)
+    if extension is None or extension.obstacle or extension.digest != seen:
+        return False
+    reason = f"The phase lost {downtime.owed_words} to outages."
+    for edited, preview in zip(extension.edited, extension.previews, strict=True):
+        if not save_phase(edited, reason, preview.digest, actor=actor):
+            transaction.set_rollback(True)
+            return False
+    minutes = downtime.owed // MINUTE
+    Phase.objects.filter(pk=phase.pk).update(extended_minutes=F("extended_minutes") + minutes)
+    record(actor, "phase.extended", phase, track=track.slug, minutes=minutes)
+    text = f"{track}: because of outages, the phase “{phase}” now ends on {in_words(extension.ends_at)}."
+    page = track.get_absolute_url()
+    Notice.objects.create(text=text, page=page, shown_from=now, shown_until=now + SHOWN)
+    notify(
+        participants(track),
+        Kind.DEADLINES,
+        f"{track}: the phase “{phase}” is extended",
+        [f"{text} {reason}", settings.SITE_URL + page],
+    )
+    return True
+
+
+@transaction.atomic
+def add_outage(starts_at: datetime, ends_at: datetime, track: str, text: str, *, actor: User) -> None:
+    """Store what an organizer enters: an outage that is over, or maintenance, with a notice on all pages."""
+    now = timezone.now()
+    is_over = ends_at <= now
+    cause = Cause.REPORTED if is_over else Cause.MAINTENANCE
+    outage = Outage.objects.create(cause=cause, starts_at=starts_at, ends_at=ends_at, track=track, text=text)
+    if not is_over:
+        notice = f"Planned maintenance from {in_words(starts_at)} to {in_words(ends_at)}. {text}".strip()
+        Notice.objects.create(outage=outage, text=notice, shown_from=now, shown_until=ends_at)
+    record(actor, f"outage.{'reported' if is_over else 'planned'}", outage, what=str(outage))
+
+
+@transaction.atomic
+def withdraw(outage: Outage, *, actor: User) -> None:
+    """Remove an outage that doesn't count; one that is going on ends now instead, with its notice."""
+    now = timezone.now()
+    if outage.is_going_on(now):
+        if outage.queue:
+            liveness.end(outage, now, waited_since(outage.queue, outage.starts_at))
+        else:
+            Outage.objects.filter(pk=outage.pk).update(ends_at=now)
+        Notice.objects.filter(outage=outage).update(shown_until=now)
+        record(actor, "outage.ended", outage, what=str(outage))
+        return
+    record(actor, "outage.removed", outage, what=str(outage))
+    outage.delete()
+
+
+def _downtime(phase: Phase, outages: Iterable[Outage], now: datetime) -> Downtime:
+    start, stop = phase.starts_at or BEGINNING, min(phase.ends_at or now, now)
+    return Downtime(phase, clipped(outages, phase.track.slug, start, stop))

@@ -1,0 +1,142 @@
+"""Changes of what a track's evaluator applies and of its texts: what each would do, in sentences.
+
+Submitted runs keep the rules of the time of their submission, so these change nothing that is on a board. What they
+mean is for teams that have trained by the old rules and not submitted yet, and for comparing runs of both.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from difflib import unified_diff
+from typing import Any
+
+from django.db.models import Q
+from django.template.defaultfilters import pluralize
+
+from docvqa_site.challenge.models import ACCOUNTANTS, ADJACENCIES, FIRST_DOWNLOADS, SAMPLING_RULES, Track
+from docvqa_site.evaluation.models import TestSet
+from docvqa_site.submissions.models import (
+    Artifact,
+    IndexChallenge,
+    Run,
+    RunState,
+    RunToken,
+    Submission,
+    SubmissionState,
+)
+from docvqa_site.submissions.quota import WINDOW
+from docvqa_site.ui.rounding import power_of_ten
+
+# The rules that the evaluator applies, and the texts, with their public names.
+EVALUATED = {
+    "reference": "Base weights",
+    "trainable": "Trainable parameters",
+    "test_set": "Test set",
+    "clients": "Clients",
+    "max_rounds": "Rounds",
+    "first_download": "First download",
+    "max_checkpoint_bytes": "Largest checkpoint in bytes",
+    "delta": "δ",
+    "sampling_rule": "Sampling rule",
+    "accountant": "Accountant",
+    "adjacency": "Adjacency",
+    "providers_per_client": "Training providers per client",
+    "drawn_rounds": "Rounds drawn for a replay or for folding",
+    "challenges_per_day": "Challenges per team in 24 hours",
+}
+TEXTS = {"summary": "Summary", "description": "Rules text"}
+NAMES = {**TEXTS, **EVALUATED}
+CHOICES: Mapping[str, Mapping[Any, str]] = {
+    "first_download": dict(FIRST_DOWNLOADS),
+    "sampling_rule": dict(SAMPLING_RULES),
+    "accountant": dict(ACCOUNTANTS),
+    "adjacency": dict(ADJACENCIES),
+}
+ACCOUNTED = ("delta", "sampling_rule", "accountant", "adjacency")
+# What a training aims at, before its files are uploaded.
+TRAINED_FOR = ("reference", "trainable", "clients", "max_rounds", "providers_per_client", *ACCOUNTED)
+
+
+def named(name: str, value: Any) -> object:
+    """Return the value of such a rule as a public note has it."""
+    match name:
+        case "delta":
+            return power_of_ten(value)
+        case "trainable":
+            return ", ".join(value.split()) or "all"
+        case "providers_per_client":
+            return value or "not checked"
+        case _:
+            return CHOICES[name][value] if name in CHOICES else value
+
+
+def text_difference(changes: Mapping[str, tuple[Any, Any]]) -> str:
+    """Return how the texts differ, line by line, as programs show differences of files; empty if none changes."""
+    return "\n".join(
+        line
+        for name, (old, new) in changes.items()
+        if name in TEXTS
+        for line in unified_diff(
+            old.splitlines(), new.splitlines(), f"{TEXTS[name]}, old", "new", lineterm=""
+        )
+    )
+
+
+def text_note(name: str, old: str, new: str) -> str:
+    """Return the public note about a text that changes."""
+    lines = list(unified_diff(old.splitlines(), new.splitlines(), lineterm=""))[2:]
+    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    return f"{TEXTS[name]}: {added} line{pluralize(added)} added, {removed} removed."
+
+
+def sentences(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetime) -> Iterable[str]:
+    """Yield what the changes mean for what was submitted, for drafts and trainings, and for the workers."""
+    if changes.keys() & EVALUATED.keys():
+        yield from _of_runs(track, changes)
+    if changes.keys() & set(TRAINED_FOR):
+        yield from _of_trainings(track)
+    if "test_set" in changes:
+        new = changes["test_set"][1]
+        if not TestSet.objects.filter(name=new).exists():
+            yield f"No run has been scored on {new} yet: make sure that every worker has test_sets/{new}."
+    if "reference" in changes:
+        yield f"Every worker needs references/{changes['reference'][1]}, and the Data page should offer it."
+    if "challenges_per_day" in changes:
+        yield _of_challenges(track, changes["challenges_per_day"], now)
+
+
+def _of_runs(track: Track, changes: Mapping[str, Any]) -> Iterable[str]:
+    runs = Run.objects.filter(submission__track=track)
+    made = runs.filter(submission__state=SubmissionState.SUBMITTED)
+    scored, pending = made.exclude(scored_at=None).count(), made.filter(scored_at=None)
+    waiting = pending.filter(state__in=[RunState.QUEUED, RunState.RUNNING]).count()
+    yield (
+        f"{scored} scored run{pluralize(scored)} and {waiting} in evaluation keep the rules of their submission, even "
+        "if they are re-evaluated."
+    )
+    if scored and "test_set" in changes:
+        yield "Their scores stay on the boards, next to scores on the new test set."
+    if scored and changes.keys() & set(ACCOUNTED):
+        yield "Their ε stays on the boards, next to ε under the new rules."
+    if scored and "first_download" in changes:
+        yield "Their bytes stay on the boards, next to bytes under the new rule."
+
+
+def _of_trainings(track: Track) -> Iterable[str]:
+    drafts = Submission.objects.filter(track=track, state=SubmissionState.DRAFT)
+    filled = Artifact.objects.filter(submission__in=drafts).values("submission").distinct().count()
+    yield (
+        f"{drafts.count()} draft{pluralize(drafts.count())} will be evaluated under the new rules; {filled} already "
+        f"{pluralize(filled, 'has,have')} files, which may be rejected."
+    )
+    if tokens := RunToken.objects.filter(track=track, record_sha256="").count():
+        yield f"{tokens} unused run token{pluralize(tokens)} may belong to training runs under the old rules."
+
+
+def _of_challenges(track: Track, limits: tuple[int, int], now: datetime) -> str:
+    recent = Q(track=track, challenged_at__gt=now - WINDOW)
+    drawn = (
+        model.objects.filter(recent).values_list("team", flat=True) for model in (RunToken, IndexChallenge)
+    )
+    teams = [team for of_model in drawn for team in of_model]
+    over = sum(teams.count(team) >= limits[1] for team in set(teams))
+    return f"{over} team{pluralize(over)} couldn't get another challenge now."

@@ -1,0 +1,332 @@
+"""The forms of the steps by which a track is set up."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.forms import BaseInlineFormSet, inlineformset_factory
+from django.forms.formsets import DELETION_FIELD_NAME
+from django.utils.text import slugify
+from typing_extensions import override
+
+from docvqa_site.challenge.models import Phase, StaffRole, Track
+from docvqa_site.challenge.phases import overlap
+from docvqa_site.challenge.rankings import OF_ONE_KIND, choices
+from docvqa_site.downloads.licenses import EXAMPLES, validate_license
+from docvqa_site.downloads.models import Download, DownloadKind, Terms
+from docvqa_site.downloads.services import take_from
+from docvqa_site.evaluation.inventories import stock
+from docvqa_site.organizers import phase_changes
+from docvqa_site.organizers.choosing import NumbersInput, offered
+from docvqa_site.organizers.forms import UtcInput, drop_kind, keep_fields_of
+from docvqa_site.uploads.models import Upload, UploadState
+
+# Addresses of the desk itself.
+RESERVED_SLUGS = {"new"}
+# What proxies let through as one request, as docs/storage.md sets them up; larger files are linked.
+MOST_UPLOAD_BYTES = 30_000_000
+ABOUT_DATA = ("providers_per_client", "data_sha256")
+
+
+class NewTrackForm(forms.Form):
+    """What a draft begins with."""
+
+    name = forms.CharField(max_length=120)
+    slug = forms.SlugField(
+        label="Address",
+        max_length=50,
+        help_text="The last part of the track's address. For example, track-3 gives /tracks/track-3/.",
+    )
+    ranking = forms.ChoiceField(choices=choices, widget=forms.RadioSelect, label="Kind")
+    source = forms.ModelChoiceField(
+        Track.objects.all(),
+        required=False,
+        label="Copy from",
+        empty_label="nothing",
+        help_text="Copies the texts, rules, phases and downloads of another track.",
+    )
+
+    def clean_slug(self) -> str:
+        return free_slug(self.cleaned_data["slug"])
+
+
+def free_slug(slug: str, but: Track | None = None) -> str:
+    """Return the slug. Raises `ValidationError` if another track or a page of the desk has it."""
+    taken = Track.with_drafts.filter(slug=slug).first()
+    if slug in RESERVED_SLUGS or (taken is not None and taken != but):
+        raise forms.ValidationError("This address is taken.")
+    return slug
+
+
+class KindForm(forms.ModelForm[Track]):
+    """Name, address, and the rules that decide ranks."""
+
+    class Meta:
+        model = Track
+        fields = (
+            "name",
+            "slug",
+            *sorted(OF_ONE_KIND - set(ABOUT_DATA)),
+            "clients",
+            "max_rounds",
+            "max_checkpoint_bytes",
+            "requires_code",
+        )
+        labels = {
+            "slug": "Address",
+            "anls_threshold": "ANLS threshold",
+            "budgets": "Privacy budgets ε",
+            "delta": "δ",
+            "drawn_rounds": "Drawn rounds",
+            "challenges_per_day": "Challenges per team in 24 hours",
+            "required_reviews": "Accepting reviewers",
+            "max_checkpoint_bytes": "Largest checkpoint, in bytes",
+            "max_rounds": "Maximum rounds",
+        }
+        widgets = {"budgets": NumbersInput}
+        help_texts = {
+            "clients": "How many clients hold the training data.",
+            "delta": "The δ at which ε is computed.",
+            "anls_threshold": "Runs below this score are listed without a rank.",
+        }
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
+            del self.fields[name]
+        self.order_fields(["name", "slug", *self.instance.kind.fields])
+        drop_kind(self)
+
+    def clean_slug(self) -> str:
+        return free_slug(self.cleaned_data["slug"], self.instance)
+
+
+class TextsForm(forms.ModelForm[Track]):
+    class Meta:
+        model = Track
+        fields = ("summary", "description")
+        widgets = {"description": forms.Textarea(attrs={"rows": 24})}
+        help_texts = {
+            "summary": "One sentence, shown wherever the track is listed.",
+            "description": "The rules, in Markdown: the task, what is allowed and what isn't.",
+        }
+
+
+class WeightsForm(forms.ModelForm[Track]):
+    """Base weights, test set and leakage set, each among what workers report."""
+
+    reference = forms.ChoiceField(label="Base weights")
+    test_set = forms.ChoiceField(label="Test set")
+    leakage = forms.ChoiceField(
+        label="Leakage set",
+        required=False,
+        help_text="Data of members and nonmembers of the training set, by which the site measures what ranked runs "
+        "leak: a split of a folder under test_sets/ on the workers.",
+    )
+
+    class Meta:
+        model = Track
+        fields = ("reference", "trainable", "test_set")
+        labels = {"trainable": "Trainable parameters"}
+        widgets = {"trainable": forms.Textarea(attrs={"rows": 3})}
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        held = stock()
+        for name, holdings in (("reference", held.references), ("test_set", held.test_sets)):
+            field = self.fields[name]
+            assert isinstance(field, forms.ChoiceField)  # noqa: S101
+            field.choices = offered(holdings, getattr(self.instance, name))
+        chosen = self.instance.measured_leakage_set()
+        of_track = f"{chosen.folder}/{chosen.split}" if chosen else ""
+        leakage = self.fields["leakage"]
+        assert isinstance(leakage, forms.ChoiceField)  # noqa: S101
+        leakage.initial = of_track
+        leakage.choices = offered(held.leakage_sets, of_track, "none: leakage is not measured")
+        self.has_stock = bool(held.references and held.test_sets)
+
+    @override
+    def save(self, commit: bool = True) -> Track:
+        folder, _, split = self.cleaned_data["leakage"].partition("/")
+        self.instance.leakage_set = folder
+        if split:
+            self.instance.leakage_split = split
+        track: Track = super().save(commit)
+        return track
+
+
+class DataForm(forms.ModelForm[Track]):
+    """Which downloads are for the track, and what records say of the data."""
+
+    downloads = forms.ModelMultipleChoiceField(
+        Download.objects.all(),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        label="For this track",
+        help_text="A download that isn't assigned to any track is offered for all tracks.",
+    )
+
+    class Meta:
+        model = Track
+        fields = ABOUT_DATA
+        labels = {"providers_per_client": "Providers per client", "data_sha256": "Data manifest"}
+        help_texts = {
+            "data_sha256": "The output of “pfl data manifest FOLDER” for the training data. Runs whose annex states "
+            "another hash are rejected. Never shown on the site: distribute it with the data. If empty, it isn't "
+            "checked."
+        }
+        widgets = {"providers_per_client": NumbersInput}
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        for name in set(ABOUT_DATA) - set(self.instance.kind.fields):
+            del self.fields[name]
+        self.fields["downloads"].initial = Download.objects.filter(tracks=self.instance)
+        self.order_fields(["downloads"])
+        drop_kind(self)
+
+    @override
+    def save(self, commit: bool = True) -> Track:
+        track: Track = super().save(commit)
+        chosen = self.cleaned_data["downloads"]
+        for download in chosen:
+            download.tracks.add(track)
+        take_from(track, Download.objects.filter(tracks=track).exclude(pk__in=chosen))
+        return track
+
+
+class DownloadForm(forms.Form):
+    """A file to offer, or a link to one, with its license and terms."""
+
+    kind = forms.ChoiceField(choices=DownloadKind.choices)
+    title = forms.CharField(max_length=120)
+    summary = forms.CharField(max_length=300, required=False)
+    # What the page's script has uploaded in parts, in place of the file.
+    upload = forms.ModelChoiceField(
+        Upload.objects.filter(team=None, state=UploadState.COMPLETED),
+        required=False,
+        widget=forms.HiddenInput,
+    )
+    file = forms.FileField(
+        required=False,
+        help_text="Sent in parts; after an interruption, choose the same file again to resume. Without JavaScript, at "
+        f"most {MOST_UPLOAD_BYTES // 10**6} MB.",
+    )
+    link = forms.URLField(
+        required=False,
+        max_length=500,
+        assume_scheme="https",
+        help_text="The address where the file can be downloaded, if you don't upload it here.",
+    )
+    filename = forms.CharField(
+        max_length=200,
+        required=False,
+        label="File name",
+        help_text="Needed only if the link's address doesn't end in the file name.",
+    )
+    sha256 = forms.RegexField(
+        r"^[0-9a-f]{64}$",
+        required=False,
+        label="SHA-256",
+        help_text="Lets people verify the download of a linked file.",
+    )
+    license = forms.CharField(max_length=80, validators=[validate_license], help_text=EXAMPLES)
+    license_url = forms.URLField(required=False, assume_scheme="https", label="Link to the license")
+    terms = forms.ModelChoiceField(
+        Terms.objects.all(),
+        required=False,
+        empty_label="none",
+        help_text="Everyone must accept these terms before downloading.",
+    )
+    terms_title = forms.CharField(max_length=120, required=False, label="New terms: title")
+    terms_version = forms.CharField(max_length=20, required=False, label="New terms: version", initial="1")
+    terms_text = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 8}),
+        label="New terms: text",
+        help_text="Markdown.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        file, link = values.get("file"), values.get("link")
+        if bool(file or values.get("upload")) == bool(link) and not self.errors:
+            self.add_error("file", "Upload a file or give a link, but not both.")
+        if file and file.size > MOST_UPLOAD_BYTES:
+            self.add_error(
+                "file",
+                "This file is too large to be sent without JavaScript; turn it on, or link to the file.",
+            )
+        slug = slugify(values.get("title", ""))
+        if slug and Download.objects.filter(slug=slug).exists():
+            self.add_error("title", "Another download has this title.")
+        self._clean_terms(values)
+        return {**values, "slug": slug}
+
+    def _clean_terms(self, values: Mapping[str, Any]) -> None:
+        title, text = values.get("terms_title"), values.get("terms_text")
+        if bool(title) != bool(text):
+            self.add_error("terms_text", "New terms need a title and a text.")
+        if title and values.get("terms"):
+            self.add_error("terms", "Choose existing terms or write new ones, but not both.")
+        if Terms.objects.filter(title=title, version=values.get("terms_version")).exists():
+            self.add_error("terms_version", "Terms with this title and version already exist.")
+
+
+class SetupPhaseForm(forms.ModelForm[Phase]):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        if self.instance.pk is None:
+            # It counts once it has a name.
+            self.initial["name"] = ""
+
+    class Meta:
+        model = Phase
+        fields = tuple(phase_changes.NAMES)
+        widgets = {"starts_at": UtcInput, "ends_at": UtcInput}
+        help_texts = {"starts_at": "In UTC. If empty, the phase is open until its end."}
+
+
+class PhasesOfTrack(BaseInlineFormSet[Phase, Track, SetupPhaseForm]):
+    """All phases of a draft, and the fields of one more, which counts once it has a name."""
+
+    def clean(self) -> None:
+        super().clean()
+        if any(self.errors):
+            return
+        kept = [
+            form.instance
+            for form in self.forms
+            if (form.instance.pk or form.has_changed()) and not form.cleaned_data.get(DELETION_FIELD_NAME)
+        ]
+        if not kept:
+            raise forms.ValidationError("A track needs at least one phase.")
+        if problem := overlap(kept):
+            raise forms.ValidationError(problem)
+
+    @override
+    def add_fields(self, form: SetupPhaseForm, index: int | None) -> None:
+        super().add_fields(form, index)
+        keep_fields_of(form, self.instance)
+        if form.instance.pk is None:
+            del form.fields[DELETION_FIELD_NAME]
+        else:
+            form.fields[DELETION_FIELD_NAME].label = "Remove this phase"
+
+
+PhaseForms = inlineformset_factory(
+    Track, Phase, form=SetupPhaseForm, formset=PhasesOfTrack, extra=1, can_delete=True
+)
+
+
+class RegistrationForm(forms.ModelForm[Track]):
+    class Meta:
+        model = Track
+        fields = ("registration", "registration_questions")
+        labels = {"registration": "Before a team may submit"}
+        widgets = {"registration_questions": forms.Textarea(attrs={"rows": 5})}
+
+
+class InvitationForm(forms.Form):
+    email = forms.EmailField(label="Email address")
+    role = forms.TypedChoiceField(choices=StaffRole.choices, coerce=StaffRole, label="As")

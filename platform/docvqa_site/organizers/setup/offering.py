@@ -1,0 +1,58 @@
+"""Files and links that organizers offer for a track in the browser."""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from django.db import transaction
+
+from docvqa_site.accounts.models import User
+from docvqa_site.challenge.models import Track
+from docvqa_site.downloads.models import Download, Terms
+from docvqa_site.downloads.services import add_download, add_link, add_uploaded
+
+FIELDS = ("kind", "title", "summary", "license", "license_url")
+
+
+def add_offered(track: Track, values: Mapping[str, Any], *, actor: User) -> Download:
+    """Offer what a `DownloadForm` has validated, for the track alone, so that it is public when the track is.
+
+    Raises `ProblemError` if the store doesn't take the file.
+    """
+    fields = {name: values[name] for name in FIELDS}
+    if upload := values["upload"]:
+        return add_uploaded(upload, values["slug"], track=track, actor=actor, **fields, terms=_terms(values))
+    if values["file"] is None:
+        filename = values["filename"] or _name_in(values["link"]) or values["slug"]
+        with transaction.atomic():
+            return add_link(
+                values["link"],
+                values["slug"],
+                filename=filename,
+                sha256=values["sha256"],
+                track=track,
+                actor=actor,
+                **fields,
+                terms=_terms(values),
+            )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / values["file"].name
+        with path.open("wb") as file:
+            file.writelines(values["file"].chunks())
+        return add_download(path, values["slug"], track=track, actor=actor, **fields, terms=_terms(values))
+
+
+def _terms(values: Mapping[str, Any]) -> Terms | None:
+    """Return the terms that were chosen, or new ones."""
+    if not values["terms_title"]:
+        terms: Terms | None = values["terms"]
+        return terms
+    return Terms.objects.create(
+        title=values["terms_title"], version=values["terms_version"] or "1", text=values["terms_text"]
+    )
+
+
+def _name_in(link: str) -> str:
+    return PurePosixPath(unquote(urlsplit(link).path)).name

@@ -1,0 +1,71 @@
+"""Invitations of reviewers, and of organizers of single tracks."""
+
+import hashlib
+import secrets
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db import transaction
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+
+from docvqa_site.accounts.models import User
+from docvqa_site.accounts.selectors import owns_verified_address
+from docvqa_site.accounts.services import make_reviewer, make_track_organizer
+from docvqa_site.audit.models import record
+from docvqa_site.challenge.models import StaffInvitation, StaffRole, Track
+
+
+@transaction.atomic
+def invite(track: Track, email: str, role: StaffRole, *, by: User) -> StaffInvitation:
+    """Invite whoever has this address; the mail is part of the transaction. An open invitation is replaced."""
+    email = email.lower()
+    track.staff_invitations.filter(email=email, role=role, accepted_at=None).delete()
+    secret = secrets.token_urlsafe(24)
+    invitation = StaffInvitation.objects.create(
+        track=track, email=email, role=role, digest=_digest(secret), invited_by=by
+    )
+    record(by, "staff.invited", track, email=email, role=role)
+    link = settings.SITE_URL + reverse("organizers:invitation", args=[secret])
+    text = render_to_string("organizers/setup/invitation_mail.txt", {"invitation": invitation, "link": link})
+    send_mail(f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}Invitation", text, None, [email])
+    return invitation
+
+
+def invitation_by_secret(secret: str) -> StaffInvitation | None:
+    """Return the invitation of a link; None where it was accepted, was replaced or has expired."""
+    found = StaffInvitation.objects.select_related("track", "invited_by").filter(
+        digest=_digest(secret), accepted_at=None
+    )
+    return next((one for one in found if one.expires_at > timezone.now()), None)
+
+
+@transaction.atomic
+def accept(invitation: StaffInvitation, user: User) -> bool:
+    """Give the person what they are invited to do; return whether the invitation was theirs and still open."""
+    open_ones = StaffInvitation.objects.select_for_update().filter(pk=invitation.pk, accepted_at=None)
+    if not open_ones.exists() or not owns_verified_address(user, invitation.email):
+        return False
+    open_ones.update(accepted_at=timezone.now())
+    if invitation.role == StaffRole.REVIEWER:
+        make_reviewer(user)
+        User.objects.filter(pk=user.pk).update(is_staff=True)
+    else:
+        # Who organizes every track keeps doing so.
+        if user.organizes_single_tracks or "challenge.organize" not in user.get_all_permissions():
+            make_track_organizer(user)
+        Track.with_drafts.get(pk=invitation.track_id).organizers.add(user)
+    record(user, "staff.joined", invitation.track, role=invitation.role)
+    return True
+
+
+@transaction.atomic
+def remove_organizer(track: Track, user: User, *, actor: User) -> None:
+    """End somebody's organizing of the track."""
+    track.organizers.remove(user)
+    record(actor, "staff.removed", track, user=user.pk)
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,150 @@
+"""Whether a draft is ready: what participants, workers and reviewers need, each item with the step that sets it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.template.defaultfilters import pluralize
+
+from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.phases import closed_because, nearest_phase, overlap
+from docvqa_site.downloads.models import Download
+from docvqa_site.evaluation.inventories import Holding, Stock, stock
+from docvqa_site.evaluation.models import TestSet
+from docvqa_site.evaluation.rehearsal import problem_of, rehearsal_of
+from docvqa_site.reviews.selectors import reviewers
+
+SHORT_HASH = 12
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that a track needs: `found` says what there is, or what is missing.
+
+    `step` is the step of the setup that sets it, empty for the test. What isn't `is_required` doesn't keep a draft
+    from being published, and is called `lacking` where it isn't there.
+    """
+
+    name: str
+    found: str
+    step: str
+    is_there: bool
+    is_required: bool = True
+    lacking: str = "recommended"
+
+
+@dataclass(frozen=True)
+class Readiness:
+    items: Sequence[Item]
+
+    @property
+    def missing(self) -> list[Item]:
+        return [item for item in self.items if item.is_required and not item.is_there]
+
+    @property
+    def is_ready(self) -> bool:
+        return not self.missing
+
+    @property
+    def may_be_tested(self) -> bool:
+        """Whether nothing but the test is missing that the test needs."""
+        return not any(item.step in {"weights", "phases"} for item in self.missing)
+
+
+def readiness(track: Track, now: datetime) -> Readiness:
+    held = stock()
+    test = problem_of(track, rehearsal_of(track))
+    return Readiness(
+        [
+            _texts(track),
+            *folders(track, held),
+            *_leakage_set(track, held),
+            _downloads(track),
+            _phases(track, now),
+            *_reviewers(track),
+            Item("Test", test or f"The base weights passed {_steps_of(track)}.", "", not test),
+            *_untried(track),
+        ]
+    )
+
+
+def _steps_of(track: Track) -> str:
+    """Return the steps that the test of the track takes, as a list in words."""
+    *others, last = track.rules(None).steps()
+    return f"{', '.join(others)} and {last}"
+
+
+def _untried(track: Track) -> Iterator[Item]:
+    if track.kind.is_accounted:
+        text = (
+            "The test doesn't recompute ε, because base weights have no training record. After publishing, train a "
+            "short private run and submit it with “pfl submit --practice”: it takes this step and is never ranked."
+        )
+        yield Item("Accounting", text, "", False, is_required=False, lacking="not tested")
+
+
+def folders(track: Track, held: Stock) -> Iterator[Item]:
+    """Yield the track's base weights and its test set, as the workers have them."""
+    yield _held("Base weights", track.reference, held.references.get(track.reference))
+    found = held.test_sets.get(track.test_set)
+    known = TestSet.objects.filter(name=track.test_set).first()
+    if known and found and found.sha256 and found.sha256 != known.sha256:
+        text = (
+            f"{track.test_set}: runs were scored on a test set of this name with another SHA-256. Rename it."
+        )
+        yield Item("Test set", text, "weights", False)
+    else:
+        yield _held("Test set", track.test_set, found)
+
+
+def _leakage_set(track: Track, held: Stock) -> Iterator[Item]:
+    if chosen := track.measured_leakage_set():
+        name = f"{chosen.folder}/{chosen.split}"
+        yield _held("Leakage set", name, held.leakage_sets.get(name))
+
+
+def _held(name: str, folder: str, held: Holding | None) -> Item:
+    if not folder:
+        return Item(name, "Not chosen.", "weights", False)
+    if held is None:
+        return Item(name, f"No worker has {folder}.", "weights", False)
+    if held.sha256 is None:
+        return Item(name, f"Workers have different files under the name {folder}.", "weights", False)
+    number = len(held.workers)
+    text = f"{folder}, on {number} worker{pluralize(number)}, SHA-256 {held.sha256[:SHORT_HASH]}…"
+    return Item(name, text, "weights", True)
+
+
+def _texts(track: Track) -> Item:
+    missing = [name for name in ("summary", "description") if not getattr(track, name).strip()]
+    found = f"Missing: {' and '.join(missing)}." if missing else "Written."
+    return Item("Texts", found, "texts", not missing)
+
+
+def _downloads(track: Track) -> Item:
+    count = Download.objects.filter(tracks=track, is_offered=True).count()
+    common = Download.objects.filter(tracks__isnull=True, is_offered=True).count()
+    found = f"{count} for this track, {common} for all tracks."
+    return Item("Downloads", found, "data", bool(count or common), is_required=False)
+
+
+def _phases(track: Track, now: datetime) -> Item:
+    phases = list(track.phases.all())
+    nearest = nearest_phase(phases, now)
+    if problem := overlap(phases):
+        return Item("Phases", problem, "phases", False)
+    is_over = nearest is None or nearest.has_ended(now)
+    return Item(
+        "Phases",
+        closed_because(phases, now) or "Open as soon as the track is published.",
+        "phases",
+        not is_over,
+    )
+
+
+def _reviewers(track: Track) -> Iterator[Item]:
+    needed = track.reviews_needed
+    if needed is not None:
+        found = reviewers().count()
+        text = f"{found} of {needed} required to verify a result."
+        yield Item("Reviewers", text, "people", found >= needed, is_required=False)

@@ -1,0 +1,250 @@
+"""The pages by which a track is set up: six steps, what is missing, a test, and its publication."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.forms import ModelForm
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from docvqa_site.accounts.models import User
+from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.accounts.selectors import owns_verified_address
+from docvqa_site.audit.models import record
+from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.selectors import organized_tracks
+from docvqa_site.challenge.views import rules_of
+from docvqa_site.downloads.models import Download
+from docvqa_site.evaluation.rehearsal import rehearsal_of, rehearse
+from docvqa_site.organizers.access import FORM, POST, for_organizers
+from docvqa_site.organizers.setup import drafts, forms, people
+from docvqa_site.organizers.setup.offering import add_offered
+from docvqa_site.organizers.setup.readiness import readiness
+from docvqa_site.reviews.selectors import reviewers
+from docvqa_site.submissions.states import IN_EVALUATION
+from evaluator.errors import ProblemError
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the setup: its name in addresses, its title, and the view of its page."""
+
+    name: str
+    title: str
+    view: Callable[[UserRequest, Track], HttpResponseBase]
+
+
+@for_organizers("challenge.change_track", "challenge.add_track", methods=FORM)
+def new(request: UserRequest) -> HttpResponseBase:
+    """Begin a draft."""
+    form = forms.NewTrackForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        track = drafts.create_draft(**form.cleaned_data, actor=request.user)
+        return redirect("organizers:setup_step", track.slug, "kind")
+    return render(request, "organizers/setup/new.html", {"form": form, "steps": STEPS.values()})
+
+
+@for_organizers("challenge.change_track")
+def overview(request: UserRequest, slug: str) -> HttpResponseBase:
+    """Show what the draft still needs, its test, and the button that publishes it."""
+    track = _draft(request.user, slug)
+    run = rehearsal_of(track)
+    context: dict[str, Any] = {
+        "ready": readiness(track, timezone.now()),
+        "run": run,
+        "running": IN_EVALUATION,
+        "reports": [one for attempt in run.evaluations.all() for one in attempt.reports.all()] if run else [],
+    }
+    return _page(request, track, "overview.html", **context)
+
+
+@for_organizers("challenge.change_track", methods=FORM)
+def step(request: UserRequest, slug: str, name: str) -> HttpResponseBase:
+    """Show a step; a POST saves it and leads to the next one. People are invited to a public track as well."""
+    if name not in STEPS:
+        raise Http404("no such step")
+    is_for_all = name == "people"
+    track = (
+        get_object_or_404(organized_tracks(request.user), slug=slug)
+        if is_for_all
+        else _draft(request.user, slug)
+    )
+    return STEPS[name].view(request, track)
+
+
+@for_organizers("challenge.change_track")
+def preview(request: UserRequest, slug: str) -> HttpResponseBase:
+    """Show the draft's page of rules as everybody will see it."""
+    return render(request, "challenge/track.html", rules_of(_draft(request.user, slug)))
+
+
+@for_organizers("challenge.change_track", methods=POST)
+def test(request: UserRequest, slug: str) -> HttpResponseBase:
+    """Send the base weights through the workers' steps."""
+    track = _draft(request.user, slug)
+    if readiness(track, timezone.now()).may_be_tested:
+        rehearse(track, request.user)
+        messages.success(request, "The test has started. This page shows its progress.")
+    else:
+        messages.error(request, "Choose base weights, a test set and phases first.")
+    return redirect("organizers:setup", slug)
+
+
+@for_organizers("challenge.change_track", methods=POST)
+def publish(request: UserRequest, slug: str) -> HttpResponseBase:
+    track = _draft(request.user, slug)
+    if not drafts.publish(track, actor=request.user):
+        messages.error(request, "The track isn't ready: see what is missing.")
+        return redirect("organizers:setup", slug)
+    messages.success(request, f"{track} is public. You can announce it to participants at any time.")
+    return redirect("organizers:track", slug)
+
+
+@for_organizers("challenge.change_track", methods=POST)
+def discard(request: UserRequest, slug: str) -> HttpResponseBase:
+    track = _draft(request.user, slug)
+    drafts.discard(track, actor=request.user)
+    messages.success(request, f"The draft {track} was discarded.")
+    return redirect("organizers:desk")
+
+
+@for_organizers("challenge.change_track", methods=POST)
+def remove_organizer(request: UserRequest, slug: str, user_id: int) -> HttpResponseBase:
+    track = get_object_or_404(organized_tracks(request.user), slug=slug)
+    person = get_object_or_404(track.organizers, pk=user_id)
+    people.remove_organizer(track, person, actor=request.user)
+    messages.success(request, f"{person} no longer organizes this track.")
+    return redirect("organizers:setup_step", slug, "people")
+
+
+@require_http_methods(FORM)
+@never_cache
+@login_required
+def invitation(request: UserRequest, secret: str) -> HttpResponseBase:
+    """Show an invitation to review or organize; a POST accepts it."""
+    found = people.invitation_by_secret(secret)
+    if found is None:
+        return render(request, "organizers/setup/invitation_gone.html", status=404)
+    is_theirs = owns_verified_address(request.user, found.email)
+    if request.method == "POST" and is_theirs and people.accept(found, request.user):
+        messages.success(request, "Welcome. Set up a second factor to begin, unless you have one.")
+        return redirect("mfa_index")
+    context = {"invitation": found, "is_theirs": is_theirs}
+    return render(request, "organizers/setup/invitation.html", context, status=200 if is_theirs else 403)
+
+
+def _draft(organizer: User, slug: str) -> Track:
+    """Return a draft that the organizer organizes; raises `Http404` of any other track."""
+    found: Track = get_object_or_404(organized_tracks(organizer), slug=slug, is_draft=True)
+    return found
+
+
+def _page(
+    request: HttpRequest, track: Track, template: str, name: str = "", **context: Any
+) -> HttpResponseBase:
+    shown = {"track": track, "steps": STEPS.values(), "current": name, **context}
+    return render(request, f"organizers/setup/{template}", shown)
+
+
+def _next(request: HttpRequest, track: Track, name: str) -> HttpResponseBase:
+    """Lead to the step after this one; after the last one, to what is missing."""
+    messages.success(request, "Saved.")
+    names = list(STEPS)
+    following = names[names.index(name) + 1 :]
+    if following:
+        return redirect("organizers:setup_step", track.slug, following[0])
+    return redirect("organizers:setup", track.slug)
+
+
+def _save(request: UserRequest, track: Track, form: "ModelForm[Track]") -> None:
+    form.save()
+    record(request.user, "track.changed", track, fields=sorted(form.changed_data))
+
+
+def _form_step(
+    kind: "type[ModelForm[Track]]", name: str, template: str = "step.html"
+) -> Callable[[UserRequest, Track], HttpResponseBase]:
+    """Return the view of a step that is one form; the button "preview" shows its texts and saves nothing."""
+
+    def view(request: UserRequest, track: Track) -> HttpResponseBase:
+        # The form writes into its instance, also where it isn't valid.
+        form = kind(request.POST or None, instance=Track.with_drafts.get(pk=track.pk))
+        previews = "preview" in request.POST
+        if request.method == "POST" and form.is_valid() and not previews:
+            _save(request, track, form)
+            return _next(request, form.instance, name)
+        return _page(request, track, template, name, form=form, previews=previews)
+
+    return view
+
+
+def _data(request: UserRequest, track: Track) -> HttpResponseBase:
+    """Show what can be downloaded for the track; one of the two forms adds a download, the other ends the step."""
+    adds = "add" in request.POST
+    form = forms.DataForm(None if adds else request.POST or None, instance=Track.with_drafts.get(pk=track.pk))
+    added = forms.DownloadForm(request.POST if adds else None, request.FILES if adds else None)
+    if adds and added.is_valid():
+        try:
+            download = add_offered(track, added.cleaned_data, actor=request.user)
+        except ProblemError as error:
+            added.add_error("file", error.problem.message)
+        else:
+            messages.success(request, f"{download} was added. It is public once the track is.")
+            return redirect("organizers:setup_step", track.slug, "data")
+    if request.method == "POST" and not adds and form.is_valid():
+        _save(request, track, form)
+        return _next(request, track, "data")
+    return _page(
+        request, track, "data.html", "data", form=form, added=added, has_downloads=Download.objects.exists()
+    )
+
+
+def _phases(request: UserRequest, track: Track) -> HttpResponseBase:
+    formset = forms.PhaseForms(request.POST or None, instance=Track.with_drafts.get(pk=track.pk))
+    if request.method == "POST" and formset.is_valid():
+        formset.save()
+        record(request.user, "track.changed", track, fields=["phases"])
+        return _next(request, track, "phases")
+    return _page(request, track, "phases.html", "phases", formset=formset)
+
+
+def _people(request: UserRequest, track: Track) -> HttpResponseBase:
+    """Show who takes part; one of the two forms invites somebody, the other ends the step.
+
+    Who accepts has rights by it, which only superusers give.
+    """
+    invites, may_invite = "invite" in request.POST, request.user.is_superuser
+    form = forms.RegistrationForm(
+        None if invites else request.POST or None, instance=Track.with_drafts.get(pk=track.pk)
+    )
+    invited = forms.InvitationForm(request.POST if invites else None)
+    if invites and may_invite and invited.is_valid():
+        sent = people.invite(track, **invited.cleaned_data, by=request.user)
+        messages.success(request, f"We've sent an invitation to {sent.email}.")
+        return redirect("organizers:setup_step", track.slug, "people")
+    if request.method == "POST" and not invites and track.is_draft and form.is_valid():
+        _save(request, track, form)
+        return _next(request, track, "people")
+    context = {"form": form, "invited": invited, "may_invite": may_invite, "reviewers": reviewers().count()}
+    return _page(request, track, "people.html", "people", **context)
+
+
+STEPS = {
+    step.name: step
+    for step in (
+        Step("kind", "Kind", _form_step(forms.KindForm, "kind")),
+        Step("texts", "Texts", _form_step(forms.TextsForm, "texts", "texts.html")),
+        Step(
+            "weights", "Base weights and test set", _form_step(forms.WeightsForm, "weights", "weights.html")
+        ),
+        Step("data", "Data and downloads", _data),
+        Step("phases", "Phases", _phases),
+        Step("people", "People", _people),
+    )
+}

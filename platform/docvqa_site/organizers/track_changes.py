@@ -1,0 +1,248 @@
+"""Changes of a track's rules: what each would do, and making them, with a public note and an audit entry."""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.template.defaultfilters import pluralize
+from django.utils import timezone
+
+from docvqa_site.accounts.models import User
+from docvqa_site.audit.models import record
+from docvqa_site.audit.versions import boards_changed
+from docvqa_site.boards.boards import boards_of
+from docvqa_site.boards.effects import Effect, effect
+from docvqa_site.boards.ordering import counts
+from docvqa_site.boards.ranking import rank
+from docvqa_site.challenge.models import UNBOUND_LEVELS, RuleChange, Track
+from docvqa_site.challenge.phases import closed_because
+from docvqa_site.challenge.rankings import threshold_text
+from docvqa_site.organizers import rule_changes
+from docvqa_site.reviews.selectors import tallies_of
+from docvqa_site.reviews.verdict import ResultStatus, status_of
+from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
+from docvqa_site.submissions.quota import WINDOW, quota
+from docvqa_site.ui.budgets import at_budget, budget_text
+
+# What would change by its name, each with the old and the new value.
+Changes = Mapping[str, tuple[Any, Any]]
+
+# The rules by which boards rank and tracks open, with their public names.
+BOARD_RULES = {
+    "anls_threshold": "ANLS threshold",
+    "required_reviews": "Accepting reviewers required for a verified result",
+    "unbound_level": "Unbound runs",
+    "budgets": "Privacy budgets ε",
+    "paused": "Paused",
+}
+LEVEL_NAMES = dict(UNBOUND_LEVELS)
+# All that the desk changes of a track.
+NAMES = {**BOARD_RULES, **rule_changes.NAMES}
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a change would do: its public note, the effects in words, and that on the board by bytes.
+
+    `rows` is None where the threshold stays. `difference` are the lines of texts that change.
+    """
+
+    text: str
+    sentences: list[str] = field(default_factory=list)
+    rows: Effect | None = None
+    difference: str = ""
+
+    @property
+    def digest(self) -> str:
+        """What a confirmation must carry: the change is made only if it still does what was shown."""
+        rows = [*self.rows.lost, *self.rows.gained, *self.rows.moved] if self.rows else []
+        ranks = [[str(row.entry.run), row.rank] for row in rows]
+        shown = json.dumps([self.text, self.sentences, ranks, self.difference])
+        return hashlib.sha256(shown.encode()).hexdigest()
+
+
+def changes_between(track: Track, values: Mapping[str, Any]) -> Changes:
+    """Return the rules whose value would change, each with the old and the new value."""
+    return {
+        name: (getattr(track, name), value)
+        for name, value in values.items()
+        if name in NAMES and not _are_same(getattr(track, name), value)
+    }
+
+
+def _are_same(old: object, new: object) -> bool:
+    """Return whether two values are the same. Browsers send texts with other ends of lines than files have."""
+    return old == new or (
+        isinstance(old, str) and isinstance(new, str) and old.splitlines() == new.splitlines()
+    )
+
+
+def preview(track: Track, changes: Changes, now: datetime) -> Preview:
+    """Return what these changes of the track would do, computed by the rules that decide."""
+    sentences: list[str] = []
+    rows = None
+    if "anls_threshold" in changes:
+        (board,) = boards_of(track)
+        limits = {**track.limits(), "anls_threshold": changes["anls_threshold"][1]}
+        rows = effect(board.rows, rank((row.entry for row in board.rows), track.kind, limits))
+        sentences += board_sentences(rows)
+    if "unbound_level" in changes:
+        sentences += _unbound_sentences(track, changes["unbound_level"][1])
+    if "required_reviews" in changes:
+        sentences.append(_review_sentence(track, changes["required_reviews"]))
+    if "budgets" in changes:
+        sentences += _budget_sentences(track, *changes["budgets"])
+    if "paused" in changes:
+        before, after = (closed_because(track.phases.all(), now, paused=value) for value in changes["paused"])
+        sentences += opening_sentences(track, before, after)
+    sentences += rule_changes.sentences(track, changes, now)
+    return Preview(_note(changes), sentences, rows, rule_changes.text_difference(changes))
+
+
+def board_sentences(rows: Effect) -> list[str]:
+    lost, gained, moved = rows.lost, rows.gained, rows.moved
+    kinds = {
+        f"lose{pluralize(lost, 's,')} {pluralize(lost, 'its,their')} rank": lost,
+        f"get{pluralize(gained, 's,')} a rank": gained,
+        f"change{pluralize(moved, 's,')} rank": moved,
+    }
+    found = [f"{len(some)} run{pluralize(some)} {words}." for words, some in kinds.items() if some]
+    return found or ["No rank changes."]
+
+
+def _unbound_sentences(track: Track, level: int) -> Iterable[str]:
+    """Yield the effect of another level for unbound runs on each board."""
+    for board in boards_of(track):
+        limits = {**track.limits(board.budget), "unbound_level": level}
+        found = effect(board.rows, rank((row.entry for row in board.rows), track.kind, limits))
+        for sentence in board_sentences(found):
+            yield f"{at_budget(board.budget, '{}: ')}{sentence}"
+
+
+def _review_sentence(track: Track, required: tuple[int, int]) -> str:
+    """Return how the status of results changes with the number of reviewers that they need."""
+    submissions = {row.entry.submission for board in boards_of(track) for row in board.rows}
+    tallies = tallies_of(Submission.objects.filter(pk__in=[key for key in submissions if key]))
+    before, after = (
+        {key for key, tally in tallies.items() if status_of(tally, number) is ResultStatus.VERIFIED}
+        for number in required
+    )
+    if gained := len(after - before):
+        return f"{gained} method{pluralize(gained)} become{pluralize(gained, 's,')} verified."
+    if lost := len(before - after):
+        return f"{lost} method{pluralize(lost)} {pluralize(lost, 'is,are')} under review again."
+    return "No method changes status."
+
+
+def _budget_sentences(track: Track, old: list[float], new: list[float]) -> list[str]:
+    """Return which boards appear and disappear, with the runs on them, and which drafts are in the way."""
+    found = []
+    for budget in sorted(set(old) ^ set(new)):
+        ranked, others = counts(track, budget)
+        runs = f"{ranked + others} run{pluralize(ranked + others)}, {ranked} with a rank"
+        verb = "will be removed; its results are kept" if budget in old else "appears"
+        found.append(f"The board at {budget_text(budget)} ({runs}) {verb}.")
+    removed = Run.objects.filter(budget__in=set(old) - set(new), submission__track=track)
+    if drafts := removed.filter(submission__state=SubmissionState.DRAFT).count():
+        found.append(
+            f"{drafts} run{pluralize(drafts)} of drafts must be removed before the drafts can be submitted."
+        )
+    if pending := removed.filter(state__in=[RunState.QUEUED, RunState.RUNNING], scored_at=None).count():
+        found.append(f"{pending} run{pluralize(pending)} in evaluation won't appear on any board.")
+    return found
+
+
+def quota_sentence(times: Iterable[list[datetime]], limits: tuple[int, int], now: datetime) -> str:
+    """Return how many teams would have no slot left, of the times of each team's submissions."""
+    teams = list(times)
+    before, after = (sum(not quota(team, now, limit).left for team in teams) for limit in limits)
+    return f"{after} team{pluralize(after)} would have no slot left now, compared with {before} before."
+
+
+def note(changes: Changes, names: Mapping[str, str]) -> str:
+    """Return the public note about the changes of what has these names."""
+    return " ".join(
+        f"{names[name]}: {in_words(old)} → {in_words(new)}." for name, (old, new) in changes.items()
+    )
+
+
+def _note(changes: Mapping[str, tuple[Any, Any]]) -> str:
+    """Return the public note about changes of a track."""
+    texts = [
+        rule_changes.text_note(name, *values)
+        for name, values in changes.items()
+        if name in rule_changes.TEXTS
+    ]
+    values = {
+        name: (_named(name, old), _named(name, new))
+        for name, (old, new) in changes.items()
+        if name not in rule_changes.TEXTS
+    }
+    return " ".join(filter(None, [*texts, note(values, NAMES)]))
+
+
+def _named(name: str, value: Any) -> object:
+    return LEVEL_NAMES[value] if name == "unbound_level" else rule_changes.named(name, value)
+
+
+@transaction.atomic
+def change_track(track: Track, values: Mapping[str, Any], reason: str, seen: str, *, actor: User) -> bool:
+    """Make the changes if they do what was seen; return whether they were made."""
+    current = Track.objects.select_for_update().get(pk=track.pk)
+    changes = changes_between(current, values)
+    shown = preview(current, changes, timezone.now())
+    if not changes or shown.digest != seen:
+        return False
+    for name, (_, new) in changes.items():
+        setattr(current, name, new)
+    current.save(update_fields=list(changes))
+    RuleChange.objects.create(track=current, text=shown.text, difference=shown.difference, reason=reason)
+    values_changed = {name: [old, new] for name, (old, new) in changes.items()}
+    record(actor, "track.changed", current, changes=values_changed, reason=reason)
+    boards_changed(current.pk)
+    return True
+
+
+def recent_times(track: Track, now: datetime) -> list[list[datetime]]:
+    """Return when each team has submitted lately, as far as it counts against its quota."""
+    counted = Submission.objects.filter(track=track, submitted_at__gt=now - WINDOW, refunded_at=None)
+    times: dict[int, list[datetime]] = defaultdict(list)
+    for team, moment in counted.values_list("team", "submitted_at"):
+        if moment is not None:
+            times[team].append(moment)
+    return list(times.values())
+
+
+def opening_sentences(track: Track, before: str, after: str) -> list[str]:
+    """Return what it means for the track's teams that it was closed for one reason and will be for another."""
+    if before == after:
+        return ["This doesn't change whether teams can submit."]
+    if not after:
+        return ["Teams can submit again."]
+    drafts = Submission.objects.filter(track=track, state=SubmissionState.DRAFT).count()
+    return [
+        f"Teams can't submit now: {after} {drafts} draft{pluralize(drafts)} can't be submitted until it opens."
+    ]
+
+
+def in_words(value: object) -> str:
+    """Return a value as a public note has it."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case datetime():
+            return f"{value:%b} {value.day}, {value:%Y, %H:%M} UTC"
+        # Of what is changed here, a threshold alone is a number with decimals.
+        case float():
+            return threshold_text(value)
+        case list():
+            return ", ".join(f"{number:g}" for number in value)
+        case _:
+            return f"{value}"

@@ -1,0 +1,128 @@
+"""The panel of a track and of its phases: a change is previewed with its effect, and made when it is confirmed."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+
+from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.challenge.models import Phase, Track
+from docvqa_site.challenge.selectors import organized_tracks
+from docvqa_site.organizers import phase_changes
+from docvqa_site.organizers.access import FORM, POST, for_organizers, organized_phase
+from docvqa_site.organizers.forms import OfOneKind, PhaseForm, RulesForm, TrackForm
+from docvqa_site.organizers.track_changes import Changes, Preview, change_track, changes_between, preview
+
+
+@for_organizers("challenge.change_track", methods=FORM)
+def track(request: UserRequest, slug: str) -> HttpResponseBase:
+    """Change by which rules the track ranks, or pause it."""
+    return _edit_track(request, slug, TrackForm, "organizers/track.html")
+
+
+@for_organizers("challenge.change_track", methods=FORM)
+def rules(request: UserRequest, slug: str) -> HttpResponseBase:
+    """Change the track's texts, and what its evaluator applies."""
+    return _edit_track(request, slug, RulesForm, "organizers/rules.html")
+
+
+def _edit_track(
+    request: UserRequest, slug: str, form_class: type[OfOneKind], template: str
+) -> HttpResponseBase:
+    # The form writes into its instance, so the stored rules are kept apart.
+    stored, edited = _track(request, slug), _track(request, slug)
+    form = form_class(request.POST or None, instance=edited)
+    context = {
+        "track": stored,
+        "form": form,
+        "phases": stored.phases.all(),
+        "current": stored.current_phase,
+        "changes": stored.rule_changes.all(),
+    }
+    return _confirmed(
+        request,
+        template,
+        context,
+        changes=lambda: changes_between(stored, form.cleaned_data),
+        preview=lambda changes: preview(stored, changes, timezone.now()),
+        make=lambda reason, seen: change_track(stored, form.cleaned_data, reason, seen, actor=request.user),
+        done="the rules have been changed",
+    )
+
+
+@for_organizers("challenge.change_track", methods=FORM)
+def add_phase(request: UserRequest, slug: str) -> HttpResponseBase:
+    track = _track(request, slug)
+    return _edit(request, None, Phase(track=track, name=""))
+
+
+@for_organizers("challenge.change_track", methods=FORM)
+def phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
+    return _edit(
+        request, organized_phase(request.user, slug, phase_id), organized_phase(request.user, slug, phase_id)
+    )
+
+
+@for_organizers("challenge.change_track", methods=POST)
+def remove_phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
+    """Remove a phase in which nothing was submitted."""
+    if phase_changes.remove_phase(organized_phase(request.user, slug, phase_id), actor=request.user):
+        messages.success(request, "The phase has been removed. The change is listed on the track page.")
+    else:
+        messages.error(
+            request, "A phase can be removed only if it has no submissions and isn't the only one."
+        )
+    return redirect("organizers:track", slug)
+
+
+def _track(request: UserRequest, slug: str) -> Track:
+    """Return a track that the organizer organizes; a draft has pages of its own."""
+    found: Track = get_object_or_404(organized_tracks(request.user), slug=slug, is_draft=False)
+    return found
+
+
+def _edit(request: UserRequest, stored: Phase | None, edited: Phase) -> HttpResponseBase:
+    context = {
+        "track": edited.track,
+        "phase": stored,
+        "form": PhaseForm(request.POST or None, instance=edited),
+        "removal": phase_changes.removal_warning(stored, timezone.now()) if stored else "",
+    }
+    return _confirmed(
+        request,
+        "organizers/phase.html",
+        context,
+        changes=lambda: phase_changes.changes_of(stored, edited),
+        preview=lambda _: phase_changes.preview_phase(stored, edited, timezone.now()),
+        make=lambda reason, seen: phase_changes.save_phase(edited, reason, seen, actor=request.user),
+        done="the phase has been saved",
+    )
+
+
+def _confirmed(
+    request: UserRequest,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    changes: Callable[[], Changes],
+    preview: Callable[[Changes], Preview],
+    make: Callable[[str, str], bool],
+    done: str,
+) -> HttpResponseBase:
+    """Show a form; a POST shows what its change does, and makes it for a reason once it carries what was shown."""
+    track, form = context["track"], context["form"]
+    if request.method != "POST" or not form.is_valid():
+        return render(request, template, context)
+    if not (found := changes()):
+        messages.info(request, "Nothing would change.")
+        return redirect("organizers:track", track.slug)
+    seen = request.POST.get("seen", "")
+    if seen and make(form.cleaned_data["reason"], seen):
+        messages.success(request, f"{track}: {done}. The change is listed on the track page.")
+        return redirect("organizers:track", track.slug)
+    if seen:
+        messages.warning(request, "The effect has changed in the meantime; please review it again.")
+    return render(request, template, {**context, "preview": preview(found)})

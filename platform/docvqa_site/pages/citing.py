@@ -1,0 +1,109 @@
+"""How a method is cited: by its team, members who show a verified ORCID iD, and what was measured when."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+import yaml
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils.timezone import localdate
+from django.views.decorators.http import require_safe
+
+from docvqa_site.accounts.models import User
+from docvqa_site.accounts.orcid import address_of
+from docvqa_site.evaluation.models import StepReport
+from docvqa_site.reviews.selectors import verdict_on
+from docvqa_site.submissions.models import Submission
+from docvqa_site.submissions.views import shown_submission
+from docvqa_site.teams.selectors import researchers
+from docvqa_site.ui.bibtex import entry, in_latex
+from docvqa_site.ui.budgets import at_budget, plain
+from docvqa_site.ui.rounding import epsilon_text
+from docvqa_site.ui.templatetags.ui import score
+
+
+def cited_people(submission: Submission) -> list[User]:
+    """Return the members of the submission's team who show their iDs; nobody while the team is anonymous."""
+    return [] if submission.anonymous else researchers(submission.team)
+
+
+def bibtex(submission: Submission, people: Iterable[User]) -> str:
+    """Return the entry of a submission, whose members `people` show their iDs. Its key stays when it is renamed."""
+    made = submission.submitted_at or submission.created_at
+    named = [f"{user.name}, {address_of(user.orcid)}" for user in _verified(people)]
+    notes = [*measured(submission), f"ORCID: {'; '.join(named)}"] if named else measured(submission)
+    fields = {
+        "title": f"{{{in_latex(submission.title)}}}",
+        "author": f"{{{in_latex(submission.author)}}}",
+        "year": str(made.year),
+        "howpublished": f"PFL-DocVQA benchmark, {in_latex(submission.track.name)}",
+        "version": in_latex(evaluated_by(submission)),
+        "url": settings.SITE_URL + submission.get_absolute_url(),
+        "urldate": localdate().isoformat(),
+        "note": in_latex(". ".join(notes)),
+    }
+    filled = {name: value for name, value in fields.items() if value}
+    return entry(f"pfl-docvqa-{str(submission.pk)[:8]}", filled)
+
+
+def measured(submission: Submission) -> list[str]:
+    """Return what was measured of each scored run, and the status of the results, in words that any LaTeX sets."""
+    found = []
+    for run in submission.runs.all():
+        if not run.scored_at:
+            continue
+        results = run.results
+        epsilon = "" if results.epsilon is None else f"recomputed epsilon {epsilon_text(results.epsilon)}"
+        size = "" if results.bytes_total is None else f"{results.bytes_total:,} bytes"
+        values = [f"ANLS {score(results.anls, results.decimals)}", epsilon, size]
+        found.append(at_budget(run.budget, "At epsilon = {}: ", plain) + ", ".join(filter(None, values)))
+    return [*found, f"Status: {verdict_on(submission).status.label}"] if found else []
+
+
+def evaluated_by(submission: Submission) -> str:
+    """Return the version of the evaluator that scored the runs, or the versions; empty before there is a score."""
+    reports = StepReport.objects.filter(evaluation__run__submission=submission).order_by("received_at")
+    # A later report of a step replaces an earlier one.
+    rows = reports.values_list("evaluation__run", "step", "provenance__evaluator_version")
+    newest = {(run, step): version for run, step, version in rows if version}
+    return f"evaluator {', '.join(sorted(set(newest.values())))}" if newest else ""
+
+
+@require_safe
+def bibtex_file(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    submission = shown_submission(request, submission_id)
+    return HttpResponse(
+        bibtex(submission, cited_people(submission)) + "\n",
+        content_type="application/x-bibtex; charset=utf-8",
+    )
+
+
+def citation(submission: Submission) -> str:
+    """Return the submission as a file in the Citation File Format, whose entities may have an ORCID iD."""
+    made = submission.submitted_at or submission.created_at
+    people = [
+        {"name": user.name, "orcid": address_of(user.orcid)} for user in _verified(cited_people(submission))
+    ]
+    content = {
+        "cff-version": "1.2.0",
+        "message": "If you use this result, please cite it.",
+        "type": "dataset",
+        "title": f"{submission.title}, a result of the PFL-DocVQA benchmark, {submission.track.name}",
+        "authors": [{"name": submission.author}, *people],
+        "abstract": ". ".join(measured(submission)),
+        "version": evaluated_by(submission),
+        "date-released": made.date(),
+        "url": settings.SITE_URL + submission.get_absolute_url(),
+    }
+    content = {name: value for name, value in content.items() if value}
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+
+
+def _verified(people: Iterable[User]) -> list[User]:
+    return [user for user in people if user.orcid_verified]
+
+
+@require_safe
+def citation_file(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    submission = shown_submission(request, submission_id)
+    return HttpResponse(citation(submission), content_type="application/yaml; charset=utf-8")

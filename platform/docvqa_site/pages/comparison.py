@@ -1,0 +1,124 @@
+"""Two methods of a track side by side, and the form that picks them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, render
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_safe
+
+from docvqa_site.audit.versions import boards_versions
+from docvqa_site.boards.boards import leading_methods, selected_rows, stored_boards
+from docvqa_site.boards.caching import page_unless_unchanged
+from docvqa_site.boards.columns import Shown, columns_of
+from docvqa_site.boards.ranking import Entry, Row
+from docvqa_site.boards.selection import EVERYTHING, Selection
+from docvqa_site.boards.uncertainty import JOINT_LEVEL
+from docvqa_site.challenge.models import Track
+from docvqa_site.pages.question_types import TypeRow, type_rows
+from docvqa_site.ui.budgets import at_budget
+
+# Of each board; any other is picked on its board or its own page.
+OFFERED = 50
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The runs of two methods on one board."""
+
+    track: Track
+    budget: float | None
+    first: Row
+    second: Row
+
+    @property
+    def types(self) -> list[TypeRow]:
+        return type_rows([self.first.entry.results, self.second.entry.results])
+
+    @property
+    def types_caption(self) -> str:
+        return f"ANLS by question type{at_budget(self.budget)}"
+
+    @property
+    def lines(self) -> list[tuple[str, SafeString, SafeString, str]]:
+        """For each column its title, both values, and what there is to say of the two."""
+        return [
+            (
+                column.title,
+                column.content(self.first),
+                column.content(self.second),
+                column.difference(self.first, self.second),
+            )
+            for column in columns_of(self.track, Shown.COMPARISON)
+        ]
+
+
+@require_safe
+def compare(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show two methods side by side, or the form that picks them unless the address names two."""
+    track = get_object_or_404(Track, slug=slug)
+    wanted = picked(request.GET)
+    version = boards_versions([track.pk])[track.pk]
+
+    def respond() -> HttpResponse:
+        context = _compared(track, wanted) if len(wanted) == 2 else _offered(track, wanted)
+        return render(request, "pages/compare.html", {"track": track, **context})
+
+    return page_unless_unchanged(request, version, respond)
+
+
+def picked(query: QueryDict) -> list[UUID]:
+    """Return the submissions that an address names, each once. Raises `Http404` for what can't be one."""
+    try:
+        return list(dict.fromkeys(UUID(value) for value in query.getlist("method") if value))
+    except ValueError as error:
+        raise Http404("no such method") from error
+
+
+def _compared(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
+    boards = stored_boards(track, with_checks=True)
+    selection = Selection(submissions=tuple(wanted))
+    rows = [
+        {row.entry.submission: row for row in found}
+        for found in selected_rows(selection, boards, len(wanted))
+    ]
+    both = [(board.budget, found) for board, found in zip(boards, rows, strict=True) if len(found) == 2]
+    alone = [(board.budget, found) for board, found in zip(boards, rows, strict=True) if len(found) == 1]
+    methods = [_entry(submission, rows) for submission in wanted]
+    return {
+        "methods": methods,
+        "heads": [f"{name}: {entry.method}" for name, entry in zip("AB", methods, strict=True)],
+        "pairs": [
+            Pair(track, budget, *(found[submission] for submission in wanted)) for budget, found in both
+        ],
+        "alone": [(budget, row.entry.method) for budget, found in alone for row in found.values()],
+        "level": f"{JOINT_LEVEL:.0%}",
+    }
+
+
+def _entry(submission: UUID, rows: Sequence[dict[UUID | None, Row]]) -> Entry:
+    """Return the submission's first entry. Raises `Http404` for one that is on no board."""
+    entry = next((found[submission].entry for found in rows if submission in found), None)
+    if entry is None:
+        raise Http404("no such method in this track")
+    return entry
+
+
+def _offered(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
+    """Return the methods that the form offers: the first of each board, and those that were picked already."""
+    boards = stored_boards(track)
+    leading = [method.entry for method in leading_methods(boards, EVERYTHING, OFFERED)]
+    missing = set(wanted) - {entry.submission for entry in leading}
+    others: dict[UUID | None, Entry] = {}
+    if missing:
+        selection = Selection(submissions=tuple(missing)[:OFFERED])
+        found = selected_rows(selection, boards, OFFERED)
+        others = {row.entry.submission: row.entry for rows in found for row in rows}
+    picks = [str(submission) for submission in wanted[:2]]
+    return {
+        "offered": [*others.values(), *leading],
+        "picks": [*picks, "", ""][:2],
+        "too_many": len(wanted) > 2,
+    }

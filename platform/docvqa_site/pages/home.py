@@ -1,0 +1,138 @@
+"""The home page and the list of the leaderboards. What they show of the boards is rendered once for each version."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+from django.views.decorators.http import require_safe
+
+from docvqa_site.about.citations import COMPETITION_PAPER, DATA_PAPER, bibtex
+from docvqa_site.accounts.models import User
+from docvqa_site.audit.versions import boards_versions
+from docvqa_site.boards.boards import Leaders, leaders_of, stored_boards
+from docvqa_site.boards.caching import cached, page_unless_unchanged
+from docvqa_site.boards.cells import standing
+from docvqa_site.boards.ranking import Entry
+from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.rankings import Ranking
+from docvqa_site.downloads.commands import has_files, track_commands, trial_commands
+from docvqa_site.downloads.kit import install_command
+from docvqa_site.downloads.models import Download, DownloadKind
+from docvqa_site.news.models import NewsItem, published
+from docvqa_site.pages.member import home_of
+from docvqa_site.ui.budgets import at_budget
+
+NEWS = 3
+
+
+@dataclass(frozen=True)
+class TrackCard:
+    """A track with what its leaders have reached."""
+
+    track: Track
+    leaders: SafeString
+
+
+@dataclass(frozen=True)
+class Leader:
+    """A run that leads a board."""
+
+    entry: Entry
+    kind: Ranking
+
+    @property
+    def figure(self) -> str:
+        results = self.entry.results
+        return self.kind.figure(getattr(results, self.kind.first), results.decimals)
+
+    @property
+    def standing(self) -> SafeString:
+        return standing(self.entry)
+
+
+@dataclass(frozen=True)
+class BoardLeaders:
+    """Who leads one board.
+
+    Attributes:
+        name: The board's budget, or what comes first on it.
+        best: The first run; where reviewers decide, the first verified one. None while there is none.
+        under_review: The first run, where it is not verified yet but would be by the reviewers' decision.
+    """
+
+    name: str
+    best: Leader | None
+    under_review: Leader | None
+
+    @classmethod
+    def of(cls, found: Leaders) -> "BoardLeaders":
+        track = found.board.track
+        name = at_budget(found.board.budget, "{}") or track.kind.best
+        first, verified = (Leader(one, track.kind) if one else None for one in (found.first, found.verified))
+        if not track.kind.is_reviewed:
+            return cls(name, first, None)
+        return cls(name, verified, None if first == verified else first)
+
+
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """Show what the benchmark is, who leads, and how to take part."""
+    tracks = list(Track.objects.prefetch_related("phases"))
+    versions = boards_versions([track.pk for track in tracks])
+    news = list(published()[:NEWS])
+
+    def respond() -> HttpResponse:
+        open_track = next((track for track in tracks if not track.closed_because()), None)
+        take_part = open_track if has_files() else None
+        context = {
+            "cards": _cards(tracks, versions),
+            "organizers": settings.ORGANIZERS,
+            "open_track": open_track,
+            "take_part": take_part,
+            "commands": track_commands(take_part) if take_part else trial_commands(),
+            "news": news,
+            "install": install_command(Download.objects.offered().filter(kind=DownloadKind.KIT)),
+            "data_set": DATA_PAPER,
+            "competition": COMPETITION_PAPER,
+            "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
+            "member": home_of(request.user) if isinstance(request.user, User) else None,
+        }
+        return render(request, "pages/home.html", context)
+
+    return page_unless_unchanged(request, _version(versions, news), respond)
+
+
+@require_safe
+def index(request: HttpRequest) -> HttpResponse:
+    tracks = list(Track.objects.prefetch_related("phases"))
+    versions = boards_versions([track.pk for track in tracks])
+
+    def respond() -> HttpResponse:
+        return render(request, "pages/index.html", {"cards": _cards(tracks, versions)})
+
+    return page_unless_unchanged(request, _version(versions, []), respond)
+
+
+def _cards(tracks: Sequence[Track], versions: dict[int, str]) -> list[TrackCard]:
+    return [TrackCard(track, _leaders(track, versions[track.pk])) for track in tracks]
+
+
+def _leaders(track: Track, version: str) -> SafeString:
+    """Return who leads the track's boards; nothing in it changes with time alone, since it is cached."""
+
+    def draw() -> str:
+        leaders = [BoardLeaders.of(found) for found in leaders_of(stored_boards(track))]
+        return render_to_string("pages/leaders.html", {"track": track, "leaders": leaders})
+
+    return mark_safe(cached(version, f"leaders {track.pk}", draw))  # noqa: S308  (a template made it)
+
+
+def _version(versions: dict[int, str], news: Sequence[NewsItem]) -> str:
+    """Return what the page depends on: boards, news, and the hour, since it says how long tracks are open."""
+    hour = timezone.now().strftime("%Y-%m-%d %H")
+    return f"{versions} {[(item.pk, item.title) for item in news]} {hour}"

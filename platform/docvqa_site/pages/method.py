@@ -1,0 +1,185 @@
+"""The page of a submitted method: what it is, its verdict and ranks, one table of its runs, and the evidence."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import prefetch_related_objects
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.safestring import SafeString
+from django.utils.timezone import localdate
+from django.views.decorators.http import require_safe
+
+from docvqa_site.audit.models import AuditEntry
+from docvqa_site.boards.columns import Shown, Table, columns_of
+from docvqa_site.boards.ordering import pending_levels, rank_if_published, ranks_of
+from docvqa_site.boards.plots import leakage_plot
+from docvqa_site.boards.ranking import Entry, Row
+from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.rankings import Shortfall
+from docvqa_site.evaluation.display.results import shortfall, without_traces_of_team
+from docvqa_site.evaluation.display.status import RunStatus
+from docvqa_site.evaluation.test_sets.parts import scored_test_set
+from docvqa_site.evaluation.views import status_context
+from docvqa_site.pages.citing import bibtex, cited_people
+from docvqa_site.pages.progress import plot_with_mark, rank_plots
+from docvqa_site.pages.question_types import type_rows
+from docvqa_site.reviews.models import Decision
+from docvqa_site.reviews.publication import public_proof_url
+from docvqa_site.reviews.selectors import verdict_on
+from docvqa_site.reviews.verdict import Verdict
+from docvqa_site.submissions.code import code_files
+from docvqa_site.submissions.forms import WithdrawalForm
+from docvqa_site.submissions.models import Run, Submission, SubmissionState
+from docvqa_site.submissions.publication import may_publish
+from docvqa_site.submissions.selectors import withdrawn_submissions
+from docvqa_site.submissions.views import draft_page, may_withdraw, own_membership, shown_submission
+from docvqa_site.ui.budgets import at_budget, board_query
+from docvqa_site.ui.plots import draw
+from evaluator.messages.jobs import TrustLevel
+
+# A description of up to so many characters stands above the results.
+SHORT_CHARACTERS = 700
+
+
+@dataclass(frozen=True)
+class MethodRun:
+    """A run of the method with its rank, or with the reason for having none.
+
+    Attributes:
+        row: The run as the boards show it.
+        would_rank: The rank that it would have if its team published it; None where it is public, and for others.
+    """
+
+    status: RunStatus
+    row: Row
+    reason: Shortfall | None
+    would_rank: int | None = None
+
+    @property
+    def cells(self) -> list[SafeString]:
+        return results_table(self.status.run.submission.track).cells(self.row)
+
+    @property
+    def board(self) -> str:
+        """The query of the address of its board."""
+        return board_query(self.status.run.budget)
+
+    @property
+    def place(self) -> str:
+        """Where it has its rank, in words."""
+        run = self.status.run
+        return at_budget(run.budget) or f" in {run.submission.track}"
+
+
+def results_table(track: Track) -> Table:
+    return Table(track, columns_of(track, Shown.METHOD))
+
+
+@require_safe
+def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """Show a draft as its team fills it, and anything later as everyone who may see it does."""
+    try:
+        submission = shown_submission(request, submission_id)
+    except Http404:
+        return _tombstone(request, submission_id)
+    membership = own_membership(request, submission)
+    if submission.state == SubmissionState.DRAFT and membership:
+        return draft_page(request, submission)
+    status = status_context(request, submission)
+    prefetch_related_objects([submission], "reviews")
+    verdict = verdict_on(submission)
+    names_team = status["is_insider"] or not submission.anonymous
+    is_listed = submission.state == SubmissionState.SUBMITTED and not submission.is_unpublished
+    runs = [
+        _method_run(
+            one,
+            verdict,
+            is_listed=is_listed,
+            shows_would_rank=membership is not None and submission.is_unpublished and not submission.practice,
+            names_team=names_team,
+        )
+        for one in status["statuses"]
+        if one.run.scored_at
+    ]
+    scored = [one.status.run for one in runs]
+    people = cited_people(submission)
+    context = {
+        "submission": submission,
+        "is_own": membership is not None,
+        "names_team": names_team,
+        "has_attached_code": code_files(submission).exists(),
+        "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
+        "may_withdraw": may_withdraw(submission, membership),
+        "withdrawal": WithdrawalForm(),
+        "verdict": verdict,
+        "proof_url": public_proof_url(submission, verdict.status),
+        "decided_at": decided_at(submission),
+        "runs": runs,
+        "types": type_rows([run.results for run in scored]),
+        "heads": [at_budget(run.budget, "{}") or "ANLS" for run in scored],
+        "has_leakage": any(run.results.leakage for run in scored),
+        "heads_of_results": results_table(submission.track).heads,
+        "leakage_plot": draw(leakage_plot(scored)),
+        "scored_on": scored_test_set(submission.track),
+        "permalink": settings.SITE_URL + submission.get_absolute_url(),
+        "plot": plot_with_mark(submission) if is_listed and runs else "",
+        "is_listed": is_listed,
+        "rank_plots": rank_plots(scored, localdate()) if is_listed else "",
+        "may_publish": may_publish(submission),
+        "bibtex": bibtex(submission, people),
+        "researchers": people,
+        "has_hub": bool(settings.HUB_DATASET),
+        **status,
+    }
+    if context["is_insider"]:
+        context["artifacts"] = submission.artifacts.select_related("run", "upload")
+    return render(request, "pages/method.html", context)
+
+
+def _tombstone(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """Say that a submission was withdrawn, which citations may still lead to. Raises `Http404` for any other."""
+    submission = withdrawn_submissions().filter(pk=submission_id).first()
+    if submission is None:
+        raise Http404("no such submission")
+    entry = AuditEntry.objects.filter(action="submission.withdrawn", object_id=str(submission.pk)).first()
+    reason = entry.details.get("reason", "") if entry else ""
+    context = {"submission": submission, "withdrawn_at": entry and entry.at, "reason": reason}
+    return render(request, "pages/withdrawn.html", context, status=410)
+
+
+def decided_at(submission: Submission) -> datetime | None:
+    """Return when a reviewer decided last."""
+    reviews = submission.reviews.all()
+    decided = (review.decided_at for review in reviews if review.decision != Decision.PENDING)
+    return max(filter(None, decided), default=None)
+
+
+def _method_run(
+    status: RunStatus, verdict: Verdict, *, is_listed: bool, shows_would_rank: bool, names_team: bool
+) -> MethodRun:
+    """Return a scored run with its rank; one of an unpublished or withdrawn submission has none."""
+    run, submission = status.run, status.run.submission
+    entry = Entry(
+        run=run.pk,
+        method=submission.title,
+        team="",
+        url=submission.get_absolute_url(),
+        submitted_at=submission.submitted_at or submission.created_at,
+        results=run.results if names_team else without_traces_of_team(run.results),
+        status=verdict.status,
+    )
+    rank = ranks_of(submission.track, run.budget, [run.pk]).get(run.pk) if is_listed else None
+    row = Row(entry, rank, pending=_pending(run) if rank else None)
+    would_rank = rank_if_published(run) if shows_would_rank else None
+    return MethodRun(status, row, shortfall(run, rejected=verdict.rejection), would_rank)
+
+
+def _pending(run: Run) -> TrustLevel | None:
+    """Return the trust level that the run lacks for its rank to be final."""
+    phase = run.submission.phase
+    if phase is None or not phase.examined_ranks:
+        return None
+    return pending_levels(run.submission.track, run.budget, phase.name).get(run.pk)

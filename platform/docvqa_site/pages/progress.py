@@ -1,0 +1,236 @@
+"""The plots of a track, rendered once for each version of its boards, and the page of its progress over time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
+from django.views.decorators.http import require_safe
+
+from docvqa_site.audit.versions import boards_versions
+from docvqa_site.boards.caching import cached, page_unless_unchanged
+from docvqa_site.boards.history import histories
+from docvqa_site.boards.ordering import (
+    best_score,
+    first_baselines,
+    first_points,
+    front_and_nearest_points,
+    record_points,
+    withheld_points,
+    withheld_runs,
+)
+from docvqa_site.boards.plots import (
+    PlottedMethod,
+    PlottedRun,
+    budgets_plot,
+    bytes_plot,
+    plotted,
+    progress_plot,
+    rank_plot,
+    withheld_marks,
+)
+from docvqa_site.boards.selection import EVERYTHING, Selection
+from docvqa_site.challenge.models import Track
+from docvqa_site.reviews.verdict import ResultStatus
+from docvqa_site.submissions.models import Run, Submission
+from docvqa_site.submissions.selectors import submission_addresses
+from docvqa_site.ui.budgets import at_budget
+from docvqa_site.ui.plots import Plot, draw
+from evaluator.messages.results import MOST_DECIMALS
+from evaluator.scoring.metrics import cut
+
+# A row of `docvqa_site.boards.ordering.POINT`.
+Point = Sequence[Any]
+# A run that lost its rank, after the budget of its board.
+Withheld = tuple[float | None, PlottedRun]
+
+# Runs in the plot of bytes beside those on the front, and methods of each budget in that of ε.
+FIRST = 20
+NEAREST = 10
+MOST_OF_THE_FRONT = 20
+METHODS = 8
+MOST_WITHHELD = 12
+MOST_RECORDS = 30
+# Of the changes of a run's rank the last ones.
+MOST_CHANGES = 60
+# Between the two parts of what is drawn of a track.
+PLOT = "<!--plot-->"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The first runs of a board, of which the best is written above it."""
+
+    track: Track
+    budget: float | None
+    points: Sequence[Point]
+
+    @property
+    def name(self) -> str:
+        """The board's budget, or that it is the only one."""
+        return at_budget(self.budget, "{}") or "Best so far"
+
+    @property
+    def best(self) -> PlottedRun | None:
+        return next(iter(plotted(self.points[:1], _addresses(self.points), "front")), None)
+
+    @property
+    def figure(self) -> str:
+        return self.track.kind.figure(self.best.value, self.best.decimals) if self.best else ""
+
+    @property
+    def status(self) -> ResultStatus:
+        """Whether reviewers have accepted the proof of the best, where they decide."""
+        if not self.track.kind.is_reviewed:
+            return ResultStatus.SCORED
+        return ResultStatus.VERIFIED if self.points[0][-1] else ResultStatus.PROVISIONAL
+
+    @property
+    def is_baseline(self) -> bool:
+        return bool(self.points[0][2])
+
+    @property
+    def gain(self) -> str:
+        """By how much it beats the best baseline in what ranks the track; empty where it doesn't."""
+        found = first_baselines(self.track, self.budget, 1)
+        baseline = next(iter(plotted(found, _addresses(found), "baseline")), None)
+        if baseline is None or self.best is None:
+            return ""
+        gain = self.track.kind.words.gain(self.best.value, baseline.value, self.best.decimals)
+        return gain and f"{gain} the baseline {baseline.method}"
+
+
+@dataclass(frozen=True)
+class Glance:
+    """A track at a glance: the best result of every board, and a plot of them. Both are empty without results."""
+
+    headlines: SafeString
+    plot: SafeString
+
+
+def at_a_glance(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> Glance:
+    """Return what is above and below the boards of a track."""
+    # It may have the best score of a track without privacy.
+    drawn = cached(
+        str(versions), f"glance {track.pk}", lambda: _draw_glance(track, tracks, versions[track.pk])
+    )
+    headlines, _, plot = drawn.partition(PLOT)
+    return Glance(mark_safe(headlines), mark_safe(plot))  # noqa: S308  (templates made it)
+
+
+def plot_with_mark(submission: Submission) -> SafeString:
+    """Return the plot of the submission's track with its runs marked; empty where it has none in it."""
+    tracks = list(Track.objects.all())
+    plot = at_a_glance(submission.track, tracks, boards_versions([track.pk for track in tracks])).plot
+    mark = f'data-of="{submission.get_absolute_url()}"'
+    if mark not in plot:
+        return SafeString("")
+    return mark_safe(plot.replace(mark, f"{mark} data-here"))  # noqa: S308  (a template made it)
+
+
+@require_safe
+def progress(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show how the best results of a track have changed over time."""
+    track = get_object_or_404(Track, slug=slug)
+    version = boards_versions([track.pk])[track.pk]
+
+    def respond() -> HttpResponse:
+        drawn = cached(version, f"progress {track.pk}", lambda: draw(*_progress(track)))
+        context = {"track": track, "plots": mark_safe(drawn)}  # noqa: S308  (a template made it)
+        return render(request, "pages/progress.html", context)
+
+    return page_unless_unchanged(request, version, respond)
+
+
+def rank_plots(runs: Sequence[Run], today: date) -> SafeString:
+    """Return the plots of those runs whose rank has changed since it was first recorded; empty where none has."""
+    recorded = histories([run.pk for run in runs])
+    changed = [run for run in runs if len(recorded[run.pk]) > 1]
+    return draw(*(rank_plot(run, recorded[run.pk][-MOST_CHANGES:], today) for run in changed))
+
+
+def withheld_of(track: Track, selection: Selection, version: str) -> list[UUID]:
+    """Return the selected runs that were taken off the track's boards; all of them are found once for each version."""
+    if selection != EVERYTHING:
+        return withheld_runs(track, selection, MOST_WITHHELD)
+    name = f"withheld {track.pk}"
+    found = cached(version, name, lambda: " ".join(map(str, withheld_runs(track, EVERYTHING, MOST_WITHHELD))))
+    return list(map(UUID, found.split()))
+
+
+def _draw_glance(track: Track, tracks: Sequence[Track], version: str) -> str:
+    """Return the best result of every board and the plot, with a sign between them."""
+    boards = [Headline(track, budget, first_points(track, budget, FIRST)) for budget in track.run_budgets()]
+    rows = withheld_points(track, withheld_of(track, EVERYTHING, version))
+    withheld = withheld_marks(rows, submission_addresses({row[2] for row in rows}).__getitem__)
+    plot_of = _of_budgets if track.kind.has_budgets else _of_bytes
+    plot = plot_of(track, tracks, [board.points for board in boards], withheld)
+    if plot is None:
+        return ""
+    headlines = render_to_string("pages/headlines.html", {"track": track, "boards": boards})
+    return headlines + PLOT + draw(plot)
+
+
+def _of_bytes(
+    track: Track, _: Sequence[Track], boards: Sequence[Sequence[Point]], withheld: Sequence[Withheld]
+) -> Plot | None:
+    front, nearest = front_and_nearest_points(track, MOST_OF_THE_FRONT, NEAREST)
+    known = {row[0] for row in front}
+    others = [*boards[0], *nearest]
+    address = _addresses([*front, *others])
+    runs = [
+        *plotted(front, address, "front"),
+        *plotted((row for row in others if row[0] not in known), address, "other"),
+        *(run for _, run in withheld),
+    ]
+    threshold = track.anls_threshold if "anls_threshold" in track.kind.thresholds else None
+    return bytes_plot(runs, threshold) if runs else None
+
+
+def _of_budgets(
+    track: Track, tracks: Sequence[Track], boards: Sequence[Sequence[Point]], withheld: Sequence[Withheld]
+) -> Plot | None:
+    first = [points[:METHODS] for points in boards]
+    scores: dict[UUID, list[float | None]] = {}
+    known: dict[UUID, tuple[str, bool, int]] = {}
+    for number, rows in enumerate(first):
+        for submission, title, _, _, _, anls, decimals, _, is_verified in rows:
+            known[submission] = title, is_verified, decimals or MOST_DECIMALS
+            shown = float(cut(anls, decimals or MOST_DECIMALS))
+            scores.setdefault(submission, [None] * len(first))[number] = shown
+    if not scores:
+        return None
+    address = submission_addresses(scores)
+    methods = [
+        PlottedMethod(title, address[key], scores[key], is_verified, decimals)
+        for key, (title, is_verified, decimals) in known.items()
+    ]
+    best = [scores[rows[0][0]][number] if rows else None for number, rows in enumerate(first)]
+    budgets = list(map(float, track.budgets))
+    return budgets_plot(methods, best, budgets, _without_privacy(track, tracks), withheld)
+
+
+def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:
+    """Return the best score on the same test set, from the same base weights, where ε plays no part."""
+    same = (track.test_set, track.reference)
+    scores = (
+        best_score(one)
+        for one in tracks
+        if not one.kind.is_accounted and (one.test_set, one.reference) == same
+    )
+    return max((float(cut(score)) for score in scores if score is not None), default=None)
+
+
+def _progress(track: Track) -> list[Plot]:
+    points = [(budget, record_points(track, budget, MOST_RECORDS)) for budget in track.run_budgets()]
+    runs = [(budget, plotted(rows, _addresses(rows), "front")) for budget, rows in points]
+    return [progress_plot(track, budget, better) for budget, better in runs if better]
+
+
+def _addresses(rows: Sequence[Point]) -> Callable[[UUID], str]:
+    return submission_addresses({row[0] for row in rows}).__getitem__

@@ -1,0 +1,52 @@
+"""The evidence for one run, on a page of its own: its checks, ε, traffic, signature and provenance."""
+
+from uuid import UUID
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from docvqa_site.evaluation.display.status import RunStatus
+from docvqa_site.evaluation.views import status_context
+from docvqa_site.pages.evidence import public_files
+from docvqa_site.submissions.views import shown_submission
+from docvqa_site.teams.models import fingerprint
+from evaluator.messages.jobs import Step
+
+
+@require_safe
+def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse:
+    """Show the evidence to everyone who sees the run, but not that for an anonymous team, which it could identify."""
+    submission = shown_submission(request, submission_id)
+    status = status_context(request, submission)
+    if submission.anonymous and not status["is_insider"]:
+        raise Http404
+    with_evidence = [one for one in status["statuses"] if one.has_evidence]
+    shown = next((one for one in with_evidence if one.run.pk == run_id), None)
+    if shown is None:
+        raise Http404
+    context = {
+        "submission": submission,
+        "run": shown.run,
+        "results": shown.run.results,
+        "status": shown,
+        "others": [one.run for one in with_evidence],
+        "is_insider": status["is_insider"],
+        "examinations": shown.examinations if status["is_insider"] else shown.passed_examinations,
+        "traffic": _result(shown, Step.COMMUNICATION),
+        "signed_by": _signed_by(shown),
+        "files": public_files(submission_id, run_id),
+        "permalink": settings.SITE_URL + request.path,
+    }
+    return render(request, "pages/run.html", context)
+
+
+def _result(status: RunStatus, step: Step) -> dict[str, object]:
+    """Return what a step has found; empty where it found nothing."""
+    return next((one.result for one in status.evidence if one.step is step), {})
+
+
+def _signed_by(status: RunStatus) -> str:
+    """Return the fingerprint of the key that signed the training record; empty where there is none."""
+    return fingerprint(str(_result(status, Step.ACCOUNTING).get("public_key", "")))

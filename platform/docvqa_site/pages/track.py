@@ -1,0 +1,305 @@
+"""The leaderboard of a track: one page, of which the address says the board, the filters, the order and the part.
+
+What it shows of the boards is rendered once for each version of them, except where a visitor searches for text.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from urllib.parse import urlencode
+
+from django.core.paginator import Page
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.timezone import localdate, now
+from django.views.decorators.http import require_safe
+
+from docvqa_site.audit.versions import boards_versions
+from docvqa_site.boards.boards import StoredBoard, overview_of, stored_boards
+from docvqa_site.boards.caching import cached, page_unless_unchanged
+from docvqa_site.boards.cells import overview_row
+from docvqa_site.boards.columns import Table, board_table, sorts_of
+from docvqa_site.boards.history import ranks_before
+from docvqa_site.boards.ordering import overlapping_scores
+from docvqa_site.boards.ranking import Row
+from docvqa_site.boards.selection import SORT_LABELS, Baselines, Selection
+from docvqa_site.boards.uncertainty import RankRanges
+from docvqa_site.challenge.models import Track
+from docvqa_site.evaluation.examining.levels import MEANINGS
+from docvqa_site.evaluation.models import Examination, ExaminationState
+from docvqa_site.evaluation.test_sets.parts import scored_test_set
+from docvqa_site.pages.progress import at_a_glance, withheld_of
+from docvqa_site.submissions.selectors import public_runs, quota_of
+from docvqa_site.teams.models import Team
+from docvqa_site.teams.selectors import team_of
+from docvqa_site.ui.budgets import at_budget, budget_text
+from docvqa_site.ui.markup import markup
+from docvqa_site.ui.paging import page_of
+from docvqa_site.ui.templatetags.ui import at
+
+PAGE_LENGTH = 50
+# Of the runs without a rank on the board's first page, and of the methods of each budget on the overview.
+NEAREST = 10
+LEADING = 15
+ALL = "all"
+ALL_BUDGETS = "All ε"
+OWN = ' <span class="badge badge-own">your team</span>'
+
+
+@dataclass(frozen=True)
+class ShownBoard:
+    """A part of a board: a page of the rows with a rank, or the nearest of those without one.
+
+    Attributes:
+        caption: What the table of runs with a rank is.
+        page: The page that the rows are, of those with a rank, or of those without one.
+        unranked: Those without a rank that are folded below the others, each after the name of its board where that
+            isn't clear; of them there are `unranked_count`.
+    """
+
+    caption: str
+    rows: Sequence[Row]
+    table: Table
+    page: Page[int]
+    unranked: Sequence[tuple[str, Row]] = ()
+    unranked_count: int = 0
+
+    @property
+    def lines(self) -> list[SafeString]:
+        return [self.table.row(row) for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Tab:
+    name: str
+    address: str
+    is_current: bool
+
+
+@dataclass(frozen=True)
+class BoardQuery:
+    """What the address asks for.
+
+    Attributes:
+        budget: ε of the board as the address has it; "all" for the overview, empty on a track without budgets.
+        only_unranked: Whether a page of the runs without a rank is asked for.
+    """
+
+    budget: str
+    selection: Selection
+    more: bool = False
+    only_unranked: bool = False
+
+    @classmethod
+    def of(cls, track: Track, query: Mapping[str, str]) -> "BoardQuery":
+        """Return what the query of an address asks for.
+
+        Raises `Http404` for a board or phase that the track doesn't have.
+        """
+        boards = boards_in_addresses(track)
+        budget = query.get("epsilon", boards[0])
+        if budget not in boards:
+            raise Http404("no leaderboard at this ε")
+        selection = Selection.of(query)
+        # Only what exists is kept in the cache.
+        if selection.phase and selection.phase not in {phase.name for phase in track.phases.all()}:
+            raise Http404("no such phase")
+        return cls(budget, selection, query.get("more") == "1", query.get("rank") == "none")
+
+    @property
+    def is_overview(self) -> bool:
+        return self.budget == ALL
+
+    @property
+    def board(self) -> dict[str, str]:
+        """The parts of the query that name the board and its columns."""
+        parts = {"epsilon": self.budget, "more": "1" if self.more else ""}
+        return {name: value for name, value in parts.items() if value}
+
+    @property
+    def unfiltered(self) -> str:
+        """The address's query without filters and order."""
+        return urlencode(self.board)
+
+    @property
+    def title(self) -> str:
+        return {ALL: "All privacy budgets", "": "Ranking"}.get(self.budget) or budget_text(float(self.budget))
+
+    @property
+    def query(self) -> str:
+        """The address's query, without the page."""
+        shown = self.board | ({"rank": "none"} if self.only_unranked else {})
+        return "&".join(filter(None, [urlencode(shown), self.selection.query]))
+
+
+def boards_in_addresses(track: Track) -> list[str]:
+    """Return the boards by their names in addresses, the one first that is shown where none is named."""
+    return [ALL, *track.board_names()] if track.kind.has_budgets else track.board_names()
+
+
+@require_safe
+def track(request: HttpRequest, slug: str) -> HttpResponse:
+    # All of them, since the plot of a private track has the best score without privacy.
+    tracks = list(Track.objects.prefetch_related("phases"))
+    shown = next((one for one in tracks if one.slug == slug), None)
+    if shown is None:
+        raise Http404("no such track")
+    asked = BoardQuery.of(shown, request.GET)
+    versions, today, moment = boards_versions([one.pk for one in tracks]), localdate(), now()
+    deadline = _deadline(shown, moment)
+
+    def respond() -> HttpResponse:
+        team = team_of(request.user) if request.user.is_authenticated else None
+        boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today)
+        offered = sorts_of(shown)
+        context = {
+            "track": shown,
+            "asked": asked,
+            "tabs": _tabs(shown, asked),
+            "glance": at_a_glance(shown, tracks, versions),
+            "boards": with_own_marked(boards, team),
+            "trust_levels": [(level.label, meaning) for level, meaning in MEANINGS.items()],
+            "own_team": team,
+            "deadline": deadline,
+            "quota": quota_of(team, shown, moment) if team else None,
+            "phases": shown.phases.all(),
+            "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if sort in offered],
+            "baseline_choices": [
+                (Baselines.ALL.value, "shown"),
+                (Baselines.NONE.value, "hidden"),
+                (Baselines.ONLY.value, "only"),
+            ],
+        }
+        return render(request, "pages/track.html", context)
+
+    # The time that is left is part of the version: it changes while the boards don't.
+    return page_unless_unchanged(request, f"{versions} {today} {deadline}", respond)
+
+
+def _deadline(track: Track, moment: datetime) -> str:
+    """Return until when the track takes submissions and how long that is, or why it takes none."""
+    closed, phase = track.closed_because(moment), track.phase_at(moment)
+    if closed or phase is None:
+        return f"Not open for submissions: {closed[:1].lower()}{closed[1:]}"
+    name = f"Phase {phase.name}: open" if len(track.phases.all()) > 1 else "Open"
+    if phase.ends_at is None:
+        return f"{name} for submissions, no deadline."
+    return markup("{} for submissions until {}.", name, at(phase.ends_at))
+
+
+def with_own_marked(html: str, team: Team | None) -> SafeString:
+    """Return rendered boards with the rows of the team marked; the cached ones are the same for everybody."""
+    if team is not None:
+        html = html.replace(f"<!--team {team.slug}-->", OWN)
+    return mark_safe(html)  # noqa: S308  (a template made it)
+
+
+def _tabs(track: Track, asked: BoardQuery) -> list[Tab]:
+    boards = boards_in_addresses(track)
+    return [
+        Tab(
+            name=ALL_BUDGETS if budget == ALL else budget_text(float(budget)),
+            address="?" + replace(asked, budget=budget, only_unranked=False).query,
+            is_current=budget == asked.budget,
+        )
+        for budget in boards
+        if len(boards) > 1
+    ]
+
+
+def _boards(track: Track, asked: BoardQuery, page: str | None, version: str, today: date) -> str:
+    """Return the part of the boards that is asked for, rendered; with the ranks of a week before `today`."""
+    if asked.is_overview:
+        return _kept(
+            asked, version, f"overview {track.pk} {asked.query}", lambda: _overview(track, asked, version)
+        )
+    board = dict(zip(track.board_names(), stored_boards(track), strict=True))[asked.budget]
+    name = f"board {track.pk} {asked.query}"
+    counted = _kept(asked, version, f"{name} counts", lambda: "{} {}".format(*board.counts(asked.selection)))
+    ranked, unranked = map(int, counted.split())
+    places = range(unranked if asked.only_unranked else ranked)
+    shown = page_of(places, PAGE_LENGTH, page)
+    return _kept(
+        asked, version, f"{name} {shown.number} {today}", lambda: _page(board, asked, shown, unranked, today)
+    )
+
+
+def _kept(asked: BoardQuery, version: str, name: str, draw: Callable[[], str]) -> str:
+    """Return what is drawn, from the cache unless it is of a visitor's own making, of which there is no end."""
+    return draw() if asked.selection.is_of_visitors_making else cached(version, name, draw)
+
+
+def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count: int, today: date) -> str:
+    track, selection = board.track, asked.selection
+    table = board_table(track, more=asked.more, picks=True, trust=_trust_differs(track))
+    start = (page.number - 1) * PAGE_LENGTH
+    if asked.only_unranked:
+        rows = board.unranked(selection, start, start + PAGE_LENGTH)
+        return _drawn(track, asked, ShownBoard("", rows, table, page))
+    nearest = NEAREST if page.number == 1 and unranked_count else 0
+    rows, unranked = board.with_nearest(selection, start, start + PAGE_LENGTH, nearest)
+    before = ranks_before(track, [row.entry.run for row in rows], today)
+    rows = [replace(row, was=before.get(row.entry.run)) for row in _with_ranges(board, rows)]
+    caption = f"Ranked by {track.kind.words.title}{at_budget(board.budget)}"
+    shown = ShownBoard(caption, rows, table, page, [("", row) for row in unranked], unranked_count)
+    return _drawn(track, asked, shown)
+
+
+def _with_ranges(board: StoredBoard, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows, on a board that is ranked by score with the ranks that each could have."""
+    if board.track.kind.first != "anls" or not rows:
+        return list(rows)
+    ends = [(row.entry.results.anls_low, row.entry.results.anls_high) for row in rows]
+    low = min(0.0 if low is None else low for low, _ in ends)
+    # None begins above the best row of all.
+    is_top = any(row.rank == 1 for row in rows)
+    high = 1.0 if is_top else max(1.0 if high is None else high for _, high in ends)
+    above, overlapping = overlapping_scores(board.track, board.budget, low, high)
+    ranges = RankRanges(overlapping, above)
+    return [replace(row, ranks=ranges.of(*end)) for row, end in zip(rows, ends, strict=True)]
+
+
+def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
+    context = {
+        "track": track,
+        "asked": asked,
+        "board": board,
+        "unranked": board.unranked,
+        "more": "?" + replace(asked, more=not asked.more).query,
+        "unranked_address": "?" + replace(asked, only_unranked=not asked.only_unranked).query,
+        "scored_on": scored_test_set(track),
+    }
+    return render_to_string("boards/page_of_board.html", context)
+
+
+def _overview(track: Track, asked: BoardQuery, version: str) -> str:
+    boards = stored_boards(track)
+    withheld = withheld_of(track, asked.selection, version)
+    overview = overview_of(boards, asked.selection, LEADING, withheld)
+    counts = [board.counts(asked.selection)[1] for board in boards]
+    unranked = dict(zip(track.board_names(), counts, strict=True))
+    context = {
+        "track": track,
+        "asked": asked,
+        "boards": boards,
+        "lines": [overview_row(method) for method in overview.methods],
+        "unranked": overview.withheld,
+        "unranked_boards": [
+            (budget_text(float(name)), count, "?" + replace(asked, budget=name, only_unranked=True).query)
+            for name, count in unranked.items()
+            if count
+        ],
+        "unranked_count": sum(unranked.values()),
+        "leading": LEADING,
+        "scored_on": scored_test_set(track),
+    }
+    return render_to_string("boards/overview.html", context)
+
+
+def _trust_differs(track: Track) -> bool:
+    """Return whether a run of the track may have more than the level that every run has."""
+    return Examination.objects.filter(
+        run__in=public_runs().filter(submission__track=track), state=ExaminationState.PASSED
+    ).exists()

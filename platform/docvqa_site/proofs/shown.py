@@ -1,0 +1,136 @@
+"""A version of a proof as a page shows it: its HTML, or the pages of a PDF, or why there is nothing to see."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+
+from django.core.cache import caches
+from django.utils import timezone
+from django.utils.safestring import mark_safe
+
+from docvqa_site.proofs.models import Drawing, DrawingState, Page
+from docvqa_site.proofs.pages import draw_later
+from docvqa_site.proofs.reading import is_pdf, read_proof
+from docvqa_site.proofs.rendering import RenderedProof, render_proof
+from docvqa_site.proofs.unshown import Kind, Unshown, summary
+from docvqa_site.submissions.models import Artifact
+from docvqa_site.uploads.models import Upload
+from evaluator.errors import Problem, ProblemError
+from evaluator.messages.jobs import evaluator_version
+
+MAX_CACHED_CHARACTERS = 1_000_000
+CACHED_SECONDS = 24 * 3600
+LATE = timedelta(minutes=15)
+
+
+@dataclass(frozen=True)
+class ShownPage:
+    """One page of a PDF: its row, and the address of its image."""
+
+    page: Page
+    url: str
+
+
+@dataclass(frozen=True)
+class ShownProof:
+    """What a page shows of one version of a proof.
+
+    Attributes:
+        is_waiting: Its pages are about to be drawn.
+        is_late: They should have been by now.
+        unshown: What of a Markdown file or notebook the page doesn't show.
+    """
+
+    artifact: Artifact
+    html: str = ""
+    pages: Sequence[ShownPage] = ()
+    problems: Sequence[Problem] = ()
+    is_waiting: bool = False
+    is_late: bool = False
+    unshown: Sequence[Unshown] = ()
+
+    @property
+    def total(self) -> int:
+        """The number of a PDF's pages; 0 while some may be missing."""
+        return 0 if self.is_waiting or self.problems else len(self.pages)
+
+
+def prepare(*, upload: Upload, **_: object) -> None:
+    """Render a proof, or have its pages drawn soon; receives `submissions.signals.proof_arrived`.
+
+    Raises `ProblemError` where a Markdown file or notebook can't be shown.
+    """
+    if is_pdf(upload):
+        draw_later(upload)
+    else:
+        _rendered(upload)
+
+
+@dataclass(frozen=True)
+class Display:
+    """How a proof is displayed: what reviewers can't see of it, and whether its pages are still being drawn.
+
+    Attributes:
+        unshown: How many parts of each kind its page doesn't show, such as "2 formulas, 1 picture".
+    """
+
+    problems: Sequence[Problem] = ()
+    is_waiting: bool = False
+    unshown: str = ""
+
+
+def display_of(upload: Upload) -> Display:
+    """Return how the file of a proof is displayed. It was rendered when it arrived, so that this is fast."""
+    if is_pdf(upload):
+        drawing = draw_later(upload)
+        return Display(_problems(drawing), drawing.state == DrawingState.WAITING)
+    try:
+        return Display(unshown=summary(_rendered(upload).unshown))
+    except ProblemError as error:
+        return Display(error.problems)
+    except FileNotFoundError:
+        # A rule of retention has removed it.
+        return Display()
+
+
+def shown_proof(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProof:
+    """Return what is shown of this version; `page_url` makes the address of a page's image from its number.
+
+    Raises `FileNotFoundError` if the store doesn't have the file.
+    """
+    if is_pdf(artifact.upload):
+        return _pages(artifact, page_url)
+    try:
+        rendered = _rendered(artifact.upload)
+        return ShownProof(artifact, html=rendered.html, unshown=rendered.unshown)
+    except ProblemError as error:
+        return ShownProof(artifact, problems=error.problems)
+
+
+def _pages(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProof:
+    drawing = draw_later(artifact.upload)
+    pages = [ShownPage(page, page_url(page.number)) for page in drawing.pages.all()]
+    return ShownProof(
+        artifact,
+        pages=pages,
+        problems=_problems(drawing),
+        is_waiting=drawing.state == DrawingState.WAITING,
+        is_late=drawing.created_at < timezone.now() - LATE,
+    )
+
+
+def _problems(drawing: Drawing) -> list[Problem]:
+    return [Problem.model_validate(drawing.problem)] if drawing.problem else []
+
+
+def _rendered(upload: Upload) -> RenderedProof:
+    """Return the proof as HTML, which is rendered once unless images make it large."""
+    # By the upload, not by its hash: that is what the uploader announced, and nobody may name another team's.
+    cache, key = caches["pages"], f"proof:{evaluator_version()}:{upload.pk}"
+    if stored := cache.get(key):
+        unshown = tuple(Unshown(**{**one, "kind": Kind(one["kind"])}) for one in stored["unshown"])
+        return RenderedProof(mark_safe(stored["html"]), unshown)  # noqa: S308  (it was rendered here)
+    rendered = render_proof(read_proof(upload), upload.filename)
+    if len(rendered.html) <= MAX_CACHED_CHARACTERS:
+        cache.set(key, asdict(rendered), CACHED_SECONDS)
+    return rendered

@@ -1,0 +1,268 @@
+"""Proofs and the decisions on them in the administration: the same service and the same form as at the desk."""
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import Case, Count, F, IntegerField, Q, QuerySet, Value, When
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
+from typing_extensions import override
+
+from docvqa_site.accounts.models import User
+from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.accounts.selectors import is_reviewer, organizer_of
+from docvqa_site.audit.admin import ReadOnlyAdmin
+from docvqa_site.reviews import tallies
+from docvqa_site.reviews.assignments import may_organize
+from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.deciding import take_decision
+from docvqa_site.reviews.drafts import draft_of
+from docvqa_site.reviews.forms import ReviewForm, initial_of
+from docvqa_site.reviews.models import Proof, ProofReview
+from docvqa_site.reviews.selectors import (
+    reviewable_submissions,
+    sees_decisions,
+    verdict_on,
+    visible_reviews,
+    waits_for_reviewers,
+)
+from docvqa_site.reviews.services import review_barred_because
+from docvqa_site.reviews.timeline import timeline
+from docvqa_site.submissions.models import Run, SubmissionState
+from evaluator.messages.jobs import ArtifactKind
+
+# The states of a proof, by whom it waits for, and what they are called.
+VERIFIED = tallies.verified(F("track__required_reviews"))
+STATES: dict[str, tuple[str, Callable[[], Q]]] = {
+    "reviewers": ("waits for reviewers", waits_for_reviewers),
+    "verified": ("verified", lambda: VERIFIED),
+    "rejected": ("rejected", tallies.rejected),
+    "team": ("waits for the team", lambda: Q(change_requests__gt=0) & ~VERIFIED & ~tallies.rejected()),
+}
+
+
+class StateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    @override
+    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
+        return [(key, words) for key, (words, _) in STATES.items()]
+
+    @override
+    def queryset(self, _request: HttpRequest, queryset: QuerySet[Proof]) -> QuerySet[Proof]:
+        known = STATES.get(self.value() or "")
+        return queryset.filter(known[1]()) if known else queryset
+
+
+@admin.register(Proof)
+class ProofAdmin(ReadOnlyAdmin[Proof]):
+    """The proofs that the visitor has no conflict of interest about, those first that wait for reviewers."""
+
+    class Media:
+        css = {"all": ["reviews/admin.css"]}
+
+    # What leads on comes first: the administration scrolls a wide table sideways.
+    list_display = (
+        "title",
+        "desk",
+        "team",
+        "state_",
+        "decided",
+        "due",
+        "assignees",
+        "age",
+        "versions",
+        "track",
+    )
+    list_display_links = ("title",)
+    list_filter = (StateFilter, "track")
+    search_fields = ("title", "team__name")
+
+    @override
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Leave out the desk for those who may not review."""
+        reviews = isinstance(request.user, User) and is_reviewer(request.user)
+        return [name for name in self.list_display if reviews or name != "desk"]
+
+    @override
+    def get_ordering(self, _request: HttpRequest) -> tuple[str, ...]:
+        return ("place", "submitted_at")
+
+    @override
+    def has_view_permission(self, request: HttpRequest, obj: Proof | None = None) -> bool:
+        user = organizer_of(request)
+        return is_reviewer(user) or may_organize(user)
+
+    @override
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return isinstance(request.user, User) and self.has_view_permission(request)
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Proof]:
+        scored = Run.objects.filter(scored_at__isnull=False).values("submission")
+        judged = reviewable_submissions(organizer_of(request)).filter(
+            state=SubmissionState.SUBMITTED, pk__in=scored
+        )
+        place = [
+            When(condition(), then=Value(number)) for number, (_, condition) in enumerate(STATES.values())
+        ]
+        sent = Q(artifacts__kind=ArtifactKind.PRIVACY_PROOF, artifacts__state__in=["attached", "superseded"])
+        found = Proof.objects.filter(pk__in=judged.values("pk")).select_related("team", "track")
+        return found.annotate(
+            place=Case(*place, default=Value(len(place)), output_field=IntegerField()),
+            sent=Count("artifacts", filter=sent),
+        ).prefetch_related("reviews__reviewer")
+
+    @admin.display(description="state", ordering="place")
+    def state_(self, proof: Any) -> str:
+        words = [*(words for words, _ in STATES.values()), "under review"]
+        return words[int(proof.place)]
+
+    @admin.display(description="versions")
+    def versions(self, proof: Any) -> int:
+        return int(proof.sent)
+
+    @admin.display(description="age", ordering="submitted_at")
+    def age(self, proof: Proof) -> str:
+        return timesince(proof.published_at or proof.created_at, depth=1)
+
+    @admin.display(description="due")
+    def due(self, proof: Proof) -> date | None:
+        """Return the first day by which somebody was asked to decide."""
+        return min((one.due for one in proof.reviews.all() if one.due and not one.is_decided), default=None)
+
+    @admin.display(description="assigned to")
+    def assignees(self, proof: Proof) -> str:
+        return ", ".join(str(one.reviewer) for one in proof.reviews.all() if one.assigned_at) or "nobody"
+
+    @admin.display(description="decisions")
+    def decided(self, proof: Proof) -> str:
+        """Return how many of the required reviewers have decided; not how, which some have yet to judge alone."""
+        return f"{sum(one.is_decided for one in proof.reviews.all())} of {proof.track.required_reviews}"
+
+    @admin.display(description="desk")
+    def desk(self, proof: Proof) -> SafeString:
+        address = reverse("reviews:desk", args=[proof.pk])
+        return format_html('<a class="to-desk" href="{}">Open the desk</a>', address)
+
+    @override
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        """Give the table the width of the list of models beside it, which has little else for reviewers."""
+        wide = {"title": "Privacy proofs", "is_nav_sidebar_enabled": False}
+        return super().changelist_view(request, {**wide, **(extra_context or {})})
+
+    @override
+    def change_view(  # type: ignore[override]
+        self, request: UserRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Show the proof with its timeline, and record the decision that is posted."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        proof = get_object_or_404(self.get_queryset(request), pk=_key(object_id))
+        barred = review_barred_because(proof, request.user)
+        own = proof.reviews.filter(reviewer=request.user).first()
+        form = ReviewForm(request.POST or None, initial=initial_of(draft_of(own)))
+        if request.method == "POST":
+            if barred:
+                raise PermissionDenied(barred)
+            if review := take_decision(request, proof, form):
+                self.message_user(
+                    request, f"Your decision on {proof} is recorded: {review.get_decision_display()}."
+                )
+                return redirect("admin:reviews_proof_changelist")
+        sees = sees_decisions(proof, request.user)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Privacy proof of {proof}",
+            "opts": self.opts,
+            "original": proof,
+            "submission": proof,
+            "newest": proof.proof(),
+            "facts": {
+                name: getattr(self, name)(proof) for name in ("state_", "age", "due", "assignees", "decided")
+            },
+            "verdict": verdict_on(proof) if sees else None,
+            "timeline": timeline(proof) if sees else [],
+            "recusals": proof.recusals.select_related("person"),
+            "barred": barred,
+            "may_assign": may_organize(request.user),
+            "reviews": is_reviewer(request.user),
+            "form": form,
+        }
+        status = 422 if form.is_bound else 200
+        return TemplateResponse(request, "admin/reviews/proof/change_form.html", context, status=status)
+
+
+def _key(written: str) -> UUID | None:
+    try:
+        return UUID(written)
+    except ValueError:
+        return None
+
+
+@admin.register(ProofReview)
+class ProofReviewAdmin(ReadOnlyAdmin[ProofReview]):
+    """Who reviews what, and what they decided, as far as the visitor may read it. Proofs lead here."""
+
+    list_display = ("submission", "reviewer", "decision", "decided_at", "proof")
+    # Of people, those who have reviewed; participants aren't offered.
+    list_filter = ("decision", "submission__track", ("reviewer", admin.RelatedOnlyFieldListFilter))
+    list_select_related = ("submission", "reviewer")
+    search_fields = ("submission__title", "submission__team__name")
+    # Not the submission and the reviewer themselves: they would link to what reviewers may not open.
+    fields = (
+        "method",
+        "by",
+        "decision",
+        "reason",
+        "answers",
+        "declares_no_conflict",
+        "changes_due",
+        "assigned_at",
+        "due",
+        "decided_at",
+        "proof",
+    )
+    readonly_fields = ("method", "by", "answers", "proof")
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ProofReview]:
+        """Leave out what the visitor has a conflict of interest about, or has yet to judge alone."""
+        visible = visible_reviews(organizer_of(request))
+        return super().get_queryset(request).filter(pk__in=visible.values("pk"))
+
+    @override
+    def has_view_permission(self, request: HttpRequest, obj: ProofReview | None = None) -> bool:
+        return request.user.has_perm("reviews.review_proofs") or super().has_view_permission(request, obj)
+
+    @admin.display(description="submission")
+    def method(self, review: ProofReview) -> str:
+        return str(review.submission)
+
+    @admin.display(description="reviewer")
+    def by(self, review: ProofReview) -> str:
+        return str(review.reviewer)
+
+    @admin.display(description="checklist")
+    def answers(self, review: ProofReview) -> SafeString:
+        """Return the checklist with the reviewer's answers and notes."""
+        rows = (
+            (review.checklist.get(item.key, "–"), item.question, review.notes.get(item.key, ""))
+            for item in CHECKLIST
+        )
+        return format_html("<ul>{}</ul>", format_html_join("", "<li><strong>{}</strong> {} {}</li>", rows))
+
+    @admin.display(description="proof")
+    def proof(self, review: ProofReview) -> SafeString:
+        address = reverse("admin:reviews_proof_change", args=[review.submission_id])
+        return format_html('<a href="{}">History of the proof</a>', address)

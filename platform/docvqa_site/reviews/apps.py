@@ -1,0 +1,13 @@
+from django.apps import AppConfig
+
+
+class ReviewsConfig(AppConfig):
+    name = "docvqa_site.reviews"
+    label = "reviews"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from docvqa_site.reviews.services import reopen
+        from docvqa_site.submissions.signals import proof_revised
+
+        proof_revised.connect(reopen)

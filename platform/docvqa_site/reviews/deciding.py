@@ -1,0 +1,41 @@
+"""A decision as a form posts it, at the desk and in the administration."""
+
+from django.core.exceptions import ValidationError
+
+from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.reviews.forms import ReviewForm
+from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.reviews.services import decide, save_draft
+from docvqa_site.submissions.models import Submission
+
+
+def take_decision(request: UserRequest, submission: Submission, form: ReviewForm) -> ProofReview | None:
+    """Record the decision of a posted form; without one that can be recorded, the form has the problems.
+
+    What was written isn't lost with the page: it is the reviewer's draft then.
+    """
+    if not form.is_valid():
+        return None
+    draft, posted = form.draft(), request.POST.get("decision")
+    try:
+        return decide(
+            submission,
+            Decision(posted) if posted in Decision.values else Decision.PENDING,
+            draft.reason,
+            draft.answers,
+            actor=request.user,
+            notes=draft.notes,
+            changes_due=draft.changes_due,
+            declares_no_conflict=draft.declares_no_conflict,
+            version=_read_version(request),
+        )
+    except ValidationError as error:
+        save_draft(submission, draft, actor=request.user)
+        form.add_error(None, error)
+        return None
+
+
+def _read_version(request: UserRequest) -> int | None:
+    """Return the version of the proof that the page showed; None if it doesn't say."""
+    written = request.POST.get("version", "")
+    return int(written) if written.isascii() and written.isdecimal() and len(written) < 5 else None

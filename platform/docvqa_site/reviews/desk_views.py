@@ -1,0 +1,244 @@
+"""The reviewers' desk: one proof beside the checklist, the decision on it, messages to its team, and assignment."""
+
+from functools import wraps
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.evaluation.display.results import EPSILON_COLUMNS
+from docvqa_site.evaluation.display.status import statuses
+from docvqa_site.limits import Limit
+from docvqa_site.reviews.access import View, for_reviewers, reviewed_submission
+from docvqa_site.reviews.assignments import assign, assigning_barred_because, eligible_reviewers, may_organize
+from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.deadlines import default_due
+from docvqa_site.reviews.deciding import take_decision
+from docvqa_site.reviews.drafts import draft_of
+from docvqa_site.reviews.evidence import facts_on
+from docvqa_site.reviews.forms import AssignmentForm, MessageForm, RecusalForm, ReviewForm, initial_of
+from docvqa_site.reviews.models import Decision, ProofReview, Recusal
+from docvqa_site.reviews.recusals import recuse
+from docvqa_site.reviews.selectors import coordinates, open_appeals, sees_decisions, verdict_on
+from docvqa_site.reviews.services import review_barred_because, save_draft
+from docvqa_site.reviews.threads import post_message, threads_for_reviewer
+from docvqa_site.reviews.timeline import timeline
+from docvqa_site.submissions.models import Submission
+from docvqa_site.submissions.tries import tries_against
+
+# The decisions as the desk offers them, each with what the button says.
+DECISIONS = {
+    Decision.ACCEPTED: "Accept",
+    Decision.CHANGES_REQUESTED: "Request changes",
+    Decision.REJECTED: "Reject",
+}
+DRAFTS = Limit("review-draft", 60)
+
+
+def for_this_review(view: View) -> View:
+    """Return the view of a submission for those who may review it; others read why they may not."""
+
+    @wraps(view)
+    def checked(request: UserRequest, submission_id: UUID) -> HttpResponse:
+        submission = reviewed_submission(submission_id)
+        if rejection := review_barred_because(submission, request.user):
+            return _barred(request, rejection)
+        return view(request, submission)
+
+    return for_reviewers(checked)
+
+
+def _barred(request: UserRequest, rejection: str) -> HttpResponse:
+    return render(request, "reviews/conflict.html", {"rejection": rejection}, status=403)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_reviewers
+def desk(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Show the proof beside the checklist, and record the decision that is posted.
+
+    Who coordinates the review reads the decisions instead of the checklist.
+    """
+    submission = reviewed_submission(submission_id)
+    if rejection := review_barred_because(submission, request.user):
+        if request.method != "POST" and coordinates(submission, request.user):
+            return _desk(request, submission, None, None)
+        return _barred(request, rejection)
+    if request.method != "POST":
+        own = _own(submission, request)
+        return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))))
+    form = ReviewForm(request.POST)
+    if review := take_decision(request, submission, form):
+        messages.success(
+            request, f"Your decision on {submission} is recorded: {review.get_decision_display()}."
+        )
+        return redirect("reviews:queue")
+    return _desk(request, submission, _own(submission, request), form)
+
+
+@require_POST
+@for_this_review
+def draft(request: UserRequest, submission: Submission) -> HttpResponse:
+    """Keep what the reviewer has written. A script gets the bar's new text, and everybody else the page."""
+    form, is_script = ReviewForm(request.POST), "HX-Request" in request.headers
+    own, problem = _own(submission, request), ""
+    if wait_s := DRAFTS.wait_s(str(request.user.pk)):
+        problem = f"saved too often, please wait {wait_s} seconds."
+    elif form.is_valid():
+        own = save_draft(submission, form.draft(), actor=request.user)
+    else:
+        problem = " ".join(str(errors[0]) for errors in form.errors.values())
+    if is_script:
+        return render(request, "reviews/desk_saved.html", _state(own, problem))
+    if problem:
+        messages.error(request, f"Your draft couldn't be saved: {problem}")
+        return _desk(request, submission, own, form)
+    messages.success(request, "Your draft is saved. Only you can see it.")
+    return redirect("reviews:desk", submission.pk)
+
+
+@require_POST
+@for_this_review
+def message(request: UserRequest, submission: Submission) -> HttpResponse:
+    """Post a message to the team."""
+    form = MessageForm(request.POST)
+    if form.is_valid():
+        try:
+            post_message(submission, form.about(), form.cleaned_data["text"], author=request.user)
+        except ValidationError as error:
+            form.add_error(None, error)
+        else:
+            messages.success(request, "Your message has been sent to the team.")
+            return redirect("reviews:desk", submission.pk)
+    own = _own(submission, request)
+    return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))), form)
+
+
+@require_POST
+@for_this_review
+def step_aside(request: UserRequest, submission: Submission) -> HttpResponse:
+    """Record why the reviewer doesn't decide on the proof."""
+    form = RecusalForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Choose why you can't review this proof.")
+        return redirect("reviews:desk", submission.pk)
+    why = Recusal.Why(form.cleaned_data["why"])
+    try:
+        recuse(submission, why, form.cleaned_data["text"], actor=request.user)
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
+        return redirect("reviews:desk", submission.pk)
+    if why is Recusal.Why.COORDINATION:
+        messages.success(request, "You now coordinate this review and can read every decision.")
+        return redirect("reviews:desk", submission.pk)
+    messages.success(request, f"You don't review {submission}. The organizers have been informed.")
+    return redirect("reviews:queue")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@login_required
+def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Let an organizer assign a reviewer."""
+    if not may_organize(request.user):
+        raise PermissionDenied
+    submission = reviewed_submission(submission_id)
+    if rejection := assigning_barred_because(submission, request.user):
+        raise PermissionDenied(rejection)
+    eligible = eligible_reviewers(submission)
+    form = AssignmentForm(eligible, request.POST or None, initial={"due": default_due()})
+    if request.method == "POST" and form.is_valid():
+        reviewer, due = form.cleaned_data["reviewer"], form.cleaned_data["due"]
+        try:
+            assign(submission, reviewer, due, actor=request.user)
+        except ValidationError as error:
+            form.add_error(None, error)
+        else:
+            messages.success(request, f"{reviewer} has been asked to decide by {due:%b %-d, %Y}.")
+            return redirect("reviews:assign", submission.pk)
+    assigned = [review for review in submission.reviews.all() if review.assigned_at]
+    context = {
+        "submission": submission,
+        "form": form,
+        "assigned": assigned,
+        "eligible": eligible,
+        "recusals": submission.recusals.select_related("person"),
+    }
+    return render(request, "reviews/assign.html", context)
+
+
+@require_POST
+@for_this_review
+def take(request: UserRequest, submission: Submission) -> HttpResponse:
+    """Assign the review to the visitor."""
+    try:
+        review = assign(submission, request.user, default_due(), actor=request.user)
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
+    else:
+        messages.success(
+            request, f"This review is now assigned to you. Please decide by {review.due:%b %-d, %Y}."
+        )
+    return redirect("reviews:desk", submission.pk)
+
+
+def _own(submission: Submission, request: UserRequest) -> ProofReview | None:
+    return next(
+        (review for review in submission.reviews.all() if review.reviewer_id == request.user.pk), None
+    )
+
+
+def _state(own: ProofReview | None, problem: str = "") -> dict[str, object]:
+    """Return what the bar and the preview show: what is saved, and the problem with saving what isn't."""
+    return {
+        "draft": draft_of(own),
+        "total": len(CHECKLIST),
+        "drafted_at": own.drafted_at if own and own.draft is not None else None,
+        "problem": problem,
+    }
+
+
+def _desk(
+    request: UserRequest,
+    submission: Submission,
+    own: ProofReview | None,
+    form: ReviewForm | None,
+    message_form: MessageForm | None = None,
+) -> HttpResponse:
+    """Return the desk; without a form for whoever reads only."""
+    runs = statuses(submission.runs.all())
+    threads = threads_for_reviewer(submission, request.user)
+    sees = sees_decisions(submission, request.user)
+    table = facts_on(submission, runs)
+    context = {
+        "submission": submission,
+        "form": form,
+        "runs": runs,
+        "lost_tries": tries_against(submission),
+        "facts": table,
+        "groups": form.groups(table, threads) if form else [],
+        "chosen": request.POST.get("decision", ""),
+        "decisions": DECISIONS,
+        "general": next((thread.lines for thread in threads if not thread.item), []),
+        "epsilon_columns": EPSILON_COLUMNS,
+        "is_insider": True,
+        "proof": submission.proof(),
+        "versions": submission.artifacts.filter(superseded_at__isnull=False).order_by("-version"),
+        "own": own,
+        "has_decided": own is not None and own.is_decided,
+        "verdict": verdict_on(submission) if sees else None,
+        "timeline": timeline(submission) if sees else [],
+        "recusal_form": RecusalForm(auto_id="recusal_%s"),
+        "appeal": open_appeals().filter(submission=submission).first(),
+        "may_assign": not assigning_barred_because(submission, request.user),
+        "message_form": message_form or MessageForm(),
+        **_state(own),
+    }
+    has_errors = bool(form and form.errors) or (message_form is not None and bool(message_form.errors))
+    return render(request, "reviews/desk.html", context, status=422 if has_errors else 200)

@@ -1,0 +1,221 @@
+"""What the platform itself knows about a question of the checklist: checks, recorded numbers, run tokens.
+
+It never answers a question. A passed check is limited evidence, which its text on the page names.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
+
+from django.db.models import Count
+from pydantic import ValidationError
+
+from docvqa_site.evaluation.display.results import shown_checks, tally
+from docvqa_site.evaluation.display.status import RunStatus
+from docvqa_site.submissions.models import RunToken, Submission
+from docvqa_site.ui.rounding import rounded_up
+from evaluator.mechanisms.events import Event, TwoStage
+from evaluator.messages.jobs import AccountingResult, Check, CheckStatus, Step
+
+# Characters of a text in a run's narrow column, and in all columns of the table together.
+MOST_IN_COLUMN = 24
+MOST_IN_ROW = 80
+
+# The checks that bear on a question, by their ids in `evaluator.records.check_table`.
+CHECKS_OF: Mapping[str, tuple[str, ...]] = {
+    "unit": ("record.track_rules",),
+    "releases": ("record.bytes", "record.tensors", "record.other_uses"),
+    "sensitivity": ("record.linkage", "record.whole_change", "record.alignment"),
+    "noise": ("record.noise_size", "record.noise_reuse", "record.noise_shape", "record.whole_change"),
+    "sampling": ("record.clients", "record.providers"),
+    "empty_rounds": ("record.rounds", "record.clients"),
+    "composition": ("record.rounds", "record.models"),
+    "conversion": ("record.track_rules",),
+    "recomputed": ("record.budget",),
+    "tuning": ("team.declared_runs", "record.other_uses"),
+    "multiple_releases": ("team.declared_runs", "team.joint_epsilon"),
+}
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A fact that the accounting of a record states: its name, and the questions that it bears on."""
+
+    key: str
+    title: str
+    items: tuple[str, ...]
+    text: Callable[[AccountingResult], str]
+
+
+STATED = (
+    Stated(
+        "releases",
+        "Releases, noise relative to the sensitivity",
+        ("noise", "sampling", "composition"),
+        lambda result: "; ".join(map(in_words, result.events)),
+    ),
+    Stated(
+        "rounds", "Rounds accounted for", ("composition", "empty_rounds"), lambda result: str(result.rounds)
+    ),
+    Stated("delta", "δ", ("conversion",), lambda result: f"{result.delta:g}"),
+    Stated("accountant", "Accountant", ("conversion",), lambda result: result.accountant),
+    Stated("claimed", "ε claimed", ("recomputed",), lambda result: rounded_up(result.epsilon_claimed)),
+    Stated("recomputed", "ε recomputed", ("recomputed",), lambda result: recomputed(result)),
+    Stated(
+        "declared",
+        "Declared earlier training runs on private data",
+        ("tuning",),
+        lambda result: str(result.tuning_runs),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is known of a fact in one run, with the status of the check that it comes from, if it comes from one."""
+
+    text: str = ""
+    status: str = ""
+    badge: CheckStatus | None = None
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A row of the table: what is known in each run, and the questions of the checklist that it bears on."""
+
+    key: str
+    title: str
+    items: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    is_check: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its texts need a line of their own, as the columns of the runs are too narrow for them."""
+        most = MOST_IN_COLUMN if len(self.texts) > 1 else MOST_IN_ROW
+        return any(len(cell.text) > most for cell in self.cells)
+
+    @property
+    def short_cells(self) -> list[Cell]:
+        """The cells, without their texts where these are long."""
+        return [replace(cell, text="") for cell in self.cells] if self.is_long else list(self.cells)
+
+    @property
+    def texts(self) -> list[tuple[list[int], str]]:
+        """Each text once, with the places of the runs that have it."""
+        found: dict[str, list[int]] = {}
+        for place, cell in enumerate(self.cells):
+            found.setdefault(cell.text, []).append(place)
+        return [(places, text) for text, places in found.items()]
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether it is a check that has passed in every run that has it."""
+        found = [cell.badge for cell in self.cells if cell.badge]
+        return self.is_check and set(found) == {CheckStatus.PASSED}
+
+    @property
+    def worst(self) -> Cell:
+        """The cell to look at first: one of a check that hasn't passed, if there is one."""
+        return next((one for one in self.cells if one.badge not in (None, CheckStatus.PASSED)), self.cells[0])
+
+
+@dataclass(frozen=True)
+class FactTable:
+    """What the platform knows of the runs: each fact once, by ε."""
+
+    runs: list[str]
+    facts: list[Fact]
+
+    @property
+    def rows(self) -> list[tuple[Fact, list[tuple[Cell, list[str]]], list[tuple[str, str]]]]:
+        """The facts, each with its cells and the neighboring runs that share them, and its texts with theirs."""
+        return [(fact, self._shared(fact), self._texts(fact)) for fact in self.facts]
+
+    @property
+    def tally(self) -> str:
+        """How many checks ended in each way, by their worst run."""
+        worst = [(fact.key, fact.worst.badge) for fact in self.facts if fact.is_check]
+        return tally([Check(id=key, status=badge) for key, badge in worst if badge])
+
+    def _shared(self, fact: Fact) -> list[tuple[Cell, list[str]]]:
+        by_run = zip(self.runs, fact.short_cells, strict=True)
+        return [(cell, [run for run, _ in same]) for cell, same in groupby(by_run, itemgetter(1))]
+
+    def _texts(self, fact: Fact) -> list[tuple[str, str]]:
+        return [(", ".join(self.runs[at] for at in places), text) for places, text in fact.texts]
+
+    def bearing_on(self, item: str) -> list[Fact]:
+        """Return the facts that bear on a question of the checklist."""
+        return [fact for fact in self.facts if item in fact.items]
+
+
+def facts_on(submission: Submission, runs: Sequence[RunStatus]) -> FactTable:
+    """Return what is known of the runs and the team, in one query beside those of `runs`."""
+    facts = [*_stated(runs), *_checked(runs), *_tokens(submission, len(runs))]
+    return FactTable([f"{status.run.budget:g}" for status in runs], facts)
+
+
+def recomputed(result: AccountingResult) -> str:
+    """Return the recomputed ε, with how far it is from the claimed one."""
+    difference = result.epsilon - result.epsilon_claimed
+    return f"{rounded_up(result.epsilon)} ({difference:+.2g})" if difference else rounded_up(result.epsilon)
+
+
+def in_words(event: Event) -> str:
+    """Return a release in words: its rounds, rates and noise. The noise is relative to the sensitivity."""
+    rounds = f"{event.rounds} round{'' if event.rounds == 1 else 's'}"
+    if isinstance(event, TwoStage):
+        return f"{rounds}: client rate {event.client_rate:g}, within a client {_parameters(event.within)}"
+    return f"{rounds}: {_parameters(event)}"
+
+
+def _parameters(event: Event) -> str:
+    """Return the parameters of a release, all but its rounds, privacy unit and adjacency."""
+    values = event.model_dump(exclude={"type", "unit", "adjacency", "rounds"})
+    return ", ".join([event.type, *(f"{name} {value:g}" for name, value in values.items())]).replace("_", " ")
+
+
+def _accounting(status: RunStatus) -> AccountingResult | None:
+    result = next((step.result for step in status.steps if step.step is Step.ACCOUNTING), {})
+    try:
+        return AccountingResult.model_validate(result) if result else None
+    except ValidationError:
+        # The report of an evaluator of another version: the page has the other evidence.
+        return None
+
+
+def _stated(runs: Sequence[RunStatus]) -> Iterable[Fact]:
+    results = [_accounting(status) for status in runs]
+    if not any(results):
+        return
+    for one in STATED:
+        cells = tuple(Cell(one.text(result)) if result else Cell() for result in results)
+        yield Fact(one.key, one.title, one.items, cells)
+
+
+def _checked(runs: Sequence[RunStatus]) -> Iterable[Fact]:
+    shown = [{check.check.id: check for check in shown_checks(status.run)} for status in runs]
+    for id_ in dict.fromkeys(id_ for ids in CHECKS_OF.values() for id_ in ids):
+        found = [checks.get(id_) for checks in shown]
+        name = next((check.name for check in found if check), "")
+        items = tuple(key for key, ids in CHECKS_OF.items() if id_ in ids)
+        cells = tuple(
+            Cell(check.check.found or "", check.status, check.check.status) if check else Cell()
+            for check in found
+        )
+        if name:
+            yield Fact(id_, name[:1].upper() + name[1:], items, cells, is_check=True)
+
+
+def _tokens(submission: Submission, runs: int) -> Iterable[Fact]:
+    own = RunToken.objects.filter(team=submission.team_id, track=submission.track_id)
+    tokens = own.aggregate(issued=Count("pk"), used=Count("run"), drawn=Count("challenged_at"))
+    if tokens["issued"]:
+        text = (
+            f"{tokens['issued']} issued, {tokens['used']} used by a run, "
+            f"{tokens['drawn'] - tokens['used']} lost"
+        )
+        items = ("tuning", "multiple_releases")
+        yield Fact("tokens", "Run tokens of the team in this track", items, (Cell(text),) * runs)

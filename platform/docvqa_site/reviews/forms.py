@@ -1,0 +1,209 @@
+"""The forms of the reviewers' desk and of the team's page about its proof."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.forms import BoundField
+
+from docvqa_site.accounts.models import User
+from docvqa_site.reviews.appeals import MAX_APPEAL
+from docvqa_site.reviews.checklist import CHECKLIST, Answer, Group
+from docvqa_site.reviews.deadlines import default_due, is_in_reach
+from docvqa_site.reviews.drafts import MAX_NOTE, MAX_REASON, Draft
+from docvqa_site.reviews.evidence import Fact, FactTable
+from docvqa_site.reviews.models import Recusal
+from docvqa_site.reviews.threads import GENERAL, MAX_MESSAGE, QUESTIONS, Thread, ThreadLine
+
+ANSWERS = [(answer.value, answer.value) for answer in Answer]
+
+
+@dataclass(frozen=True)
+class PageAnchor:
+    """A place on the page where something is missing or wrong: its id and its name."""
+
+    anchor: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ChecklistQuestion:
+    """An item of the checklist on the page: its fields, what the platform knows, and what was written about it.
+
+    `state` is the answer that the form shows, empty for none; only the first question without one is unfolded.
+    """
+
+    key: str
+    answer: BoundField
+    note: BoundField
+    facts: list[Fact]
+    lines: list[ThreadLine]
+    state: str
+    is_open: bool
+
+    @property
+    def offer(self) -> str:
+        """The passed checks that speak for "yes", where none speaks against it; the reviewer decides."""
+        checks = [fact for fact in self.facts if fact.is_check]
+        return (
+            ", ".join(f"“{fact.title}”" for fact in checks) if all(fact.is_passed for fact in checks) else ""
+        )
+
+
+class ReviewForm(forms.Form):
+    """An answer and a note for each item, named by its key. What is required when is for `services.decide` to say."""
+
+    reason = forms.CharField(
+        label="Message to the team",
+        required=False,
+        max_length=MAX_REASON,
+        widget=forms.Textarea(attrs={"rows": 5}),
+        help_text="Required to reject or to request changes. A rejection's reason is also public on the leaderboard, "
+        "once the rejection removes the rank.",
+    )
+    changes_due = forms.DateField(
+        label="Revised proof due by",
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+        help_text="The team is asked to send a revised proof by this day.",
+    )
+    no_conflict = forms.BooleanField(
+        label="I have no conflict of interest",
+        required=False,
+        help_text="I don't work with the authors, don't compete with them here, and have no other stake in the result.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for item in CHECKLIST:
+            self.fields[item.key] = forms.ChoiceField(
+                label=item.question,
+                help_text=item.why,
+                choices=ANSWERS,
+                widget=forms.RadioSelect,
+                required=False,
+            )
+            self.fields[note_name(item.key)] = forms.CharField(
+                label="Note",
+                required=False,
+                max_length=MAX_NOTE,
+                widget=forms.Textarea(attrs={"rows": 1}),
+            )
+
+    def questions(self) -> list[BoundField]:
+        """The fields of the checklist, in its order."""
+        return [field for item in CHECKLIST for field in (self[item.key], self[note_name(item.key)])]
+
+    def closing(self) -> list[BoundField]:
+        """The fields that go with the decision."""
+        return [self[name] for name in ("reason", "changes_due", "no_conflict")]
+
+    def draft(self) -> Draft:
+        """Return what was written, from a valid form."""
+        given = self.cleaned_data
+        keys = [item.key for item in CHECKLIST]
+        return Draft(
+            answers={key: Answer(given[key]) for key in keys if given[key]},
+            notes={key: given[note_name(key)] for key in keys if given[note_name(key)]},
+            reason=given["reason"],
+            changes_due=given["changes_due"],
+            declares_no_conflict=given["no_conflict"],
+        )
+
+    def places(self) -> list[PageAnchor]:
+        """Return where something is missing or wrong, in the order of the page."""
+        questions = {item.key: item.question for item in CHECKLIST}
+        notes = {note_name(key): f"Note on “{question}”" for key, question in questions.items()}
+        order = [name for key in questions for name in (key, note_name(key))]
+        order += [name for name in self.fields if name not in order]
+        return [
+            PageAnchor(
+                f"item-{name}" if name in questions else self[name].id_for_label,
+                notes.get(name) or str(self[name].label),
+            )
+            for name in order
+            if self[name].errors
+        ]
+
+    def groups(
+        self, table: FactTable, threads: Iterable[Thread]
+    ) -> list[tuple[Group, list[ChecklistQuestion]]]:
+        """Return the questions by group, each with the platform's facts and the messages on it."""
+        lines = {thread.item: thread.lines for thread in threads}
+        states = {item.key: str(self[item.key].value() or "") for item in CHECKLIST}
+        first = next((key for key, state in states.items() if not state), "")
+
+        def question(key: str) -> ChecklistQuestion:
+            answer, note = self[key], self[note_name(key)]
+            is_open = key == first or bool(answer.errors or note.errors)
+            return ChecklistQuestion(
+                key, answer, note, table.bearing_on(key), lines.get(key, []), states[key], is_open
+            )
+
+        return [(group, [question(item.key) for item in CHECKLIST if item.group == group]) for group in Group]
+
+
+def note_name(key: str) -> str:
+    """Return the name of the field of an item's note."""
+    return f"{key}_note"
+
+
+def initial_of(draft: Draft) -> dict[str, Any]:
+    """Return the values of the form's fields that show a draft."""
+    return {
+        **draft.answers,
+        **{note_name(key): note for key, note in draft.notes.items()},
+        "reason": draft.reason,
+        "changes_due": draft.changes_due if is_in_reach(draft.changes_due) else default_due(),
+        "no_conflict": draft.declares_no_conflict,
+    }
+
+
+class MessageForm(forms.Form):
+    """A message to the other side."""
+
+    item = forms.ChoiceField(label="About", choices=[("general", GENERAL), *QUESTIONS.items()])
+    text = forms.CharField(label="Message", max_length=MAX_MESSAGE, widget=forms.Textarea(attrs={"rows": 4}))
+
+    def about(self) -> str:
+        """Return the key of the item that the message is about; empty if it is about none."""
+        item: str = self.cleaned_data["item"]
+        return item if item in QUESTIONS else ""
+
+
+class AppealForm(forms.Form):
+    """An appeal's text; `label` names what it is against."""
+
+    text = forms.CharField(max_length=MAX_APPEAL, widget=forms.Textarea(attrs={"rows": 6}))
+
+    def __init__(self, *args: Any, label: str = "Why the rejection is wrong", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["text"].label = label
+
+
+class RecusalForm(forms.Form):
+    """Why a reviewer doesn't decide on a proof."""
+
+    why = forms.ChoiceField(label="Reason", choices=Recusal.Why.choices, widget=forms.RadioSelect)
+    text = forms.CharField(
+        label="Note to the organizers",
+        required=False,
+        max_length=500,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="The team can't see this note.",
+    )
+
+
+class AssignmentForm(forms.Form):
+    """A reviewer and the day by which they are asked to decide."""
+
+    due = forms.DateField(
+        label="Decide by", widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
+    )
+
+    def __init__(self, eligible: Iterable[User], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        offered = User.objects.filter(pk__in=[user.pk for user in eligible]).order_by("name", "email")
+        self.fields["reviewer"] = forms.ModelChoiceField(queryset=offered)
+        self.order_fields(["reviewer", "due"])

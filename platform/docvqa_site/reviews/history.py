@@ -1,0 +1,57 @@
+"""Every decision that was ever made on a proof, as the audit record has it: a revised proof takes them all back."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from docvqa_site.audit.models import AuditEntry
+from docvqa_site.reviews.checklist import Answer
+from docvqa_site.reviews.drafts import Draft
+from docvqa_site.reviews.models import Decision, ProofReview
+
+DECISIONS = {f"proof_review.{decision}": decision for decision in Decision if decision != Decision.PENDING}
+STANDS = "proof_review.rejection_stands"
+OBJECT_TYPE = "reviews.proofreview"
+
+
+@dataclass(frozen=True)
+class PastDecision:
+    """A decision with what its reviewer wrote, on a version of the proof; None where the record doesn't say which."""
+
+    review: ProofReview
+    decision: Decision
+    at: datetime
+    version: int | None
+    written: Draft
+
+
+@dataclass(frozen=True)
+class History:
+    """The decisions on some proofs, oldest first, and when a rejection that nobody contradicted took effect."""
+
+    decisions: list[PastDecision]
+    stood: list[datetime]
+
+
+def history_of(reviews: Collection[ProofReview]) -> History:
+    """Return what these reviewers have decided, in one query."""
+    by_key = {str(review.pk): review for review in reviews}
+    entries = list(
+        AuditEntry.objects.filter(
+            object_type=OBJECT_TYPE, object_id__in=by_key, action__in=[*DECISIONS, STANDS]
+        ).order_by("at", "pk")
+    )
+    made = [_decision(by_key[entry.object_id], entry) for entry in entries if entry.action in DECISIONS]
+    return History(made, [entry.at for entry in entries if entry.action == STANDS])
+
+
+def _decision(review: ProofReview, entry: AuditEntry) -> PastDecision:
+    found = entry.details
+    written = Draft(
+        answers={key: Answer(answer) for key, answer in found.get("checklist", {}).items()},
+        notes=found.get("notes", {}),
+        reason=found.get("reason", ""),
+        changes_due=found.get("changes_due"),
+        declares_no_conflict=found.get("declares_no_conflict", False),
+    )
+    return PastDecision(review, DECISIONS[entry.action], entry.at, found.get("version"), written)

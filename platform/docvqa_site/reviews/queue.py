@@ -1,0 +1,201 @@
+"""The reviewers' queue: what needs a reviewer, what waits for others, and what is decided."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from uuid import UUID
+
+from django.db.models import Case, CharField, F, Prefetch, Q, QuerySet, Value, When
+from django.db.models.functions import Cast
+
+from docvqa_site.accounts.models import User
+from docvqa_site.reviews import tallies
+from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.drafts import draft_of
+from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.reviews.selectors import (
+    awaiting_review,
+    disclosed_submissions,
+    reviewable_submissions,
+    verdict_on,
+    waits_for_reviewers,
+)
+from docvqa_site.reviews.verdict import Verdict
+from docvqa_site.submissions.models import Run, Submission, SubmissionState
+
+PART_LENGTH = 50
+
+
+class Part(StrEnum):
+    """The parts of the queue, in the order of the page."""
+
+    NEEDS_ME = "needs me"
+    WAITING_FOR_REVIEWERS = "waiting for reviewers"
+    WAITING_FOR_TEAM = "waiting for the team"
+    DECIDED = "decided"
+
+
+TITLES = {
+    Part.NEEDS_ME: "Needs your review",
+    Part.WAITING_FOR_REVIEWERS: "Waiting for other reviewers",
+    Part.WAITING_FOR_TEAM: "Waiting for the team",
+    Part.DECIDED: "Accepted",
+}
+
+
+@dataclass(frozen=True)
+class QueueEntry:
+    """A submission in the queue, with its verdict and the number of flagged checks of its runs.
+
+    Attributes:
+        reviewers: The names of those to whom the review is assigned.
+        own: What the reviewer whose queue it is has done, in words; empty if nothing.
+        due: Until when they were asked to decide.
+        shows_verdict: Whether what others decided may be shown: only once it can no longer sway the reviewer.
+    """
+
+    submission: Submission
+    verdict: Verdict
+    flagged: int
+    reviewers: Sequence[str]
+    own: str
+    due: date | None
+    changes_due: date | None
+    shows_verdict: bool
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of the queue: all of it counted, at most `PART_LENGTH` of it listed."""
+
+    part: Part
+    entries: Sequence[QueueEntry]
+    total: int
+
+    @property
+    def title(self) -> str:
+        """The heading of the part."""
+        return TITLES[self.part]
+
+    @property
+    def unlisted(self) -> int:
+        """How many of the part the page doesn't list."""
+        return self.total - len(self.entries)
+
+
+def queue_of(reviewer: User) -> list[Section]:
+    """Return the parts of the reviewer's queue, by a number of queries that doesn't grow with the submissions."""
+    parts = _parts(reviewer)
+    shown = [pk for first, _ in parts.values() for pk in first]
+    listed, flagged = _listed(shown), _flagged(shown)
+    own = {one.submission_id: one for one in reviewer.proof_reviews.filter(submission__in=shown)}
+    disclosed = set(disclosed_submissions(reviewer).filter(pk__in=shown).values_list("pk", flat=True))
+    recused = set(reviewer.recusals.filter(submission__in=shown).values_list("submission_id", flat=True))
+    return [
+        Section(
+            part,
+            [
+                _entry(
+                    listed[pk],
+                    flagged[pk],
+                    own.get(pk),
+                    shows_verdict=pk in disclosed,
+                    is_recused=pk in recused,
+                )
+                for pk in first
+            ],
+            total,
+        )
+        for part, (first, total) in parts.items()
+    ]
+
+
+def waiting_for(reviewer: User) -> int:
+    """Return how many proofs need the reviewer's decision."""
+    return awaiting_review(reviewer).count()
+
+
+def _parts(reviewer: User) -> dict[Part, tuple[list[UUID], int]]:
+    """Return the first of every part, and how many it has; the accepted ones newest first, all others oldest first.
+
+    What the reviewer was asked to decide by some day comes before the rest.
+    """
+    scored = reviewable_submissions(reviewer).filter(state=SubmissionState.SUBMITTED, pk__in=_scored())
+    ordered = scored.annotate(part=_part(reviewer)).order_by("submitted_at", "pk")
+    found: dict[str, list[str]] = {part: [] for part in Part}
+    # As text: to make identifiers of thousands, of which the page shows few, takes longer than the query.
+    for part, pk in ordered.values_list("part", Cast("pk", CharField())):
+        found[part].append(pk)
+    found[Part.DECIDED].reverse()
+    assigned = reviewer.proof_reviews.filter(due__isnull=False)
+    due = dict(assigned.values_list(Cast("submission", CharField()), "due"))
+    found[Part.NEEDS_ME].sort(key=lambda pk: due.get(pk, date.max))
+    return {part: ([UUID(pk) for pk in found[part][:PART_LENGTH]], len(found[part])) for part in Part}
+
+
+def _part(reviewer: User) -> Case:
+    """Return the part of a reviewer's queue that a proof belongs to."""
+    waits = waits_for_reviewers()
+    done = Q(pk__in=_decided_by(reviewer).values("submission")) | Q(
+        pk__in=reviewer.recusals.values("submission")
+    )
+    return Case(
+        When(tallies.verified(F("track__required_reviews")), then=Value(Part.DECIDED.value)),
+        When(waits & done, then=Value(Part.WAITING_FOR_REVIEWERS.value)),
+        When(waits, then=Value(Part.NEEDS_ME.value)),
+        default=Value(Part.WAITING_FOR_TEAM.value),
+    )
+
+
+def _scored() -> "QuerySet[Run, UUID]":
+    return Run.objects.filter(scored_at__isnull=False).values_list("submission", flat=True)
+
+
+def _decided_by(reviewer: User) -> QuerySet[ProofReview]:
+    return ProofReview.objects.filter(reviewer=reviewer).exclude(decision=Decision.PENDING).order_by()
+
+
+def _listed(submissions: Collection[UUID]) -> dict[UUID, Submission]:
+    # Prefetched and not joined: of teams, tracks and reviewers there are fewer than of the rows that name them.
+    reviews = ProofReview.objects.prefetch_related("reviewer").defer("checklist", "notes", "draft")
+    rows = Submission.objects.filter(pk__in=submissions).only(
+        "title", "team", "track", "submitted_at", "practice", "rejection_stands"
+    )
+    rows = rows.prefetch_related("team", "track", Prefetch("reviews", reviews.order_by("pk")))
+    return {submission.pk: submission for submission in rows}
+
+
+def _flagged(submissions: Collection[UUID]) -> Counter[UUID]:
+    """Return how many checks of each submission's runs are flagged."""
+    runs = Run.objects.filter(submission__in=submissions, flagged_checks__gt=0)
+    flagged: Counter[UUID] = Counter()
+    for submission, count in runs.values_list("submission", "flagged_checks"):
+        flagged[submission] += count
+    return flagged
+
+
+def _entry(
+    submission: Submission, flagged: int, own: ProofReview | None, *, shows_verdict: bool, is_recused: bool
+) -> QueueEntry:
+    reviews, found = list(submission.reviews.all()), verdict_on(submission)
+    return QueueEntry(
+        submission,
+        found,
+        flagged=flagged,
+        reviewers=[str(review.reviewer) for review in reviews if review.assigned_at],
+        own="declined" if is_recused else _in_words(own),
+        due=own.due if own and not own.is_decided else None,
+        changes_due=max((review.changes_due for review in reviews if review.changes_due), default=None),
+        shows_verdict=shows_verdict,
+    )
+
+
+def _in_words(own: ProofReview | None) -> str:
+    """Return what a reviewer has done: decided, begun a draft, or nothing."""
+    if own is None:
+        return ""
+    if own.is_decided:
+        return own.get_decision_display()
+    return f"draft {draft_of(own).answered}/{len(CHECKLIST)}" if own.draft is not None else ""

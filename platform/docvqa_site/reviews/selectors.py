@@ -1,0 +1,233 @@
+"""Queries about reviews."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
+from docvqa_site.accounts.models import User
+from docvqa_site.accounts.selectors import is_reviewer
+from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.rankings import WITH_PROOFS
+from docvqa_site.reviews import tallies
+from docvqa_site.reviews.models import Appeal, Decision, ProofReview, Recusal
+from docvqa_site.reviews.verdict import ResultStatus, Tally, Verdict, verdict, verdict_of
+from docvqa_site.submissions.models import Artifact, Run, RunToken, Submission, SubmissionState
+from docvqa_site.submissions.selectors import closed_tracks, competed_tracks, private_submissions
+from docvqa_site.teams.selectors import team_of, teams_ever_of
+from evaluator.messages.jobs import ArtifactKind
+
+PENDING = {"decision": Decision.PENDING}
+
+
+def verdict_on(submission: Submission) -> Verdict:
+    """Return the status of the submission's results. No query if reviews are prefetched and the track is loaded."""
+    decisions = [(Decision(review.decision), review.reason) for review in submission.reviews.all()]
+    return verdict(decisions, submission.track.reviews_needed, rejection_stands=submission.rejection_stands)
+
+
+def tallies_of(submissions: QuerySet[Submission]) -> dict[UUID, Tally]:
+    """Return how many reviewers of each submission have made each decision."""
+    counts = submissions.values_list("pk", *(field.name for field in fields(Tally)))
+    return {pk: Tally(*found) for pk, *found in counts}
+
+
+def verdicts_on(track: Track, tallies: Mapping[UUID, Tally]) -> dict[UUID, Verdict]:
+    """Return the status of the results of submissions of the track, whose decisions are counted.
+
+    The reasons of rejected ones take a query.
+    """
+    required = track.reviews_needed
+    reasons: dict[UUID, list[str]] = {
+        submission: []
+        for submission, tally in tallies.items()
+        if verdict_of(tally, required).status is ResultStatus.REJECTED
+    }
+    for submission, reason in _rejections(reasons) if reasons else ():
+        reasons[submission].append(reason)
+    return {
+        submission: verdict_of(tally, required, reasons.get(submission, ()))
+        for submission, tally in tallies.items()
+    }
+
+
+def _rejections(submissions: Collection[UUID]) -> "QuerySet[ProofReview, tuple[UUID, str]]":
+    """Return the submissions with the reason of each rejection, the oldest first."""
+    rejected = ProofReview.objects.filter(submission__in=submissions, decision=Decision.REJECTED)
+    return rejected.values_list("submission_id", "reason")
+
+
+def conflict_of_interest(submission: Submission, user: User) -> str:
+    """Return why `user` may not judge the submission, by what they ever were; empty if nothing speaks against it."""
+    if teams_ever_of(user).filter(pk=submission.team_id).exists():
+        return "You are or were a member of the submitting team."
+    if submission.created_by_id == user.pk or _issued_tokens(user).filter(team=submission.team_id).exists():
+        return "You took part in this submission."
+    if competed_tracks(user).filter(pk=submission.track_id).exists():
+        return "Your team competes in this track."
+    if _recused(user, Recusal.Why.CONFLICT).filter(submission=submission).exists():
+        return "You have declared a conflict of interest."
+    return ""
+
+
+def reviewers() -> QuerySet[User]:
+    """Return everyone who may review proofs."""
+    backend = "django.contrib.auth.backends.ModelBackend"
+    return User.objects.with_perm("reviews.review_proofs", backend=backend).filter(is_staff=True)
+
+
+def reviewable_submissions(reviewer: User) -> QuerySet[Submission]:
+    """Return what was published in a track with proofs and `reviewer` has no conflict of interest about."""
+    return judgeable_submissions(reviewer).filter(track__ranking__in=WITH_PROOFS, published_at__isnull=False)
+
+
+def judgeable_submissions(user: User) -> QuerySet[Submission]:
+    """Return what has been submitted and `user` has no conflict of interest about; see `conflict_of_interest`.
+
+    Of an organizer of single tracks, in those alone; see `closed_tracks`.
+    """
+    # Fetched at once, for the same reason as there.
+    teams = {*_keys(teams_ever_of(user)), *_issued_tokens(user).values_list("team", flat=True)}
+    return (
+        Submission.objects.filter(submitted_at__isnull=False)
+        .exclude(team__in=teams)
+        .exclude(created_by=user)
+        .exclude(track__in=closed_tracks(user))
+        .exclude(pk__in=_recused_from(user, Recusal.Why.CONFLICT))
+    )
+
+
+def awaiting_review(reviewer: User, *, among: QuerySet[Submission] | None = None) -> QuerySet[Submission]:
+    """Return the scored submissions that need a decision of `reviewer`, who has made none, oldest first.
+
+    Args:
+        among: Their `judgeable_submissions`, where these have been found already.
+    """
+    judged = judgeable_submissions(reviewer) if among is None else among
+    open_ones = judged.filter(track__ranking__in=WITH_PROOFS).exclude(pk__in=_recused_from(reviewer))
+    return awaiting_decisions(open_ones.filter(~Exists(_decisions_of(reviewer))))
+
+
+def awaiting_decisions(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+    """Return those of the private submissions that wait for reviewers and not for the team, oldest first."""
+    scored = Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False)
+    return submissions.filter(
+        Exists(scored),
+        waits_for_reviewers(),
+        state=SubmissionState.SUBMITTED,
+        published_at__isnull=False,
+    ).order_by("submitted_at", "pk")
+
+
+def undecided(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+    """Return those with a scored run whose proof is neither accepted nor rejected for good: somebody has to act."""
+    scored = Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False)
+    is_verified = tallies.verified(F("track__required_reviews"))
+    is_open = Q(~tallies.rejected(), ~is_verified) | waits_for_reviewers()
+    with_proofs = submissions.filter(track__ranking__in=WITH_PROOFS, published_at__isnull=False)
+    return with_proofs.filter(Exists(scored), is_open).order_by("submitted_at", "pk")
+
+
+def waits_for_reviewers() -> Q:
+    """Return the condition that a proof waits for reviewers, if it isn't accepted, and not for its team.
+
+    Those under review do, unless changes were requested, and rejected ones with an open appeal.
+    """
+    is_verified = tallies.verified(F("track__required_reviews"))
+    is_under_review = Q(~tallies.rejected(), ~is_verified, change_requests=0)
+    # Not by `Exists`: there are few appeals, and PostgreSQL would expect to look for one with each submission.
+    return is_under_review | Q(tallies.rejected(), pk__in=open_appeals().values("submission"))
+
+
+def open_appeals() -> QuerySet[Appeal]:
+    """Return the appeals after which the proof was neither rejected again nor revised."""
+    again = ProofReview.objects.filter(
+        submission=OuterRef("submission"), decision=Decision.REJECTED, decided_at__gt=OuterRef("created_at")
+    )
+    revised = Artifact.objects.filter(
+        submission=OuterRef("submission"),
+        kind=ArtifactKind.PRIVACY_PROOF,
+        created_at__gt=OuterRef("created_at"),
+    )
+    return Appeal.objects.filter(~Exists(again), ~Exists(revised))
+
+
+def settled() -> Q:
+    """Return the condition that the verdict on a proof is final, as long as nobody revises it or appeals."""
+    is_verified = tallies.verified(F("track__required_reviews"))
+    return (is_verified | tallies.rejected()) & ~Q(pk__in=open_appeals().values("submission"))
+
+
+def disclosed_submissions(user: User) -> QuerySet[Submission]:
+    """Return the submissions of which `user` may read every decision.
+
+    A reviewer judges alone: they read what others decided once they have decided themselves, or the verdict is final.
+    Organizers who don't review read everything, and so do reviewers who coordinate a review instead of deciding.
+    Whoever has a conflict of interest reads nothing.
+    """
+    found = reviewable_submissions(user)
+    if not is_reviewer(user):
+        return found
+    decided = ProofReview.objects.filter(reviewer=user).exclude(**PENDING).values("submission")
+    coordinated = _recused_from(user, Recusal.Why.COORDINATION)
+    return found.filter(settled() | Q(pk__in=decided) | Q(pk__in=coordinated))
+
+
+def sees_decisions(submission: Submission, user: User) -> bool:
+    """Return whether `user` may read every decision on the proof."""
+    return disclosed_submissions(user).filter(pk=submission.pk).exists()
+
+
+def visible_reviews(user: User) -> QuerySet[ProofReview]:
+    """Return the reviews that `user` may read: all of disclosed submissions, and their own."""
+    own = Q(reviewer=user, submission__in=reviewable_submissions(user))
+    return ProofReview.objects.filter(own | Q(submission__in=disclosed_submissions(user)))
+
+
+def coordinates(submission: Submission, user: User) -> bool:
+    """Return whether `user` has said that they coordinate the review of the proof and don't decide."""
+    return _recused(user, Recusal.Why.COORDINATION).filter(submission=submission).exists()
+
+
+def reviewer_numbers(submission: Submission) -> dict[int, int]:
+    """Return the number of each reviewer by which the team knows them, by their key."""
+    rows = submission.reviews.order_by("pk").values_list("reviewer_id", flat=True)
+    return {reviewer: number for number, reviewer in enumerate(rows, 1)}
+
+
+def readable_proofs(user: User) -> QuerySet[Artifact]:
+    """Return the proofs that `user` may read: where they see the submission's private part, or review it."""
+    readable = Q(submission__in=private_submissions(user))
+    if user.has_perm("reviews.review_proofs"):
+        readable |= Q(submission__in=reviewable_submissions(user))
+    return Artifact.objects.filter(readable, kind=ArtifactKind.PRIVACY_PROOF).select_related(
+        "submission", "upload"
+    )
+
+
+def staged_proofs(user: User) -> QuerySet[Artifact]:
+    """Return the revised proofs that the user's team hasn't sent yet; nobody else reads them."""
+    return Artifact.staged.filter(submission__team=team_of(user)).select_related("submission", "upload")
+
+
+def _decisions_of(reviewer: User) -> QuerySet[ProofReview]:
+    return ProofReview.objects.filter(submission=OuterRef("pk"), reviewer=reviewer).exclude(**PENDING)
+
+
+def _recused(user: User, *why: Recusal.Why) -> QuerySet[Recusal]:
+    """Return what the user doesn't review, for one of these reasons, or for any."""
+    return Recusal.objects.filter(person=user, why__in=why or list(Recusal.Why))
+
+
+def _recused_from(user: User, *why: Recusal.Why) -> list[UUID]:
+    return list(_recused(user, *why).values_list("submission", flat=True))
+
+
+def _keys(rows: QuerySet[Any]) -> list[int]:
+    return list(rows.values_list("pk", flat=True))
+
+
+def _issued_tokens(user: User) -> QuerySet[RunToken]:
+    return RunToken.objects.filter(issued_to=user)

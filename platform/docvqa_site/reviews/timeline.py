@@ -1,0 +1,123 @@
+"""What happened to a proof, version by version: what was sent, decided, asked, answered, and what came of it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from docvqa_site.reviews.history import PastDecision, history_of
+from docvqa_site.reviews.models import Appeal, Decision, ReviewMessage
+from docvqa_site.reviews.selectors import reviewer_numbers
+from docvqa_site.reviews.threads import QUESTIONS
+from docvqa_site.reviews.verdict import Verdict, verdict
+from docvqa_site.submissions.models import Artifact, Submission
+from evaluator.messages.jobs import ArtifactKind
+
+WORDS = {
+    Decision.ACCEPTED: "accepted the proof",
+    Decision.CHANGES_REQUESTED: "asked for changes",
+    Decision.REJECTED: "rejected the proof",
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened. `outcome` is the status that a decision led to, in words."""
+
+    at: datetime
+    who: str
+    words: str
+    text: str = ""
+    by_team: bool = False
+    changes_due: date | None = None
+    remarks: list[tuple[str, str, str]] = field(default_factory=list)
+    outcome: str = ""
+
+
+@dataclass(frozen=True)
+class VersionEvents:
+    """A version of the proof with what happened while it was the newest, oldest first."""
+
+    artifact: Artifact
+    events: list[Event]
+
+    @property
+    def before(self) -> int:
+        """The number of the version before it; 0 for the first."""
+        return self.artifact.version - 1
+
+
+def timeline(submission: Submission) -> list[VersionEvents]:
+    """Return what happened to the proof, the newest version first. Reviewers have numbers."""
+    versions = list(
+        submission.artifacts.filter(kind=ArtifactKind.PRIVACY_PROOF)
+        .select_related("upload")
+        .order_by("-version")
+    )
+    numbers = reviewer_numbers(submission)
+    decided, stood = _decided(submission, numbers)
+    messages = (_message(one, numbers) for one in submission.review_messages.all())
+    events = sorted([*decided, *stood, *messages, *_appeals(submission)], key=lambda event: event.at)
+    found = []
+    for artifact in versions:
+        # What came before the first version was attached belongs to it nevertheless.
+        since = (
+            artifact.created_at
+            if artifact.version > 1
+            else datetime.min.replace(tzinfo=artifact.created_at.tzinfo)
+        )
+        found.append(VersionEvents(artifact, [event for event in events if event.at >= since]))
+        events = [event for event in events if event.at < since]
+    return found
+
+
+def _decided(submission: Submission, numbers: dict[int, int]) -> tuple[list[Event], list[Event]]:
+    """Return the decisions, each with the status that it led to, and the ends of waits for a second opinion."""
+    history = history_of(list(submission.reviews.all()))
+    outcomes = _outcomes(history.decisions, submission.track.reviews_needed)
+    decided = [
+        Event(
+            one.at,
+            f"Reviewer {numbers[one.review.reviewer_id]}",
+            WORDS[one.decision],
+            one.written.reason,
+            changes_due=one.written.changes_due if one.decision is Decision.CHANGES_REQUESTED else None,
+            remarks=one.written.remarks,
+            outcome=in_words(outcome),
+        )
+        for one, outcome in zip(history.decisions, outcomes, strict=True)
+    ]
+    stood = [
+        Event(at, "", "Nobody contradicted the rejection in time.", outcome="Proof rejected.")
+        for at in history.stood
+    ]
+    return decided, stood
+
+
+def _outcomes(decisions: Iterable[PastDecision], required: int | None) -> Iterator[Verdict]:
+    """Yield the verdict after each decision: on one version, the newest of each reviewer counts."""
+    current: dict[int, tuple[Decision, str]] = {}
+    version = None
+    for one in decisions:
+        if one.version != version:
+            current, version = {}, one.version
+        current[one.review.pk] = one.decision, one.written.reason
+        yield verdict(current.values(), required)
+
+
+def in_words(found: Verdict) -> str:
+    """Return the status as a sentence. The reasons of a rejection are those of its reviewers, and not repeated."""
+    label = str(found.status.label).capitalize()
+    return f"{label}." if found.rejection else f"{label}: {found.reason}."
+
+
+def _message(message: ReviewMessage, numbers: dict[int, int]) -> Event:
+    who = "The team" if message.by_team else f"Reviewer {numbers.get(message.author_id, '')}".strip()
+    about = f"wrote about “{QUESTIONS[message.item]}”" if message.item in QUESTIONS else "wrote"
+    return Event(message.created_at, who, about, message.text, by_team=message.by_team)
+
+
+def _appeals(submission: Submission) -> list[Event]:
+    made = Appeal.objects.filter(submission=submission)
+    return [
+        Event(one.created_at, "The team", "appealed the rejection", one.text, by_team=True) for one in made
+    ]

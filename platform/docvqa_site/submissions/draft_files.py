@@ -1,0 +1,209 @@
+"""The files that a draft needs or may have, as its page shows them: which are uploaded, and which are still missing."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from docvqa_site.submissions.models import Artifact, Run, Submission
+from docvqa_site.submissions.required import SUFFIXES, max_bytes
+from docvqa_site.uploads.models import Upload, UploadState
+from evaluator.messages.jobs import ArtifactKind
+
+# The key of a run, None for the submission as a whole, and the kind of file.
+Place = tuple[UUID | None, str]
+
+EXPLANATIONS = {
+    ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. Sharded "
+    "checkpoints: select the index and all shards; they are merged in your browser.",
+    ArtifactKind.COMMUNICATION_LOG: "Every message of the training: round, sender, receiver, bytes.",
+    ArtifactKind.TRAINING_RECORD: "The training rounds, from which ε is recomputed. Uploading it ties its "
+    "run token to this record.",
+    ArtifactKind.TRAINING_ANNEX: "Evidence to check the record, for organizers only. Create it after "
+    "uploading the record.",
+    ArtifactKind.SETTINGS: "Optional, for a higher trust level: settings.yaml from the run folder. Visible "
+    "to your team, the organizers and reviewers only.",
+    ArtifactKind.METHOD_FILE: "Optional, for a higher trust level: the Python file of your own method. The "
+    "organizers run it in a sandbox; besides them, only your team and reviewers can see it.",
+    ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: the output of `pfl replay open` for a "
+    "replayable run and the annex's challenge. For organizers only: it allows "
+    "the noise of these rounds to be subtracted.",
+    ArtifactKind.TRANSCRIPT: "transcript.jsonl from the run folder, the hashes of all messages. Public once the run is "
+    "scored and your team is named.",
+    ArtifactKind.MESSAGES: "messages.bin from the run folder, the messages as sent. The evaluator computes the "
+    "checkpoint from them. If they are too large, upload transcript.jsonl first: the site then draws the rounds to "
+    "open. Visible to your team and the organizers only.",
+    ArtifactKind.CODEC_FILE: "Only if your messages use a codec of your own: transcript_codec.py from the run folder. "
+    "It runs in a sandbox, and its size counts.",
+    ArtifactKind.PRIVACY_PROOF: "Explains why the method is differentially private. Read by the reviewers.",
+}
+# What bytes are counted from.
+COUNTED_FROM = (ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES)
+COUNTING = "Optional, to have the bytes counted: "
+COUNTED_ALONE = "Required for a rank, because this phase ranks only runs with counted bytes: "
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The file that answers a challenge: what the draft's page says before and after the draw, and how it is made."""
+
+    before: str
+    challenged: str
+    command: str
+
+
+ANSWERS = {
+    ArtifactKind.TRAINING_ANNEX: Answer(
+        "Upload the training record first. The site then draws the challenge you need to create the annex.",
+        "The record has arrived, and this is its challenge. Create the annex in the run folder, then select it here:",
+        "pfl privacy annex RUN --challenge {challenge}",
+    ),
+    ArtifactKind.MESSAGES: Answer(
+        "",
+        "The messages of this run are too large to attach all of them, so the site has drawn the rounds to open. "
+        "Create `opened_messages.bin` in the run folder, then select it here:",
+        "pfl replay open RUN --challenge {challenge} --drawn {drawn}",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class DraftFile:
+    """One file that the draft needs or may have: `stored` once uploaded, `unfinished` while an upload has begun.
+
+    Attributes:
+        gives_rank: Whether the run gets no rank without it, though it can be submitted.
+        staged_version: The number of a revised proof that is `stored` and isn't sent yet; 0 for any other file.
+    """
+
+    kind: ArtifactKind
+    run: Run | None
+    max_bytes: int
+    stored: Upload | None
+    unfinished: Upload | None
+    is_required: bool = True
+    gives_rank: bool = False
+    staged_version: int = 0
+
+    @property
+    def id(self) -> str:
+        return f"{self.run.pk if self.run else 'submission'}-{self.kind}"
+
+    @property
+    def version_query(self) -> str:
+        """What follows the address of the proof's page to show this version."""
+        return f"?version={self.staged_version}" if self.staged_version else ""
+
+    @property
+    def name(self) -> str:
+        return self.kind.replace("_", " ").capitalize()
+
+    @property
+    def explanation(self) -> str:
+        purpose = COUNTED_ALONE if self.gives_rank else COUNTING if self.kind in COUNTED_FROM else ""
+        return purpose + EXPLANATIONS[self.kind]
+
+    @property
+    def suffixes(self) -> str:
+        """The endings that the file's name may have, as the page lists them."""
+        return ", ".join(SUFFIXES[self.kind])
+
+    @property
+    def accept(self) -> str:
+        """The endings that the browser's file dialog shows."""
+        return ",".join([*SUFFIXES[self.kind], *([".json"] if self.in_shards else [])])
+
+    @property
+    def answers_challenge(self) -> bool:
+        """Whether the file is made from the challenge that the site draws when it has another file of the run."""
+        return self.kind in ANSWERS
+
+    @property
+    def before_challenge(self) -> str:
+        """What to upload so that the site draws the challenge, in words; empty where it may draw none."""
+        return ANSWERS[self.kind].before
+
+    @property
+    def challenged(self) -> str:
+        """What follows from the challenge, in words."""
+        return ANSWERS[self.kind].challenged
+
+    @property
+    def answer(self) -> str:
+        """The command that makes the file from the challenge."""
+        assert self.run is not None  # noqa: S101 - only files of runs answer
+        return ANSWERS[self.kind].command.format(challenge=self.run.challenge, drawn=self.run.rounds_to_draw)
+
+    @property
+    def in_shards(self) -> bool:
+        """Whether several files may be chosen, which the browser joins."""
+        return self.kind is ArtifactKind.CHECKPOINT
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """A board of the track: the draft's run there, if it has one, with its files."""
+
+    budget: float | None
+    run: Run | None
+    files: list[DraftFile]
+
+    @property
+    def lacks_rank(self) -> bool:
+        """Whether the run would be listed without a rank, for want of a file."""
+        return any(file.gives_rank and not file.stored for file in self.files)
+
+
+def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], list[DraftFile]]:
+    """Return the files of every run that the submission may have, and those of the submission as a whole."""
+    track = submission.track
+    ranks_counted_alone = _ranks_counted_alone(submission, now)
+    newest = submission.artifacts.filter(superseded_at__isnull=True)
+    stored = _uploads_by_place(newest.filter(upload__state=UploadState.COMPLETED))
+    pending = Artifact.pending.filter(submission=submission)
+    unfinished = _uploads_by_place(pending.filter(upload__state=UploadState.OPEN))
+
+    def draft_file(kind: ArtifactKind, run: Run | None) -> DraftFile:
+        place: Place = (run.pk if run else None, kind)
+        return DraftFile(
+            kind,
+            run,
+            max_bytes(track, kind),
+            stored.get(place),
+            unfinished.get(place),
+            kind in required,
+            ranks_counted_alone and kind in COUNTED_FROM,
+        )
+
+    runs = {run.budget: run for run in submission.runs.all()}
+    kinds = [*track.kind.run_artifacts, *track.kind.optional_artifacts]
+    required = {*track.kind.run_artifacts, *submission.required_proofs}
+    boards = [
+        RunFiles(budget, run, [draft_file(kind, run) for kind in kinds] if run else [])
+        for budget in track.run_budgets()
+        for run in [runs.get(budget)]
+    ]
+    return boards, [draft_file(kind, None) for kind in track.kind.submission_artifacts]
+
+
+def _ranks_counted_alone(submission: Submission, now: datetime) -> bool:
+    """Return whether runs whose bytes are declared get no rank, in the phase that runs now or next."""
+    phase = submission.track.nearest_phase(now)
+    ranks_bytes = submission.track.kind.rule.ranks_bytes and not submission.practice
+    return ranks_bytes and phase is not None and phase.requires_counted
+
+
+def _uploads_by_place(artifacts: QuerySet[Artifact]) -> dict[Place, Upload]:
+    return {
+        (artifact.run_id, artifact.kind): artifact.upload for artifact in artifacts.select_related("upload")
+    }
+
+
+def proof_of(submission: Submission) -> DraftFile:
+    """Return the place of the proof of what was submitted, which takes a revised one and shows what is staged."""
+    _, files = files_of(submission, timezone.now())
+    place = next(file for file in files if file.kind is ArtifactKind.PRIVACY_PROOF)
+    staged = Artifact.staged.filter(submission=submission).select_related("upload").first()
+    return replace(place, stored=staged.upload, staged_version=staged.version) if staged else place

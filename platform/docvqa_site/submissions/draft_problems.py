@@ -1,0 +1,100 @@
+"""The problems that prevent a draft from being submitted, which its page lists and `submit` raises."""
+
+from datetime import datetime
+
+from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.registering import registration_problems
+from docvqa_site.submissions.code import code_problems
+from docvqa_site.submissions.duplicates import duplicates_in
+from docvqa_site.submissions.models import Run, Submission
+from docvqa_site.submissions.publication import visibility_problems
+from docvqa_site.submissions.selectors import quota_of
+from docvqa_site.ui.budgets import at_budget, plain
+from docvqa_site.uploads.models import UploadState
+from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.jobs import ArtifactKind
+
+
+def problems_of(submission: Submission, now: datetime) -> list[Problem]:
+    """Return everything that is missing or wrong. Certain only while the team's and the track's rows are locked."""
+    return [
+        *_closed(submission.track, now),
+        *registration_problems(submission.team, submission.track),
+        *_visibility(submission, now),
+        *_missing(submission),
+        *code_problems(submission),
+        *duplicates_in(submission),
+        *_over_quota(submission, now),
+    ]
+
+
+def no_such_budget(track: Track, budget: float | None) -> ProblemError:
+    """Return the error for a budget that the track has no board for."""
+    return ProblemError.of(
+        ErrorCode.SUBMISSION_BUDGET,
+        expected=" or ".join(map(_budget, track.run_budgets())),
+        found=_budget(budget),
+    )
+
+
+def _budget(budget: float | None) -> str:
+    return at_budget(budget, "ε = {}", plain) or "no budget"
+
+
+def _closed(track: Track, now: datetime) -> list[Problem]:
+    if not (reason := track.closed_because(now)):
+        return []
+    message = f"The track is not accepting submissions right now. {reason}"
+    return [Problem.of(ErrorCode.TRACK_CLOSED, message=message)]
+
+
+def _visibility(submission: Submission, now: datetime) -> list[Problem]:
+    phase = submission.track.phase_at(now)
+    return visibility_problems(submission, phase) if phase else []
+
+
+def _missing(submission: Submission) -> list[Problem]:
+    track, runs = submission.track, list(submission.runs.all())
+    if not runs:
+        return ProblemError.of(
+            ErrorCode.SUBMISSION_INCOMPLETE,
+            message=_add_a_run(track),
+            expected="at least one run",
+            found="none",
+        ).problems
+    stored = submission.artifacts.filter(upload__state=UploadState.COMPLETED)
+    present = set(stored.values_list("run", "kind"))
+    roles: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in submission.required_proofs]
+    roles += [(run, kind) for run in runs for kind in track.kind.run_artifacts]
+    missing = [
+        Problem.of(
+            ErrorCode.ARTIFACT_MISSING,
+            message=f"The {kind.replace('_', ' ')} is missing.",
+            where=run.label if run else "for all runs",
+        )
+        for run, kind in roles
+        if (run and run.pk, kind) not in present
+    ]
+    unknown = [
+        no_such_budget(track, run.budget).problem for run in runs if run.budget not in track.run_budgets()
+    ]
+    return missing + unknown
+
+
+def _add_a_run(track: Track) -> str:
+    """Return what to do about a submission without a run."""
+    budgets = list(filter(None, track.board_names()))
+    choices = " or ".join([", ".join(budgets[:-1]), budgets[-1]] if len(budgets) > 1 else budgets)
+    return f"Add at least one run (ε = {choices})." if choices else "Add a run."
+
+
+def _over_quota(submission: Submission, now: datetime) -> list[Problem]:
+    quota = quota_of(submission.team, submission.track, now, practice=submission.practice)
+    if quota.next_slot is None:
+        return []
+    return ProblemError.of(
+        ErrorCode.SUBMISSION_QUOTA,
+        expected=f"at most {quota.limit} {'practice ' if submission.practice else ''}submissions in 24 hours",
+        next_step=f"The next slot is free on {quota.next_slot:%B %-d at %H:%M} UTC. Submissions that fail "
+        f"because of the platform don't count.",
+    ).problems

@@ -1,0 +1,44 @@
+"""The three steps of a draft, as the progress line of its page shows them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from docvqa_site.submissions.draft_files import DraftFile, RunFiles
+from docvqa_site.submissions.models import Submission
+from evaluator.errors import Problem
+
+
+@dataclass(frozen=True)
+class DraftStep:
+    """One step: the place on the page where it is taken, and in words what is left of it."""
+
+    name: str
+    anchor: str
+    state: str
+    is_done: bool
+    is_next: bool = False
+
+
+def draft_steps(
+    submission: Submission,
+    boards: Sequence[RunFiles],
+    proofs: Sequence[DraftFile],
+    problems: Sequence[Problem],
+) -> list[DraftStep]:
+    """Return the steps of a draft; the first one that isn't done is the next."""
+    files = [file for board in boards for file in board.files] + list(proofs)
+    required = [file for file in files if file.is_required]
+    stored = sum(file.stored is not None for file in required)
+    has_runs = any(board.run for board in boards)
+    is_described = bool(submission.description) or not submission.track.requires_code
+    steps = [
+        # Elsewhere the title alone is enough to submit, but nobody learns from it what the method does.
+        ("Description", "describe", "described" if submission.description else "title only", is_described),
+        ("Files", "files", f"{stored} of {len(required)} files", has_runs and stored == len(required)),
+        ("Submission", "submit", f"{len(problems)} to do" if problems else "ready to submit", False),
+    ]
+    next_step = next(number for number, (*_, is_done) in enumerate(steps) if not is_done)
+    return [
+        DraftStep(name, anchor, state, is_done, number == next_step)
+        for number, (name, anchor, state, is_done) in enumerate(steps)
+    ]

@@ -1,0 +1,88 @@
+"""The same checkpoint twice in a track: who submitted it before decides what its team reads.
+
+Practice submissions may repeat any checkpoint, and keep nobody from submitting theirs.
+"""
+
+from django.conf import settings
+
+from docvqa_site.challenge.models import Track
+from docvqa_site.submissions.models import Artifact, RunState, Submission, SubmissionState
+from docvqa_site.teams.models import Team
+from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.jobs import ArtifactKind
+
+# The checkpoint of a rejected or failed run may be submitted again.
+TAKEN_STATES = [RunState.QUEUED, RunState.RUNNING, RunState.SCORED]
+PRACTICE = "For a trial without a rank, submit it for practice."
+
+
+def duplicate(team: Team, track: Track, sha256: str, where: str = "") -> Problem | None:
+    """Return what keeps the team from submitting the checkpoint of this SHA-256 for a rank; None if nothing does.
+
+    It names the team's own submission, and never that of another team.
+    """
+    taken = Artifact.objects.filter(
+        kind=ArtifactKind.CHECKPOINT,
+        upload__sha256=sha256,
+        submission__track=track,
+        submission__practice=False,
+        run__state__in=TAKEN_STATES,
+    )
+    # A team may submit again what it has withdrawn; nobody else may.
+    taken = taken.exclude(submission__team=team, submission__state=SubmissionState.WITHDRAWN)
+    own = taken.filter(submission__team=team).select_related("submission").first()
+    if own is not None:
+        return _problem(
+            where,
+            sha256,
+            f"Your team has already submitted this checkpoint, as “{own.submission.title}”.",
+            f"See {settings.SITE_URL}{own.submission.get_absolute_url()}, or submit another checkpoint. {PRACTICE}",
+        )
+    if taken.exists():
+        return _problem(
+            where,
+            sha256,
+            "This checkpoint is identical to one that another team has submitted.",
+            "Equal settings, data, base weights and seeds give the same file. Train again with another seed: without "
+            f"`seed` in its settings, `pfl train` draws one. {PRACTICE}",
+        )
+    return None
+
+
+def duplicates_in(submission: Submission) -> list[Problem]:
+    """Return the duplicates among the submission's checkpoints: of runs in the track, and of each other."""
+    if submission.practice:
+        return []
+    problems, seen = [], set()
+    own = submission.artifacts.filter(kind=ArtifactKind.CHECKPOINT)
+    for artifact in own.order_by("run__budget").select_related("run", "upload"):
+        sha256 = artifact.upload.sha256
+        where = (
+            f"{artifact.run.label}, {artifact.upload.filename}" if artifact.run else artifact.upload.filename
+        )
+        if problem := duplicate(submission.team, submission.track, sha256, where):
+            problems.append(problem)
+        elif sha256 in seen:
+            problems.append(
+                _problem(where, sha256, "Another run of this submission has the same checkpoint.")
+            )
+        seen.add(sha256)
+    return problems
+
+
+def reject_duplicate(submission: Submission, sha256: str, filename: str) -> None:
+    """Raise `ProblemError` (`E_SUBMISSION_DUPLICATE`) for a checkpoint that can't be submitted in this draft."""
+    if not submission.practice and (
+        problem := duplicate(submission.team, submission.track, sha256, filename)
+    ):
+        raise ProblemError(problem)
+
+
+def _problem(where: str, sha256: str, message: str, next_step: str = "") -> Problem:
+    return Problem.of(
+        ErrorCode.SUBMISSION_DUPLICATE,
+        message=message,
+        where=where,
+        found=f"SHA-256 {sha256}",
+        next_step=next_step,
+    )

@@ -1,0 +1,61 @@
+"""What a team is notified of that somebody else decided about its submission, with the reason."""
+
+from django.conf import settings
+from django.urls import reverse
+
+from docvqa_site.accounts.models import User
+from docvqa_site.notifications.kinds import Kind
+from docvqa_site.notifications.sending import notify
+from docvqa_site.submissions.models import Run, Submission
+from docvqa_site.teams.selectors import active_members
+
+
+def notify_of_disqualification(run: Run) -> None:
+    """Notify the team that its run is disqualified, and how to appeal; or that it no longer is."""
+    if not run.disqualified_because:
+        _notify(
+            run.submission,
+            f"{run} is no longer disqualified",
+            "The organizers have lifted the disqualification. The run is ranked again if it meets the track's "
+            "conditions.",
+            address=run.submission.get_absolute_url(),
+        )
+        return
+    _notify(
+        run.submission,
+        f"{run} is disqualified",
+        f"The organizers have disqualified {run}. It remains listed without a rank, along with this public reason:",
+        run.disqualified_because,
+        "If you think this is wrong, your team can appeal once. An organizer will look at the run again and "
+        "reply.",
+        address=reverse("reviews:run_appeal", args=[run.pk]),
+    )
+
+
+def notify_of_withdrawal(submission: Submission, actor: User, reason: str) -> None:
+    """Notify the team that one of its owners has withdrawn a submission."""
+    _notify(
+        submission,
+        f"{submission} is withdrawn",
+        f"{actor.name or actor.email} has withdrawn {submission} from {submission.track}. This can't be undone, and "
+        "its quota slot stays used.",
+        *([f"Reason: {reason}"] if reason else []),
+        address=reverse("submissions:list"),
+    )
+
+
+def notify_of_new_evaluation(run: Run, reason: str) -> None:
+    """Notify the team that the organizers have its run evaluated again."""
+    kept = " Until then, it keeps its results and rank." if run.scored_at else ""
+    _notify(
+        run.submission,
+        f"{run} is being re-evaluated",
+        f"The organizers have queued {run} again. You'll be notified of the new result.{kept}",
+        *([f"Reason: {reason}"] if reason else []),
+        address=run.submission.get_absolute_url(),
+    )
+
+
+def _notify(submission: Submission, subject: str, *paragraphs: str, address: str) -> None:
+    people = active_members(submission.team)
+    notify(people, Kind.RESULTS, subject, [*paragraphs, settings.SITE_URL + address])

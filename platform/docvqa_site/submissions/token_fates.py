@@ -1,0 +1,49 @@
+"""What happened to each run token of a team, as its pages show it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from docvqa_site.submissions.models import Run, RunToken
+from docvqa_site.submissions.states import IN_EVALUATION
+
+
+@dataclass(frozen=True)
+class TokenFate:
+    """A run token, and in words what became of it.
+
+    Attributes:
+        run: The run that has it, or whose evaluation may yet; None where there is none.
+        is_lost: Whether it is a lost try, which the team may explain.
+    """
+
+    token: RunToken
+    words: str
+    run: Run | None = None
+    is_lost: bool = False
+
+
+def fates_of(tokens: Iterable[RunToken]) -> list[TokenFate]:
+    """Return what became of these tokens of one team, which have been read with their runs' submissions."""
+    listed = list(tokens)
+    open_challenges = [token.challenge for token in listed if token.challenge and token.run is None]
+    runs = Run.objects.filter(
+        challenge__in=open_challenges,
+        state__in=IN_EVALUATION,
+        submission__team__in={token.team_id for token in listed},
+    )
+    waiting = {run.challenge: run for run in runs.select_related("submission")} if open_challenges else {}
+    return [_fate(token, waiting.get(token.challenge)) for token in listed]
+
+
+def _fate(token: RunToken, waiting: Run | None) -> TokenFate:
+    if token.run is not None:
+        return TokenFate(token, "accounted", token.run)
+    if token.challenge and waiting is not None:
+        return TokenFate(token, "in evaluation; a lost try until it is accounted", waiting, is_lost=True)
+    if token.challenge:
+        return TokenFate(
+            token, "lost try: a record was uploaded, and no run of it is accounted", is_lost=True
+        )
+    if token.training:
+        return TokenFate(token, "a training has it; no record was uploaded yet")
+    return TokenFate(token, "not used yet; your next pfl train takes it")

@@ -1,0 +1,41 @@
+"""Template filters for upper bounds, such as ε, and for the margins below them."""
+
+import math
+
+from django import template
+
+from docvqa_site.ui.markup import markup
+from docvqa_site.ui.rounding import epsilon_text, power_of_ten, rounded_down, rounded_up
+
+register = template.Library()
+
+
+@register.filter
+def bound(epsilon: float | None) -> str:
+    """Return an ε, rounded up, with all of its digits in the title."""
+    return "–" if epsilon is None else _titled(epsilon, rounded_up(epsilon))
+
+
+@register.filter
+def epsilon(value: float | None) -> str:
+    """Return a run's ε with four decimals, rounded up, with all of its digits in the title."""
+    return "–" if value is None else _titled(value, epsilon_text(value))
+
+
+register.filter("delta", power_of_ten)
+
+
+@register.filter
+def margin(value: float) -> str:
+    """Return what is left of a budget, rounded down, with all of its digits in the title."""
+    return _titled(value, rounded_down(value))
+
+
+@register.filter
+def percent_up(share: float) -> str:
+    """Return a share in percent, rounded up to a tenth."""
+    return f"{math.ceil(round(1000 * share, 6)) / 10:g}%"
+
+
+def _titled(value: float, text: str) -> str:
+    return markup('<data value="{}" title="{}">{}</data>', value, value, text)

@@ -1,7 +1,0 @@
-from django.apps import AppConfig
-
-
-class BoardsConfig(AppConfig):
-    name = "portal.boards"
-    label = "leaderboard"  # of its table and permissions, in databases that exist
-    default_auto_field = "django.db.models.BigAutoField"

@@ -1,8 +1,0 @@
-from django.urls import path
-
-from portal.evaluation import views
-
-urlpatterns = [
-    path("<uuid:submission_id>/cancel/", views.cancel, name="cancel"),
-    path("<uuid:submission_id>/status/", views.status, name="status"),
-]

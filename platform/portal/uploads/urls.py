@@ -1,9 +1,0 @@
-from django.urls import path
-
-from portal.uploads import views
-
-app_name = "uploads"
-urlpatterns = [
-    path("parts/<str:token>", views.receive_part, name="part"),
-    path("files/<str:token>", views.send_file, name="file"),
-]

@@ -1,0 +1,396 @@
+"""Long boards come in pages, and whoever has the current version of one isn't sent it again."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.db.models import F
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from docvqa_site.audit.versions import boards_changed
+from docvqa_site.boards.published import csv_lines, json_parts
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
+from docvqa_site.evaluation.models import Examination
+from docvqa_site.pages import track as track_page
+from docvqa_site.submissions.models import RunState, SubmissionState
+from docvqa_site.submissions.services import withdraw
+from tests.docvqa_site.factories import (
+    change_results,
+    make_phase,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+    owner_of,
+)
+
+pytestmark = pytest.mark.django_db
+
+LONG_AGO = timezone.now() - timedelta(days=30)
+
+
+@pytest.fixture
+def track():
+    track = make_track(FEWEST_BYTES, slug="communication", name="Communication", anls_threshold=0.5)
+    for number in range(5):
+        add_run(track, number)
+    return track
+
+
+@pytest.fixture
+def private_track():
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="privacy", name="Privacy", budgets=[1, 4])
+    for number in range(3):
+        add_run(track, number, budget=4.0, epsilon=3.0, anls=0.9 - number / 10)
+    return track
+
+
+def add_run(track, number, team=None, **fields):
+    submission = make_submission(
+        team,
+        track,
+        state=SubmissionState.SUBMITTED,
+        title=f"Method {number}.",
+        submitted_at=LONG_AGO + timedelta(minutes=number),
+    )
+    return make_run(
+        submission, state=RunState.SCORED, **{"budget": None, "bytes_total": 1000 + number, **fields}
+    )
+
+
+def board(client, address):
+    """The page without the plot, which has names of runs too."""
+    html = client.get(address).text
+    return html[html.index('id="board"') :].partition('id="plot"')[0]
+
+
+def shown(client, address):
+    html = board(client, address)
+    return [number for number in range(9) if f"Method {number}." in html]
+
+
+class TestPages:
+    @pytest.mark.parametrize(("page", "methods"), [("1", [0, 1]), ("3", [4])])
+    def test_a_board_has_pages(self, client, track, monkeypatch, page, methods):
+        monkeypatch.setattr(track_page, "PAGE_LENGTH", 2)
+        assert shown(client, f"/leaderboard/communication/?page={page}") == methods
+
+    @pytest.mark.parametrize("page", ["99", "0", "-1", "x"])
+    def test_a_page_that_a_board_does_not_have_is_not_found(self, client, track, page):
+        assert client.get(f"/leaderboard/communication/?page={page}").status_code == 404
+
+    def test_a_page_that_is_cached_takes_the_queries_of_the_track_its_version_and_the_notices(
+        self, client, track, django_assert_num_queries
+    ):
+        first = client.get("/leaderboard/communication/?page=1").text
+        with django_assert_num_queries(4):
+            assert client.get("/leaderboard/communication/?page=1").text == first
+
+    def test_ranks_go_on_from_page_to_page(self, client, track, monkeypatch):
+        monkeypatch.setattr(track_page, "PAGE_LENGTH", 2)
+        assert "<strong>4</strong>" in client.get("/leaderboard/communication/?page=2").text
+        assert "Page 2 of 3" in client.get("/leaderboard/communication/?page=2").text
+
+    def test_the_overview_shows_the_leading_methods_of_every_budget(self, client, private_track, monkeypatch):
+        monkeypatch.setattr(track_page, "LEADING", 2)
+        monkeypatch.setattr(track_page, "PAGE_LENGTH", 2)
+        html = client.get("/leaderboard/privacy/").text
+        assert shown(client, "/leaderboard/privacy/") == [0, 1]
+        assert 'href="?epsilon=4#board"' in html
+        assert shown(client, "/leaderboard/privacy/?epsilon=4&page=2") == [2]
+        assert 'href="?epsilon=4&amp;page=2"' in client.get("/leaderboard/privacy/?epsilon=4").text
+
+    def test_on_the_overview_a_method_is_one_row_with_its_rank_at_every_budget(self, client, private_track):
+        run = add_run(private_track, 8, budget=4.0, epsilon=3.0, anls=0.85)
+        make_run(run.submission, state=RunState.SCORED, budget=1.0, epsilon=0.9, anls=0.5)
+        html = " ".join(board(client, "/leaderboard/privacy/").split())
+        assert html.count("Method 8.</a>") == 1
+        row = html[html.index("Method 8.</a>") :]
+        assert row.index("0.5000") < row.index("#1") < row.index("0.8500") < row.index("#2")
+
+    @pytest.mark.parametrize("query", ["epsilon=2", "epsilon=", "epsilon=nan"])
+    def test_what_the_track_does_not_have_is_not_found(self, client, private_track, query):
+        assert client.get(f"/leaderboard/privacy/?{query}").status_code == 404
+
+    def test_a_team_finds_its_own_rows_with_their_ranks_and_sees_them_marked(self, client, track):
+        team = make_team()
+        add_run(track, 8, team)
+        assert "your team" not in client.get("/leaderboard/communication/").text
+        client.force_login(team.memberships.get().user)
+        assert client.get("/leaderboard/communication/").text.count("badge-own") == 1
+        assert shown(client, f"/leaderboard/communication/?team={team.slug}") == [8]
+        assert "<strong>6</strong>" in client.get(f"/leaderboard/communication/?team={team.slug}").text
+
+    def test_what_a_filter_shows_is_in_the_address_and_keeps_its_ranks(self, client, track):
+        mine = track.submissions.get(title="Method 3.")
+        type(mine).objects.filter(pk=mine.pk).update(code_url="https://example.org/code")
+        boards_changed(track.pk)
+        assert shown(client, "/leaderboard/communication/?code=1") == [3]
+        html = client.get("/leaderboard/communication/?code=1").text
+        assert "<strong>4</strong>" in html
+        assert 'name="code" value="1" checked' in client.get("/leaderboard/communication/?code=1").text
+        assert 'href="https://example.org/code"' in html
+        assert shown(client, "/leaderboard/communication/?q=mETHOD+2") == [2]
+        assert shown(client, "/leaderboard/communication/?q=%25") == []
+        type(mine.team).objects.filter(pk=mine.team_id).update(name="Ökonomie")
+        boards_changed(track.pk)
+        assert shown(client, "/leaderboard/communication/?q=ÖKONOM") == [3]
+        assert shown(client, "/leaderboard/communication/?sort=newest&best=1&baselines=none") == [
+            0,
+            1,
+            2,
+            3,
+            4,
+        ]
+        assert "No run matches these filters" in client.get("/leaderboard/communication/?q=nothing").text
+
+    @pytest.mark.parametrize(
+        ("query", "methods"),
+        [
+            ("since=2026-03-02", [1, 2]),
+            ("until=2026-03-02", [0, 1]),
+            ("since=2026-03-02&until=2026-03-02", [1]),
+            ("since=2026-03-03&until=2026-03-01", []),
+            ("since=0001-01-01&until=9999-12-31", [0, 1, 2]),
+        ],
+    )
+    def test_days_of_submission_are_a_filter_that_keeps_the_ranks(self, client, query, methods):
+        track = make_track(FEWEST_BYTES, slug="dated", anls_threshold=0.5)
+        for number, at in enumerate(["2026-03-01T23:59Z", "2026-03-02T23:59Z", "2026-03-03T00:00Z"]):
+            run = add_run(track, number)
+            type(run.submission).objects.filter(pk=run.submission_id).update(submitted_at=at)
+        address = f"/leaderboard/dated/?{query}"
+        assert shown(client, address) == methods
+        html = board(client, address)
+        assert [int(rank) for rank in re.findall(r"board-top\">(\d)", html)] == [
+            number + 1 for number in methods
+        ]
+        for name, value in (pair.split("=") for pair in query.split("&")):
+            assert f'name="{name}" value="{value}"' in html
+        assert f"more=1&amp;{query.replace('&', '&amp;')}" in html
+
+    def test_days_that_a_visitor_asks_for_fill_no_cache(self, client, track, monkeypatch):
+        kept = []
+        monkeypatch.setattr(track_page, "cached", lambda _, name, draw: kept.append(name) or draw())
+        client.get("/leaderboard/communication/?since=2026-03-02")
+        client.get("/leaderboard/communication/?until=2026-03-02")
+        assert not kept
+        client.get("/leaderboard/communication/?since=2026-02-30")
+        assert kept
+
+    def test_what_the_best_run_saves_beside_the_best_baseline_is_at_the_head(self, client, track):
+        assert "fewer bytes than" not in client.get("/leaderboard/communication/").text
+        for number, size in ((8, 250_000), (9, 2500)):
+            submission = add_run(track, number, bytes_total=size).submission
+            type(submission).objects.filter(pk=submission.pk).update(is_baseline=True)
+        boards_changed(track.pk)
+        assert (
+            "2.5× fewer bytes than the baseline Method 9." in client.get("/leaderboard/communication/").text
+        )
+
+    def test_on_a_board_of_scores_the_head_says_how_far_the_best_run_is_above_the_best_baseline(self, client):
+        track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1])
+        add_run(track, 1, budget=1.0, epsilon=0.9, anls=0.57, bytes_total=10)
+        weaker = add_run(track, 2, budget=1.0, epsilon=0.9, anls=0.52, bytes_total=20).submission
+        type(weaker).objects.filter(pk=weaker.pk).update(is_baseline=True)
+        html = client.get("/leaderboard/private/").text
+        assert "0.0500 above the baseline Method 2." in html
+        assert "fewer bytes than" not in html
+
+    def test_a_page_without_unranked_runs_says_so_and_the_overview_leads_to_none(self, client):
+        track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4])
+        add_run(track, 1, budget=1.0, epsilon=0.9)
+        assert "Not ranked" not in board(client, "/leaderboard/private/")
+        alone = board(client, "/leaderboard/private/?epsilon=1&rank=none")
+        assert "Every scored run here has a rank." in alone
+        assert "No scored runs" not in alone
+        add_run(track, 2, budget=4.0, epsilon=9.0)
+        boards_changed(track.pk)
+        html = board(client, "/leaderboard/private/")
+        assert "Not ranked (1)" in html
+        assert re.findall(r'href="[^"]*rank=none#board">([^<]*)</a>', html) == ["ε\xa0=\xa04 (1)"]
+
+    @pytest.mark.parametrize("query", ["sort=x", "baselines=x", "verified=x"])
+    def test_what_the_address_misspells_is_ignored(self, client, track, query):
+        assert client.get(f"/leaderboard/communication/?{query}").status_code == 200
+
+    def test_runs_without_a_rank_are_folded_and_have_pages_of_their_own(self, client, track, monkeypatch):
+        monkeypatch.setattr(track_page, "NEAREST", 1)
+        add_run(track, 7, anls=0.1)
+        add_run(track, 8, anls=0.4)
+        html = board(client, "/leaderboard/communication/")
+        assert "Not ranked (2)" in html
+        assert "ANLS 0.4000 &lt; 0.5000" in html
+        assert "Method 7." not in html
+        assert shown(client, "/leaderboard/communication/?rank=none") == [7, 8]
+
+    def test_the_level_of_verification_is_shown_where_it_differs(self, client, track):
+        assert "Verification" not in client.get("/leaderboard/communication/").text
+        run = track.submissions.get(title="Method 0.").runs.get()
+        Examination.objects.create(run=run, level=1, state="passed", report={}, finished_at=timezone.now())
+        boards_changed(track.pk)
+        assert "Verification" in client.get("/leaderboard/communication/").text
+
+    def test_the_api_has_pages(self, client, private_track):
+        body = client.get("/api/v1/leaderboards/privacy?budget=4&limit=1&offset=1").json()
+        (board,) = body["boards"]
+        assert (board["budget"], board["count"]) == (4.0, 3)
+        assert [(row["rank"], row["method"]) for row in board["rows"]] == [(2, "Method 1.")]
+
+    @pytest.mark.parametrize("query", ["limit=0", "limit=201", "offset=-1", "limit=x", "offset=1e30"])
+    def test_the_api_sends_no_page_without_bounds(self, client, private_track, query):
+        assert client.get(f"/api/v1/leaderboards/privacy?{query}").status_code == 422
+
+
+ADDRESSES = [
+    "/",
+    "/leaderboard/communication/",
+    "/leaderboard/communication.csv",
+    "/api/v1/leaderboards/communication",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+class TestVersions:
+    def test_a_visitor_with_the_current_version_is_not_sent_it_again(self, client, track, address):
+        first = client.get(address)
+        assert first["Cache-Control"] == "no-cache"
+        again = client.get(address, headers={"If-None-Match": first["ETag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+    def test_a_change_is_shown_at_once(self, client, track, address):
+        first = client.get(address)
+        assert "Method 0." in first.text
+        submission = track.submissions.get(title="Method 0.")
+        withdraw(submission, owner_of(submission.team))
+        second = client.get(address, headers={"If-None-Match": first["ETag"]})
+        assert second.status_code == 200
+        assert "Method 0." not in second.text
+
+
+def test_a_score_has_a_bar_that_tells_no_more_than_its_digits(client, private_track):
+    run = add_run(private_track, 7, budget=1.0, epsilon=0.5, anls=0.50499)
+    change_results(run, anls_low=0.4, anls_high=0.6)
+    for address in ("/leaderboard/privacy/", "/leaderboard/privacy/?epsilon=1"):
+        assert '<rect width="50" height="4"/></svg>0.5049' in board(client, address)
+
+
+class TestDeadlineAndQuota:
+    ADDRESS = "/leaderboard/communication/"
+
+    def test_it_says_how_long_the_phase_is_open(self, client, track):
+        assert "Open for submissions, no deadline." in client.get(self.ADDRESS).text
+        track.phases.update(ends_at=timezone.now() + timedelta(days=3, minutes=1))
+        assert "(in 3\xa0days)</time>." in client.get(self.ADDRESS).text
+        make_phase(track, name="Final", starts_at=timezone.now() + timedelta(days=5))
+        assert (
+            f"Phase {track.phases.get(ends_at__isnull=False).name}: open for" in client.get(self.ADDRESS).text
+        )
+
+    def test_it_says_why_none_is_taken(self, client, track):
+        track.phases.update(ends_at="2026-02-01T12:00Z")
+        assert (
+            "Not open for submissions: closed on February 1, 2026 at 12:00 UTC."
+            in client.get(self.ADDRESS).text
+        )
+
+    def test_a_visitor_with_an_older_distance_is_sent_the_page_again(self, client, track, monkeypatch):
+        track.phases.update(ends_at=timezone.now() + timedelta(hours=5, minutes=1))
+        known = {"If-None-Match": client.get(self.ADDRESS)["ETag"]}
+        assert client.get(self.ADDRESS, headers=known).status_code == 304
+        # An hour less is left, and nothing else has changed.
+        track.phases.update(ends_at=F("ends_at") - timedelta(hours=1))
+        again = client.get(self.ADDRESS, headers=known)
+        assert "(in 4\xa0h)" in again.text
+
+    def test_only_members_see_their_quota(self, client, track):
+        team = make_team()
+        track.phases.update(submissions_per_day=2)
+        assert "Your team has used" not in client.get(self.ADDRESS).text
+        client.force_login(owner_of(team))
+        assert "Your team has used 0 of 2 submissions" in client.get(self.ADDRESS).text
+        for _ in range(2):
+            make_submission(team, track, state="submitted", submitted_at=timezone.now())
+        html = client.get(self.ADDRESS).text
+        assert "Your team has used 2 of 2 submissions" in html
+        assert "the next slot opens" in html
+        client.logout()
+        assert "Your team has used" not in client.get(self.ADDRESS).text
+
+    def test_the_quota_takes_one_query(self, client, track, django_assert_num_queries):
+        client.force_login(user := make_user())
+        client.get(self.ADDRESS)
+        with CaptureQueriesContext(connection) as without:
+            client.get(self.ADDRESS)
+        make_team(user)
+        with django_assert_num_queries(len(without) + 1):
+            client.get(self.ADDRESS)
+
+
+def test_a_page_of_someone_who_logged_in_is_their_own(client, track):
+    etag = client.get("/leaderboard/communication/")["ETag"]
+    user = make_user(name="Ada")
+    client.force_login(user)
+    response = client.get("/leaderboard/communication/", headers={"If-None-Match": etag})
+    assert response.status_code == 200
+    assert "Ada" in response.text
+    assert "ETag" not in response
+
+
+def test_no_page_and_no_export_has_more_digits_of_a_score_than_four(client, private_track):
+    run = add_run(private_track, 7, budget=1.0, epsilon=0.5, anls=0.123456789, accuracy=0.987654321)
+    change_results(run, anls_low=0.111222333, anls_high=0.222333444)
+    client.force_login(run.submission.team.memberships.get().user)
+    addresses = ["/leaderboard/privacy/", "/leaderboard/privacy.csv", "/api/v1/leaderboards/privacy", "/"]
+    addresses += [run.submission.get_absolute_url()]
+    addresses += [f"/api/v1/submissions/{run.submission.pk}"]
+    for address in addresses:
+        text = client.get(address).text
+        assert "0.1234" in text
+        assert "0.12345" not in text
+        assert "0.98765" not in text
+        assert "0.1112" not in text
+        assert "0.2223" not in text
+
+
+class TestPhases:
+    def test_the_board_is_filtered_by_phase_and_keeps_the_ranks(self, client):
+        track = make_track(slug="track", anls_threshold=0.5, closes_at="2030-01-01T00:00Z")
+        assert "board-phase" not in client.get("/leaderboard/track/").text
+        final = make_phase(track, name="Final & last", starts_at="2030-01-01T00:00Z")
+        for title, phase in (("Early", track.phases.first()), ("Late", final)):
+            submission = make_submission(track=track, state="submitted", title=title, phase=phase)
+            make_run(submission, state="scored", bytes_total=10 if title == "Early" else 20)
+        assert 'id="board-phase"' in client.get("/leaderboard/track/").text
+        page = client.get("/leaderboard/track/?phase=Final+%26+last").text
+        board = page[page.index('id="board"') :]
+        assert "Late" in board
+        assert "Early" not in board
+        assert 'board-top">2<' in board
+        assert client.get("/leaderboard/track/?phase=Nowhere").status_code == 404
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_an_export_is_written_row_by_row_once_for_each_version_and_sent_from_its_file(
+    client, private_track, form, django_assert_max_num_queries
+):
+    for number in range(3):
+        add_run(private_track, number, budget=1.0, epsilon=0.5)
+    address = f"/leaderboard/privacy.{form}"
+    parts = csv_lines(private_track) if form == "csv" else json_parts(private_track, "https://example.org")
+    assert max(part.count("Method") for part in parts) == 1
+    first = client.get(address)
+    assert first.streaming
+    with django_assert_max_num_queries(4):
+        again = client.get(address)
+    text = again.text
+    assert text == first.text
+    add_run(private_track, 3, budget=1.0, epsilon=0.5)
+    boards_changed(private_track.pk)
+    assert client.get(address).text != text
+    assert len(list(Path(settings.HOME, "exports").iterdir())) == 1

@@ -1,0 +1,173 @@
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from docvqa_site.audit.models import AuditEntry
+from docvqa_site.challenge.models import Anonymity, Track
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.downloads.models import DownloadKind
+from tests.docvqa_site.factories import make_download, make_phase, make_track, make_user
+
+pytestmark = pytest.mark.django_db
+
+NOW = timezone.now()
+
+
+def page(client: Client, track: Track) -> str:
+    return client.get(track.get_absolute_url()).content.decode()
+
+
+def test_the_list_names_every_track(client: Client) -> None:
+    first, second = make_track(), make_track(paused=True)
+    html = client.get(reverse("challenge:list")).content.decode()
+    for track in (first, second):
+        assert track.get_absolute_url() in html
+    assert "Paused by the organizers." in html
+
+
+def test_an_empty_list_says_so(client: Client) -> None:
+    assert b"No tracks yet." in client.get(reverse("challenge:list")).content
+
+
+def test_a_bytes_track_shows_its_threshold_and_quota(client: Client) -> None:
+    html = page(client, make_track(anls_threshold=0.8242, submissions_per_day=3))
+    assert "ANLS of at least 0.8242" in html
+    assert "3 submissions per team per 24 hours" in html
+    assert "Training record" not in html
+
+
+def test_a_track_names_its_base_weights_and_what_may_differ_from_them(client: Client) -> None:
+    html = page(client, make_track(reference="vt5-base"))
+    assert "vt5-base" in html
+    assert "All</dd>" in html
+    html = page(client, make_track(trainable="*.bias\n<b>*"))
+    assert "<code>*.bias</code> or <code>&lt;b&gt;*</code>" in html
+    assert "<b>*" not in html
+
+
+def test_a_private_track_shows_budgets_and_delta_and_requires_record_and_proof(client: Client) -> None:
+    html = page(client, make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4.5], delta=1e-5))
+    for text in ("ε\xa0=\xa01, 4.5", "10⁻⁵", "Training record", "Privacy proof", "--proof"):
+        assert text in html
+    assert f'href="{reverse("docs:document", args=["proofs/"])}">their proofs</a>' in html
+
+
+def test_it_shows_how_to_submit_from_a_terminal(client: Client) -> None:
+    track = make_track(reference="vt5-base")
+    html = page(client, track)
+    assert f"pfl check save/{track.slug} --base base --track {track.slug}" in html
+    assert f"pfl submit save/{track.slug} --track {track.slug}" in html
+    assert "pfl data download" not in html
+    for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
+        make_download(kind)
+    assert f"pfl data download --track {track.slug}" in page(client, track)
+
+
+def test_a_closed_track_offers_no_submission(client: Client) -> None:
+    track = make_track(closes_at=timezone.now())
+    html = page(client, track)
+    assert ">Submit</a>" not in html
+    assert "Closed on" in html
+
+
+def test_rules_are_rendered_and_made_safe(client: Client) -> None:
+    html = page(client, make_track(description="**Rules** <script>alert(1)</script>"))
+    assert "<strong>Rules</strong>" in html
+    assert "<script>alert" not in html
+
+
+def test_a_missing_track_is_not_found(client: Client) -> None:
+    assert client.get("/tracks/nothing/").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/tracks/", "/tracks/track-x/"])
+def test_the_pages_only_read(client: Client, path: str) -> None:
+    make_track(slug="track-x")
+    assert client.post(path).status_code == 405
+
+
+def test_the_list_costs_three_queries(
+    client: Client, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for _ in range(5):
+        make_track()
+    with django_assert_num_queries(3):
+        client.get(reverse("challenge:list"))
+
+
+def test_a_change_by_an_organizer_is_recorded_with_old_and_new(client: Client) -> None:
+    organizer = make_user(is_staff=True, is_superuser=True)
+    client.force_login(organizer)
+    track = make_track()
+    form = {**admin_form(track), "name": "Another"}
+    assert client.post(reverse("admin:challenge_track_change", args=[track.pk]), form).status_code == 302
+    entry = AuditEntry.objects.get(action="track.changed")
+    assert entry.actor == organizer
+    assert entry.details == {"changes": {"name": [track.name, "Another"]}}
+
+
+def test_rules_are_changed_at_the_desk_alone(client: Client) -> None:
+    client.force_login(make_user(is_staff=True, is_superuser=True))
+    track = make_track()
+    changed = {"anls_threshold": "0.1", "delta": "1e-6", "description": "Other rules.", "paused": "on"}
+    client.post(reverse("admin:challenge_track_change", args=[track.pk]), {**admin_form(track), **changed})
+    before = [getattr(track, name) for name in changed]
+    track.refresh_from_db()
+    assert [getattr(track, name) for name in changed] == before
+
+
+def test_slug_and_ranking_stay_as_they_are_once_a_track_exists(client: Client) -> None:
+    client.force_login(make_user(is_staff=True, is_superuser=True))
+    track = make_track()
+    form = {**admin_form(track), "slug": "other", "ranking": "anls"}
+    client.post(reverse("admin:challenge_track_change", args=[track.pk]), form)
+    changed = Track.objects.get()
+    assert (changed.slug, changed.ranking) == (track.slug, track.ranking)
+
+
+def test_the_administration_neither_adds_nor_deletes_a_track(client: Client) -> None:
+    client.force_login(make_user(is_staff=True, is_superuser=True))
+    track = make_track()
+    assert client.get(reverse("admin:challenge_track_add")).status_code == 403
+    assert client.post(reverse("admin:challenge_track_delete", args=[track.pk])).status_code == 403
+    assert "Delete selected" not in client.get(reverse("admin:challenge_track_changelist")).text
+
+
+def test_several_phases_are_listed_with_their_rules_and_deadlines(client: Client) -> None:
+    track = make_track(closes_at=NOW + timedelta(days=1), allows_private=True, anonymity=Anonymity.UNTIL_END)
+    make_phase(track, name="Final", starts_at=NOW + timedelta(days=2), ends_at=NOW + timedelta(days=3))
+    html = page(client, track)
+    for text in ("Final", "teams may keep submissions unpublished", "until the phase ends", "per 24 hours"):
+        assert text in html
+    calendar = client.get(reverse("challenge:deadline", args=[track.slug])).text
+    assert calendar.count("BEGIN:VEVENT") == 2
+    assert "Final ends" in calendar
+
+
+def admin_form(track: Track) -> dict[str, str]:
+    """What the administration's form of `track` sends when nothing is changed."""
+    names = ["name", "summary", "description", "position", "max_checkpoint_bytes", "challenges_per_day"]
+    names += ["registration", "registration_questions"]
+    names += [
+        "reference",
+        "trainable",
+        "test_set",
+        "clients",
+        "max_rounds",
+        "leakage_set",
+        "leakage_split",
+        "anls_threshold",
+        "delta",
+        "budgets",
+        "providers_per_client",
+        "drawn_rounds",
+        "required_reviews",
+        "sampling_rule",
+        "accountant",
+        "adjacency",
+    ]
+    return {name: str(getattr(track, name)) for name in names}

@@ -1,0 +1,118 @@
+"""The documentation on the site: every document is a page, and every link of it leads somewhere."""
+
+import re
+from html import unescape
+from urllib.parse import unquote
+
+import pytest
+from django.test import Client
+from django.urls import resolve, reverse
+from pytest_django import Settings
+
+from docvqa_site.docs import library
+from docvqa_site.docs.rendering import document, slug_of
+from tests.docvqa_site.ui.test_pages import check
+
+
+@pytest.fixture(autouse=True)
+def source(settings: Settings) -> None:
+    settings.SOURCE_URL = "https://code.example/pfl"
+    document.cache_clear()
+
+
+def test_every_document_is_in_one_group_of_the_list() -> None:
+    grouped = [name for documents in library.GROUPS.values() for name in documents]
+    assert len(grouped) == len(set(grouped))
+    assert {name for name in library.names() if not name.startswith("decisions/0")} == set(grouped)
+
+
+def test_documents_keep_the_rules_of_all_pages(client: Client, db: None) -> None:
+    for address in ("", "privacy/", "proofs/", "proofs/fl-provider-dp/", "checks/", "architecture/"):
+        check(client, f"/docs/{address}")
+
+
+def links_of(name: str) -> list[str]:
+    return [unescape(link) for link in re.findall(r' (?:href|src)="([^"]*)"', document(name).html)]
+
+
+def test_links_between_documents_lead_to_pages_and_headings() -> None:
+    for name in library.names():
+        here = reverse("docs:document", args=[library.address(name)])
+        for link in links_of(name):
+            path, _, fragment = link.partition("#")
+            if "://" in link or path.startswith("mailto:"):
+                continue
+            found = resolve(path or here)
+            if found.view_name == "docs:file":
+                assert found.kwargs["path"] in library.files(), (name, link)
+                continue
+            target = library.name_at(found.kwargs["address"])
+            assert target, (name, link)
+            if fragment:
+                assert f'id="{unquote(fragment)}"' in document(target).html, (name, link)
+
+
+def test_a_link_to_a_file_of_the_code_leads_to_the_source() -> None:
+    assert "https://code.example/pfl/blob/HEAD/CONTRIBUTING.md" in links_of("architecture")
+
+
+def test_without_a_source_address_such_a_link_says_so(settings: Settings) -> None:
+    settings.SOURCE_URL = ""
+    assert not [link for name in library.names() for link in links_of(name) if "/blob/" in link]
+
+
+def test_a_document_has_its_contents_and_its_version(client: Client, db: None) -> None:
+    html = client.get("/docs/privacy/").text
+    assert 'href="#what-is-checked-besides-ε"' in html
+    assert 'id="what-is-checked-besides-ε"' in html
+
+
+def test_the_page_of_a_folder_lists_what_is_in_it(client: Client, db: None) -> None:
+    html = client.get("/docs/decisions/").text
+    assert 'href="/docs/decisions/0018-store/"' in html
+    assert 'href="/docs/decisions/"' not in html
+
+
+def test_front_matter_is_folded_away() -> None:
+    shown = document("proofs/fl-provider-dp")
+    assert "version" not in shown.html[:200]
+    assert shown.metadata
+
+
+def test_an_address_without_its_slash_leads_to_the_page(client: Client, db: None) -> None:
+    assert client.get("/docs/privacy")["Location"] == "/docs/privacy/"
+    assert client.get("/docs/proofs/README/")["Location"] == "/docs/proofs/"
+
+
+@pytest.mark.parametrize(
+    "address", ["nothing/", "../README/", "%2e%2e/settings/", "files/../../manage.py", "files/x.svg"]
+)
+def test_nothing_else_is_sent(client: Client, db: None, address: str) -> None:
+    assert client.get(f"/docs/{address}").status_code == 404
+
+
+def test_pictures_are_sent_within_a_sandbox(client: Client, db: None) -> None:
+    response = client.get("/docs/files/architecture.svg")
+    assert response["Content-Type"] == "image/svg+xml"
+    assert "sandbox" in response["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "slug"),
+    [
+        ("What is checked besides ε", "what-is-checked-besides-ε"),
+        ("With `pfl federate`", "with-pfl-federate"),
+        ("Flower's own commands", "flowers-own-commands"),
+    ],
+)
+def test_headings_have_the_fragments_of_github(heading: str, slug: str) -> None:
+    assert re.sub("`", "", slug_of(heading)) == slug
+
+
+def test_the_list_has_a_line_about_each_document_but_single_proofs(client: Client, db: None) -> None:
+    without = [name for lines in library.GROUPS.values() for name, line in lines.items() if not line]
+    assert all(name.startswith("proofs/") for name in without)
+    html = client.get("/docs/").text
+    assert "Every error code, with its meaning and the next step." in html
+    assert "Install <code>pfl</code>" in html
+    assert html.count('href="#section-') == html.count('id="section-') == len(library.GROUPS)

@@ -1,0 +1,350 @@
+"""The ε, the trust level and the checks on the page of a submission, and who sees them."""
+
+import pytest
+import yaml
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.timezone import localdate
+
+from docvqa_site.evaluation.display import results
+from docvqa_site.evaluation.examining.levels import MEANINGS
+from docvqa_site.evaluation.models import Evaluation, EvaluationState
+from docvqa_site.submissions.models import RunState
+from docvqa_site.submissions.services import withdraw
+from evaluator.accounting.accountant import Accountant
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.messages.jobs import ArtifactKind, CheckStatus, Outcome, Step, TrustLevel
+from evaluator.messages.results import RunResults
+from evaluator.records.check_table import CHECKS
+from tests.docvqa_site.factories import (
+    change_results,
+    make_artifact,
+    make_epsilons,
+    make_organizer,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+)
+from tests.docvqa_site.submissions.drafts import make_private_track
+
+pytestmark = pytest.mark.django_db
+
+CHECKS_OF_A_RUN = [
+    {
+        "id": "log.message_sizes",
+        "status": "flagged",
+        "expected": "1 to 64 bits",
+        "found": "client 7 sent 0.1",
+        "where": "round 2",
+    },
+    {
+        "id": "record.rounds",
+        "status": "passed",
+        "expected": "30 rounds declared",
+        "found": "30 rounds recorded",
+    },
+    {"id": "record.providers", "status": "passed", "expected": "about 17 providers", "found": "18 providers"},
+    {"id": "team.joint_epsilon", "status": "not_applicable", "found": "2 trainings: a reason"},
+]
+PRIVACY = {
+    "epsilon": 3.900001,
+    "epsilons": make_epsilons(3.900001, 3.1, 4.2),
+    "accountant": "PLD, evaluator 1, grid 1e-4",
+    "joint_epsilon": 6.5,
+    "joint_runs": 2,
+}
+
+
+@pytest.fixture
+def run():
+    submission = make_submission(track=make_private_track(), state="submitted")
+    return make_run(submission, state=RunState.SCORED, budget=4.0, checks=CHECKS_OF_A_RUN, **PRIVACY)
+
+
+def page(run, user=None, part=""):
+    client = Client()
+    if user:
+        client.force_login(user)
+    return client.get(run.submission.get_absolute_url() + part).content.decode()
+
+
+def evidence(run, user=None):
+    return page(run, user, f"runs/{run.pk}/")
+
+
+class TestEpsilon:
+    def test_the_page_shows_every_epsilon_and_whether_the_one_that_decides_is_within(self, run):
+        html = evidence(run)
+        assert all(number in html for number in ("3.9001", "3.1", "4.2"))
+        assert "within budget" in html
+        assert html.count(">used for ranking<") == 1
+        assert "PLD, evaluator 1, grid 1e-4" in html
+
+    def test_an_epsilon_over_the_budget_is_called_so(self, run):
+        beyond = [one.model_copy(update={"within_budget": False}) for one in run.results.epsilons]
+        change_results(run, epsilon=4.1, epsilons=beyond)
+        assert "over budget" in evidence(run)
+
+    def test_the_joint_epsilon_is_shown_with_the_number_of_trainings(self, run):
+        assert "6.5" in evidence(run)
+        assert "total for the team's 2 training runs" in evidence(run)
+        change_results(run, joint_epsilon=None)
+        assert "see check <code>team.joint_epsilon</code> for the reason" in evidence(run)
+
+    @pytest.mark.parametrize(
+        ("rule", "accountant", "expected"),
+        [
+            (SamplingRule.TWO_STAGE, Accountant.PLD, [("two_stage", "pld", 3.900001)]),
+            (SamplingRule.PRODUCT, Accountant.PLD, [("product", "pld", 3.1)]),
+            (SamplingRule.PRODUCT, Accountant.RDP, [("product", "rdp", 4.2)]),
+        ],
+    )
+    def test_the_deciding_one_is_marked_and_comes_first(self, rule, accountant, expected):
+        epsilons = make_epsilons(3.900001, 3.1, 4.2, rule=rule, accountant=accountant)
+        rows = results.epsilon_rows(RunResults(epsilons=epsilons))
+        assert [(row.sampling_rule, row.accountant, row.epsilon) for row in rows if row.decides] == expected
+        assert rows[0].decides
+
+    def test_without_a_budget_there_is_none(self):
+        html = evidence(make_run(state=RunState.SCORED, bytes_needed=900_000))
+        assert "Sampling rule" not in html
+        assert "900 kB" in html
+
+
+def test_the_trust_level_is_explained(run):
+    assert "L0 recomputed" in evidence(run)
+    assert MEANINGS[TrustLevel.RECOMPUTED] in evidence(run)
+    assert set(MEANINGS) == set(TrustLevel)
+
+
+class TestMembership:
+    BOUNDS = {
+        "balanced_accuracy": 0.6781,
+        "true_positive_rates": [{"false_positive_rate": 0.01, "at_most": 0.0806}],
+        "gaussian_mu": 0.98,
+    }
+
+    def test_what_an_attack_can_learn_is_said_in_words(self, run):
+        assert "Someone who guesses at random" not in evidence(run)
+        change_results(run, membership=self.BOUNDS)
+        html = evidence(run)
+        assert "is right at most <strong>67.9%</strong> of the time" in html
+        assert "At a false-positive rate of 1%, at most 8.1% of training providers can be identified" in html
+        assert "μ = 0.98" in html
+
+    def test_where_nothing_is_protected_it_says_so(self, run):
+        change_results(run, membership=self.BOUNDS | {"balanced_accuracy": 1.0, "gaussian_mu": None})
+        assert "There is no limit on how reliably an attacker can tell" in evidence(run)
+
+
+class TestRank:
+    def test_what_keeps_a_run_from_a_rank_is_on_its_page(self, run):
+        assert "not ranked" not in page(run)
+        assert "<strong>#1</strong> at ε\xa0=\xa04" in page(run)
+        beyond = [one.model_copy(update={"within_budget": False}) for one in run.results.epsilons]
+        change_results(run, epsilon=4.1, epsilons=beyond)
+        assert "not ranked (recomputed ε\xa0=\xa04.1000 exceeds the budget 4)" in page(run)
+        assert "ε 4.1000 &gt; 4" in page(run)
+
+    def test_a_run_that_is_evaluated_again_keeps_its_result_meanwhile(self, run):
+        type(run).objects.update(state=RunState.RUNNING)
+        html = page(run)
+        assert "re-evaluating" in html
+        assert "this result stays until the new one is ready" in html
+        assert "<strong>#1</strong> at ε\xa0=\xa04" in html
+
+
+class TestVerdict:
+    def review(self, run, decision, reason=""):
+        reviewer = make_organizer("review_proofs")
+        at = timezone.now()
+        run.submission.reviews.create(reviewer=reviewer, decision=decision, reason=reason, decided_at=at)
+
+    def test_the_page_begins_with_what_the_reviewers_have_decided(self, run):
+        assert "0 of 2 reviewers have accepted the privacy proof so far" in page(run)
+        self.review(run, "accepted")
+        assert "1 of 2 reviewers have accepted the privacy proof so far" in page(run)
+        self.review(run, "accepted")
+        assert "<strong>Verified.</strong>" in page(run)
+        self.review(run, "rejected", "No composition.")
+        assert "<strong>Verified.</strong>" in page(run)
+        self.review(run, "rejected", "No composition.")
+        html = page(run)
+        assert "<strong>Proof rejected</strong>" in html
+        assert "No composition." in html
+        assert "rank-chip" not in html
+        assert html.index("Proof rejected") < html.index('id="results"') < html.index('id="description"')
+
+    def test_the_page_says_when_reviewers_disagree(self, run):
+        self.review(run, "accepted")
+        self.review(run, "rejected", "No composition.")
+        html = page(run)
+        assert "<strong>Under review: reviewers disagree; a third reviewer will decide.</strong>" in html
+        assert "No composition." not in html
+        assert "rank-chip" in html
+
+    def test_the_progress_of_an_evaluation_that_ended_is_for_the_team(self, run):
+        assert "progress-" not in page(run)
+        assert f'id="progress-{run.pk}"' in page(run, run.submission.created_by)
+
+
+def test_the_page_shows_its_place_in_the_plot(run):
+    html = page(run)
+    mark = f'data-of="{run.submission.get_absolute_url()}" data-here'
+    # Once in each of its drawings.
+    assert html.count(mark) == 2
+
+
+def report_score(run, version, attempt=1):
+    """Store the report by which an attempt scored the run."""
+    evaluation = Evaluation.objects.create(run=run, attempt=attempt, state=EvaluationState.PASSED)
+    evaluation.reports.create(
+        step=Step.SCORING, outcome=Outcome.PASSED, provenance={"evaluator_version": version}
+    )
+
+
+class TestCitation:
+    def test_it_has_a_permanent_link_and_an_entry_without_latex(self, client, run):
+        type(run.submission).objects.update(title="100% {DP} & \\evil_")
+        html = page(run)
+        assert f"{settings.SITE_URL}{run.submission.get_absolute_url()}</a>" in html
+        entry = client.get(reverse("submissions:bibtex", args=[run.submission.pk])).text
+        assert entry.startswith(f"@misc{{pfl-docvqa-{str(run.submission.pk)[:8]},")
+        assert r"{{100\% \{DP\} \& \textbackslash{}evil\_}}" in entry
+
+    def test_it_names_what_was_measured_by_which_version_and_when(self, client, run):
+        report_score(run, "0.0.9")
+        report_score(run, "0.1.0", attempt=2)
+        change_results(run, anls=0.81529, epsilon=3.99991, bytes_total=11_515_904)
+        entry = client.get(reverse("submissions:bibtex", args=[run.submission.pk])).text
+        measured = "At epsilon = 4: ANLS 0.8152, recomputed epsilon 4.0000, 11,515,904 bytes"
+        assert f"{measured}. Status: under review}}," in entry
+        assert "version      = {evaluator 0.1.0}," in entry
+        assert f"urldate      = {{{localdate().isoformat()}}}," in entry
+        citation = client.get(reverse("submissions:citation", args=[run.submission.pk])).text
+        assert yaml.safe_load(citation)["abstract"] == f"{measured}. Status: under review"
+
+    def test_of_what_nobody_sees_there_is_none(self, client):
+        address = reverse("submissions:bibtex", args=[make_run().submission.pk])
+        assert client.get(address).status_code == 404
+
+
+def test_a_withdrawn_submission_leaves_a_page_that_says_so(client, run):
+    withdraw(run.submission, run.submission.created_by)
+    response = client.get(run.submission.get_absolute_url())
+    assert response.status_code == 410
+    assert "The team withdrew this submission on" in response.text
+    assert run.submission.title in response.text
+    assert "0.9000" not in response.text
+
+
+class TestChecks:
+    def test_team_and_staff_read_everything(self, run):
+        for user in (run.submission.created_by, make_organizer()):
+            html = evidence(run, user)
+            assert all(
+                check.get(part, "") in html
+                for check in CHECKS_OF_A_RUN
+                for part in ("expected", "found", "where")
+            )
+
+    def test_the_public_reads_no_finding_of_a_private_run_from_an_annex_or_a_client(self, run):
+        for user in (None, make_team().memberships.get().user):
+            html = evidence(run, user)
+            assert "1 flagged, 2 passed, 1 not applicable" in html
+            assert "30 rounds recorded" in html
+            for hidden in ("about 17 providers", "18 providers", "client 7", "1 to 64 bits", "round 2"):
+                assert hidden not in html
+
+    def test_everyone_reads_what_a_noise_check_would_have_detected_but_not_what_it_flagged(self, run):
+        checks = [
+            {
+                "id": "record.noise_size",
+                "status": "passed",
+                "found": "would have detected noise below 98 %",
+            },
+            {"id": "record.noise_reuse", "status": "no_power", "found": "the updates may hide it"},
+            {"id": "record.noise_shape", "status": "flagged", "found": "0.4711", "expected": "at most 0.01"},
+        ]
+        change_results(run, checks=checks)
+        html = evidence(run)
+        assert "would have detected noise below 98 %" in html
+        assert "the updates may hide it" in html
+        assert '<span class="badge badge-no_power">no power</span>' in html
+        assert "1 flagged, 1 no power, 1 passed" in html
+        assert "0.4711" not in html
+        assert "0.4711" in evidence(run, run.submission.created_by)
+
+    def test_where_epsilon_plays_no_part_everyone_reads_everything(self):
+        html = evidence(make_run(state=RunState.SCORED, checks=CHECKS_OF_A_RUN[:1]))
+        assert "client 7 sent 0.1" in html
+
+    def test_each_comes_with_its_meaning_and_its_limit(self, run):
+        html = evidence(run)
+        assert "What this checks" in html
+        for shown in results.shown_checks(run):
+            text = CHECKS[shown.check.id]
+            assert (shown.name, shown.meaning, shown.limit) == (text.name, text.meaning, text.limit)
+            assert shown.meaning
+
+    def test_names_of_fields_in_its_meaning_are_code(self, run):
+        change_results(run, checks=[{"id": "record.providers", "status": "passed"}])
+        html = evidence(run)
+        assert "<code>fewest_providers</code>" in html
+        assert "`fewest_providers`" not in html
+
+    def test_a_check_that_is_not_made_any_more_is_still_shown(self, run):
+        change_results(run, checks=[{"id": "other.check", "status": "passed"}])
+        assert "other.check" in evidence(run)
+
+    def test_what_files_were_named_is_text(self, run):
+        change_results(
+            run, checks=[{"id": "record.tensors", "status": "flagged", "found": "<img src=x onerror=a>"}]
+        )
+        assert "<img src=x" not in evidence(run)
+
+    def test_a_check_that_reads_the_annex_is_never_public(self):
+        reading_the_annex = (
+            "clients",
+            "providers",
+            "noise_size",
+            "noise_reuse",
+            "noise_shape",
+            "annex",
+            "linkage",
+            "whole_change",
+        )
+        for name in reading_the_annex:
+            assert not CHECKS[f"record.{name}"].findings.are_public(CheckStatus.FLAGGED)
+
+
+def test_the_annex_is_given_to_nobody(run):
+    """Its name and hash stand in the team's own list of files; no page or address of the site hands it out."""
+    upload = make_artifact(run, ArtifactKind.TRAINING_ANNEX, b"round 1: 17 providers", "annex.jsonl").upload
+    member = run.submission.created_by
+    for user in (None, member, make_team().memberships.get().user):
+        html = page(run, user)
+        assert "17 providers" not in html.replace("about 17 providers", "")
+        assert upload.store_key not in html
+        assert ("annex.jsonl" in html) == (user == member)
+        client = Client()
+        if user:
+            client.force_login(user)
+        assert client.get(f"/reviews/{run.submission.pk}/proof/").status_code in (302, 404)
+        assert client.get(f"/uploads/{upload.store_key}").status_code in (403, 404)
+
+
+def test_the_queries_of_the_page_stay_the_same_for_more_checks(client, run, django_assert_num_queries):
+    change_results(run, checks=CHECKS_OF_A_RUN * 20)
+    with django_assert_num_queries(21):
+        client.get(run.submission.get_absolute_url())
+
+
+def test_the_page_of_a_draft_has_no_results(client):
+    submission = make_submission(track=make_track())
+    make_run(submission)
+    client.force_login(submission.created_by)
+    assert "Trust level" not in client.get(submission.get_absolute_url()).content.decode()

@@ -1,0 +1,56 @@
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from docvqa_site.audit.models import AuditEntry
+from docvqa_site.mail.models import OutgoingMail
+from tests.docvqa_site.admin_actions import run
+from tests.docvqa_site.factories import make_user
+
+pytestmark = pytest.mark.django_db
+
+LIST = "admin:mail_outgoingmail_changelist"
+
+
+@pytest.fixture
+def failed() -> OutgoingMail:
+    return OutgoingMail.objects.create(
+        subject="Reset your password",
+        body="https://site.example/account/password/reset/key/secret",
+        sender="site@example.org",
+        recipients=["ada@example.org"],
+        attempts=10,
+        failed_at=timezone.now(),
+        error="550 no",
+    )
+
+
+@pytest.fixture
+def organizer(client: Client) -> Client:
+    client.force_login(make_user(is_staff=True, is_superuser=True))
+    return client
+
+
+def test_organizers_see_that_a_mail_failed_but_not_what_it_says(
+    organizer: Client, failed: OutgoingMail
+) -> None:
+    listed = organizer.get(reverse(LIST)).content.decode()
+    page = organizer.get(reverse("admin:mail_outgoingmail_change", args=[failed.pk])).content.decode()
+    assert "550 no" in listed
+    assert "ada@example.org" in page
+    assert "secret" not in listed + page
+
+
+def test_organizers_let_a_mail_be_sent_again(organizer: Client, failed: OutgoingMail) -> None:
+    run(organizer, reverse(LIST), "send_again", failed.pk)
+    failed.refresh_from_db()
+    assert (failed.attempts, failed.failed_at) == (0, None)
+    assert AuditEntry.objects.filter(action="outgoingmail.sent_again").count() == 1
+
+
+def test_staff_without_the_permission_cannot(client: Client, failed: OutgoingMail) -> None:
+    client.force_login(make_user(is_staff=True))
+    run(client, reverse(LIST), "send_again", failed.pk)
+    failed.refresh_from_db()
+    assert failed.failed_at is not None

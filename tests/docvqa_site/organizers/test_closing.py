@@ -1,0 +1,177 @@
+"""A phase is closed on one page: it says what is still open, then freezes, publishes and announces the results."""
+
+import hashlib
+import io
+import re
+import subprocess
+import sys
+import zipfile
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core import mail
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+
+from docvqa_site.audit.models import AuditEntry
+from docvqa_site.boards.models import FinalResults
+from docvqa_site.challenge.models import Phase
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.notifications.models import Notification
+from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.submissions.models import RunState, SubmissionState
+from tests.docvqa_site.factories import (
+    change_results,
+    make_organizer,
+    make_run,
+    make_submission,
+    make_track,
+    make_user,
+    owner_of,
+    sign_in_organizer,
+)
+
+pytestmark = pytest.mark.django_db
+
+FORM = {"title": "Autumn: final results", "slug": "autumn", "text": "**Thank you** all."}
+
+
+@pytest.fixture
+def organizer(client: Client):
+    return sign_in_organizer(client, "organize", "change_track", "view_submission", "change_finalresults")
+
+
+def ended_track(ranking="bytes", **fields):
+    track = make_track(
+        ranking, slug="track", anls_threshold=0.5, closes_at=timezone.now() - timedelta(hours=1), **fields
+    )
+    return track, track.phases.get()
+
+
+def add(track, title, **fields):
+    submission = make_submission(track=track, state=SubmissionState.SUBMITTED, title=title)
+    return make_run(submission, **{"state": RunState.SCORED, **fields})
+
+
+def address(phase: Phase) -> str:
+    return f"/organize/tracks/{phase.track.slug}/phases/{phase.pk}/close/"
+
+
+def close(client: Client, phase: Phase, **changed):
+    seen = re.search(r'name="seen" value="([\w-]+)"', client.get(address(phase)).text).group(1)
+    return client.post(address(phase), {**FORM, "seen": seen, **changed}, follow=True)
+
+
+def test_the_page_names_what_is_in_the_way_and_offers_no_button(client: Client, organizer) -> None:
+    track, phase = ended_track()
+    phase.ends_at = timezone.now() + timedelta(days=1)
+    phase.save()
+    add(track, "Waiting", state=RunState.QUEUED)
+    add(track, "Broken", state=RunState.FAILED)
+    page = client.get(address(phase)).text
+    assert "The phase ends on" in page
+    assert re.search(r"1 open</span> No run is being evaluated\s.*?Waiting of Team", page, re.DOTALL)
+    assert re.search(
+        r"1 open</span> No run has failed because of a site error\s.*?Broken of", page, re.DOTALL
+    )
+    assert "Close the phase and publish" not in page
+    client.post(address(phase), {**FORM, "seen": "0-0"})
+    assert not FinalResults.objects.exists()
+
+
+def test_closing_publishes_files_that_verify_a_citation_and_an_announcement(
+    client: Client, organizer, tmp_path
+) -> None:
+    track, phase = ended_track()
+    first, second = add(track, "Small", bytes_total=10), add(track, "Big", bytes_total=30)
+    page = close(client, phase)
+    assert page.redirect_chain == [("/results/autumn/", 302)]
+    assert page.text.index("Small") < page.text.index("Big")
+    assert "@misc{pfl-docvqa-autumn," in page.text
+
+    with zipfile.ZipFile(io.BytesIO(client.get("/results/autumn/files/all.zip").content)) as files:
+        files.extractall(tmp_path)
+    command = [sys.executable, "-I", "-S", str(tmp_path / "autumn" / "verify.py")]
+    assert subprocess.run(command, check=False, timeout=60).returncode == 0
+    table = client.get("/results/autumn/files/track.csv").content
+    assert hashlib.sha256(table).hexdigest() in page.text
+
+    notified = set(Notification.objects.values_list("user", flat=True))
+    assert notified == {owner_of(run.submission.team).pk for run in (first, second)}
+    assert "/results/autumn/" in mail.outbox[0].body
+    assert "<strong>Thank you</strong>" in client.get("/news/results-autumn/").text
+    assert "is published at" in client.get("/tracks/track/").text
+    assert "/results/autumn/" in client.get("/sitemap.xml").text
+    assert AuditEntry.objects.get(action="phase.closed").actor == organizer
+
+    first.disqualified_because = "Too late."
+    first.save()
+    assert client.get("/results/autumn/files/track.csv").content == table
+    assert "Small" in client.get("/results/autumn/").text
+
+
+def test_boards_that_have_changed_since_are_shown_again(client: Client, organizer) -> None:
+    track, phase = ended_track()
+    add(track, "Small")
+    page = close(client, phase, seen="0-other")
+    assert "Something has changed in the meantime" in page.text
+    assert not FinalResults.objects.exists()
+
+
+def test_open_proof_reviews_and_missing_examinations_are_in_the_way(client: Client, organizer) -> None:
+    track, phase = ended_track(BEST_ANLS_AT_BUDGET, budgets=[4], required_reviews=1, examined_ranks=1)
+    run = add(track, "Private", budget=4.0, epsilon=3.9)
+    page = client.get(address(phase)).text
+    assert "1 open</span> All proof reviews are settled" in page
+    assert "1 open</span> The top ranks have passed the required examinations" in page
+    ProofReview.objects.create(
+        submission=run.submission,
+        reviewer=make_user(),
+        decision=Decision.ACCEPTED,
+        decided_at=timezone.now(),
+    )
+    change_results(run, trust_level=3)
+    page = close(client, phase)
+    assert page.redirect_chain[0][0] == "/results/autumn/"
+    assert "ε = 4" in page.text
+
+
+def test_a_corrected_version_is_linked_from_the_first(client: Client, organizer) -> None:
+    track, phase = ended_track()
+    add(track, "Small")
+    close(client, phase)
+    close(client, phase, slug="autumn-2", title="Autumn, corrected")
+    assert "There is a corrected version" in client.get("/results/autumn/").text
+    assert "There is a corrected version" not in client.get("/results/autumn-2/").text
+    page = client.get("/results/").text
+    assert page.index("Autumn, corrected") < page.index("Autumn: final results")
+
+
+def test_the_command_does_the_same(client: Client) -> None:
+    track, phase = ended_track()
+    waiting = add(track, "Waiting", state=RunState.RUNNING)
+    options = {"slug": "autumn", "title": "Autumn", "stdout": (output := StringIO())}
+    with pytest.raises(CommandError, match="can't be closed yet"):
+        call_command("close_phase", "track", phase.name, **options)
+    assert "Waiting of Team" in output.getvalue()
+    waiting.state = RunState.REJECTED
+    waiting.save()
+    call_command("close_phase", "track", phase.name, **options)
+    assert "Published at /results/autumn/" in output.getvalue()
+    assert "No ranked runs." in client.get("/results/autumn/").text
+    with pytest.raises(CommandError, match="already exists"):
+        call_command("close_phase", "track", phase.name, **options)
+
+
+def test_only_organizers_of_tracks_close_phases_and_add_a_doi(client: Client, organizer) -> None:
+    _, phase = ended_track()
+    close(client, phase)
+    results = FinalResults.objects.get()
+    change = f"/admin/leaderboard/finalresults/{results.pk}/change/"
+    assert client.post(change, {"doi": "10.5281/zenodo.1"}).status_code == 302
+    assert "https://doi.org/10.5281/zenodo.1" in client.get("/results/autumn/").text
+    assert client.get("/results/nowhere/").status_code == 404
+    client.force_login(make_organizer("organize"))
+    assert client.get(address(phase)).status_code == 403

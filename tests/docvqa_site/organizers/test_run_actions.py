@@ -1,0 +1,183 @@
+import uuid
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from docvqa_site.audit.models import AuditEntry
+from docvqa_site.boards.boards import boards_of, stored_boards
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
+from docvqa_site.submissions.models import RunState, SubmissionState
+from docvqa_site.submissions.services import mark_baseline
+from docvqa_site.teams.models import PastMembership
+from evaluator.messages.jobs import Check, CheckStatus
+from tests.docvqa_site.factories import (
+    change_results,
+    make_organizer,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+    sign_in_organizer,
+)
+
+pytestmark = pytest.mark.django_db
+
+ACTIONS = ("evaluate", "disqualify", "requalify", "accept-log", "refund", "baseline", "examine")
+
+
+@pytest.fixture
+def organizer(client: Client):
+    return sign_in_organizer(
+        client, "organize", "view_submission", "change_submission", "change_evaluation", "add_examination"
+    )
+
+
+@pytest.fixture
+def run():
+    track = make_track(anls_threshold=0.5)
+    return make_run(
+        make_submission(track=track, state=SubmissionState.SUBMITTED), state=RunState.SCORED, anls=0.6
+    )
+
+
+@pytest.mark.parametrize(("ranking", "budget"), [(FEWEST_BYTES, None), (BEST_ANLS_AT_BUDGET, 1.0)])
+def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
+    client: Client, organizer, ranking, budget
+) -> None:
+    track = make_track(ranking, anls_threshold=0.5)
+    runs = [
+        make_run(
+            make_submission(track=track, state=SubmissionState.SUBMITTED),
+            state=RunState.SCORED,
+            budget=budget,
+            epsilon=budget and 0.9,
+        )
+        for _ in range(2)
+    ]
+    address = f"/organize/runs/{runs[0].pk}/"
+    assert client.post(f"{address}disqualify/", {"reason": "Trained on the test set."}).status_code == 302
+    reason = "disqualified by the organizers: Trained on the test set."
+    for board in (boards_of(track)[0].rows, stored_boards(track)[0][0:10]):
+        assert [(row.entry.run, row.rank, row.reason) for row in board] == [
+            (runs[1].pk, 1, ""),
+            (runs[0].pk, None, reason),
+        ]
+    assert f"Not ranked: {reason}" in client.get(address).content.decode()
+    assert reason in client.get(runs[0].submission.get_absolute_url()).content.decode()
+    assert AuditEntry.objects.get(action="run.disqualified").actor == organizer
+    client.post(f"{address}requalify/")
+    assert boards_of(track)[0].rows[0].entry.run == runs[0].pk
+
+
+def test_a_disqualification_needs_a_reason(client: Client, organizer, run) -> None:
+    assert client.post(f"/organize/runs/{run.pk}/disqualify/", {"reason": " "}).status_code == 422
+    run.refresh_from_db()
+    assert run.disqualified_because == ""
+
+
+def test_a_flagged_log_withholds_the_rank_until_an_organizer_accepts_it(
+    client: Client, organizer, run
+) -> None:
+    check = Check(id="log.directions", status=CheckStatus.FLAGGED, expected="both ways", found="one way")
+    run.submission.track.phases.update(requires_counted=False)
+    change_results(run, counting="declared", log_flag="log.directions", checks=[check])
+    (board,) = stored_boards(run.submission.track)
+    reason = "check log.directions was flagged, and no organizer has accepted the log yet"
+    assert [(row.rank, row.reason) for row in board] == [(None, f"the bytes are declared, {reason}")]
+    assert reason in client.get(run.submission.get_absolute_url()).text
+    address = f"/organize/runs/{run.pk}/"
+    assert "Flagged communication logs" in client.get("/organize/").text
+    assert "expected both ways, found one way" in client.get(address).text
+    page = client.post(f"{address}accept-log/", {"reason": "Adaptive codec."}, follow=True).text
+    assert "run: log accepted" in page
+    assert "Adaptive codec." in page
+    assert reason not in client.get(run.submission.get_absolute_url()).text
+    assert "Flagged communication logs" not in client.get("/organize/").text
+    assert [row.rank for row in board] == [1]
+    assert AuditEntry.objects.get(action="run.log_accepted").actor == organizer
+
+
+def test_a_log_without_a_flag_needs_nobody(client: Client, organizer, run) -> None:
+    page = client.post(f"/organize/runs/{run.pk}/accept-log/", follow=True).text
+    assert "No check of the log was flagged." in page
+    run.refresh_from_db()
+    assert run.log_accepted_at is None
+
+
+def test_a_run_is_evaluated_again(client: Client, organizer, run) -> None:
+    client.post(f"/organize/runs/{run.pk}/evaluate/", {"confirmed": "yes"})
+    run.refresh_from_db()
+    assert run.state == RunState.QUEUED
+    again = client.post(f"/organize/runs/{run.pk}/evaluate/", {"confirmed": "yes"}, follow=True)
+    assert "The evaluation is still in progress." in again.content.decode()
+
+
+def test_a_slot_is_given_back_once(client: Client, organizer, run) -> None:
+    for _ in range(2):
+        client.post(f"/organize/runs/{run.pk}/refund/", {"confirmed": "yes"})
+    assert AuditEntry.objects.get(action="submission.refunded").actor == organizer
+
+
+@pytest.mark.parametrize("action", ["evaluate", "refund"])
+def test_what_cannot_be_undone_needs_a_confirmation(client: Client, organizer, run, action) -> None:
+    page = client.post(f"/organize/runs/{run.pk}/{action}/", follow=True).content.decode()
+    assert "Nothing was changed" in page
+    run.refresh_from_db()
+    assert (run.state, run.submission.refunded_at) == (RunState.SCORED, None)
+
+
+def test_a_method_is_marked_as_baseline_and_unmarked(client: Client, organizer, run) -> None:
+    for answer, expected in (("yes", True), ("no", False)):
+        client.post(f"/organize/runs/{run.pk}/baseline/", {"is_baseline": answer})
+        run.submission.refresh_from_db()
+        assert run.submission.is_baseline is expected
+    assert "submission: marked baseline" in client.get(f"/organize/runs/{run.pk}/").text
+
+
+def test_runs_are_found_by_track_state_and_text(client: Client, organizer, run) -> None:
+    other = make_run(state=RunState.FAILED)
+    page = client.get("/organize/runs/", {"track": run.submission.track.slug, "text": run.submission.title})
+    assert [found.pk for found in page.context["page"]] == [run.pk]
+    page = client.get("/organize/runs/", {"state": "failed"})
+    assert [found.pk for found in page.context["page"]] == [other.pk]
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_an_action_needs_a_post_an_existing_run_and_its_permission(
+    client: Client, organizer, run, action
+) -> None:
+    address = f"/organize/runs/{run.pk}/{action}/"
+    data = {"reason": "None.", "is_baseline": "yes"}
+    assert client.get(address).status_code == 405
+    assert client.post(f"/organize/runs/{uuid.uuid4()}/{action}/", data).status_code == 404
+    client.force_login(make_organizer("organize", "view_submission"))
+    assert client.post(address, data).status_code == 403
+
+
+@pytest.mark.parametrize("address", ["/organize/runs/", "/organize/runs/{}/"])
+def test_a_page_of_runs_needs_a_get_and_its_permission(client: Client, organizer, run, address) -> None:
+    address = address.format(run.pk)
+    assert client.post(address).status_code == 405
+    client.force_login(make_organizer("organize"))
+    assert client.get(address).status_code == 403
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_nobody_decides_on_runs_of_a_track_in_which_they_compete(
+    client: Client, organizer, run, action
+) -> None:
+    own = make_submission(make_team(organizer), run.submission.track, state=SubmissionState.SUBMITTED)
+    own_run = make_run(own, state=RunState.SCORED)
+    for found in (run, own_run):
+        assert client.post(f"/organize/runs/{found.pk}/{action}/", {"reason": "None."}).status_code == 404
+        assert client.get(f"/organize/runs/{found.pk}/").status_code == 404
+
+
+def test_nobody_decides_on_runs_of_a_team_that_they_were_in(client: Client, organizer, run) -> None:
+    # Baselines don't make an organizer a competitor.
+    mark_baseline(run.submission, True, make_user())
+    assert client.get(f"/organize/runs/{run.pk}/").status_code == 200
+    PastMembership.objects.create(team=run.submission.team, user=organizer, joined_at=timezone.now())
+    assert client.get(f"/organize/runs/{run.pk}/").status_code == 404

@@ -1,0 +1,394 @@
+"""A track is set up in the browser: six steps make a draft that only organizers see, which is tested and published."""
+
+import re
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+
+from docvqa_site.accounts.models import User
+from docvqa_site.accounts.selectors import is_reviewer
+from docvqa_site.accounts.services import vouch_for_address
+from docvqa_site.audit.models import AuditEntry
+from docvqa_site.challenge.models import StaffInvitation, Track
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
+from docvqa_site.downloads.models import Download
+from docvqa_site.evaluation.intake.receiving import receive_report
+from docvqa_site.evaluation.inventories import receive
+from docvqa_site.evaluation.rehearsal import rehearsal_of
+from docvqa_site.submissions.models import Submission
+from docvqa_site.teams.models import Team
+from evaluator.messages.inventories import Inventory
+from evaluator.messages.jobs import CommunicationResult, ScoringResult, Step, ValidationResult
+from tests.docvqa_site.evaluation.messages import make_report
+from tests.docvqa_site.factories import (
+    make_organizer,
+    make_track,
+    make_user,
+    sign_in_organizer,
+)
+from tests.docvqa_site.ui.test_pages import check
+
+pytestmark = pytest.mark.django_db
+
+WEIGHTS, TEST_SET = "a" * 64, "b" * 64
+NEW = "/organize/tracks/new/"
+SETUP = "/organize/tracks/track-9/setup/"
+PHASE = {
+    "phases-TOTAL_FORMS": "2",
+    "phases-INITIAL_FORMS": "1",
+    "phases-0-name": "Development",
+    "phases-0-submissions_per_day": "3",
+    "phases-0-results": "at_once",
+    "phases-0-anonymity": "none",
+    "phases-0-examined_ranks": "0",
+    "phases-0-examined_level": "3",
+    "phases-1-name": "",
+    "phases-1-submissions_per_day": "5",
+    "phases-1-results": "at_once",
+    "phases-1-anonymity": "none",
+    "phases-1-examined_ranks": "0",
+    "phases-1-examined_level": "3",
+}
+
+
+@pytest.fixture
+def organizer(client: Client) -> User:
+    return sign_in_organizer(client, "organize", "change_track", "add_track", "view_submission")
+
+
+@pytest.fixture
+def worker() -> None:
+    receive(Inventory(worker="gpu", references={"vt5-tiny": WEIGHTS}, test_sets={"secret": TEST_SET}))
+
+
+def begin(client: Client, ranking: str = FEWEST_BYTES.key, **fields: Any) -> Track:
+    data = {"name": "Next year", "slug": "track-9", "ranking": ranking, **fields}
+    assert client.post(NEW, data).status_code == 302
+    return Track.with_drafts.get(slug="track-9")
+
+
+def fill(client: Client, step: str, **fields: Any) -> Any:
+    answer = client.post(f"{SETUP}{step}/", fields)
+    assert answer.status_code == 302, re.findall(r'class="errorlist.*?</ul>', answer.text, re.DOTALL)
+    return answer
+
+
+def fill_all(client: Client, track: Track) -> None:
+    """Save the steps between the first page and the publication."""
+    fill(client, "texts", summary="Fewer bytes.", description="# Rules\n\nBe *kind*.")
+    fill(client, "weights", reference="vt5-tiny", test_set="secret")
+    phase = track.phases.get()
+    counted = {"phases-0-requires_counted": "on", "phases-1-requires_counted": "on"}
+    fill(
+        client,
+        "phases",
+        **{**PHASE, **counted, "phases-0-id": str(phase.pk), "phases-0-track": str(track.pk)},
+    )
+
+
+def begin_test(client: Client) -> Track:
+    """A draft with every step saved, whose test has begun."""
+    track = begin(client)
+    fill_all(client, track)
+    client.post(f"{SETUP}test/")
+    return track
+
+
+def finish_test(track: Track, sha256: str = WEIGHTS) -> None:
+    """What a worker reports of the test's steps."""
+    run = rehearsal_of(track)
+    assert run is not None
+    results = {
+        Step.VALIDATE: ValidationResult(tensors=2, parameters=10, sha256=sha256, changed=[]),
+        Step.COMMUNICATION: CommunicationResult(
+            rounds=0, messages=0, bytes_total=0, bytes_down=0, bytes_up=0, bytes_needed=0, checks=[]
+        ),
+        Step.SCORING: ScoringResult(
+            anls=0.25, accuracy=0.2, questions=8, test_set_sha256=TEST_SET, checkpoint_sha256=sha256
+        ),
+    }
+    for step, result in results.items():
+        evaluation = run.evaluations.latest("created_at")
+        assert evaluation.step == step
+        receive_report(make_report(evaluation, step, result=result))
+
+
+def test_from_a_name_to_a_public_track_that_was_tested(client: Client, organizer: User, worker: None) -> None:
+    assert NEW in client.get("/organize/").text
+    track = begin(client)
+    page = client.get(SETUP).text
+    for missing in ("Missing: summary and description.", "Not chosen.", "The track hasn&#x27;t been tested."):
+        assert missing in page
+    fill_all(client, track)
+    page = client.get(SETUP).text
+    assert f"vt5-tiny, on 1 worker, SHA-256 {WEIGHTS[:12]}…" in page
+    assert "Still missing: test." in page
+    client.post(f"{SETUP}publish/")
+    assert not Track.objects.exists()
+    client.post(f"{SETUP}test/")
+    assert "The test is in progress." in client.get(SETUP).text
+    finish_test(track)
+    assert "ANLS 0.25" in client.get(SETUP).text
+    assert client.post(f"{SETUP}publish/")["Location"] == "/organize/tracks/track-9/"
+    assert "Be <em>kind</em>." in client.get("/tracks/track-9/").text
+    assert client.get("/leaderboard/track-9/").status_code == 200
+    # Nothing is left of the test.
+    assert not Submission.objects.exists()
+    assert not Team.objects.exists()
+    assert AuditEntry.objects.filter(actor=organizer, action="track.published").exists()
+
+
+def test_a_draft_is_seen_by_organizers_alone(client: Client, organizer: User, worker: None) -> None:
+    track = begin_test(client)
+    finish_test(track)
+    for address in (SETUP, f"{SETUP}preview/", f"{SETUP}kind/"):
+        assert client.get(address).status_code == 200
+    for visitor in (Client(), _logged_in(make_user()), _logged_in(make_organizer("organize"))):
+        assert visitor.get(SETUP).status_code in {302, 403}
+    lists = (
+        "/",
+        "/tracks/",
+        "/leaderboard/",
+        "/data/",
+        "/sitemap.xml",
+        "/api/v1/tracks",
+        "/api/v1/downloads",
+        "/news/feed.atom",
+    )
+    for address in lists:
+        assert "track-9" not in client.get(address).text, address
+        assert "Next year" not in client.get(address).text, address
+    assert "Next year" not in _logged_in(make_user()).get("/submissions/create/").text
+    gone = ("/tracks/track-9/", "/tracks/track-9/deadline.ics", "/leaderboard/track-9/")
+    exports = ("track-9.csv", "track-9.json", "track-9/feed/", "track-9/progress/")
+    for address in (*gone, *(f"/leaderboard/{name}" for name in exports), "/api/v1/leaderboards/track-9"):
+        assert client.get(address).status_code == 404, address
+    assert client.get(f"/teams/{Team.objects.get().slug}/").text.count("Next year") == 0
+
+
+def test_a_draft_whose_rules_change_after_the_test_is_tested_again(
+    client: Client, organizer: User, worker: None
+) -> None:
+    track = begin_test(client)
+    finish_test(track)
+    fill(client, "weights", reference="vt5-tiny", test_set="secret", trainable="decoder.*")
+    assert "The rules have changed since the test." in client.get(SETUP).text
+    client.post(f"{SETUP}publish/")
+    assert not Track.objects.exists()
+
+
+def test_a_worker_that_read_other_weights_than_it_reports_is_not_believed(
+    client: Client, organizer: User, worker: None
+) -> None:
+    track = begin_test(client)
+    run = rehearsal_of(track)
+    assert run is not None
+    other = ValidationResult(tensors=2, parameters=10, sha256="c" * 64, changed=[])
+    receive_report(make_report(run.evaluations.get(), Step.VALIDATE, result=other))
+    assert "the worker read a checkpoint of SHA-256" in client.get(SETUP).text
+
+
+def test_weights_are_chosen_among_what_workers_report(client: Client, organizer: User) -> None:
+    begin(client)
+    assert "No worker has reported base weights" in client.get(f"{SETUP}weights/").text
+    receive(Inventory(worker="one", references={"vt5-tiny": WEIGHTS}, test_sets={"secret": TEST_SET}))
+    receive(Inventory(worker="two", references={"vt5-tiny": "c" * 64}))
+    page = client.get(f"{SETUP}weights/").text
+    assert "vt5-tiny: on 2 workers, contents differ between workers" in page
+    assert f"secret: on 1 worker, SHA-256 {TEST_SET[:12]}…" in page
+    invented = {"reference": "invented", "test_set": "secret"}
+    assert client.post(f"{SETUP}weights/", invented).status_code == 200
+
+
+def test_a_leakage_set_is_chosen_among_the_splits_that_workers_report(
+    client: Client, organizer: User, worker: None
+) -> None:
+    track = begin(client)
+    chosen = {"reference": "vt5-tiny", "test_set": "secret", "leakage": "train/red"}
+    assert client.post(f"{SETUP}weights/", chosen).status_code == 200
+    receive(
+        Inventory(
+            worker="gpu",
+            references={"vt5-tiny": WEIGHTS},
+            test_sets={"secret": TEST_SET},
+            leakage_sets={"train/red": "d" * 64},
+        )
+    )
+    fill(client, "weights", **chosen)
+    track.refresh_from_db()
+    assert (track.leakage_set, track.leakage_split) == ("train", "red")
+    assert "train/red, on 1 worker, SHA-256 dddd" in client.get(SETUP).text
+    receive(Inventory(worker="gpu", references={"vt5-tiny": WEIGHTS}, test_sets={"secret": TEST_SET}))
+    assert "train/red: on no worker" in client.get(f"{SETUP}weights/").text
+    assert "No worker has train/red." in client.get(SETUP).text
+    fill(client, "weights", **{**chosen, "leakage": ""})
+    track.refresh_from_db()
+    assert track.measured_leakage_set() is None
+
+
+def test_numbers_are_written_as_people_write_them(client: Client, organizer: User) -> None:
+    track = begin(client, BEST_ANLS_AT_BUDGET.key)
+    page = client.get(f"{SETUP}kind/")
+    assert 'value="1, 4, 8"' in page.text
+    assert "Only for tracks" not in page.text
+    values = {field.name: field.value() or "" for field in page.context["form"]}
+    fill(client, "kind", **{**values, "budgets": "2, 0.5"})
+    track.refresh_from_db()
+    assert track.budgets == [2, 0.5]
+
+
+def test_the_list_says_which_step_a_private_track_is_published_without(
+    client: Client, organizer: User, worker: None
+) -> None:
+    begin(client, BEST_ANLS_AT_BUDGET.key)
+    client.post(NEW, {"name": "Bytes", "slug": "track-8", "ranking": FEWEST_BYTES.key})
+    assert "submit --practice" not in client.get("/organize/tracks/track-8/setup/").text
+    page = client.get(SETUP).text
+    assert "The test doesn&#x27;t recompute ε" in page
+    assert "not tested" in page
+
+
+def test_impossible_rules_are_explained_and_not_saved(client: Client, organizer: User, worker: None) -> None:
+    track = begin(client, BEST_ANLS_AT_BUDGET.key)
+    assert "less than or equal to 0.001" in client.post(f"{SETUP}kind/", {"delta": "2"}).text
+    answer = client.post(f"{SETUP}weights/", {"reference": "vt5-tiny", "trainable": "two words"})
+    assert "contain spaces, quotes or non-ASCII" in answer.text
+    track.refresh_from_db()
+    assert (track.reference, track.delta) == ("", 1e-5)
+
+
+def test_a_text_is_previewed_and_not_saved(client: Client, organizer: User) -> None:
+    begin(client)
+    data = {"summary": "S.", "description": "**Bold**", "preview": "1"}
+    assert "<strong>Bold</strong>" in client.post(f"{SETUP}texts/", data).text
+    assert Track.with_drafts.get().description == ""
+
+
+def test_downloads_are_uploaded_or_linked_with_new_terms_and_public_with_the_track(
+    client: Client, organizer: User
+) -> None:
+    track = begin(client)
+    fields = {"kind": "data", "license": "CC-BY-4.0", "add": "1"}
+    terms = {"terms_title": "Agreement", "terms_version": "1", "terms_text": "Be *kind*."}
+    file = SimpleUploadedFile("train.zip", b"zip")
+    fill(client, "data", **fields, title="Training data", file=file, **terms)
+    fill(client, "data", **fields, title="Weights", link="https://example.org/w/base.zip", sha256="d" * 64)
+    assert client.post(f"{SETUP}data/", {**fields, "title": "Nothing"}).status_code == 200
+    upload, link = Download.objects.order_by("slug")
+    assert (upload.filename, link.filename) == ("train.zip", "base.zip")
+    assert "Training data" not in client.get("/data/").text
+    assert client.get("/api/v1/downloads").json() == []
+    assert client.get(link.get_absolute_url()).status_code == 404
+    Track.with_drafts.filter(pk=track.pk).update(is_draft=False)
+    assert "example.org" in client.get("/data/").text
+    other = make_track()
+    offered = client.get("/api/v1/downloads?track=track-9").json()
+    assert [(row["filename"], row["tracks"]) for row in offered] == [
+        ("train.zip", ["track-9"]),
+        ("base.zip", ["track-9"]),
+    ]
+    assert client.get(f"/api/v1/downloads?track={other.slug}").json() == []
+    assert client.get(link.get_absolute_url())["Location"] == "https://example.org/w/base.zip"
+    assert "/data/terms/" in client.get(upload.get_absolute_url())["Location"]
+
+
+def test_a_download_that_a_draft_gives_up_does_not_become_public(client: Client, organizer: User) -> None:
+    begin(client)
+    link = {
+        "kind": "data",
+        "license": "CC0-1.0",
+        "add": "1",
+        "title": "Secret",
+        "link": "https://example.org/a.zip",
+    }
+    fill(client, "data", **link)
+    fill(client, "data", save="1")
+    client.post(f"{SETUP}discard/")
+    assert not Track.with_drafts.exists()
+    assert "Secret" not in Client().get("/data/").text
+
+
+def test_a_copy_takes_over_rules_texts_and_phases(client: Client, organizer: User) -> None:
+    source = make_track(BEST_ANLS_AT_BUDGET, budgets=[2.0], closes_at=timezone.now())
+    track = begin(client, BEST_ANLS_AT_BUDGET.key, source=str(source.pk))
+    assert (track.budgets, track.description, track.is_draft) == ([2.0], source.description, True)
+    assert track.phases.get().ends_at == source.phases.get().ends_at
+    assert source.phases.count() == 1
+
+
+def test_addresses_are_taken_once(client: Client, organizer: User) -> None:
+    begin(client)
+    for slug in ("track-9", "new"):
+        data = {"name": "Other", "slug": slug, "ranking": FEWEST_BYTES.key}
+        assert "This address is taken." in client.post(NEW, data).text
+
+
+def test_phases_that_overlap_are_not_saved(client: Client, organizer: User) -> None:
+    track = begin(client)
+    phase = track.phases.get()
+    both = {**PHASE, "phases-0-id": phase.pk, "phases-0-track": track.pk, "phases-1-name": "Final"}
+    assert "overlap" in client.post(f"{SETUP}phases/", both).text
+    assert track.phases.count() == 1
+
+
+def test_invited_people_review_or_organize_this_track_alone(client: Client, organizer: User) -> None:
+    track = begin(client)
+    # Only superusers give rights.
+    client.post(f"{SETUP}people/", {"invite": "1", "email": "reviewer@example.org", "role": "reviewer"})
+    assert not mail.outbox
+    User.objects.filter(pk=organizer.pk).update(is_superuser=True)
+    for role in ("reviewer", "organizer"):
+        email = f"{role}@example.org"
+        fill(client, "people", invite="1", email=email, role=role)
+        secret = re.search(r"/organize/invitations/([^/\s]+)/", str(mail.outbox[-1].body))
+        assert secret is not None
+        stranger = _logged_in(make_user())
+        assert stranger.post(secret[0]).status_code == 403
+        person = make_user(email)
+        vouch_for_address(person)
+        assert _logged_in(person).post(secret[0]).status_code == 302
+        assert _logged_in(make_user()).get(secret[0]).status_code == 404
+    assert "accepted" in client.get(f"{SETUP}people/").text
+    # Also once the track is public.
+    Track.with_drafts.update(is_draft=False)
+    assert "accepted" in client.get(f"{SETUP}people/").text
+    assert client.get(f"{SETUP}kind/").status_code == 404
+    client.post(f"{SETUP}people/", {"registration": "approval"})
+    track.refresh_from_db()
+    assert track.registration == "none"
+    assert not StaffInvitation.objects.filter(accepted_at=None).exists()
+    reviewer, second = (User.objects.get(email=f"{role}@example.org") for role in ("reviewer", "organizer"))
+    assert reviewer.is_staff
+    assert reviewer.groups.filter(name="Reviewers").exists()
+    assert not is_reviewer(reviewer)  # without a second factor
+    assert second.organizes_single_tracks
+    assert list(track.organizers.all()) == [second]
+
+
+def test_every_page_of_the_setup_is_sound(client: Client, organizer: User, worker: None) -> None:
+    check(client, NEW)
+    begin(client, BEST_ANLS_AT_BUDGET.key)
+    for page in ("", "kind/", "texts/", "weights/", "data/", "phases/", "people/", "preview/"):
+        check(client, f"{SETUP}{page}")
+
+
+def test_a_public_track_that_no_worker_can_evaluate_is_a_fault_on_the_desk(
+    client: Client, organizer: User
+) -> None:
+    make_track(name="Bytes", reference="vt5-tiny", test_set="secret")
+    page = client.get("/organize/").text
+    assert "Bytes can&#x27;t be evaluated" in page
+    assert "the base weights vt5-tiny or the test set secret" in page
+    assert 'id="tracklacksfiles"' in client.get("/docs/operations/").text
+    receive(Inventory(worker="gpu", references={"vt5-tiny": WEIGHTS}, test_sets={"secret": TEST_SET}))
+    assert "be evaluated" not in client.get("/organize/").text
+
+
+def _logged_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client

@@ -1,0 +1,78 @@
+"""Organizers of single tracks see these alone, everywhere."""
+
+import pytest
+from django.test import Client
+
+from docvqa_site.accounts.models import User
+from docvqa_site.accounts.services import make_track_organizer
+from docvqa_site.challenge.models import Track
+from docvqa_site.submissions.models import Run, RunState, SubmissionState
+from tests.docvqa_site.factories import make_run, make_submission, make_track, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def organizer(client: Client) -> User:
+    organizer = make_user(is_staff=True)
+    make_track_organizer(organizer)
+    client.force_login(organizer)
+    return organizer
+
+
+def run_in(name: str, state: str = RunState.SCORED) -> Run:
+    track = make_track(name=name, test_set=name.lower())
+    submission = make_submission(
+        track=track, title=f"Method {name}", state=SubmissionState.SUBMITTED, published_at=None
+    )
+    return make_run(submission, state=state)
+
+
+def test_the_menu_leads_only_to_what_they_may_open(client: Client, organizer: User) -> None:
+    page = client.get("/").text
+    assert 'href="/organize/"' in page
+    assert 'href="/admin/"' not in page
+
+
+def test_desk_runs_exports_and_pages_show_their_track_alone(client: Client, organizer: User) -> None:
+    own, other = run_in("Mine"), run_in("Theirs")
+    own.submission.track.organizers.add(organizer)
+    for address in (
+        "/organize/",
+        "/organize/runs/",
+        "/organize/exports/",
+        "/organize/exports/submissions.csv",
+    ):
+        answer = client.get(address)
+        page = "".join(part.decode() for part in answer) if answer.streaming else answer.text
+        assert "Mine" in page, address
+        assert "Theirs" not in page, address
+    for run, status in ((own, 200), (other, 404)):
+        track, submission = run.submission.track, run.submission
+        assert client.get(f"/organize/tracks/{track.slug}/").status_code == status
+        assert client.get(f"/organize/tracks/{track.slug}/phases/add/").status_code == status
+        assert client.get(f"/organize/runs/{run.pk}/").status_code == status
+        assert client.get(f"/submissions/{submission.pk}/").status_code == status
+    phase = other.submission.track.phases.get()
+    assert client.post(f"/organize/tracks/{own.submission.track.slug}/phases/{phase.pk}/").status_code == 404
+
+
+def test_others_drafts_new_tracks_announcements_and_the_administration_are_closed(
+    client: Client, organizer: User
+) -> None:
+    Track.with_drafts.create(slug="draft", name="Draft", ranking="bytes", is_draft=True)
+    for address in ("/organize/tracks/new/", "/organize/announcement/", "/admin/", "/admin/challenge/track/"):
+        assert client.get(address).status_code == 403, address
+    assert client.get("/organize/tracks/draft/setup/").status_code == 404
+    for export in ("people", "audit", "reviews"):
+        assert client.get(f"/organize/exports/{export}.csv").status_code == 403
+
+
+def test_failed_runs_of_other_tracks_are_neither_shown_nor_queued(client: Client, organizer: User) -> None:
+    own, other = run_in("Mine", RunState.FAILED), run_in("Theirs", RunState.FAILED)
+    own.submission.track.organizers.add(organizer)
+    assert "1 failed run:" in client.get("/organize/").text
+    client.post("/organize/failures/E_PLATFORM_FAULT/queue/")
+    own.refresh_from_db()
+    other.refresh_from_db()
+    assert (own.state, other.state) == (RunState.QUEUED, RunState.FAILED)

@@ -1,0 +1,164 @@
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from docvqa_site.audit.models import AuditEntry
+from docvqa_site.boards.ordering import ranks_of
+from docvqa_site.challenge.models import RuleChange, Track
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.organizers.track_changes import quota_sentence
+from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.submissions.models import RunState, SubmissionState
+from tests.docvqa_site.factories import make_organizer, make_run, make_submission, make_track, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def track():
+    track = make_track(anls_threshold=0.5)
+    for anls in (0.6, 0.7, 0.9):
+        make_run(
+            make_submission(track=track, state=SubmissionState.SUBMITTED), state=RunState.SCORED, anls=anls
+        )
+    return track
+
+
+def fields(**changed) -> dict[str, object]:
+    return {
+        "anls_threshold": 0.5,
+        "reason": "",
+        **changed,
+    }
+
+
+def confirmed(client: Client, address: str, data: dict[str, object]):
+    page = client.post(address, data).content.decode()
+    seen = re.search(r'name="seen" value="(\w+)"', page).group(1)
+    return client.post(address, {**data, "seen": seen})
+
+
+def test_a_new_threshold_shows_its_effect_and_changes_nothing(client: Client, organizer, track) -> None:
+    page = client.post(f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8)).content.decode()
+    assert "2 runs lose their rank." in page
+    assert "ANLS threshold: 0.5000 → 0.8000." in page
+    assert "is below the threshold 0.8000" in page
+    track.refresh_from_db()
+    assert track.anls_threshold == 0.5
+
+
+def test_a_confirmed_change_is_made_noted_publicly_and_audited(client: Client, organizer, track) -> None:
+    data = fields(anls_threshold=0.8, reason="As announced.")
+    assert confirmed(client, f"/organize/tracks/{track.slug}/", data).status_code == 302
+    track.refresh_from_db()
+    assert track.anls_threshold == 0.8
+    page = client.get(f"/tracks/{track.slug}/").content.decode()
+    assert "ANLS threshold: 0.5000 → 0.8000. As announced." in page
+    entry = AuditEntry.objects.get(action="track.changed")
+    assert (entry.actor, entry.details["changes"]) == (organizer, {"anls_threshold": [0.5, 0.8]})
+
+
+def test_a_change_whose_effect_is_another_by_now_is_shown_again(client: Client, organizer, track) -> None:
+    address, data = f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8)
+    seen = re.search(r'name="seen" value="(\w+)"', client.post(address, data).content.decode()).group(1)
+    late = make_submission(track=track, state=SubmissionState.SUBMITTED)
+    make_run(late, state=RunState.SCORED, anls=0.55)
+    page = client.post(address, {**data, "seen": seen}).content.decode()
+    assert "3 runs lose their rank." in page
+    assert not RuleChange.objects.exists()
+
+
+@pytest.fixture
+def private_track():
+    track = make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4], required_reviews=2)
+    submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
+    make_run(submission, state=RunState.SCORED, budget=4.0, epsilon=3.9)
+    ProofReview.objects.create(
+        submission=submission, reviewer=make_user(), decision=Decision.ACCEPTED, decided_at=timezone.now()
+    )
+    make_run(make_submission(track=track), budget=4.0)
+    return track
+
+
+def private_fields(**changed) -> dict[str, object]:
+    return fields(required_reviews=2, unbound_level=2, budgets="[1, 4]", **changed)
+
+
+def test_fewer_reviews_say_what_becomes_verified(client: Client, organizer, private_track) -> None:
+    address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"required_reviews": 1}
+    assert "1 method becomes verified." in client.post(address, data).content.decode()
+    confirmed(client, address, data)
+    private_track.refresh_from_db()
+    assert private_track.required_reviews == 1
+    note = RuleChange.objects.get().text
+    assert note == "Accepting reviewers required for a verified result: 2 → 1."
+
+
+def test_another_list_of_budgets_says_which_boards_come_and_go(client: Client, organizer, private_track):
+    address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"budgets": "[1, 2]"}
+    page = client.post(address, data).content.decode()
+    assert "The board at ε\xa0=\xa02 (0 runs, 0 with a rank) appears." in page
+    assert "The board at ε\xa0=\xa04 (1 run, 1 with a rank) will be removed; its results are kept." in page
+    assert "1 run of drafts must be removed" in page
+    confirmed(client, address, data)
+    private_track.refresh_from_db()
+    assert private_track.budgets == [1, 2]
+    assert RuleChange.objects.get().text == "Privacy budgets ε: 1, 4 → 1, 2."
+
+
+@pytest.mark.parametrize("budgets", ["[0]", "[1, 1]", "4; 8", "nonsense", '["1"]'])
+def test_impossible_budgets_are_rejected(client: Client, organizer, private_track, budgets) -> None:
+    address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"budgets": budgets}
+    assert "errorlist" in client.post(address, data).content.decode()
+    assert not RuleChange.objects.exists()
+
+
+def test_a_pause_says_how_many_drafts_it_stops(client: Client, organizer, track) -> None:
+    make_submission(track=track)
+    address, data = f"/organize/tracks/{track.slug}/", fields(paused="on")
+    assert "1 draft can&#x27;t be submitted until it opens." in client.post(address, data).content.decode()
+    confirmed(client, address, data)
+    track.refresh_from_db()
+    assert track.paused
+    assert "Paused: no → yes." in client.get(f"/tracks/{track.slug}/").content.decode()
+
+
+def test_a_smaller_quota_says_how_many_teams_have_no_slot_left() -> None:
+    now = timezone.now()
+    times = [[now], [now, now - timedelta(hours=2)], [now - timedelta(hours=25)]]
+    assert (
+        quota_sentence(times, (2, 1), now) == "2 teams would have no slot left now, compared with 1 before."
+    )
+
+
+def test_a_track_with_budgets_has_no_threshold_to_change(client: Client, organizer) -> None:
+    track = make_track(BEST_ANLS_AT_BUDGET)
+    assert "anls_threshold" not in client.get(f"/organize/tracks/{track.slug}/").content.decode()
+
+
+def test_the_panel_needs_its_permission_an_existing_track_and_a_known_method(
+    client: Client, organizer, track
+) -> None:
+    assert client.get("/organize/tracks/nowhere/").status_code == 404
+    assert client.delete(f"/organize/tracks/{track.slug}/").status_code == 405
+    client.force_login(make_organizer("organize"))
+    assert client.get(f"/organize/tracks/{track.slug}/").status_code == 403
+    assert client.post(f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8)).status_code == 403
+
+
+def test_ranking_unbound_runs_says_who_gets_a_rank(client: Client, organizer, private_track) -> None:
+    submission = make_submission(track=private_track, state=SubmissionState.SUBMITTED)
+    run = make_run(submission, state="scored", budget=4.0, epsilon=3.9, unbound="record.linkage: flagged")
+    assert "unbound (linkage: flagged)" in client.get(submission.get_absolute_url()).text
+    address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"unbound_level": 0}
+    page = client.post(address, data).text
+    assert "ε\xa0=\xa04: 1 run gets a rank." in page
+    confirmed(client, address, data)
+    note = RuleChange.objects.get().text
+    assert note == (
+        "Unbound runs: not ranked until a replay (L2) or rerun (L3) confirms them → ranked like any other run."
+    )
+    assert ranks_of(Track.objects.get(), 4.0, [run.pk]) == {run.pk: 2}

@@ -1,0 +1,119 @@
+"""Two methods side by side: what their stored results say of the difference, and no more."""
+
+from uuid import uuid4
+
+import pytest
+
+from docvqa_site.boards.comparing import bytes_in_words
+from docvqa_site.boards.uncertainty import difference
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.submissions.models import RunState, SubmissionState
+from tests.docvqa_site.factories import make_run, make_submission, make_track
+
+ADDRESS = "/leaderboard/privacy/compare/"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "interval"),
+    [
+        ((0.8, 0.84), (0.7, 0.75), (0.05, 0.14)),
+        ((0.8, 0.84), (0.82, 0.86), (-0.06, 0.02)),
+        ((None, None), (0.5, 0.6), (-0.6, 0.5)),
+    ],
+)
+def test_the_interval_of_a_difference_assumes_nothing_of_two_scores_together(first, second, interval):
+    assert difference(first, second) == interval
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (3_000, 1_000, "3 times as many"),
+        (1_000, 4_000, "0.25 times as many"),
+        (7, 7, "the same"),
+        (0, 7, ""),
+        (None, 7, ""),
+    ],
+)
+def test_bytes_are_compared_by_their_ratio(first, second, words):
+    assert bytes_in_words(first, second) == words
+
+
+@pytest.fixture
+def track(db):
+    return make_track(BEST_ANLS_AT_BUDGET, slug="privacy", budgets=[1, 4])
+
+
+def add(track, title, budget, submission=None, **results):
+    if submission is None:
+        submission = make_submission(track=track, state=SubmissionState.SUBMITTED, title=title)
+    make_run(submission, state=RunState.SCORED, budget=budget, epsilon=budget, **results)
+    return submission
+
+
+def test_scores_bytes_and_ranks_stand_side_by_side(client, track, django_assert_max_num_queries):
+    good = add(
+        track, "Good", 1.0, anls=0.81239, anls_low=0.8, anls_high=0.83, accuracy=0.51239, bytes_total=3_000
+    )
+    add(track, "", 4.0, submission=good, anls=0.9)
+    poor = add(track, "Poor <b>", 1.0, anls=0.7, anls_low=0.69, anls_high=0.72, bytes_total=1_000)
+    add(track, "Another", 1.0, anls=0.75)
+    with django_assert_max_num_queries(12):
+        page = client.get(ADDRESS, {"method": [good.pk, poor.pk]})
+    text = " ".join(page.text.split())
+    assert page.status_code == 200
+    assert "+0.1123" in text
+    assert "+0.080 to +0.140: higher" in text
+    assert "3 times as many" in text
+    assert 'board-top">1<' in text
+    assert 'board-top">3<' in text
+    assert "At ε = 4, only Good has a run." in text
+    assert "Poor &lt;b&gt;" in text
+    assert "0.81239" not in text
+    assert "0.51239" not in text
+
+
+def test_with_one_method_or_none_the_form_offers_the_leading_ones(client, track):
+    one = add(track, "One", 1.0)
+    over = add(track, "Over", 1.0, anls=0.95, disqualified_because="Forged.")
+    add(track, "Two", 4.0)
+    page = client.get(ADDRESS, {"method": str(over.pk)}).text
+    assert f'<option value="{one.pk}">One' in page
+    assert f'<option value="{over.pk}" selected>Over' in page
+    assert page.count("Two,") == 2
+    assert client.get(ADDRESS).status_code == 200
+    three = client.get(ADDRESS, {"method": [one.pk, over.pk, uuid4()]})
+    assert "You selected more than two methods" in three.text
+
+
+def test_what_is_on_no_board_of_the_track_is_not_found(client, track):
+    one = add(track, "One", 1.0)
+    draft = make_submission(track=track)
+    withdrawn = add(track, "Gone", 1.0)
+    withdrawn.state = SubmissionState.WITHDRAWN
+    withdrawn.save()
+    foreign = add(make_track(BEST_ANLS_AT_BUDGET, budgets=[1.0]), "Foreign", 1.0)
+    for other in (draft.pk, withdrawn.pk, foreign.pk, uuid4(), "nonsense"):
+        assert client.get(ADDRESS, {"method": [one.pk, other]}).status_code == 404
+    assert client.get("/leaderboard/missing/compare/").status_code == 404
+    assert client.post(ADDRESS).status_code == 405
+
+
+def test_boards_and_methods_lead_to_it(client, track):
+    one = add(track, "One", 1.0)
+    for address in ("/leaderboard/privacy/", "/leaderboard/privacy/?epsilon=1"):
+        page = client.get(address).text
+        assert f'form="compare" name="method" value="{one.pk}"' in page
+        assert f'<form id="compare" class="cluster" method="get" action="{ADDRESS}">' in page
+    assert f"{ADDRESS}?method={one.pk}" in client.get(one.get_absolute_url()).text
+
+
+def test_scores_by_question_type_stand_side_by_side(client, track):
+    types = [{"name": "total_amount", "anls": 0.87, "anls_low": 0.8, "anls_high": 0.9}]
+    one = add(track, "One", 1.0, question_types=types)
+    two = add(track, "Two", 1.0, question_types=[*types, {**types[0], "name": "date", "anls": 0.5}])
+    text = " ".join(client.get(ADDRESS, {"method": [one.pk, two.pk]}).text.split())
+    assert "ANLS by question type" in text
+    assert '<th scope="row">total amount</th>' in text
+    assert text.count("<strong>0.87</strong>") == 2
+    assert text.count("<strong>0.50</strong>") == 1

@@ -1,0 +1,146 @@
+"""The page of a run's evidence, and the files that everybody may check it by."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from docvqa_site.boards.published import publish_all
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepReport
+from docvqa_site.submissions.models import Run, RunState, SubmissionState
+from evaluator.messages.jobs import ArtifactKind, Outcome, Step
+from tests.docvqa_site.factories import (
+    change_results,
+    make_artifact,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    owner_of,
+)
+
+pytestmark = pytest.mark.django_db
+RECORD, LOG, ANNEX = (
+    ArtifactKind.TRAINING_RECORD,
+    ArtifactKind.COMMUNICATION_LOG,
+    ArtifactKind.TRAINING_ANNEX,
+)
+
+
+@pytest.fixture
+def run() -> Run:
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="track", budgets=[4, 8], allows_private=True)
+    submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
+    run = make_run(submission, state=RunState.SCORED, budget=4, epsilon=3.0, accountant="pld")
+    for kind in (RECORD, LOG, ANNEX):
+        make_artifact(run, kind, f"the {kind}".encode(), f"{kind}.txt")
+    return run
+
+
+def file_of(client: Client, run: Run, kind: str) -> bytes | None:
+    """The file as everybody gets it; None where there is no such page."""
+    response = client.get(
+        reverse("submissions:evidence", args=[run.submission_id, run.pk, kind]), follow=True
+    )
+    return None if response.status_code == 404 else b"".join(response)
+
+
+def test_everybody_may_read_the_record_and_the_log_of_a_published_run(client: Client, run: Run) -> None:
+    assert file_of(client, run, RECORD) == b"the training_record"
+    assert file_of(client, run, LOG) == b"the communication_log"
+
+
+def test_everybody_may_read_the_index_of_counted_messages_but_no_message(client: Client) -> None:
+    submission = make_submission(track=make_track(), state=SubmissionState.SUBMITTED)
+    run = make_run(submission, state=RunState.SCORED, rounds_folded=3)
+    for kind in (ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES):
+        make_artifact(run, kind, f"the {kind}".encode(), f"{kind}.bin")
+    assert file_of(client, run, ArtifactKind.TRANSCRIPT) == b"the transcript"
+    assert file_of(client, run, ArtifactKind.MESSAGES) is None
+    row: Any = publish_all(submission.track).boards[0].rows[0]
+    assert row.transcript_url.endswith(f"/{ArtifactKind.TRANSCRIPT}/")
+    change_results(run, counting="declared", rounds_folded=0)
+    row = publish_all(submission.track).boards[0].rows[0]
+    assert row.transcript_url is None
+
+
+def test_the_annex_and_whatever_else_is_no_such_page_even_for_its_team(client: Client, run: Run) -> None:
+    client.force_login(owner_of(run.submission.team))
+    for kind in (ANNEX, ArtifactKind.CHECKPOINT, "settings", "x"):
+        assert file_of(client, run, kind) is None
+
+
+@pytest.mark.parametrize("fields", [{"anonymous": True, "alias": "Owl"}, {"published_at": None}])
+def test_nobody_gets_files_of_an_anonymous_team_or_an_unpublished_submission(
+    client: Client, run: Run, fields: dict[str, object]
+) -> None:
+    type(run.submission).objects.filter(pk=run.submission_id).update(**fields)
+    assert file_of(client, run, RECORD) is None
+
+
+def test_a_run_that_was_not_scored_or_is_of_another_submission_has_no_public_files(
+    client: Client, run: Run
+) -> None:
+    failed = make_run(run.submission, state=RunState.FAILED, budget=8)
+    make_artifact(failed, LOG, b"the log", "log.csv")
+    assert file_of(client, failed, LOG) is None
+    other = make_submission(team=make_team(), track=run.submission.track, state=SubmissionState.SUBMITTED)
+    address = reverse("submissions:evidence", args=[other.pk, run.pk, RECORD])
+    assert client.get(address).status_code == 404
+
+
+def test_a_board_has_the_addresses_of_named_teams_only(client: Client, run: Run) -> None:
+    row: Any = publish_all(run.submission.track).boards[0].rows[0]
+    assert row.record_url.endswith(reverse("submissions:evidence", args=[run.submission_id, run.pk, RECORD]))
+    assert row.log_url.endswith(f"/{LOG}/")
+    type(run.submission).objects.filter(pk=run.submission_id).update(anonymous=True, alias="Owl")
+    row = publish_all(run.submission.track).boards[0].rows[0]
+    assert (row.record_url, row.log_url) == (None, None)
+
+
+def page_of(client: Client, run: Run) -> str:
+    """The evidence of a run as text; empty where there is no such page."""
+    response = client.get(reverse("submissions:run", args=[run.submission_id, run.pk]))
+    return "" if response.status_code == 404 else " ".join(response.text.split())
+
+
+def test_the_evidence_of_a_run_is_a_page_with_its_checks_traffic_signature_and_files(
+    client: Client, run: Run
+) -> None:
+    change_results(run, checks=[{"id": "record.rounds", "status": "passed", "found": "30 rounds recorded"}])
+    evaluation = Evaluation.objects.create(
+        run=run, attempt=1, step=Step.SCORING, state=EvaluationState.PASSED, finished_at=timezone.now()
+    )
+    traffic = {"rounds": 30, "messages": 60, "bytes_down": 4_000_000, "bytes_up": 3_000_000}
+    for step, result in ((Step.COMMUNICATION, traffic), (Step.ACCOUNTING, {"public_key": "0123abcd" * 8})):
+        StepReport.objects.create(evaluation=evaluation, step=step, outcome=Outcome.PASSED, result=result)
+    page = page_of(client, run)
+    assert "<h1>Evidence at ε = 4</h1>" in page
+    assert "30 rounds recorded" in page
+    assert "60 in 30 rounds" in page
+    assert ">4.00 MB</data> to the clients" in page
+    assert "signed with the team's key <code>0123 abcd 0123 abcd</code>" in page
+    for kind in (RECORD, LOG):
+        assert f'href="{reverse("submissions:evidence", args=[run.submission_id, run.pk, kind])}"' in page
+    assert f"runs/{run.pk}/{ANNEX}/" not in page
+
+
+def test_the_evidence_for_an_anonymous_team_is_its_own_and_the_organizers_alone(
+    client: Client, run: Run
+) -> None:
+    type(run.submission).objects.filter(pk=run.submission_id).update(anonymous=True, alias="Owl")
+    assert page_of(client, run) == ""
+    assert f"runs/{run.pk}/" not in client.get(run.submission.get_absolute_url()).text
+    client.force_login(owner_of(run.submission.team))
+    assert "Evidence at" in page_of(client, run)
+
+
+def test_a_run_without_a_finished_step_has_no_evidence(client: Client, run: Run) -> None:
+    waiting = make_run(run.submission, state=RunState.QUEUED, budget=8)
+    client.force_login(owner_of(run.submission.team))
+    assert page_of(client, waiting) == ""
+    other = make_submission(team=make_team(), track=run.submission.track, state=SubmissionState.SUBMITTED)
+    assert client.get(reverse("submissions:run", args=[other.pk, run.pk])).status_code == 404

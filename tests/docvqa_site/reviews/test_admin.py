@@ -1,0 +1,106 @@
+"""Proofs in the administration: they are found, counted, supervised and decided on there as at the desk."""
+
+import pytest
+from django.urls import reverse
+
+from docvqa_site.reviews.assignments import assign
+from docvqa_site.reviews.deadlines import default_due
+from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.teams.models import Membership
+from tests.docvqa_site.factories import make_organizer, make_reviewer, make_user, scored_submission
+from tests.docvqa_site.reviews.test_decisions import accept, ask, reject
+from tests.docvqa_site.reviews.test_desk import ACCEPT
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/reviews/proof/"
+
+
+@pytest.fixture
+def reviewer(client):
+    reviewer = make_reviewer(name="Rita Review")
+    client.force_login(reviewer)
+    return reviewer
+
+
+def address(submission):
+    return reverse("admin:reviews_proof_change", args=[submission.pk])
+
+
+def test_the_index_says_how_many_wait_and_leads_to_them(client, submission, reviewer):
+    ask(scored_submission(), make_reviewer())
+    page = client.get("/admin/").text
+    assert "1 privacy proof waits for reviewers" in page
+    waiting = client.get(LIST + "?state=reviewers").text
+    assert submission.title in waiting
+    assert "Open the desk" in waiting
+    assert reverse("reviews:desk", args=[submission.pk]) in waiting
+    assert "1 privacy proof" in waiting
+
+
+def test_a_row_has_versions_state_age_day_people_and_how_many_decided(client, submission, reviewer):
+    assign(submission, reviewer, default_due(), actor=reviewer)
+    reject(submission, make_reviewer(), "No composition.")
+    page = client.get(LIST).text
+    for text in ("waits for reviewers", "Rita Review", "1 of 2", f"{default_due():%b}"):
+        assert text in page
+    assert "No composition." not in page
+
+
+def test_a_decision_made_there_is_the_one_of_the_desk(client, submission, reviewer):
+    page = client.get(address(submission))
+    assert "Are the noise" in page.text
+    assert client.post(address(submission), {**ACCEPT, "version": "1", "noise": ""}).status_code == 422
+    assert ProofReview.objects.get().decision == Decision.PENDING
+    assert client.post(address(submission), {**ACCEPT, "version": "1"}).url == LIST
+    assert ProofReview.objects.get().decision == Decision.ACCEPTED
+    assert "Under review: proof accepted by 1 of 2 reviewers." in client.get(address(submission)).text
+
+
+def test_others_decisions_are_read_once_the_verdict_is_final(client, submission, reviewer):
+    for _ in range(2):
+        assert "accepted the proof" not in client.get(address(submission)).text
+        accept(submission, make_reviewer())
+    assert "accepted the proof" in client.get(address(submission)).text
+    assert submission.title in client.get("/admin/reviews/proofreview/").text
+
+
+def test_an_organizer_who_does_not_review_reads_everything_and_decides_nothing(client, submission):
+    client.force_login(make_organizer("organize"))
+    reject(submission, make_reviewer(), "No composition.")
+    page = client.get(address(submission)).text
+    assert "No composition." in page
+    assert 'name="decision"' not in page
+    assert client.post(address(submission), ACCEPT).status_code == 403
+    assert "1 privacy proof waits" in client.get("/admin/").text
+    # The desk is for reviewers.
+    assert "Open the desk" not in page + client.get(LIST).text
+    assert f'href="{LIST}"' in client.get(reverse("reviews:assign", args=[submission.pk])).text
+
+
+def test_the_questions_come_before_the_decision(client, submission, reviewer):
+    page = client.get(address(submission)).text
+    assert page.index('name="code"') < page.index('name="reason"') < page.index('value="accepted"')
+
+
+def test_a_member_of_the_team_and_others_find_nothing(client, submission, reviewer):
+    Membership.objects.create(team=submission.team, user=reviewer)
+    assert submission.title not in client.get(LIST).text
+    assert client.get(address(submission)).status_code == 404
+    assert client.get(LIST + "x/change/").status_code == 404
+    client.force_login(make_user(is_staff=True))
+    assert client.get(LIST).status_code == 403
+    assert "wait for reviewers" not in client.get("/admin/").text
+    assert client.get(LIST + "add/").status_code == 403
+
+
+def test_the_list_takes_as_many_queries_for_many_as_for_one(
+    client, submission, reviewer, django_assert_max_num_queries
+):
+    accept(submission, make_reviewer())
+    with django_assert_max_num_queries(40) as one:
+        client.get(LIST)
+    for _ in range(4):
+        accept(scored_submission(), make_reviewer())
+    with django_assert_max_num_queries(len(one)):
+        client.get(LIST)

@@ -1,0 +1,117 @@
+import pytest
+from django.core import mail
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.urls import reverse
+
+from docvqa_site.audit.models import AuditEntry
+from docvqa_site.reviews.appeals import appeal
+from docvqa_site.reviews.models import Appeal
+from docvqa_site.reviews.selectors import awaiting_review, open_appeals, verdict_on
+from docvqa_site.reviews.verdict import ResultStatus
+from evaluator.messages.jobs import ArtifactKind
+from tests.docvqa_site.factories import (
+    make_artifact,
+    make_organizer,
+    make_reviewer,
+    make_upload,
+    make_user,
+    revise_proof,
+    scored_submission,
+)
+from tests.docvqa_site.reviews.test_decisions import accept, reject, reject_for_good
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def reviewer():
+    return make_reviewer()
+
+
+@pytest.fixture
+def submission(reviewer):
+    submission = scored_submission()
+    reject_for_good(submission, reviewer)
+    return submission
+
+
+def test_it_brings_the_proof_to_reviewers_who_have_not_decided(submission, reviewer):
+    other = make_reviewer()
+    assert list(awaiting_review(other)) == []
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    assert list(awaiting_review(other)) == [submission]
+    assert list(awaiting_review(reviewer)) == []
+    assert verdict_on(submission).status == ResultStatus.REJECTED
+    entry = AuditEntry.objects.get(action="appeal.made")
+    assert (entry.actor, entry.details["text"]) == (submission.created_by, "Section 3 has it.")
+
+
+def test_an_acceptance_after_it_makes_reviewers_disagree(submission):
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    accept(submission, make_reviewer())
+    submission.refresh_from_db()
+    assert verdict_on(submission).is_split
+
+
+def test_it_ends_when_another_reviewer_rejects(submission):
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    reject(submission, make_reviewer())
+    assert list(awaiting_review(make_reviewer())) == []
+
+
+def test_it_ends_when_the_proof_is_revised(client, submission):
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    with transaction.atomic():
+        revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
+    reject(submission, make_reviewer())
+    assert not open_appeals().exists()
+    client.force_login(submission.created_by)
+    page = client.get(reverse("reviews:team", args=[submission.pk])).text
+    assert "Section 3 has it." in page
+    assert "are asked to read the proof" not in page
+
+
+def test_those_are_mailed_who_may_assign_a_reviewer(submission, django_capture_on_commit_callbacks):
+    organizer = make_organizer("organize")
+    mail.outbox.clear()
+    submission.created_by.is_staff = True
+    submission.created_by.save()
+    submission.created_by.user_permissions.set(organizer.user_permissions.all())
+    with django_capture_on_commit_callbacks(execute=True):
+        appeal(submission, "Section 3 has it.", author=submission.created_by)
+    assert {to for message in mail.outbox for to in message.to} == {organizer.email}
+
+
+def test_once_for_each_submission_and_only_after_a_rejection(submission):
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    with pytest.raises(ValidationError, match="once"):
+        appeal(submission, "Really.", author=submission.created_by)
+    accepted = scored_submission()
+    with pytest.raises(ValidationError, match="after a rejection"):
+        appeal(accepted, "Thanks.", author=accepted.created_by)
+
+
+@pytest.mark.parametrize("text", ["  ", "x" * 5_001])
+def test_it_has_a_text_of_some_length(submission, text):
+    with pytest.raises(ValidationError):
+        appeal(submission, text, author=submission.created_by)
+    assert not Appeal.objects.exists()
+
+
+def test_only_the_team_appeals(submission):
+    with pytest.raises(PermissionDenied):
+        appeal(submission, "Section 3 has it.", author=make_user())
+
+
+def test_the_teams_page_offers_it_once_and_the_desk_shows_it(client, submission):
+    client.force_login(submission.created_by)
+    page, post = (reverse(f"reviews:{name}", args=[submission.pk]) for name in ("team", "team_appeal"))
+    assert post in client.get(page).text
+    assert client.post(post, {"text": " "}).status_code == 422
+    assert client.post(post, {"text": "Section 3 has it."}).url == page
+    assert post not in client.get(page).text
+    assert client.post(post, {"text": "Again."}).status_code == 422
+    client.force_login(make_reviewer())
+    assert "Section 3 has it." in client.get(reverse("reviews:desk", args=[submission.pk])).text

@@ -1,0 +1,131 @@
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.core import mail
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.urls import reverse
+from django.utils import timezone
+
+from docvqa_site.audit.models import AuditEntry
+from docvqa_site.reviews.assignments import assign, eligible_reviewers
+from docvqa_site.reviews.deadlines import default_due
+from docvqa_site.reviews.models import ProofReview
+from docvqa_site.reviews.queue import Part, queue_of
+from docvqa_site.teams.models import Membership
+from evaluator.messages.jobs import ArtifactKind
+from tests.docvqa_site.factories import (
+    make_artifact,
+    make_reviewer,
+    make_upload,
+    make_user,
+    revise_proof,
+    scored_submission,
+)
+from tests.docvqa_site.reviews.test_decisions import accept
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def submission():
+    return scored_submission()
+
+
+@pytest.fixture
+def reviewer():
+    return make_reviewer(name="Rita Review", email="rita@example.org")
+
+
+@pytest.fixture
+def organizer():
+    organizer = make_user(is_staff=True)
+    organizer.user_permissions.add(Permission.objects.get(codename="organize"))
+    return organizer
+
+
+def day(days=10):
+    return timezone.now().date() + timedelta(days=days)
+
+
+def address(submission):
+    return reverse("reviews:assign", args=[submission.pk])
+
+
+def test_a_revised_proof_has_a_new_day(submission, reviewer):
+    assign(submission, reviewer, day(2), actor=reviewer)
+    accept(submission, reviewer)
+    ProofReview.objects.update(due=day(-3))
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    with transaction.atomic():
+        revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
+    assert ProofReview.objects.get().due == default_due()
+
+
+def test_an_organizer_assigns_a_reviewer_by_a_day(
+    client, submission, reviewer, organizer, django_capture_on_commit_callbacks
+):
+    client.force_login(organizer)
+    assert "Rita Review" in client.get(address(submission)).text
+    with django_capture_on_commit_callbacks(execute=True):
+        sent = client.post(address(submission), {"reviewer": reviewer.pk, "due": day()})
+    assert sent.url == address(submission)
+    assert [message.to for message in mail.outbox] == [["rita@example.org"]]
+    assert reverse("reviews:desk", args=[submission.pk]) in mail.outbox[0].body
+    (entry,) = AuditEntry.objects.filter(action="proof_review.assigned")
+    assert (entry.actor, entry.details["reviewer"]) == (organizer, reviewer.pk)
+    (needed,) = [section for section in queue_of(reviewer) if section.part == Part.NEEDS_ME]
+    assert [(entry.reviewers, entry.due) for entry in needed.entries] == [(["Rita Review"], day())]
+
+
+def test_a_reviewer_takes_a_proof(client, submission, reviewer):
+    client.force_login(reviewer)
+    take = reverse("reviews:take", args=[submission.pk])
+    assert client.get(take).status_code == 405
+    assert client.post(take).url == reverse("reviews:desk", args=[submission.pk])
+    assert ProofReview.objects.get().due == day(14)
+    assert "Rita Review" in client.get("/reviews/").text
+
+
+def test_who_has_a_conflict_or_has_decided_is_not_offered(submission, reviewer, organizer):
+    member = make_reviewer()
+    Membership.objects.create(team=submission.team, user=member)
+    accept(submission, make_reviewer())
+    assert eligible_reviewers(submission) == [reviewer]
+    for other in (member, make_user()):
+        with pytest.raises(ValidationError, match="another reviewer"):
+            assign(submission, other, day(), actor=organizer)
+    accept(submission, reviewer)
+    with pytest.raises(ValidationError, match="already decided"):
+        assign(submission, reviewer, day(), actor=organizer)
+
+
+@pytest.mark.parametrize("days", [0, 91])
+def test_the_day_is_within_reach(client, submission, reviewer, organizer, days):
+    client.force_login(organizer)
+    page = client.post(address(submission), {"reviewer": reviewer.pk, "due": day(days)})
+    assert page.context["form"].errors.keys() == {"due"}
+    assert not ProofReview.objects.exists()
+
+
+def test_only_organizers_without_a_conflict_assign_others(client, submission, reviewer, organizer):
+    for user in (make_user(), make_user(is_staff=True), reviewer):
+        client.force_login(user)
+        assert client.post(address(submission), {"reviewer": reviewer.pk, "due": day()}).status_code == 403
+    with pytest.raises(PermissionDenied):
+        assign(submission, make_reviewer(), day(), actor=reviewer)
+    Membership.objects.create(team=submission.team, user=organizer)
+    client.force_login(organizer)
+    assert client.get(address(submission)).status_code == 403
+    assert not ProofReview.objects.exists()
+
+
+def test_a_reviewer_with_a_conflict_takes_no_proof_and_reads_why(client, submission, reviewer):
+    Membership.objects.create(team=submission.team, user=reviewer)
+    with pytest.raises(PermissionDenied, match="member of the submitting team"):
+        assign(submission, reviewer, day(), actor=reviewer)
+    client.force_login(reviewer)
+    page = client.post(reverse("reviews:take", args=[submission.pk]))
+    assert (page.status_code, "member of the submitting team" in page.text) == (403, True)
+    assert not ProofReview.objects.exists()

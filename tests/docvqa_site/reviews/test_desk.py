@@ -1,0 +1,293 @@
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+from django.urls import reverse
+from django.utils import timezone
+
+from docvqa_site.limits import Limit
+from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.reviews.threads import post_message
+from docvqa_site.submissions.models import RunState, Submission, SubmissionState
+from docvqa_site.teams.models import Membership
+from tests.docvqa_site.factories import (
+    change_results,
+    make_epsilons,
+    make_reviewer,
+    make_run,
+    make_upload,
+    make_user,
+    revise_proof,
+)
+from tests.docvqa_site.reviews.test_decisions import accept, reject
+
+pytestmark = pytest.mark.django_db
+
+QUEUE = "/reviews/"
+ACCEPT = {
+    **{item.key: "yes" for item in CHECKLIST},
+    "decision": "accepted",
+    "reason": "",
+    "no_conflict": "on",
+}
+
+
+def address(submission):
+    return reverse("reviews:desk", args=[submission.pk])
+
+
+def test_the_proof_is_beside_every_question_and_the_recomputed_numbers(client, submission, reviewer):
+    change_results(submission.runs.get(), epsilons=make_epsilons(0.98765, rdp=1.23456))
+    page = client.get(address(submission))
+    assert f'src="{reverse("reviews:proof", args=[submission.pk])}"' in page.text
+    assert all(page.text.count(f'name="{item.key}"') == 3 for item in CHECKLIST)
+    assert "0.98765" in page.text
+    assert "1.2346" in page.text  # rounded up
+
+
+def test_accepting_is_recorded_and_leads_back_to_the_list(client, submission, reviewer):
+    response = client.post(address(submission), ACCEPT)
+    assert response.url == QUEUE
+    review = ProofReview.objects.get()
+    assert (review.reviewer, review.decision) == (reviewer, Decision.ACCEPTED)
+    assert review.checklist["noise"] == "yes"
+
+
+def test_an_unanswered_question_is_pointed_out_beside_it(client, submission, reviewer):
+    page = client.post(address(submission), {**ACCEPT, "noise": ""})
+    assert page.context["form"].errors.keys() == {"noise"}
+    assert ProofReview.objects.get().decision == Decision.PENDING
+    assert "15 of 16 answered" in client.get(address(submission)).text
+
+
+def test_a_rejection_without_a_reason_is_pointed_out(client, submission, reviewer):
+    page = client.post(address(submission), {"decision": "rejected", "no_conflict": "on"})
+    assert page.context["form"].errors.keys() == {"reason"}
+
+
+@pytest.mark.parametrize("bad", [{"decision": "pending"}, {"noise": "maybe"}, {"decision": ""}])
+def test_invented_values_are_rejected(client, submission, reviewer, bad):
+    assert client.post(address(submission), {**ACCEPT, **bad}).status_code == 422
+    assert not ProofReview.objects.exclude(decision=Decision.PENDING).exists()
+
+
+def test_a_member_of_the_team_sees_why_there_is_no_form_and_cannot_post(client, submission, reviewer):
+    Membership.objects.create(team=submission.team, user=reviewer)
+    page = client.get(address(submission))
+    assert page.status_code == 403
+    assert "You are or were a member of the submitting team." in page.text
+    assert 'name="decision"' not in page.text
+    assert client.post(address(submission), ACCEPT).status_code == 403
+
+
+def test_staff_without_the_permission_and_others_are_locked_out(client, submission):
+    client.force_login(make_user(is_staff=True))
+    assert client.get(address(submission)).status_code == 403
+    client.force_login(submission.created_by)
+    assert client.get(address(submission)).status_code == 403
+    client.logout()
+    assert "/login/" in client.get(address(submission)).url
+
+
+def test_what_others_decided_is_shown_after_ones_own_decision(client, submission, reviewer):
+    accept(submission, make_reviewer())
+    assert "roof accepted by" not in client.get(address(submission)).text
+    client.post(address(submission), ACCEPT)
+    assert "Proof accepted by 2 reviewers" in client.get(address(submission)).text
+
+
+def test_a_track_without_proofs_has_nothing_to_review(client, reviewer):
+    assert client.get(address(make_run(state=RunState.SCORED).submission)).status_code == 404
+
+
+def test_a_past_decision_is_read_with_its_history_and_not_edited(client, submission, reviewer):
+    review = reject(submission, reviewer)
+    change = reverse("admin:reviews_proofreview_change", args=[review.pk])
+    page = client.get(change)
+    assert "No composition over rounds." in page.text
+    assert reverse("admin:reviews_proof_change", args=[submission.pk]) in page.text
+    assert client.post(change, {"decision": "accepted"}).status_code == 403
+    assert client.get("/admin/reviews/proofreview/add/").status_code == 403
+    delete = reverse("admin:reviews_proofreview_delete", args=[review.pk])
+    assert client.post(delete, {"post": "yes"}).status_code == 403
+
+
+def test_the_list_of_decisions_leads_to_what_waits(client, submission, reviewer):
+    reject(submission, reviewer)
+    page = client.get("/admin/reviews/proofreview/")
+    assert reverse("admin:reviews_proof_change", args=[submission.pk]) in page.text
+    assert submission.title in page.text
+
+
+def test_a_new_decision_starts_from_the_last_answers(client, submission, reviewer):
+    client.post(address(submission), {**ACCEPT, "noise": "n/a"})
+    page = client.get(address(submission))
+    assert "You accepted this proof" in page.text
+    assert page.context["form"].initial["noise"] == "n/a"
+    client.post(address(submission), {**ACCEPT, "decision": "rejected", "reason": "Found a gap."})
+    assert ProofReview.objects.get().decision == Decision.REJECTED
+
+
+def test_reviewers_read_every_check_in_full(client, submission, reviewer):
+    found = {
+        "id": "record.providers",
+        "status": "flagged",
+        "expected": "17 providers",
+        "found": "18 providers",
+        "where": "round 3",
+    }
+    checks = [found, {"id": "record.rounds", "status": "passed"}]
+    change_results(submission.runs.get(), checks=checks, joint_epsilon=8.70001, joint_runs=3)
+    page = client.get(address(submission)).text
+    assert "1 flagged, 1 passed" in page
+    assert all(text in page for text in ("17 providers", "18 providers", "round 3"))
+    assert "8.7001" in page
+    assert "3 training runs" in page
+
+
+def test_a_page_that_shows_an_older_version_records_nothing(client, submission, reviewer):
+    assert 'name="version" value="1"' in client.get(address(submission)).text
+    with transaction.atomic():
+        revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
+    page = client.post(address(submission), {**ACCEPT, "version": "1"})
+    assert page.status_code == 422
+    assert 'name="version" value="2"' in page.text
+    assert not ProofReview.objects.exclude(decision=Decision.PENDING).exists()
+    assert client.post(address(submission), {**ACCEPT, "version": "2"}).url == QUEUE
+
+
+class TestDraft:
+    def address(self, submission):
+        return reverse("reviews:draft", args=[submission.pk])
+
+    def test_it_is_found_again_and_decides_nothing(self, client, submission, reviewer):
+        given = {"noise": "no", "noise_note": "Half precision.", "reason": "Fix it."}
+        assert client.post(self.address(submission), given).url == address(submission)
+        review = ProofReview.objects.get()
+        assert (review.decision, review.checklist, review.notes) == (Decision.PENDING, {}, {})
+        page = client.get(address(submission)).text
+        assert "1 of 16 answered" in page
+        assert "Half precision." in page
+        assert "Fix it." in page
+        assert "Saved " in page
+
+    def test_a_script_gets_the_bar_and_the_preview(self, client, submission, reviewer):
+        given = {"noise": "yes", "reason": "<b>Fix</b> it."}
+        page = client.post(self.address(submission), given, headers={"HX-Request": "true"})
+        assert "1 of 16 answered" in page.text
+        assert "UTC" in page.text
+        assert "&lt;b&gt;Fix&lt;/b&gt; it." in page.text
+        assert "<html" not in page.text
+
+    def test_what_is_too_long_is_said_and_not_saved(self, client, submission, reviewer):
+        given = {"noise_note": "x" * 2_001}
+        page = client.post(self.address(submission), given, headers={"HX-Request": "true"})
+        assert "Not saved: " in page.text
+        assert client.post(self.address(submission), given).status_code == 422
+        assert not ProofReview.objects.exists()
+
+    def test_a_decision_stays_until_the_next_one(self, client, submission, reviewer):
+        client.post(address(submission), {**ACCEPT, "noise_note": "Fine."})
+        client.post(self.address(submission), {"noise": "no", "noise_note": "Not so fine."})
+        review = ProofReview.objects.get()
+        assert (review.decision, review.notes) == (Decision.ACCEPTED, {"noise": "Fine."})
+        assert "Not so fine." in client.get(address(submission)).text
+
+    def test_others_neither_read_nor_write_it(self, client, submission, reviewer):
+        client.post(self.address(submission), {"reason": "A secret thought."})
+        client.force_login(make_reviewer())
+        assert "A secret thought." not in client.get(address(submission)).text
+        client.force_login(submission.created_by)
+        assert client.post(self.address(submission), {"reason": "x"}).status_code == 403
+        page = client.get(reverse("reviews:team", args=[submission.pk])).text
+        assert "A secret thought." not in page
+        assert client.get(self.address(submission)).status_code == 405
+
+    def test_a_member_of_the_team_saves_none(self, client, submission, reviewer):
+        Membership.objects.create(team=submission.team, user=reviewer)
+        assert client.post(self.address(submission), {"reason": "x"}).status_code == 403
+
+    def test_it_is_saved_so_often_a_minute(self, client, submission, reviewer, monkeypatch):
+        monkeypatch.setattr("docvqa_site.reviews.desk_views.DRAFTS", Limit("review-draft", 0))
+        page = client.post(self.address(submission), {"reason": "x"}, headers={"HX-Request": "true"})
+        assert "Not saved: saved too often" in page.text
+
+
+def test_the_tick_is_needed_and_stored(client, submission, reviewer):
+    page = client.post(address(submission), {**ACCEPT, "no_conflict": ""})
+    assert page.context["form"].errors.keys() == {"no_conflict"}
+    client.post(address(submission), ACCEPT)
+    assert ProofReview.objects.get().declares_no_conflict
+
+
+def test_the_top_of_the_page_lists_what_is_missing_with_links(client, submission, reviewer):
+    page = client.post(address(submission), {**ACCEPT, "noise": "", "no_conflict": ""}).text
+    top = page[page.index("Your decision was not saved") : page.index("“Yes” always counts")]
+    assert '<a href="#item-noise">Are the noise' in top
+    assert '<a href="#id_no_conflict">I have no conflict of interest</a>' in top
+    assert top.count("<a ") == 2
+    assert 'id="item-noise"' in page
+    assert 'id="id_no_conflict"' in page
+
+
+def test_changes_are_asked_for_with_a_day(client, submission, reviewer):
+    asked = {"decision": "changes_requested", "reason": "State the sampling.", "no_conflict": "on"}
+    assert client.post(address(submission), asked).context["form"].errors.keys() == {"changes_due"}
+    due = timezone.now().date() + timedelta(days=14)
+    assert f'value="{due.isoformat()}"' in client.get(address(submission)).text
+    client.post(address(submission), {**asked, "changes_due": due.isoformat()})
+    assert ProofReview.objects.get().changes_due == due
+
+
+def test_a_passed_check_is_offered_and_never_ticked(client, submission, reviewer):
+    passed = [{"id": "record.track_rules", "status": "passed"}, {"id": "record.clients", "status": "passed"}]
+    change_results(submission.runs.get(), checks=[*passed, {"id": "record.providers", "status": "flagged"}])
+    page = client.get(address(submission))
+    assert "“Track rules” supports “yes”" in page.text
+    offers = {one.key: one.offer for _, questions in page.context["groups"] for one in questions}
+    assert (offers["unit"], offers["sampling"], offers["code"]) == ("“Track rules”", "", "")
+    assert " checked" not in page.text
+
+
+def test_questions_are_folded_but_the_first_open_one_and_what_is_missing(client, submission, reviewer):
+    def unfolded(page):
+        return [one.key for _, questions in page.context["groups"] for one in questions if one.is_open]
+
+    assert unfolded(client.get(address(submission))) == [CHECKLIST[0].key]
+    page = client.post(address(submission), {**ACCEPT, "noise": ""})
+    assert unfolded(page) == ["noise"]
+    assert page.text.count('<span class="answer answer-yes">yes</span>') == 15
+    assert 'value="accepted" checked' in page.text
+
+
+def test_drafts_and_what_is_withdrawn_have_no_desk(client, submission, reviewer):
+    for state in (SubmissionState.DRAFT, SubmissionState.WITHDRAWN):
+        Submission.objects.filter(pk=submission.pk).update(state=state)
+        assert client.get(address(submission)).status_code == 404
+
+
+def test_lists_and_exports_hide_others_until_ones_own_decision(client, submission):
+    user = make_user(is_staff=True, is_superuser=True)
+    client.force_login(user)
+    reject(submission, make_reviewer(name="Rita Review"))
+    listed, exported = "/admin/reviews/proofreview/", "/organize/exports/reviews.csv"
+    assert submission.title not in client.get(listed).text
+    assert "No composition" not in client.get(listed + f"{ProofReview.objects.get().pk}/change/").text
+    assert "No composition" not in client.get(exported).getvalue().decode()
+    accept(submission, user)
+    assert "Rita Review" in client.get(listed).text
+    assert "No composition" in client.get(exported).getvalue().decode()
+
+
+def test_the_desk_takes_as_many_queries_for_many_messages_and_reviews_as_for_few(
+    client, submission, reviewer, django_assert_max_num_queries
+):
+    accept(submission, reviewer)
+    with django_assert_max_num_queries(60) as few:
+        client.get(address(submission))
+    for _ in range(4):
+        post_message(submission, "noise", "Hello.", author=make_reviewer())
+        accept(submission, make_reviewer())
+    with django_assert_max_num_queries(len(few)):
+        client.get(address(submission))

@@ -1,0 +1,122 @@
+import pytest
+from django.urls import reverse
+
+from docvqa_site.evaluation.display.status import statuses
+from docvqa_site.evaluation.models import Evaluation, StepReport
+from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.evidence import CHECKS_OF, STATED, facts_on, in_words
+from docvqa_site.submissions.models import RunState
+from evaluator.mechanisms.events import Gaussian, PoissonGaussian, TwoStage
+from evaluator.messages.jobs import Step
+from evaluator.records.check_table import CHECKS
+from tests.docvqa_site.evaluation.messages import make_accounting
+from tests.docvqa_site.factories import change_results, make_reviewer, make_run, scored_submission
+
+
+def test_it_names_only_questions_and_checks_that_exist():
+    stated = {item for one in STATED for item in one.items}
+    assert CHECKS_OF.keys() | stated <= {item.key for item in CHECKLIST}
+    assert {check for checks in CHECKS_OF.values() for check in checks} <= CHECKS.keys()
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (Gaussian(effective_noise_multiplier=4), "1 round: gaussian, effective noise multiplier 4"),
+        (
+            TwoStage(
+                client_rate=0.2,
+                within=PoissonGaussian(sampling_rate=0.1, effective_noise_multiplier=1.5),
+                rounds=30,
+            ),
+            "30 rounds: client rate 0.2, within a client poisson gaussian, sampling rate 0.1, "
+            "effective noise multiplier 1.5",
+        ),
+    ],
+)
+def test_a_release_is_put_in_words(event, words):
+    assert in_words(event) == words
+
+
+@pytest.fixture
+def accounted(db):
+    """A submission with a run whose record claims another ε than the evaluator found, and that report."""
+    submission = scored_submission()
+    run = submission.runs.get()
+    result = make_accounting(run, epsilon=0.98765, epsilon_claimed=0.9)
+    evaluation = Evaluation.objects.create(run=run, attempt=1, step=Step.SCORING, state="passed")
+    StepReport.objects.create(
+        evaluation=evaluation, step=Step.ACCOUNTING, outcome="passed", result=result.model_dump(mode="json")
+    )
+    change_results(run, checks=[{"id": "record.providers", "status": "flagged", "found": "18 providers"}])
+    return submission, result
+
+
+def facts(submission):
+    return {fact.key: fact for fact in facts_on(submission, statuses(submission.runs.all())).facts}
+
+
+def test_the_claimed_epsilon_is_beside_the_recomputed_one(accounted):
+    found = facts(accounted[0])
+    assert found["claimed"].cells[0].text == "0.9"
+    assert found["recomputed"].cells[0].text == "0.98765 (+0.088)"
+
+
+def test_a_question_leads_to_the_facts_that_bear_on_it(client, accounted):
+    submission, _ = accounted
+    client.force_login(make_reviewer())
+    page = client.get(reverse("reviews:desk", args=[submission.pk])).text
+    link = page.index('href="#fact-record.providers"')
+    assert page.index("Does the accounted sampling match") < link < page.index('name="sampling"')
+    row = page[page.index('id="fact-record.providers"') :]
+    assert "18 providers" in row[: row.index("</tr>")]
+    assert "3 rounds: gaussian, effective noise multiplier 4" in page
+    assert "1 issued, 0 used by a run" in page
+
+
+def test_a_report_of_another_version_leaves_the_other_evidence(accounted):
+    submission, _ = accounted
+    StepReport.objects.update(result={"kind": "accounting", "unknown": 1})
+    found = facts(submission)
+    assert found["record.providers"].worst.status == "flagged"
+    assert "recomputed" not in found
+
+
+def test_a_fact_has_one_row_and_what_is_the_same_one_cell(db):
+    submission = scored_submission()
+    first = submission.runs.get()
+    for budget, found in ((4, "18 providers"), (8, "17 providers")):
+        change_results(make_run(submission, budget=budget, state=RunState.SCORED), checks=[providers(found)])
+    change_results(first, checks=[providers("18 providers")])
+    table = facts_on(submission, statuses(submission.runs.all()))
+    ((fact, cells, _),) = [row for row in table.rows if row[0].key == "record.providers"]
+    assert [(cell.text, len(runs)) for cell, runs in cells] == [("18 providers", 2), ("17 providers", 1)]
+    assert fact.is_passed
+
+
+def test_a_long_text_has_a_line_of_its_own_and_is_there_once(db):
+    submission = scored_submission()
+    first = submission.runs.get()
+    long = "18 providers of which each took part in a round of its own"
+    for budget in (4, 8):
+        change_results(make_run(submission, budget=budget, state=RunState.SCORED), checks=[providers(long)])
+    change_results(first, checks=[providers("18 providers")])
+    table = facts_on(submission, statuses(submission.runs.all()))
+    ((_, cells, texts),) = [row for row in table.rows if row[0].key == "record.providers"]
+    assert [(cell.text, len(runs)) for cell, runs in cells] == [("", 3)]
+    assert sorted(texts) == sorted([("4, 8", long), ("1", "18 providers")])
+    assert table.tally == "1 passed"
+    change_results(first, checks=[providers(long)])
+    assert not facts(submission)["record.providers"].is_long
+
+
+def test_the_questions_come_without_scrolling_past_the_facts(client, accounted):
+    submission, _ = accounted
+    client.force_login(make_reviewer())
+    page = client.get(reverse("reviews:desk", args=[submission.pk])).text
+    assert '<details class="card recorded">' in page
+    assert "Checks: 1 flagged" in page
+
+
+def providers(found):
+    return {"id": "record.providers", "status": "passed", "found": found}

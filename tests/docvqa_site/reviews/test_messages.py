@@ -1,0 +1,183 @@
+"""Messages between reviewers and the team, and the team's page."""
+
+from datetime import timedelta
+
+import pytest
+from django.core import mail
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.urls import reverse
+from django.utils import timezone
+
+from docvqa_site.audit.models import AuditEntry
+from docvqa_site.reviews.models import ReviewMessage
+from docvqa_site.reviews.threads import (
+    MAX_MESSAGE,
+    MESSAGES_PER_DAY,
+    post_message,
+    threads_for_reviewer,
+)
+from docvqa_site.submissions.models import SubmissionState
+from docvqa_site.teams.models import Membership
+from evaluator.messages.jobs import ArtifactKind
+from tests.docvqa_site.factories import (
+    make_artifact,
+    make_reviewer,
+    make_submission,
+    make_track,
+    make_user,
+    scored_submission,
+)
+from tests.docvqa_site.reviews.test_decisions import accept, ask, reject
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def submission():
+    submission = scored_submission()
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    return submission
+
+
+@pytest.fixture
+def reviewer():
+    return make_reviewer(name="Rita Review", email="rita@example.org")
+
+
+def lines(threads):
+    return [(thread.item, line.author, line.text) for thread in threads for line in thread.lines]
+
+
+def address(name, submission):
+    return reverse(f"reviews:{name}", args=[submission.pk])
+
+
+def test_the_team_reads_numbers_and_never_names(client, submission, reviewer):
+    post_message(submission, "noise", "Which deviation?", author=reviewer)
+    post_message(submission, "", "A <b>good</b> start.", author=make_reviewer())
+    post_message(submission, "noise", "4 C.", author=submission.created_by)
+    client.force_login(submission.created_by)
+    page = client.get(address("team", submission)).text
+    texts = [
+        "Reviewer 1",
+        "Which deviation?",
+        "Reviewer 2",
+        "A &lt;b&gt;good&lt;/b&gt; start.",
+        "The team",
+        "4 C.",
+    ]
+    assert sorted(texts, key=page.index) == texts
+    assert "Rita" not in page
+    assert "rita@" not in page
+
+
+def test_what_other_reviewers_write_is_hidden_until_ones_own_decision(submission, reviewer):
+    post_message(submission, "", "From me.", author=reviewer)
+    post_message(submission, "", "From another.", author=make_reviewer())
+    post_message(submission, "", "From us.", author=submission.created_by)
+    before = [text for _, _, text in lines(threads_for_reviewer(submission, reviewer))]
+    assert before == ["From me.", "From us."]
+    accept(submission, reviewer)
+    authors = [author for _, author, _ in lines(threads_for_reviewer(submission, reviewer))]
+    assert authors == ["You", "Reviewer 2", "The team"]
+
+
+def test_each_side_is_mailed_once_per_thread_and_quarter_of_an_hour(
+    submission, reviewer, django_capture_on_commit_callbacks
+):
+    with django_capture_on_commit_callbacks(execute=True):
+        for item in ("", "", "noise"):
+            post_message(submission, item, "Which deviation?", author=reviewer)
+        assert [message.to for message in mail.outbox] == [[submission.created_by.email]] * 2
+        assert "Reviewer 1 wrote" in mail.outbox[0].body
+        assert "rita@" not in f"{mail.outbox[0].subject} {mail.outbox[0].body}"
+        mail.outbox.clear()
+        post_message(submission, "noise", "4 C.", author=submission.created_by)
+        assert [message.to for message in mail.outbox] == [["rita@example.org"]]
+        ReviewMessage.objects.update(created_at=timezone.now() - timedelta(minutes=16))
+        post_message(submission, "noise", "And C is 1.", author=submission.created_by)
+        assert len(mail.outbox) == 2
+
+
+def test_a_reviewer_who_joined_the_team_gets_no_mail(
+    submission, reviewer, django_capture_on_commit_callbacks
+):
+    post_message(submission, "", "Hello.", author=reviewer)
+    Membership.objects.create(team=submission.team, user=reviewer)
+    mail.outbox.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        post_message(submission, "", "Hello.", author=submission.created_by)
+    assert mail.outbox == []
+
+
+@pytest.mark.parametrize(("item", "text"), [("", " "), ("", "x" * (MAX_MESSAGE + 1)), ("unknown", "Hello.")])
+def test_empty_and_long_texts_and_other_items_are_rejected(submission, item, text):
+    with pytest.raises(ValidationError):
+        post_message(submission, item, text, author=submission.created_by)
+    assert not ReviewMessage.objects.exists()
+
+
+def test_a_team_writes_so_much_a_day_in_all_its_threads(submission):
+    other = make_submission(submission.team, submission.track, state=SubmissionState.SUBMITTED)
+    ReviewMessage.objects.bulk_create(
+        ReviewMessage(submission=other, author=other.created_by, by_team=True, text="Hello.")
+        for _ in range(MESSAGES_PER_DAY)
+    )
+    with pytest.raises(ValidationError, match="24 hours"):
+        post_message(submission, "", "Hello.", author=submission.created_by)
+    ReviewMessage.objects.update(created_at=timezone.now() - timedelta(hours=25))
+    post_message(submission, "", "Hello.", author=submission.created_by)
+
+
+def test_others_write_nothing_and_find_no_page(client, submission):
+    for outsider in (make_user(), make_user(is_staff=True), make_reviewer()):
+        client.force_login(outsider)
+        assert client.get(address("team", submission)).status_code == 404
+        for name in ("team_message", "team_appeal"):
+            assert client.post(address(name, submission), {"text": "Hello."}).status_code == 404
+    with pytest.raises(PermissionDenied):
+        post_message(submission, "", "Hello.", author=make_user())
+    client.force_login(submission.created_by)
+    assert client.post(address("message", submission), {"text": "Hello."}).status_code == 403
+    draft = make_submission(submission.team, make_track("anls"))
+    assert client.get(address("team", draft)).status_code == 404
+    assert client.get(address("team_message", submission)).status_code == 405
+    client.logout()
+    assert "/login/" in client.get(address("team", submission)).url
+    assert not ReviewMessage.objects.exists()
+
+
+def test_the_pages_post_messages_and_say_what_is_wrong(client, submission, reviewer):
+    client.force_login(reviewer)
+    sent = client.post(address("message", submission), {"item": "noise", "text": "Which deviation?"})
+    assert sent.url == address("desk", submission)
+    assert client.post(address("message", submission), {"text": ""}).status_code == 422
+    desk = client.get(address("desk", submission)).text
+    assert desk.index('id="item-noise"') < desk.index("Which deviation?") < desk.index('id="item-adaptivity"')
+    client.force_login(submission.created_by)
+    sent = client.post(address("team_message", submission), {"item": "noise", "text": "4 C."})
+    assert sent.url == address("team", submission)
+    assert client.post(address("team_message", submission), {"item": "x", "text": "4 C."}).status_code == 422
+    assert AuditEntry.objects.filter(action="review_message.posted").count() == 2
+
+
+def test_the_team_reads_decisions_with_notes_and_is_led_there(client, submission, reviewer):
+    ask(submission, reviewer, "State the sampling.")
+    client.force_login(submission.created_by)
+    page = client.get(address("team", submission)).text
+    assert "asked for changes" in page
+    assert "State the sampling." in page
+    assert "Changes requested" in page
+    own = client.get(submission.get_absolute_url()).text
+    assert address("team", submission) in own
+    assert "Under review: changes to the proof requested" in own
+    client.logout()
+    public = client.get(submission.get_absolute_url()).text
+    assert "Under review: changes to the proof requested" in public
+    assert "State the sampling." not in public
+
+
+def test_a_rejection_is_on_the_teams_page(client, submission, reviewer):
+    reject(submission, reviewer)
+    client.force_login(submission.created_by)
+    assert "No composition over rounds." in client.get(address("team", submission)).text

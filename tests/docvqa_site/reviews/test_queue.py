@@ -1,0 +1,110 @@
+from django.test import RequestFactory
+from django.urls import reverse
+
+from docvqa_site.accounts.adapters import AccountAdapter
+from docvqa_site.reviews.assignments import assign
+from docvqa_site.reviews.deadlines import default_due
+from docvqa_site.reviews.queue import Part, queue_of, waiting_for
+from docvqa_site.submissions.models import RunState
+from docvqa_site.teams.models import Membership
+from tests.docvqa_site.factories import change_results, make_reviewer, make_team, make_user, scored_submission
+from tests.docvqa_site.reviews.test_decisions import accept, reject_for_good
+
+QUEUE = "/reviews/"
+
+
+def parts(reviewer):
+    return {section.part: [entry.submission for entry in section.entries] for section in queue_of(reviewer)}
+
+
+def test_every_submission_is_in_one_part(reviewer):
+    waiting, decided, rejected, accepted = (scored_submission() for _ in range(4))
+    accept(decided, reviewer)
+    reject_for_good(rejected)
+    for _ in range(2):
+        accept(accepted, make_reviewer())
+    assert parts(reviewer) == {
+        Part.NEEDS_ME: [waiting],
+        Part.WAITING_FOR_REVIEWERS: [decided],
+        Part.WAITING_FOR_TEAM: [rejected],
+        Part.DECIDED: [accepted],
+    }
+
+
+def test_a_submission_that_is_evaluated_again_stays_in_its_part(reviewer):
+    submission = scored_submission()
+    submission.runs.update(state=RunState.QUEUED)
+    assert parts(reviewer)[Part.NEEDS_ME] == [submission]
+    assert waiting_for(reviewer) == 1
+
+
+def test_the_reviewers_own_teams_are_left_out(reviewer):
+    Membership.objects.create(team=scored_submission().team, user=reviewer)
+    assert not any(parts(reviewer).values())
+
+
+def test_the_page_shows_flags_and_hides_what_others_decided(client, reviewer):
+    submission = scored_submission()
+    change_results(submission.runs.get(), checks=[{"id": "record.providers", "status": "flagged"}])
+    accept(submission, make_reviewer())
+    page = client.get(QUEUE).text
+    assert reverse("reviews:desk", args=[submission.pk]) in page
+    assert "1 flagged" in page
+    assert "accepted by" not in page
+
+
+def test_a_row_says_what_the_reviewer_has_done_and_what_is_due_comes_first(client, reviewer):
+    older, urgent = scored_submission(), scored_submission()
+    assign(urgent, reviewer, default_due(), actor=reviewer)
+    client.post(reverse("reviews:draft", args=[older.pk]), {"noise": "yes"})
+    assert parts(reviewer)[Part.NEEDS_ME] == [urgent, older]
+    page = client.get(QUEUE).text
+    assert "draft 1/16" in page
+    assert "14 days left" in page
+
+
+def test_a_long_part_says_how_much_is_not_listed(client, reviewer, monkeypatch):
+    monkeypatch.setattr("docvqa_site.reviews.queue.PART_LENGTH", 2)
+    for _ in range(3):
+        scored_submission()
+    assert "1 more not shown" in client.get(QUEUE).text
+
+
+def test_the_queue_takes_as_many_queries_for_many_as_for_one(client, reviewer, django_assert_max_num_queries):
+    scored_submission()
+    with django_assert_max_num_queries(30) as one:
+        client.get(QUEUE)
+    for _ in range(4):
+        scored_submission()
+    with django_assert_max_num_queries(len(one)):
+        client.get(QUEUE)
+
+
+def test_the_menu_counts_what_needs_the_reviewer(client, reviewer):
+    scored_submission()
+    accept(scored_submission(), reviewer)
+    assert '<a href="/reviews/">Reviews (1)</a>' in client.get("/tracks/").text
+    assert '<a href="/reviews/" aria-current="page">Reviews (1)</a>' in client.get(QUEUE).text
+    client.force_login(make_user())
+    assert "Reviews (" not in client.get("/tracks/").text
+
+
+def test_others_have_no_queue(client, db):
+    assert client.get(QUEUE).status_code == 302
+    for user in (make_user(), make_user(is_staff=True)):
+        client.force_login(user)
+        assert client.get(QUEUE).status_code == 403
+
+
+def test_a_reviewer_without_a_second_factor_is_led_to_set_one_up(client, db):
+    client.force_login(make_reviewer(second_factor=False))
+    assert client.get(QUEUE).url == reverse("mfa_index")
+
+
+def test_a_reviewer_without_a_team_begins_with_the_queue(reviewer):
+    request = RequestFactory().get("/")
+    request.user = reviewer
+    assert AccountAdapter().get_login_redirect_url(request) == QUEUE
+    Membership.objects.create(team=make_team(), user=reviewer)
+    request.user = type(reviewer).objects.get(pk=reviewer.pk)
+    assert AccountAdapter().get_login_redirect_url(request) == reverse("home")

@@ -1,0 +1,147 @@
+"""Reviewers who step aside, and who reads what others decided: blindness ends with the verdict."""
+
+import csv
+import io
+
+import pytest
+from django.core import mail
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.urls import reverse
+
+from docvqa_site.audit.models import AuditEntry
+from docvqa_site.reviews.appeals import appeal
+from docvqa_site.reviews.assignments import assign, eligible_reviewers
+from docvqa_site.reviews.deadlines import default_due
+from docvqa_site.reviews.models import ProofReview, Recusal
+from docvqa_site.reviews.queue import Part, queue_of
+from docvqa_site.reviews.records import HIDDEN
+from docvqa_site.reviews.recusals import recuse
+from docvqa_site.reviews.selectors import awaiting_review, readable_proofs, sees_decisions, verdict_on
+from tests.docvqa_site.factories import (
+    make_organizer,
+    make_reviewer,
+    make_upload,
+    make_user,
+    revise_proof,
+    scored_submission,
+)
+from tests.docvqa_site.reviews.test_decisions import accept, ask, reject, reject_for_good
+
+pytestmark = pytest.mark.django_db
+
+Why = Recusal.Why
+
+
+@pytest.fixture
+def reviewer():
+    return make_reviewer(name="Rita Review")
+
+
+def address(name, submission):
+    return reverse(f"reviews:{name}", args=[submission.pk])
+
+
+def parts(reviewer):
+    return {entry.submission: section.part for section in queue_of(reviewer) for entry in section.entries}
+
+
+@pytest.mark.parametrize("why", [Why.TIME, Why.FIELD])
+def test_who_declines_frees_the_assignment_and_the_organizers_read_why(
+    client, submission, reviewer, why, django_capture_on_commit_callbacks
+):
+    organizer = make_organizer("organize")
+    assign(submission, reviewer, default_due(), actor=organizer)
+    client.force_login(reviewer)
+    assert "I can't review this proof" in client.get(address("desk", submission)).text
+    mail.outbox.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = client.post(address("decline", submission), {"why": why, "text": "Until spring."})
+    assert answer.url == "/reviews/"
+    (message,) = mail.outbox
+    assert message.to == [organizer.email]
+    assert "Rita Review" in message.body
+    assert "Until spring." in message.body
+    review = ProofReview.objects.get()
+    assert (review.assigned_at, review.due) == (None, None)
+    assert reviewer not in eligible_reviewers(submission)
+    assert list(awaiting_review(reviewer)) == []
+    assert parts(reviewer) == {submission: Part.WAITING_FOR_REVIEWERS}
+    assert AuditEntry.objects.get(action="proof_review.recused").details["why"] == why
+    client.post(address("take", submission))
+    assert list(awaiting_review(reviewer)) == [submission]
+
+
+def test_a_conflict_hides_the_proof_and_takes_a_decision_back(client, submission, reviewer):
+    accept(submission, reviewer)
+    recuse(submission, Why.CONFLICT, actor=reviewer)
+    assert verdict_on(submission).accepted == 0
+    assert parts(reviewer) == {}
+    assert not readable_proofs(reviewer).exists()
+    client.force_login(reviewer)
+    assert client.get(address("proof", submission)).status_code == 404
+    page = client.get(address("desk", submission))
+    assert (page.status_code, "declared a conflict" in page.text) == (403, True)
+    with pytest.raises(PermissionDenied):
+        accept(submission, reviewer)
+
+
+def test_who_coordinates_reads_everything_and_decides_nothing(client, submission, reviewer):
+    reject(submission, make_reviewer(), "No composition.")
+    client.force_login(reviewer)
+    assert "No composition." not in client.get(address("desk", submission)).text
+    client.post(address("decline", submission), {"why": Why.COORDINATION})
+    page = client.get(address("desk", submission)).text
+    assert "No composition." in page
+    assert 'name="decision"' not in page
+    assert client.post(address("desk", submission), {"decision": "accepted"}).status_code == 403
+    with pytest.raises(PermissionDenied, match="coordinate"):
+        accept(submission, reviewer)
+    assert "No composition." in client.get(reverse("admin:reviews_proof_change", args=[submission.pk])).text
+
+
+def test_who_has_decided_coordinates_nothing(submission, reviewer):
+    accept(submission, reviewer)
+    with pytest.raises(ValidationError):
+        recuse(submission, Why.COORDINATION, actor=reviewer)
+
+
+def test_participants_step_aside_from_nothing(client, submission):
+    for user in (make_user(), submission.created_by):
+        client.force_login(user)
+        assert client.post(address("decline", submission), {"why": Why.CONFLICT}).status_code == 403
+    assert not Recusal.objects.exists()
+
+
+def test_blindness_ends_with_the_verdict_and_begins_again_with_an_appeal(submission, reviewer):
+    accept(submission, make_reviewer())
+    assert not sees_decisions(submission, reviewer)
+    accept(submission, make_reviewer())
+    assert sees_decisions(submission, reviewer)
+    rejected = scored_submission()
+    reject_for_good(rejected)
+    assert sees_decisions(rejected, reviewer)
+    appeal(rejected, "Section 3 has it.", author=rejected.created_by)
+    assert not sees_decisions(rejected, reviewer)
+
+
+def test_an_export_has_every_decision_that_was_made(client, submission):
+    organizer = make_organizer("organize", "view_proofreview", "review_proofs")
+    client.force_login(organizer)
+    first, second = make_reviewer(), make_reviewer()
+    ask(submission, first, "State the sampling.")
+    with transaction.atomic():
+        revise_proof(submission, make_upload(submission.team, b"better", "proof.md"), submission.created_by)
+
+    def rows():
+        text = client.get("/organize/exports/reviews.csv").getvalue().decode()
+        return [(row["version"], row["decision"], row["counts"]) for row in csv.DictReader(io.StringIO(text))]
+
+    accept(submission, first)
+    assert rows() == [("", HIDDEN, "")]
+    accept(submission, second)
+    assert rows() == [
+        ("1", "changes_requested", "False"),
+        ("2", "accepted", "True"),
+        ("2", "accepted", "True"),
+    ]

@@ -1,0 +1,162 @@
+"""The reviewers' desk in a real browser: a draft that saves itself, keys, and three reviewers who settle a proof."""
+
+import pytest
+from django.urls import reverse
+from playwright.sync_api import expect
+
+from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.reviews.selectors import verdict_on
+from docvqa_site.reviews.verdict import ResultStatus, verdict
+from evaluator.messages.jobs import ArtifactKind
+from tests.docvqa_site.factories import (
+    change_results,
+    make_artifact,
+    make_reviewer,
+    owner_of,
+    scored_submission,
+)
+from tests.services.chromium import Chromium
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+
+HASH = "0123456789abcdef" * 4
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def submission(settings, tmp_path):
+    settings.STORE_FOLDER = tmp_path / "store"
+    submission = scored_submission()
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
+    checks = [
+        {
+            "id": "record.checkpoint",
+            "status": "failed",
+            "expected": HASH,
+            "found": HASH,
+            "where": f"round 3, {HASH}",
+        }
+    ]
+    change_results(submission.runs.get(), checks=checks)
+    return submission
+
+
+@pytest.fixture
+def desk(browser, live_server, client, submission):
+    """Opens the desk as a new reviewer, or another page as somebody else, in a window of their own."""
+    contexts = []
+
+    def open_desk(user=None, address=None):
+        client.force_login(user or make_reviewer())
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        contexts.append(context)
+        session = client.cookies["sessionid"].value
+        context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
+        page = context.new_page()
+        page.goto(live_server.url + (address or reverse("reviews:desk", args=[submission.pk])))
+        return page
+
+    yield open_desk
+    for context in contexts:
+        context.close()
+
+
+def button(page, name):
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def answer_all(page):
+    """Answer every question with yes, by keys."""
+    page.locator("#review input[type=radio]").first.focus()
+    for _ in range(16):
+        page.keyboard.press("y")
+        page.keyboard.press("j")
+
+
+def decide(page, name):
+    page.get_by_role("radio", name=name).check()
+    page.get_by_label("I have no conflict of interest").check()
+    button(page, "Record the decision").click()
+    expect(page.get_by_text("is recorded")).to_be_visible()
+
+
+def test_three_reviewers_settle_a_proof(desk, submission):
+    page = desk()
+    answer_all(page)
+    note = page.locator("#item-noise").get_by_label("Note")
+    page.locator("#item-noise .note > summary").click()
+    note.fill("j is a letter here")
+    expect(page.get_by_text("16 of 16 answered")).to_be_visible()
+    expect(page.locator("#desk-state")).to_contain_text("Saved ")
+    page.reload()
+    expect(page.get_by_text("16 of 16 answered")).to_be_visible()
+    expect(note).to_have_value("j is a letter here")
+    decide(page, "Accept")
+
+    page = desk()
+    page.locator("#item-noise > summary").click()
+    page.locator("#item-noise").get_by_role("radio", name="no").check()
+    expect(page.get_by_label("Message to the team")).to_be_hidden()
+    page.get_by_role("radio", name="Reject").check()
+    page.get_by_label("Message to the team").fill("The noise is too small.")
+    expect(page.get_by_label("Revised proof due by")).to_be_hidden()
+    page.get_by_label("I have no conflict of interest").check()
+    button(page, "Record the decision").click()
+    expect(page.get_by_text("Add a note to every “no”")).to_be_visible()
+    page.locator("#item-noise").get_by_label("Note").fill("Half precision.")
+    decide(page, "Reject")
+
+    page = desk()
+    answer_all(page)
+    decide(page, "Accept")
+    decisions = [(Decision(one.decision), one.reason) for one in ProofReview.objects.all()]
+    assert verdict(decisions, 2).status == ResultStatus.VERIFIED
+
+
+def test_a_rejected_proof_is_revised_by_its_team_and_accepted_by_two(desk, submission, tmp_path):
+    page = desk()
+    page.locator("#item-noise > summary").click()
+    page.locator("#item-noise").get_by_role("radio", name="no").check()
+    page.locator("#item-noise").get_by_label("Note").fill("No bound.")
+    page.get_by_role("radio", name="Reject").check()
+    page.get_by_label("Message to the team").fill("The noise is not bounded.")
+    decide(page, "Reject")
+
+    page = desk(owner_of(submission.team), submission.get_absolute_url())
+    page.get_by_text("Upload a revised proof", exact=True).click()
+    (tmp_path / "better.md").write_text("# Bounded")
+    section = page.locator("[data-kind=privacy_proof]")
+    expect(section.locator(".dropzone")).to_be_visible()
+    section.locator("input[type=file]").set_input_files(tmp_path / "better.md")
+    page.get_by_role("link", name="Preview and send it").click(timeout=30_000)
+    expect(page.frame_locator("iframe").get_by_text("Bounded")).to_be_visible()
+    page.get_by_label("What changed").fill("The noise is bounded.")
+    button(page, "Send version 2").click()
+    expect(page.get_by_text("Version 2 is sent")).to_be_visible()
+    assert submission.proof().version == 2
+
+    for _ in range(2):
+        page = desk()
+        expect(page.frame_locator("iframe").get_by_text("Bounded")).to_be_visible()
+        answer_all(page)
+        decide(page, "Accept")
+    assert verdict_on(submission).status == ResultStatus.VERIFIED
+
+
+def test_every_question_can_be_answered_beside_the_opened_checks(desk):
+    page = desk()
+    page.get_by_text("Runs and checks").click()
+    page.get_by_text("Checks for the run").click()
+    for width in (1280, 1600, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate("document.querySelectorAll('.item').forEach((item) => (item.open = true))")
+        answers = page.get_by_role("radio", name="yes")
+        answers.first.click(timeout=10_000)
+        expect(answers.first).to_be_checked()
+        answers.last.click(timeout=10_000)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

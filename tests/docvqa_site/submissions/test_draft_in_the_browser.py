@@ -1,0 +1,242 @@
+"""The draft's page in a real browser against a real server: parts, a lost connection, a reload, a pause."""
+
+import os
+import re
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from docvqa_site.evaluation.models import Evaluation
+from docvqa_site.submissions.models import Artifact, Run, RunState
+from docvqa_site.uploads.models import Upload, UploadState
+from docvqa_site.uploads.stores import current_store
+from evaluator.messages.results import RunResults
+from tests.docvqa_site.factories import SCORES
+from tests.docvqa_site.submissions.contents import LOG
+from tests.docvqa_site.submissions.contents import checkpoint as weights
+from tests.docvqa_site.submissions.draft_page import MEGABYTE, PARTS, choose, draft_file, stored_content
+from tests.docvqa_site.uploads.sending import sha
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files") / "model.safetensors"
+    path.write_bytes(weights(os.urandom(20 * MEGABYTE + 12345)))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def parts_of_two_megabytes(store_folder, settings):
+    settings.UPLOAD_PART_SIZE_BYTES = 2 * MEGABYTE
+
+
+def test_an_upload_survives_a_lost_connection_and_a_reload(open_page, checkpoint, complaints):
+    page, puts, readings = open_page(), [], []
+    page.on("worker", lambda worker: readings.append(worker.url))
+
+    def break_off_after_four(route):
+        puts.append(route.request.url)
+        if len(puts) <= 4:
+            route.continue_()
+        else:
+            route.abort("connectionreset")
+
+    page.route(PARTS, break_off_after_four)
+    choose(page, "checkpoint", checkpoint)
+    expect(draft_file(page, "checkpoint").get_by_text("The connection is bad")).to_be_visible(timeout=30_000)
+    upload = Upload.objects.get()
+    stored = {part.number for part in current_store().list_parts(upload.store_key, upload.store_upload)}
+    assert len(stored) == 4
+
+    page.reload()  # with the connection still broken, so that no retry slips through before
+    page.unroute(PARTS)
+    puts.clear()
+    page.on("request", lambda request: request.method == "PUT" and puts.append(request.url))
+    expect(draft_file(page, "checkpoint").get_by_text("is incomplete")).to_be_visible()
+    choose(page, "checkpoint", checkpoint)
+    expect(draft_file(page, "checkpoint").get_by_text("model.safetensors is uploaded.")).to_be_visible(
+        timeout=60_000
+    )
+
+    assert len(puts) == 11 - 4  # only what was missing
+    assert len(readings) == 1  # and the whole file was read once
+    assert stored_content("checkpoint") == checkpoint.read_bytes()
+    assert Artifact.objects.get().upload == upload
+    expect(draft_file(page, "checkpoint").get_by_text(sha(checkpoint.read_bytes()))).to_be_visible()
+    expect(page.locator("#submit")).not_to_contain_text("The checkpoint is missing.")
+    expect(page.locator("#submit")).to_contain_text("The communication log is missing.")
+    assert complaints == []
+
+
+def test_the_connection_comes_back_by_itself(open_page, checkpoint, complaints):
+    page, broken = open_page(), []
+
+    def break_three(route):
+        broken.append(route.request.url)
+        if len(broken) in (2, 3, 4):
+            route.abort("connectionreset")
+        else:
+            route.continue_()
+
+    page.route(PARTS, break_three)
+    choose(page, "checkpoint", checkpoint)
+    expect(draft_file(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
+    assert len(broken) == 11 + 3
+    assert stored_content("checkpoint") == checkpoint.read_bytes()
+    assert complaints == []
+
+
+def visible_buttons(file):
+    """What the team can press for a file, in the order of the page."""
+    return [text.split("\n")[0] for text in file.locator(".button:visible").all_inner_texts()]
+
+
+def warns_on_leaving(page):
+    return page.evaluate("() => !dispatchEvent(new Event('beforeunload', {cancelable: true}))")
+
+
+def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complaints):
+    page = open_page()
+    held: list[Any] = []
+    page.route(
+        PARTS, lambda route: held.append(route) if len(held) > 2 else (held.append(0), route.continue_())
+    )
+    file = draft_file(page, "checkpoint")
+    assert visible_buttons(file) == ["Choose a file or shards"]
+    assert not warns_on_leaving(page)
+    choose(page, "checkpoint", checkpoint)
+    numbers = file.locator(".transfer-numbers")
+    expect(numbers).to_have_text(re.compile(r"^model\.safetensors · .* of 21\.0 MB sent"))
+    expect(file.get_by_text("No file yet.")).to_be_hidden()
+    expect(page).to_have_title(re.compile(r"^\d+% · "))
+    assert visible_buttons(file) == ["Pause", "Cancel"]
+    assert warns_on_leaving(page)
+    file.get_by_role("button", name="Pause").click()
+    expect(file.get_by_text("Paused.")).to_be_visible()
+    assert visible_buttons(file) == ["Resume", "Cancel"]
+    assert not warns_on_leaving(page)
+    page.unroute(PARTS)
+    # Pressed twice, it starts once.
+    file.locator("[data-action=resume]").evaluate("button => { button.click(); button.click(); }")
+    expect(file.get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
+    expect(file.locator(".problem")).to_have_count(0)
+    assert visible_buttons(file) == ["Replace"]
+    assert stored_content("checkpoint") == checkpoint.read_bytes()
+    assert page.evaluate("() => Object.keys(localStorage)") == []
+    assert "%" not in page.title()
+
+    page.route(PARTS, lambda route: None)  # never answered
+    log = checkpoint.with_name("log.csv")
+    log.write_bytes(LOG + b"1,-1,0,5\n" * 1000)
+    choose(page, "communication_log", log)
+    file = draft_file(page, "communication_log")
+    expect(file.get_by_text(re.compile(r"^log\.csv · 0 B of 9\.\d\d kB sent$"))).to_be_visible()
+    file.get_by_role("button", name="Cancel").click()
+    expect(file.get_by_text("Canceled.")).to_be_visible()
+    assert visible_buttons(file) == ["Choose a file"]
+    assert Upload.objects.get(filename="log.csv").state == UploadState.ABORTED
+    assert not Artifact.pending.filter(upload__state=UploadState.OPEN).exists()
+    assert complaints == []
+
+
+def test_after_a_rejection_another_file_can_be_chosen(open_page, tmp_path):
+    page = open_page()
+    wrong = tmp_path / "model.pt"
+    wrong.write_bytes(b"pickle")
+    choose(page, "checkpoint", wrong)
+    file = draft_file(page, "checkpoint")
+    expect(file.locator(".problem")).to_contain_text("E_ARTIFACT_KIND")
+    expect(file.get_by_text("The file was not accepted.")).to_be_visible()
+    assert visible_buttons(file) == ["Choose a file or shards"]
+    empty = tmp_path / "log.csv"
+    empty.touch()
+    choose(page, "communication_log", empty)
+    expect(draft_file(page, "communication_log").locator(".problem")).to_contain_text("The file is empty.")
+
+
+def test_a_large_file_that_is_wrong_from_its_beginning_is_neither_read_nor_sent(open_page, tmp_path):
+    page, readings, requests = open_page(), [], []
+    page.on("worker", lambda worker: readings.append(worker.url))
+    page.on("request", lambda request: requests.append(request.url))
+    wrong = tmp_path / "model.safetensors"
+    wrong.write_bytes(b"PK\x03\x04")
+    os.truncate(wrong, 40 * MEGABYTE)
+    choose(page, "checkpoint", wrong)
+    expect(draft_file(page, "checkpoint").locator(".problem")).to_contain_text("E_CHECKPOINT_FORMAT")
+    assert readings == []
+    assert [url for url in requests if "/uploads" in url and not url.endswith("/uploads/check")] == []
+    assert not Upload.objects.exists()
+
+
+def test_a_dropped_file_is_uploaded(open_page, complaints):
+    page = open_page()
+    page.evaluate(
+        """(LOG) => {
+            const data = new DataTransfer();
+            data.items.add(new File([LOG], "log.csv"));
+            const place = document.querySelector("[data-kind=communication_log]");
+            place.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+        }""",
+        LOG.decode(),
+    )
+    expect(draft_file(page, "communication_log").get_by_text("log.csv is uploaded.")).to_be_visible(
+        timeout=30_000
+    )
+    assert stored_content("communication_log") == LOG
+    assert complaints == []
+
+
+def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complaints):
+    page, early = open_page(), ""
+    held: list[Any] = []
+    # The page hears late what it asked for after the first file: the second one is attached in the meantime.
+    page.route(page.url, lambda route: held.append(route) if len(held) < 3 else route.continue_())
+    files = {"checkpoint": ("model.safetensors", weights()), "communication_log": ("log.csv", LOG)}
+    for kind, (name, content) in files.items():
+        (tmp_path / name).write_bytes(content)
+        choose(page, kind, tmp_path / name)
+        expect(draft_file(page, kind).get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
+        early = early or page.request.get(page.url).text()
+    for route in held:
+        route.fulfill(body=early, content_type="text/html")
+    expect(page.locator("#submit")).to_contain_text("The draft is complete.")
+    expect(page.locator("#progress")).to_contain_text("2 of 2 files")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.locator(".badge-queued")).to_be_visible()
+    expect(page.locator("#status")).to_contain_text("you're next in the queue")
+
+    Run.objects.update(state=RunState.RUNNING)
+    Evaluation.objects.update(state="running", done=3, total=10)
+    expect(page.locator("#status")).to_contain_text("Validation: 3 of 10", timeout=60_000)
+    results = RunResults(**{**SCORES, "anls": 0.875})
+    Run.objects.update(state=RunState.SCORED, results=results, scored_at=timezone.now())
+    Evaluation.objects.update(state="passed")
+    # The page reloads itself, with its results.
+    expect(page.locator(".badge-scored", has_text="scored").first).to_be_visible(timeout=60_000)
+    expect(page.locator("main")).to_contain_text("0.8750")
+    expect(page.locator("#status-line")).to_have_text("Run: scored")
+    polls = []
+    page.on("request", lambda request: polls.append(request.url) if "/status/" in request.url else None)
+    page.wait_for_timeout(4500)
+    assert polls == []  # it stopped asking
+    assert complaints == []
+
+
+def test_the_button_that_submits_stays_while_files_arrive(open_page, checkpoint):
+    page = open_page()
+    button = page.get_by_role("button", name="Submit").element_handle()
+    choose(page, "checkpoint", checkpoint)
+    expect(page.locator("#submit")).not_to_contain_text("The checkpoint is missing.", timeout=60_000)
+    # A press on a button that is replaced before it ends is lost.
+    assert button.evaluate("button => button.isConnected")
+
+
+def test_without_javascript_it_says_how_else_to_upload(open_page):
+    page = open_page(java_script_enabled=False)
+    assert "pfl submit" in page.locator("noscript").first.text_content()
+    expect(page.locator("input[type=file]").first).to_be_hidden()
+    expect(page.get_by_role("button", name="Submit")).to_be_visible()

@@ -1,0 +1,108 @@
+"""Lost tries as a team explains them, and as the reviewers of its later runs read them."""
+
+import pytest
+from django.urls import reverse
+
+from docvqa_site.audit.models import AuditEntry
+from docvqa_site.submissions.models import RunState, RunToken
+from tests.docvqa_site.factories import make_reviewer, make_run, make_submission, make_team, make_token
+from tests.docvqa_site.submissions.drafts import make_private_track
+
+pytestmark = pytest.mark.django_db
+
+WHY = "The <disk> was full, so the vectors were lost."
+
+
+@pytest.fixture
+def track():
+    return make_private_track()
+
+
+@pytest.fixture
+def lost(team, track):
+    return make_token(team, track, record_sha256="5" * 64)
+
+
+@pytest.fixture
+def scored(team, track, lost):
+    """A run whose challenge was drawn after the lost try's."""
+    submission = make_submission(team, track, state="submitted")
+    run = make_run(submission, budget=1.0, state=RunState.SCORED)
+    make_token(team, track, run=run, challenge=run.challenge)
+    return submission
+
+
+def explain(member, submission, token, text=WHY):
+    address = reverse("submissions:explain_try", args=[submission.pk, token.pk])
+    return member.post(address, {"explanation": text}, follow=True)
+
+
+class TestForm:
+    @pytest.mark.parametrize("state", ["draft", "submitted"])
+    def test_the_team_explains_where_it_submits_and_afterwards(self, member, team, track, lost, state):
+        submission = make_submission(team, track, state=state)
+        make_run(submission, budget=1.0, state=RunState.SCORED if state == "submitted" else RunState.DRAFT)
+        page = explain(member, submission, lost)
+        assert "Your explanation is saved" in page.text
+        assert "The &lt;disk&gt; was full" in page.text
+        assert lost.token in page.text
+        assert RunToken.objects.get(pk=lost.pk).explanation == WHY
+        entry = AuditEntry.objects.get(action="run_token.explained")
+        assert entry.details == {"before": "", "after": WHY}
+
+    def test_there_is_none_without_a_lost_try(self, member, team, track):
+        make_token(team, track)
+        make_token(make_team(), track, record_sha256="5" * 64)
+        submission = make_submission(team, track)
+        make_token(team, track, run=make_run(submission, budget=1.0))
+        assert "Lost tries" not in member.get(submission.get_absolute_url()).text
+
+    def test_a_drafts_own_challenge_is_not_lost_for_the_draft(self, member, team, track):
+        submission = make_submission(team, track)
+        own = make_token(team, track, record_sha256="5" * 64)
+        make_run(submission, budget=1.0, challenge=own.challenge)
+        assert "Lost tries" not in member.get(submission.get_absolute_url()).text
+
+    def test_a_text_has_an_end(self, member, team, track, lost):
+        page = explain(member, make_submission(team, track), lost, "x" * 1001)
+        assert "Not saved." in page.text
+        assert RunToken.objects.get(pk=lost.pk).explanation == ""
+
+    def test_nobody_else_explains_it(self, client, team, track, lost):
+        other = make_team()
+        client.force_login(other.memberships.get().user)
+        for submission in (make_submission(team, track), make_submission(other, track)):
+            assert explain(client, submission, lost).status_code == 404
+        assert RunToken.objects.get(pk=lost.pk).explanation == ""
+
+    def test_what_is_no_lost_try_is_not_explained(self, member, team, track):
+        submission = make_submission(team, track)
+        run = make_run(submission, budget=1.0)
+        for token in (make_token(team, track), make_token(team, track, run=run)):
+            assert explain(member, submission, token).status_code == 404
+
+
+class TestReading:
+    def test_reviewers_read_the_explanation_on_the_desk(self, client, member, scored, lost):
+        client.force_login(make_reviewer())
+        desk = reverse("reviews:desk", args=[scored.pk])
+        assert "none so far" in client.get(desk).text
+        RunToken.objects.filter(pk=lost.pk).update(explanation=WHY)
+        page = client.get(desk).text
+        assert "Lost tries: 1" in page
+        assert "The &lt;disk&gt; was full" in page
+        assert "2 issued, 1 used by a run, 1 lost" in page
+
+    def test_they_read_nothing_of_tries_that_came_later(self, client, team, track, scored):
+        make_token(team, track, record_sha256="5" * 64)
+        client.force_login(make_reviewer())
+        assert "Lost tries: 1" in client.get(reverse("reviews:desk", args=[scored.pk])).text
+
+    def test_the_public_reads_none_of_it(self, client, scored, lost):
+        RunToken.objects.filter(pk=lost.pk).update(explanation=WHY)
+        page = client.get(scored.get_absolute_url()).text
+        assert "disk" not in page
+        assert lost.token not in page
+
+    def test_the_list_of_submissions_counts_it(self, member, lost, track):
+        assert f"{track}: 1 issued, 0 used, 1 lost try" in member.get(reverse("submissions:list")).text
