@@ -77,6 +77,7 @@ INSTALLED_APPS = [
     "docvqa_site.reviews",
     "docvqa_site.boards",
     "docvqa_site.pages",
+    "docvqa_site.people",
     "docvqa_site.audit",
     "docvqa_site.liveness",
     "docvqa_site.mail",

@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from docvqa_site.about.citations import COMPETITION_PAPER, DATA_PAPER, DOCUMENTS_PAPER, bibtex, in_words
+from docvqa_site.accounts.models import ERASURE_DAYS
 from docvqa_site.accounts.sign_in import offered_providers
 from docvqa_site.notifications.retention import MOST_KEPT
 
@@ -41,6 +42,7 @@ def privacy(request: HttpRequest) -> HttpResponse:
         "organizers": settings.ORGANIZERS,
         "remembered_hours": settings.SESSION_COOKIE_AGE // 3600,
         "providers": list(offered_providers().values()),
+        "erasure_days": ERASURE_DAYS,
         "upload_days": settings.RETENTION_UPLOAD_DAYS,
         "draft_days": settings.RETENTION_DRAFT_DAYS,
         "checkpoint_days": settings.RETENTION_CHECKPOINT_DAYS,

@@ -16,6 +16,8 @@ from docvqa_site.ui.names import NameField
 
 TOKEN_PREFIX = "pfl_"  # noqa: S105  (lets secret scanners find a leaked token)
 TOKEN_DAYS = 90
+# To reconsider the end of an account.
+ERASURE_DAYS = 14
 # The group of those who organize single tracks.
 TRACK_ORGANIZERS = "Track organizers"
 
@@ -64,6 +66,15 @@ class User(AbstractUser):
     )
     session_number = models.PositiveIntegerField(
         default=0, editable=False, help_text="Every session ends when it changes."
+    )
+
+    erasure_due_at = models.DateTimeField(
+        null=True, editable=False, help_text="When the account is erased, as its owner has asked."
+    )
+    erased_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="Since when the row is a key alone, which says nothing about the person.",
     )
 
     objects: ClassVar[UserManager] = UserManager()
