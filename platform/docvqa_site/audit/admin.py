@@ -9,7 +9,7 @@ from django.forms import BaseInlineFormSet, ModelForm
 from django.http import HttpRequest
 from typing_extensions import override
 
-from docvqa_site.audit.models import AuditEntry, record
+from docvqa_site.audit.models import AuditEntry, entries_for, record
 
 ModelT = TypeVar("ModelT", bound=Model)
 ParentT = TypeVar("ParentT", bound=Model)
@@ -49,6 +49,10 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     search_fields = ["action", "object_type", "object_id", "actor__email", "actor__name"]
     date_hierarchy = "at"
     show_full_result_count = False
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
+        return entries_for(request.user)
 
 
 class AuditedAdmin(admin.ModelAdmin[ModelT]):

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import F, QuerySet
 
 from docvqa_site.accounts.models import User
-from docvqa_site.audit.models import AuditEntry
+from docvqa_site.audit.models import entries_for
 from docvqa_site.reviews.records import COLUMNS, review_rows
 from docvqa_site.reviews.selectors import judgeable_submissions
 from docvqa_site.submissions.models import Run
@@ -99,6 +99,6 @@ TABLES = {
             "object_id": "object_id",
             "details": "details",
         },
-        lambda _: AuditEntry.objects.order_by("at", "pk"),
+        lambda organizer: entries_for(organizer).order_by("at", "pk"),
     ),
 }

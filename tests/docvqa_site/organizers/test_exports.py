@@ -5,7 +5,7 @@ import json
 import pytest
 from django.test import Client
 
-from docvqa_site.audit.models import AuditEntry
+from docvqa_site.audit.models import AuditEntry, record
 from docvqa_site.organizers.exports import cell
 from docvqa_site.submissions.models import RunState, SubmissionState
 from tests.docvqa_site.factories import (
@@ -39,6 +39,17 @@ def test_a_table_is_exported_in_both_formats_and_recorded(client: Client, organi
     assert (taken.actor, taken.details) == (organizer, {"table": name, "format": "csv"})
     found = json.loads(sent(client, f"/organize/exports/{name}.json"))
     assert len(found) - len(rows) == (name == "audit")
+
+
+def test_an_organizer_who_competes_exports_only_own_actions(client: Client, organizer) -> None:
+    make_run(state=RunState.SCORED)
+    record(None, "run.scored", organizer)
+    rival = json.loads(sent(client, "/organize/exports/audit.json"))
+    assert "run.scored" in {row["action"] for row in rival}
+    make_team(organizer)
+    own = json.loads(sent(client, "/organize/exports/audit.json"))
+    assert {row["actor"] for row in own} == {organizer.email}
+    client.get("/admin/audit/auditentry/")
 
 
 def test_no_text_of_a_participant_becomes_a_formula(client: Client, organizer) -> None:
