@@ -389,6 +389,9 @@ if STORE_BUCKET:
     # The browser sends the parts of a file straight there.
     CONTENT_SECURITY_POLICY["DIRECTIVES"]["connect-src"] = [SELF, STORE_BUCKET.origin]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC
+if PUBLIC:
+    # No other host of the domain, and no page without TLS, can set cookies of these names.
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
 SECURE_SSL_REDIRECT = PUBLIC
 # Probes ask the process itself, not the proxy.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]

@@ -10,7 +10,7 @@ from django.forms import BaseInlineFormSet, ModelForm
 from django.http import HttpRequest
 from typing_extensions import override
 
-from docvqa_site.audit.models import AuditEntry, personal, record
+from docvqa_site.audit.models import AuditEntry, entries_for, personal, record
 
 ModelT = TypeVar("ModelT", bound=Model)
 ParentT = TypeVar("ParentT", bound=Model)
@@ -52,6 +52,10 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     readonly_fields = ("readable",)
     date_hierarchy = "at"
     show_full_result_count = False
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
+        return entries_for(request.user)
 
     @admin.display(description="details")
     def readable(self, entry: AuditEntry) -> str:

@@ -134,6 +134,12 @@ class Version(models.Model):
         return f"{self.name}: {self.value}"
 
 
+def entries_for(organizer: Any) -> "models.QuerySet[AuditEntry]":
+    """Return the entries that an organizer may see. A member of a team competes, and sees no actions of others."""
+    entries = AuditEntry.objects.all()
+    return entries.filter(actor=organizer) if hasattr(organizer, "membership") else entries
+
+
 def record(actor: models.Model | None, action: str, subject: models.Model, **details: Any) -> AuditEntry:
     """Append one entry about `subject`, in the caller's transaction.
 

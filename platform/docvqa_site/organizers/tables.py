@@ -8,7 +8,7 @@ from typing import Any, cast
 from django.db.models import F, QuerySet
 
 from docvqa_site.accounts.models import User
-from docvqa_site.audit.models import AuditEntry, readable_details
+from docvqa_site.audit.models import entries_for, readable_details
 from docvqa_site.reviews.records import COLUMNS, review_rows
 from docvqa_site.reviews.selectors import judgeable_submissions
 from docvqa_site.submissions.models import Run
@@ -54,7 +54,7 @@ _ENTRIES = _of_query(
         "object_id": "object_id",
         "details": "details",
     },
-    lambda _: AuditEntry.objects.order_by("at", "pk"),
+    lambda organizer: entries_for(organizer).order_by("at", "pk"),
 )
 
 

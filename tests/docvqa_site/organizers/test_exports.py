@@ -42,6 +42,17 @@ def test_a_table_is_exported_in_both_formats_and_recorded(client: Client, organi
     assert ("new@example.org" in str(rows)) == (name == "audit")
 
 
+def test_an_organizer_who_competes_exports_only_own_actions(client: Client, organizer) -> None:
+    make_run(state=RunState.SCORED)
+    record(None, "run.scored", organizer)
+    rival = json.loads(sent(client, "/organize/exports/audit.json"))
+    assert "run.scored" in {row["action"] for row in rival}
+    make_team(organizer)
+    own = json.loads(sent(client, "/organize/exports/audit.json"))
+    assert {row["actor"] for row in own} == {organizer.email}
+    client.get("/admin/audit/auditentry/")
+
+
 def test_no_text_of_a_participant_becomes_a_formula(client: Client, organizer) -> None:
     make_run(make_submission(state=SubmissionState.SUBMITTED, title='=HYPERLINK("x")'), state=RunState.SCORED)
     assert "'=HYPERLINK" in sent(client, "/organize/exports/submissions.csv")
