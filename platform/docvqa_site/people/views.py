@@ -34,9 +34,9 @@ def data(request: UserRequest) -> HttpResponse:
 
 
 @never_cache
+@require_safe
 @login_required
 @reauthentication_required()
-@require_safe
 def download(request: UserRequest) -> HttpResponse:
     """Send all that is stored about the person."""
     response = JsonResponse(export(person_of(request.user)), json_dumps_params={"indent": 2})
@@ -45,14 +45,14 @@ def download(request: UserRequest) -> HttpResponse:
     return response
 
 
+@require_POST
 @login_required
 @reauthentication_required()
-@require_POST
 def delete(request: UserRequest) -> HttpResponse:
     """Plan the erasure of the account."""
     try:
         due = ask_for_erasure(request.user)
-        messages.success(request, f"Your account will be deleted on {due:%Y-%m-%d}. You can keep it by then.")
+        messages.success(request, f"Your account will be deleted on {due:%Y-%m-%d}, unless you cancel.")
     except ProblemError as error:
         messages.error(request, f"{error.problem.message} {error.problem.next_step}")
     return redirect("people:data")
