@@ -16,8 +16,6 @@ from docvqa_site.ui.names import NameField
 
 TOKEN_PREFIX = "pfl_"  # noqa: S105  (lets secret scanners find a leaked token)
 TOKEN_DAYS = 90
-# To reconsider the end of an account.
-ERASURE_DAYS = 14
 # The group of those who organize single tracks.
 TRACK_ORGANIZERS = "Track organizers"
 

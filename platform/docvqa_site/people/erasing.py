@@ -9,7 +9,7 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from docvqa_site.accounts.models import ERASURE_DAYS, User
+from docvqa_site.accounts.models import User
 from docvqa_site.accounts.rights import is_last_superuser
 from docvqa_site.accounts.services import end_access
 from docvqa_site.audit.models import record
@@ -18,6 +18,7 @@ from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.people.exporting import person_of
 from docvqa_site.people.holdings import Person, to_erase
+from docvqa_site.periods import PERIODS
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.teams.models import PastMembership, Team
 from docvqa_site.teams.selectors import teams_ever_of
@@ -39,7 +40,7 @@ def ask_for_erasure(user: User) -> datetime:
     _require_another_superuser(user)
     current = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if current.erasure_due_at is None:
-        current.erasure_due_at = timezone.now() + timedelta(days=ERASURE_DAYS)
+        current.erasure_due_at = timezone.now() + timedelta(days=PERIODS["accounts"].days)
         current.save(update_fields=["erasure_due_at"])
         record(user, "user.erasure_requested", user, due=current.erasure_due_at.isoformat())
         day = f"{current.erasure_due_at:%B} {current.erasure_due_at.day}, {current.erasure_due_at.year}"

@@ -8,12 +8,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from docvqa_site.accounts.models import ERASURE_DAYS
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.audit.models import record
 from docvqa_site.people.erasing import ask_for_erasure, keep_account
 from docvqa_site.people.exporting import export, person_of
 from docvqa_site.people.holdings import HOLDINGS
+from docvqa_site.periods import ERASURE_DAYS
 from docvqa_site.teams.selectors import team_of
 from docvqa_site.teams.services import heir_of
 from evaluator.errors import ProblemError

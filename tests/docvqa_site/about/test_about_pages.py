@@ -7,6 +7,8 @@ from django.test import Client
 from pytest_django import Settings
 
 from docvqa_site.about.citations import AUTHORS, TITLE
+from docvqa_site.periods import PERIODS
+from docvqa_site.submissions.retention import RULES
 from evaluator.messages.jobs import evaluator_version
 from tests.docvqa_site.ui.test_pages import check
 
@@ -72,12 +74,14 @@ class TestPrivacyNotice:
     def test_it_names_who_is_responsible_and_how_to_reach_them(
         self, client: Client, settings: Settings
     ) -> None:
-        settings.CONTACT = "mailto:organizers@example.org"
-        settings.ORGANIZERS = "The Example Lab"
+        settings.PRIVACY_CONTACT = "mailto:data@example.org"
+        settings.CONTROLLER = "The Example Lab, 1 Example Street"
+        settings.LEGAL_BASIS = "We store it with your consent."
         check(client, "/about/privacy/")
         page = client.get("/about/privacy/").text
-        assert "run by The Example Lab" in page
-        assert 'href="mailto:organizers@example.org"' in page
+        assert "The Example Lab, 1 Example Street is responsible" in page
+        assert "We store it with your consent." in page
+        assert 'href="mailto:data@example.org">data@example.org<' in page
 
     def test_it_has_the_times_that_the_site_is_configured_for(
         self, client: Client, settings: Settings
@@ -107,6 +111,16 @@ class TestPrivacyNotice:
         assert "0 days" not in page
         assert page.count("<td>no limit</td>") == 2
         assert "are kept without a limit" in page
+
+    def test_its_table_has_every_rule_of_the_clock(self) -> None:
+        # What the store couldn't delete at once holds nothing that the other rules don't name.
+        assert RULES.keys() - {"leftovers"} == PERIODS.keys() - {"accounts", "results"}
+        guide = (Path(__file__).parents[3] / "docs/storage.md").read_text()
+        for rule, period in PERIODS.items():
+            if period.setting:
+                (row,) = [line for line in guide.splitlines() if line.startswith(f"| `{rule}` |")]
+                assert f"`PFL_{period.setting}`" in row
+                assert f" {period.days} days" in row or (not period.days and "never by default" in row)
 
     def test_it_names_other_sites_only_where_people_can_sign_in_with_them(
         self, client: Client, settings: Settings
