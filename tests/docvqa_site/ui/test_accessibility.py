@@ -116,6 +116,8 @@ PAGES = {
         "/account/logout/",
         "/account/linked/",
         "/account/notifications/",
+        "/account/data/",
+        "/account/data/delete/",
         "/account/reauthenticate/",
         "/account/2fa/",
         "/account/2fa/webauthn/",
@@ -191,13 +193,13 @@ NO_PAGE = {
     "submissions:bibtex", "submissions:citation", "submissions:eval_results", "submissions:evidence",
     "submissions:proof_file", "submissions:proof_page", "reviews:proof_file", "reviews:proof_page", "reviews:code_file",
     "organizers:export", "organizers:check_file", "organizers:file_parts", "organizers:file_part_urls",
-    "mfa_download_recovery_codes", "mfa_login_webauthn",
+    "mfa_download_recovery_codes", "mfa_login_webauthn", "people:download",
     # Parts of the pages of a submission and of a run.
     "submissions:status", "organizers:examinations",
 }  # fmt: skip
 # Those that take forms only, and lead to a page.
 FORMS = {
-    "accounts:revoke",
+    "accounts:revoke", "people:keep",
     "teams:leave", "teams:invite", "teams:revoke", "teams:join", "teams:remove", "teams:hand_over",
     "teams:add_key", "teams:revoke_key",
     "submissions:add_run", "submissions:remove_run", "submissions:submit", "submissions:copy",
@@ -212,7 +214,7 @@ FORMS = {
     "organizers:setup_test", "organizers:setup_publish", "organizers:setup_discard",
     "organizers:extend", "organizers:withdraw_outage", "organizers:accept_log",
     "organizers:start_file", "organizers:complete_file",
-    "organizers:answer_appeal",
+    "organizers:answer_appeal", "organizers:withdraw_invitation",
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.
 STEPS = {
