@@ -51,16 +51,16 @@ def test_it_is_accepted_at_the_button_and_kept(client: Client, draft: Submission
     assert (draft.state, draft.license) == (SubmissionState.SUBMITTED, LICENSE)
 
 
-def test_a_client_that_knows_no_license_learns_what_to_do(client: Client, draft: Submission) -> None:
+def test_a_client_that_knows_no_license_learns_what_to_do(draft: Submission) -> None:
     _, secret = create_token(draft.created_by, "cluster")
     address = f"/api/v1/submissions/{draft.pk}/submit"
-    token = {"HTTP_AUTHORIZATION": f"Bearer {secret}"}
-    refused = client.generic("POST", address, **token)
+    client = Client(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    refused = client.generic("POST", address)
     (problem,) = refused.json()["problems"]
     assert (refused.status_code, problem["code"], problem["expected"]) == (422, NOT_ACCEPTED, LICENSE)
     assert f"pfl submit --license {LICENSE}" in problem["next_step"]
     body = {"license": LICENSE}
-    accepted = client.post(address, body, content_type="application/json", **token)
+    accepted = client.post(address, body, content_type="application/json")
     assert (accepted.status_code, accepted.json()["license"]) == (200, LICENSE)
 
 
