@@ -120,6 +120,7 @@ class ErrorCode(StrEnum):
     SUBMISSION_BUDGET = "E_SUBMISSION_BUDGET"
     SUBMISSION_VISIBILITY = "E_SUBMISSION_VISIBILITY"
     TRACK_CLOSED = "E_TRACK_CLOSED"
+    ACCOUNT_LAST_SUPERUSER = "E_ACCOUNT_LAST_SUPERUSER"
     TEAM_KEY = "E_TEAM_KEY"
     TEAM_NAME = "E_TEAM_NAME"
     TEAM_FOUNDING = "E_TEAM_FOUNDING"
@@ -574,6 +575,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.TRACK_CLOSED: Explanation(
         "The track isn't accepting submissions right now.",
         "See the track's page for the opening date.",
+    ),
+    ErrorCode.ACCOUNT_LAST_SUPERUSER: Explanation(
+        "This is the site's last active superuser, whose account can't be deleted.",
+        "Make another person a superuser first.",
     ),
     ErrorCode.TEAM_KEY: Explanation(
         "The signing key can't be registered for your team.",

@@ -8,7 +8,7 @@ import numpy as np
 from evaluator.errors import ProblemError
 from evaluator.leakage.attacks import Attacked, FeatureSet, Method, attack
 from evaluator.leakage.features import TARGET_SETS, Asked, ProviderFeatures, provider_features
-from evaluator.leakage.likelihood import Calibration, gains
+from evaluator.leakage.likelihood import Calibration, adjusted_gains
 from evaluator.leakage.results import LIKELIHOOD, AttackResult, LeakageResult, Measure, ProviderScore
 from evaluator.leakage.statistics import RESAMPLES, Attack, Bools, Statistic, difference, estimate
 
@@ -49,7 +49,7 @@ def assess(
         ProblemError: (`E_LEAKAGE_PROVIDERS`, `E_LEAKAGE_LABELS`, `E_LEAKAGE_EXTRA`) There is nothing to assess.
     """
     features = provider_features(asked)
-    scores = Calibration.of(references).scores(features) if references else gains(features)
+    scores = Calibration.of(references).scores(features) if references else adjusted_gains(asked)
     ours = Attack(scores, features.is_member, 0.0 if references else float(np.median(scores)))
     # The base weights gained nothing: our attack has nothing to tell providers by.
     before = Attack(np.zeros(len(scores)), features.is_member, 0.0)

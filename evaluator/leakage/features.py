@@ -61,6 +61,7 @@ class Asked:
     Attributes:
         providers: (Q,), the provider of each question.
         is_member: The truth, for each provider.
+        keys: (Q,), what each question is about; empty where that isn't known.
     """
 
     providers: Sequence[str]
@@ -68,10 +69,11 @@ class Asked:
     submitted: Answers
     base: Answers
     memorization: Memorization | None = None
+    keys: Sequence[str] = ()
 
     def of_base(self) -> "Asked":
         """Return the same questions with the base weights as what is attacked."""
-        return Asked(self.providers, self.is_member, self.base, self.base)
+        return Asked(self.providers, self.is_member, self.base, self.base, keys=self.keys)
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def provider_features(asked: Asked, *, min_questions: int = 1) -> ProviderFeatur
         summed = [np.bincount(place, weights=column, minlength=len(names)) for column in columns]
         return np.asarray(np.stack(summed, axis=1)[kept] / counts[kept, None])
 
-    after, before = _finite(asked.submitted), _finite(asked.base)
+    after, before = finite(asked.submitted), finite(asked.base)
     return ProviderFeatures(
         names=[str(name) for name in names[kept]],
         is_member=np.array([asked.is_member[str(name)] for name in names[kept]], dtype=bool),
@@ -142,7 +144,8 @@ def _memorized(
     return np.stack(columns, axis=1)
 
 
-def _finite(answers: Answers) -> Answers:
+def finite(answers: Answers) -> Answers:
+    """Return the answers with a number for each loss and confidence that is none."""
     known = np.isfinite(answers.loss)
     worst = float(answers.loss[known].max()) if known.any() else 0.0
     return Answers(

@@ -10,7 +10,13 @@ place of an example. For a provider that the references know both ways, the mean
 over providers, as their section VI.C advises for few references. For any other, all is pooled, with a variance of
 v + w/n for n questions: a provider of few questions says little, so its score is close to 0.
 
-Assumes references that were trained as the attacked model was. Where there is none, the score is the statistic itself.
+Assumes references that were trained as the attacked model was. Where there is none, the score is the mean of adjusted
+gains: of what each question gained, the part that neither its loss before training nor its key explains. Training makes
+hard questions gain most, and questions about some keys more than others. Members who happen to be asked more of these
+would look memorized, in every model that is asked the same questions. What explains a gain is fitted to all questions
+at once and without labels, so members and others are treated alike. It is a regression in the place of reference
+models, as in Bertran et al., "Scalable Membership Inference Attacks via Quantile Regression" (2023), and a calibration
+by difficulty as in Watson et al., "On the Importance of Difficulty Calibration in Membership Inference Attacks" (2022).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,13 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.leakage.features import ProviderFeatures
+from evaluator.leakage.features import Asked, ProviderFeatures, finite
 from evaluator.leakage.statistics import Bools, Floats
 
 # Members and nonmembers without which no variance is estimated.
 LEAST = 4
 # Of the larger variance: a smaller one makes ratios of rounding errors.
 LEAST_VARIANCE = 1e-6
+# Of a key's own mean gain, in questions: what is known of a key that few questions are about is mostly noise.
+KEY_PENALTY = 1.0
 
 
 @dataclass(frozen=True)
@@ -103,9 +111,23 @@ class Calibration:
         return pooled
 
 
-def gains(features: ProviderFeatures) -> Floats:
-    """Return the statistic (P,) itself, the score where there are no references."""
-    return features.g3[:, 0].copy()
+def adjusted_gains(asked: Asked) -> Floats:
+    """Return each provider's mean adjusted gain (P,), in the order of names: the score where there are no references.
+
+    The losses before training enter with one slope, and the keys with an offset each, which is shrunken (ridge
+    regression). All are 0 where training gained nothing.
+    """
+    before = finite(asked.base).loss
+    gained = before - finite(asked.submitted).loss
+    _, key = np.unique(np.asarray(asked.keys or [""] * len(gained), dtype=str), return_inverse=True)
+    offsets = np.eye(int(key.max()) + 1)
+    seen = np.column_stack([np.ones_like(before), before, offsets[key]])
+    penalty = np.sqrt(KEY_PENALTY) * np.column_stack([np.zeros((len(offsets), 2)), offsets])
+    weights, *_ = np.linalg.lstsq(
+        np.concatenate([seen, penalty]), np.append(gained, np.zeros(len(offsets))), rcond=None
+    )
+    _, place = np.unique(np.asarray(asked.providers, dtype=object).astype(str), return_inverse=True)
+    return np.asarray(np.bincount(place, weights=gained - seen @ weights) / np.bincount(place))
 
 
 def _side(values: Floats, questions: Floats, floor: float) -> Side:

@@ -241,6 +241,7 @@ def _asked(
         )
         if submitted.change is not None
         else None,
+        keys=[question.key for question in dataset.questions],
     )
 
 

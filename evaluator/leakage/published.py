@@ -1,22 +1,33 @@
-"""What of an assessment leaves the worker: rounded figures for everyone, and the attacks' statistics for organizers."""
+"""What of an assessment leaves the worker: rounded figures for everyone, and the attacks' statistics for organizers.
+
+A board shows many models that were asked the same questions. Members who are easier by chance are so for all of them:
+an interval of 95% for each model would show a leak that isn't there on one leakage set in forty, in row after row. So
+a figure is published from an AUC that chance reaches once in a thousand sets. By Bonferroni's inequality, which holds
+however much the models depend on each other, a board of 50 models without a leak shows none on 19 of 20 sets.
+"""
+
+from math import ceil
 
 from evaluator.leakage.results import LeakageResult
-from evaluator.leakage.statistics import Statistic
+from evaluator.leakage.statistics import Statistic, least_auc
 from evaluator.messages.leakage import AttackMeasure, Leakage, LeakageDetail
 
 # The set is secret, and submissions are many: finer figures would reveal providers by what they change.
 STEPS_OF_ONE = 20
+# With which a board shows any leak where no model has one, and the number of models for which that holds.
+FALSE_ALARM, ROWS = 0.05, 50
 
 
 def published(found: LeakageResult) -> Leakage:
     """Return the figures of our own attack as everyone may read them; none where nothing was found."""
-    measures = found.strongest.measures
-    above = measures[Statistic.AUC].above_base
-    if above.low <= 0:
-        # A difference below 0 is no leak, either.
-        return Leakage(providers=len(found.providers))
+    ours = found.strongest
+    measures = ours.measures
+    least = least_auc(ours.members, ours.nonmembers, FALSE_ALARM / ROWS)
+    shown = Leakage(providers=len(found.providers), least_auc=ceil(100 * least) / 100 if least <= 1 else None)
+    if measures[Statistic.AUC].value < least:
+        return shown
     return Leakage(
-        providers=len(found.providers),
+        **shown.model_dump(include={"providers", "least_auc"}),
         auc=_rounded(measures[Statistic.AUC].value),
         balanced_accuracy=_rounded(measures[Statistic.BALANCED_ACCURACY].value),
         tpr_at_1_percent=_rounded(measures[Statistic.TPR_AT_1].value),

@@ -320,6 +320,17 @@ def shortest_interval(sampled: Floats, value: float) -> tuple[float, float]:
     return min(float(lows[place]), value), max(float(highs[place]), value)
 
 
+def least_auc(members: int, others: int, chance: float) -> float:
+    """Return the AUC that scores without any knowledge reach with a probability of `chance`; may be above 1.
+
+    Mann and Whitney's test, by the normal law that it is close to; equal scores make less of it likely.
+    """
+    from scipy.special import ndtri
+
+    spread = ((members + others + 1) / (12 * members * others)) ** 0.5
+    return float(0.5 - ndtri(chance) * spread)
+
+
 def check_both_kinds(is_member: Bools) -> None:
     """Raise ProblemError (`E_LEAKAGE_PROVIDERS`) where there are fewer than two members or nonmembers."""
     members = int(is_member.sum())

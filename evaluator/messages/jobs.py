@@ -226,11 +226,29 @@ class WeightSample(Message):
         return self
 
 
-class EvaluationJob(Message):
-    """One step of one attempt at one run. A worker that gets it twice does the same thing twice.
+class JobHead(Message):
+    """What a worker reports on, which it can read in a job of any version of the site.
 
     Attributes:
         secret: What progress and the report are signed with; it is valid for this step of this attempt.
+    """
+
+    evaluation: UUID
+    attempt: int = Field(ge=1)
+    step: Step
+    secret: str = Field(pattern=r"^[0-9a-f]{64}$", repr=False)
+
+    @classmethod
+    def of(cls, message: object) -> "JobHead":
+        """Return the head of a job, whatever else is in it. Raises `ValidationError` if it has none."""
+        known = message if isinstance(message, dict) else {}
+        return JobHead.model_validate({name: known.get(name) for name in JobHead.model_fields})
+
+
+class EvaluationJob(JobHead):
+    """One step of one attempt at one run. A worker that gets it twice does the same thing twice.
+
+    Attributes:
         challenge: What the site drew when it had the training record, and the annex must answer, or the index of a
             large run's messages; None for any other run.
         sample_key: From which the places of the weight sample follow, where the step takes one; no participant may know
@@ -239,10 +257,6 @@ class EvaluationJob(Message):
             files: how the organizers of a track try it before teams see it.
     """
 
-    evaluation: UUID
-    attempt: int = Field(ge=1)
-    step: Step
-    secret: str = Field(pattern=r"^[0-9a-f]{64}$", repr=False)
     rules: TrackRules
     artifacts: list[ArtifactRef]
     challenge: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")

@@ -11,13 +11,16 @@ class Leakage(Message):
     """How well an attack finds out which providers took part in a training, each figure rounded to 0.05.
 
     The attack is the likelihood ratio of `evaluator.leakage`, fixed beforehand, on all providers of the leakage set.
-    Figures are None where the 95% interval of the AUC's difference from the base weights covers 0: nothing was found.
+    Figures are None where nothing was found: the AUC is below what a board shows.
 
     Attributes:
+        least_auc: The smallest AUC that a board shows, by the number of members and of others, rounded up to 0.01. None
+            if there are too few to show any, or if the run was measured before this was stated.
         tpr_at_1_percent: The share of the members that it finds with 1% false positives.
     """
 
     providers: int = Field(ge=4)
+    least_auc: float | None = Field(default=None, ge=0, le=1)
     auc: float | None = Field(default=None, ge=0, le=1)
     balanced_accuracy: float | None = Field(default=None, ge=0, le=1)
     tpr_at_1_percent: float | None = Field(default=None, ge=0, le=1)

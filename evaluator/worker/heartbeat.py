@@ -9,7 +9,7 @@ from typing import Any
 
 from kombu.exceptions import OperationalError
 
-from evaluator.messages.jobs import PROGRESS_TASK, EvaluationJob, Progress
+from evaluator.messages.jobs import PROGRESS_TASK, JobHead, Progress
 from evaluator.worker.celery import WORKER_NAME, send_to_site
 from evaluator.worker.time_left import Pace
 
@@ -23,7 +23,7 @@ ANNOUNCEMENT_RETRIES = {"max_retries": 10, "interval_start": 1, "interval_step":
 class Heartbeat:
     """Reports every few seconds that the worker is alive and how far it is, whatever the step is doing."""
 
-    def __init__(self, job: EvaluationJob) -> None:
+    def __init__(self, job: JobHead) -> None:
         self.job = job
         self.pace = Pace()
         self._stop = threading.Event()

@@ -14,9 +14,11 @@ from celery.signals import worker_init, worker_ready
 from kombu.exceptions import OperationalError
 from pydantic import ValidationError
 
+from evaluator.errors import ErrorCode, Problem
 from evaluator.messages.jobs import (
     STEP_TASK,
     EvaluationJob,
+    JobHead,
     Outcome,
     Provenance,
     Step,
@@ -30,6 +32,7 @@ from evaluator.worker.consuming import Consumer, NotAcknowledgedError
 from evaluator.worker.heartbeat import Heartbeat
 from evaluator.worker.home import sandbox_is_required
 from evaluator.worker.inventory import report_regularly
+from evaluator.worker.step_process import StepEnding
 from evaluator.worker.steps import default_runner
 
 logger = logging.getLogger(__name__)
@@ -97,21 +100,22 @@ def take_job(self: "Task[Any, None]", message: dict[str, Any]) -> None:
     the site's watchdog notices the end of this process, and no broker cares how long the step takes.
     """
     try:
-        job = EvaluationJob.model_validate(message)
+        head = JobHead.of(message)
     except ValidationError as error:
         # There is nobody to report to: the message names no evaluation that could be trusted.
         logger.error("dropped a malformed job: %s", [detail["loc"] for detail in error.errors()])
         return
-    heartbeat = Heartbeat(job)
-    _begin(self.request, job, heartbeat)
+    heartbeat = Heartbeat(head)
+    _begin(self.request, head, heartbeat)
     # Until the report is sent: a broker that comes back sees a sign of life at once.
     with heartbeat.beating():
-        report = _report(job, heartbeat, datetime.now(UTC))
-        reports.deliver(runner.folder, report, job.secret)
-    logger.info("%s %s", _name(job), report.outcome)
+        started_at = datetime.now(UTC)
+        report = _report(head, _ending(message, heartbeat), started_at)
+        reports.deliver(runner.folder, report, head.secret)
+    logger.info("%s %s", _name(head), report.outcome)
 
 
-def _begin(request: Any, job: EvaluationJob, heartbeat: Heartbeat) -> None:
+def _begin(request: Any, job: JobHead, heartbeat: Heartbeat) -> None:
     """Report that the step begins, and acknowledge its message. Raises `Reject` to give the message back."""
     redelivered = bool((request.delivery_info or {}).get("redelivered"))
     delivery = delivery_number(request.headers or {}, redelivered=redelivered)
@@ -127,12 +131,26 @@ def _begin(request: Any, job: EvaluationJob, heartbeat: Heartbeat) -> None:
     logger.info("%s begins", _name(job))
 
 
-def _name(job: EvaluationJob) -> str:
+def _name(job: JobHead) -> str:
     return f"evaluation {job.evaluation}, attempt {job.attempt}: {job.step}"
 
 
-def _report(job: EvaluationJob, heartbeat: Heartbeat, started_at: datetime) -> WorkerReport:
-    ending = runner.run(job, heartbeat.set)
+def _ending(message: dict[str, Any], heartbeat: Heartbeat) -> StepEnding:
+    """Run the job's step, and return how it ended."""
+    try:
+        job = EvaluationJob.model_validate(message)
+    except ValidationError as error:
+        fields = ", ".join(".".join(map(str, detail["loc"])) for detail in error.errors(include_input=False))
+        return StepEnding(
+            outcome=Outcome.FAILED,
+            problems=[Problem.of(ErrorCode.PLATFORM_FAULT)],
+            operator_trace=f"Evaluator {evaluator_version()} can't read these fields of the site's job: {fields}. "
+            "Start workers of the site's version.",
+        )
+    return runner.run(job, heartbeat.set)
+
+
+def _report(job: JobHead, ending: StepEnding, started_at: datetime) -> WorkerReport:
     if ending.outcome is Outcome.FAILED:
         logger.error("%s\n%s", _name(job), ending.operator_trace)
     return WorkerReport(

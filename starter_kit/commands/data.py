@@ -114,7 +114,9 @@ def forms(
     out: Out,
     seed: Seed = 7,
     clients: Clients = 10,
-    providers: Annotated[int, typer.Option(help="Providers to train on, with two forms each.")] = 800,
+    providers: Annotated[
+        int, typer.Option(help="Providers to train on, with two forms each unless --skewed.")
+    ] = 800,
     valid_forms: Annotated[
         int, typer.Option(help="Forms to validate on, half of them from unseen providers.")
     ] = 200,
@@ -129,21 +131,39 @@ def forms(
             "many other providers are added. 0: none.",
         ),
     ] = 0,
+    skewed: Annotated[
+        bool,
+        typer.Option(
+            "--skewed",
+            help="Print each provider's name, email address and tax number on all of its forms, and make providers and "
+            "clients as uneven as the competition's.",
+        ),
+    ] = False,
     private: PrivatePart = DEFAULT_PRIVATE,
     force: Force = False,
 ) -> None:
     """Generate forms from made-up providers in OUT/public and OUT/secret."""
-    from starter_kit.data.forms import FormSettings, generate
+    from starter_kit.data.forms import FormSettings, SkewedSettings, generate, generate_skewed
     from starter_kit.data.forms.generation import write_red_splits
 
+    sizes = {
+        "seed": seed,
+        "clients": clients,
+        "providers": providers,
+        "valid_forms": valid_forms,
+        "test_forms": test_forms,
+    }
+    if skewed:
+        if red_providers:
+            raise wrong_option(
+                "--red-providers", "0 with --skewed, whose test split serves for attacks", red_providers
+            )
+        with _settings_that_fit():
+            uneven = SkewedSettings.model_validate(sizes)
+        _write(out, force, "Drawing forms", partial(generate_skewed, settings=uneven), private=private)
+        return
     with _settings_that_fit():
-        settings = FormSettings(
-            seed=seed,
-            clients=clients,
-            providers=providers,
-            valid_forms=valid_forms,
-            test_forms=test_forms,
-        )
+        settings = FormSettings.model_validate(sizes)
     if red_providers > providers:
         raise wrong_option(
             "--red-providers", f"at most {providers}, as many as there are training providers", red_providers

@@ -73,7 +73,7 @@ def providers_plot(result: LeakageResult) -> bytes:
         axes.set_yticks(range(len(kinds)), [name for name, *_ in kinds])
         axes.set_ylim(-0.5, 1.5)
         axes.set_xlabel(
-            "log-likelihood ratio" if result.references else "gain in log-likelihood, nats a token"
+            "log-likelihood ratio" if result.references else "adjusted gain in log-likelihood, nats a token"
         )
         axes.set_title("Scores of all providers", loc="left")
 

@@ -141,11 +141,13 @@ def test_visitors_are_served_through_the_proxy_by_tls(deployed: Deployed) -> Non
     assert "PFL-DocVQA" in answer.data.decode()
     assert "max-age=31536000" in answer.headers["Strict-Transport-Security"]
     assert len(answer.headers["X-Request-ID"]) >= 24
+    assert {"Server", "Via"} & answer.headers.keys() == set()
 
 
 def test_log_in_works_through_the_proxy(deployed: Deployed) -> None:
     answer = deployed.get("/account/login/")
     assert answer.status == 200
+    assert "__Host-csrftoken=" in answer.headers["Set-Cookie"]
     assert "Secure" in answer.headers["Set-Cookie"]
 
 

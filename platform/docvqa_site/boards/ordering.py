@@ -344,17 +344,20 @@ def _qualifies(kind: Ranking, limits: Limits) -> Q:
     met = {
         f"{name}__{'gte' if is_least else 'lte'}": limits[limit] for name, limit, is_least in kind.rule.limits
     }
-    # Where the kind has no such limit, every level is enough.
-    confirmed = Q(unbound__isnull=True) | Q(trust_level__gte=limits.get(kind.rule.confirmed_from) or 0)
     return Q(
         ~rejected("submission__"),
         needed,
-        confirmed,
+        _confirmed(limits[kind.rule.confirmed_from]) if kind.rule.confirmed_from else Q(),
         _believed() if kind.rule.ranks_bytes else Q(),
         disqualified_because="",
         failed_level__isnull=True,
         **met,
     )
+
+
+def _confirmed(level: float | None) -> Q:
+    """Return the condition that a run is bound to its record, or has the trust level from which others rank."""
+    return Q(unbound__isnull=True) | Q(trust_level__gte=level or 0)
 
 
 def _believed() -> Q:

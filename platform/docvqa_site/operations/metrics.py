@@ -5,6 +5,7 @@ The number of queries is constant and none of them reads a row's documents.
 
 from collections.abc import Iterable, Sequence
 
+from django.conf import settings
 from django.db.models import Count, Sum
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -104,6 +105,8 @@ def _uploads() -> Iterable[Metric]:
     yield value("pfl_uploads_open_bytes", "Announced bytes of unfinished uploads.", unfinished_bytes)
     yield value("pfl_store_files", "Files in the store.", files)
     yield value("pfl_store_bytes", "Bytes of all files in the store.", file_bytes)
+    budget = settings.STORE_BUDGET_BYTES
+    yield value("pfl_store_budget_bytes", "Bytes that the store may take; 0 for any number.", budget)
 
 
 def _mails() -> Iterable[Metric]:

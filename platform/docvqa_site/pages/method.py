@@ -121,6 +121,13 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "types": type_rows([run.results for run in scored]),
         "heads": [at_budget(run.budget, "{}") or "ANLS" for run in scored],
         "has_leakage": any(run.results.leakage for run in scored),
+        "leakage_sizes": sorted(
+            {
+                (found.providers, found.least_auc)
+                for run in scored
+                if (found := run.results.leakage) and found.least_auc is not None
+            }
+        ),
         "heads_of_results": results_table(submission.track).heads,
         "leakage_plot": draw(leakage_plot(scored)),
         "scored_on": scored_test_set(submission.track),

@@ -10,15 +10,18 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from docvqa_site.proofs.upgrading import LIBRARIES, UPGRADING_LIMITS
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.sandbox.sandbox import Ending, Sandbox, SandboxError
 
 MAX_CELLS = 1_000
+# Each takes many times its own size in HTML.
+MAX_OUTPUTS = 10_000
 # Colors, movements of the cursor and the like, which are meant for terminals.
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 EXPECTED = "a Jupyter notebook"
@@ -80,6 +83,17 @@ class Notebook(BaseModel):
     """What is read of a notebook of format 4."""
 
     cells: list[Cell] = Field(max_length=MAX_CELLS)
+
+    @model_validator(mode="after")
+    def _has_no_more_outputs_than_a_page_shows(self) -> Self:
+        outputs = sum(len(cell.outputs) for cell in self.cells)
+        if outputs > MAX_OUTPUTS:
+            raise PydanticCustomError(
+                "outputs",
+                "The notebook has {outputs} outputs; at most {limit} are allowed",
+                {"outputs": outputs, "limit": MAX_OUTPUTS},
+            )
+        return self
 
 
 class _Reader:

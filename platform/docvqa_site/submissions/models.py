@@ -136,6 +136,7 @@ class Submission(models.Model):
                     "anonymous",
                     "created_by",
                     "published_at",
+                    "phase",
                     "acceptances",
                     "rejections",
                     "change_requests",

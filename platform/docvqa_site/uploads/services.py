@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -82,6 +83,7 @@ def part_urls(upload: Upload, parts: Sequence[Part]) -> list[PartUrl]:
     _reject_unless_open(upload)
     for part in parts:
         _reject_impossible(upload, part)
+    _reject_repeated(parts)
     store = current_store()
     reject_when_full(store, 0)
     name = _begun(upload)
@@ -238,6 +240,19 @@ def _reject_impossible(upload: Upload, part: Part) -> None:
         )
     if upload.parts_total == 1 and part.sha256 != upload.sha256:
         raise ProblemError.of(ErrorCode.ARTIFACT_HASH, expected=upload.sha256, found=part.sha256)
+
+
+def _reject_repeated(parts: Sequence[Part]) -> None:
+    (number, times), *_ = Counter(part.number for part in parts).most_common(1) or [(0, 0)]
+    if times > 1:
+        raise ProblemError.of(
+            ErrorCode.UPLOAD_PART,
+            message="A request can't ask for two addresses for one part.",
+            where=f"part {number}",
+            expected="every number once",
+            found=f"{times} times",
+            next_step="Request one address per part.",
+        )
 
 
 def _reject_unless_open(upload: Upload) -> None:

@@ -30,12 +30,14 @@ INK: Color = (30, 30, 34)
 RULE: Color = (214, 214, 208)
 
 
-def draw_form(words: Sequence[str], boxes: Sequence[Box], color: Color) -> Image.Image:
-    """The picture of a form whose lines each begin with a label, which is printed in `color`."""
+def draw_form(words: Sequence[str], boxes: Sequence[Box], color: Color, logo: str = "") -> Image.Image:
+    """The picture of a form whose lines each begin with a label, which is printed in `color`, as the `logo` is."""
     sheet = Image.new("RGB", (WIDTH_PX, HEIGHT_PX), PAPER)
     pen = ImageDraw.Draw(sheet)
     pen.rectangle((0, 0, WIDTH_PX, HEAD_PX), fill=color)
     pen.ellipse((8, 4, 8 + HEAD_PX - 8, HEAD_PX - 4), fill=PAPER)
+    if logo:
+        pen.text((8 + (HEAD_PX - 8) / 2, HEAD_PX / 2), logo, fill=color, font=font_of(FONT_PX), anchor="mm")
     line_start = min(box[0] for box in boxes)
     for word, (left, top, _, bottom) in zip(words, boxes, strict=True):
         is_label = left == line_start

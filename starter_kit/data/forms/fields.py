@@ -6,6 +6,7 @@ can't tell which is meant. Public cards use both readings, in the proportions gi
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluator.docvqa.dataset import Box
@@ -62,12 +63,18 @@ BARE_AMOUNT_SHARE = 0.25  # how often public cards answer an amount without its 
 
 
 @dataclass(frozen=True)
-class FormLine:
+class Line:
     """One line of a page: its label and the words of its value."""
 
-    pair: Pair
     label: str
     value: str
+
+
+@dataclass(frozen=True)
+class FormLine(Line):
+    """A line of one of the fields of a pair."""
+
+    pair: Pair
 
 
 def write_lines(pair: Pair, rng: random.Random) -> list[FormLine]:
@@ -75,7 +82,7 @@ def write_lines(pair: Pair, rng: random.Random) -> list[FormLine]:
     first, second = write_value(pair, rng), write_value(pair, rng)
     while second == first:
         second = write_value(pair, rng)
-    return [FormLine(pair, pair.labels[0], first), FormLine(pair, pair.labels[1], second)]
+    return [FormLine(pair.labels[0], first, pair), FormLine(pair.labels[1], second, pair)]
 
 
 def meaning(pair: Pair, word: str) -> str:
@@ -114,7 +121,7 @@ def ask(subject: str, rng: random.Random) -> str:
     return rng.choice(PHRASINGS).format(subject)
 
 
-def lay_out(fields: list[FormLine]) -> tuple[list[str], list[Box]]:
+def lay_out(fields: Sequence[Line]) -> tuple[list[str], list[Box]]:
     """The words of a page with their boxes: a field a line, its label first."""
     words: list[str] = []
     boxes: list[Box] = []

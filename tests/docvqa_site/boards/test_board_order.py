@@ -1,10 +1,13 @@
 """The database orders boards exactly as the ranking rules do."""
 
 import random
+import re
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from docvqa_site.boards.boards import boards_of, leaders_of, stored_boards
@@ -116,6 +119,28 @@ def test_a_private_run_is_told_the_rank_that_it_gets_once_it_is_public(track):
         submission.update(published_at=None)
         assert rank_if_published(Run.objects.get(pk=row.entry.run)) == row.rank
         submission.update(published_at=published)
+
+
+@every_kind
+@pytest.mark.parametrize("model", [Run, Submission])
+def test_one_index_has_every_column_that_picks_the_runs_of_a_page(track, model):
+    """Rows of runs and submissions are wide: for a column that its index lacks, PostgreSQL reads them all."""
+    with CaptureQueriesContext(connection) as asked:
+        for board in stored_boards(track):
+            board.counts()
+            board.places(0, 50)
+            board.places(50, 100)
+    for query in asked.captured_queries:
+        used = set(re.findall(rf'"{model._meta.db_table}"\."(\w+)"', query["sql"]))
+        assert used
+        assert any(used <= columns_of(index, model) for index in model._meta.indexes), query["sql"]
+
+
+def columns_of(index, model):
+    """The columns that an index holds, and those of its condition: all of its rows meet that."""
+    ordered = [name for name, _ in index.fields_orders]
+    conditions = [name.split("__")[0] for name, _ in index.condition.children]
+    return {model._meta.get_field(name).column for name in [*ordered, *index.include, *conditions]}
 
 
 @every_kind

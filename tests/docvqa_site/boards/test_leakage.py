@@ -63,7 +63,8 @@ def test_files_carry_it(client, track):
 def test_a_private_method_shows_what_was_measured_below_what_its_epsilon_allows(client):
     track = make_track(BEST_ANLS_AT_BUDGET, slug="private", leakage_set="red-team")
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
-    for budget, epsilon, most, leakage in ((1, 0.9, 0.6, NOTHING), (8, 7.9, 0.95, FOUND)):
+    nothing = Leakage(providers=120, least_auc=0.67)
+    for budget, epsilon, most, leakage in ((1, 0.9, 0.6, nothing), (8, 7.9, 0.95, FOUND)):
         bounds = MembershipBounds(
             balanced_accuracy=most,
             true_positive_rates=[
@@ -81,6 +82,8 @@ def test_a_private_method_shows_what_was_measured_below_what_its_epsilon_allows(
             leakage=leakage,
         )
     html = client.get(submission.get_absolute_url()).content.decode()
+    # The other run was measured before the least AUC was stated.
+    assert html.count("Measured on 120 providers, where an AUC below 0.67 is not significant.") == 1
     assert "Leakage vs. ε" in html
     assert 'aria-label="0.60 measured at ε\xa0=\xa07.9000"' in html
     # Large and of a color of its own, both in the plot and in its key.

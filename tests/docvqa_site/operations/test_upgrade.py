@@ -26,7 +26,8 @@ from docvqa_site.operations.checks import check_migrations
 from docvqa_site.operations.ranks import changed_ranks
 from docvqa_site.operations.restore import restore_backup
 from docvqa_site.operations.schema import last_migrations
-from docvqa_site.operations.snapshots import BackupError
+from docvqa_site.operations.snapshots import BackupError, load, snapshot
+from docvqa_site.operations.upgrade import scratch_database, try_upgrade
 from evaluator.checkpoints.contents import sha256_of
 from tests.docvqa_site.factories import make_run, make_submission, make_track
 from tests.services.postgres import binaries
@@ -120,6 +121,59 @@ def test_no_rank_changes_by_the_upgrade(tmp_path: Path, vendor: str) -> None:
     printed = manage("upgrade", "--dry-run", backup, **site)
     assert "\n0 ranks change." in printed
     assert printed.endswith("status 0")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_rank_changes_by_the_upgrade_of_ten_thousand_submissions(tmp_path: Path) -> None:
+    backup = previous_backup(tmp_path / "backup", "postgresql")
+    manifest = read_manifest(backup)
+    assert manifest.ranks is not None
+    ranks = manifest.ranks["track-1"]
+    with scratch_database():
+        load(backup / DATABASE)
+        ranks |= copies_behind(max(ranks, key=lambda run: ranks[run]), len(ranks), 10_000)
+        (backup / DATABASE).unlink()
+        snapshot(backup / DATABASE)
+    manifest = manifest.model_copy(update={"database_sha256": sha256_of(backup / DATABASE)})
+    (backup / MANIFEST).write_text(manifest.model_dump_json())
+    trial = try_upgrade(backup)
+    assert (trial.columns, trial.changed_ranks) == ([], [])
+
+
+def copies_behind(run: str, rank: int, count: int) -> dict[str, int]:
+    """Copy a run with its submission so often, each with a byte more than the one before, and return their ranks."""
+    with connection.cursor() as cursor:
+        submissions, runs = (
+            _columns(cursor, table) for table in ("submissions_submission", "submissions_run")
+        )
+        cursor.execute(
+            "CREATE TEMPORARY TABLE copies AS SELECT number, gen_random_uuid() AS run, gen_random_uuid() AS submission "
+            "FROM generate_series(1, %s) AS number",
+            [count],
+        )
+        cursor.execute(
+            f"INSERT INTO submissions_submission (id, {submissions}) SELECT copies.submission, {submissions} "
+            "FROM copies, submissions_submission WHERE id = (SELECT submission_id FROM submissions_run WHERE id = %s)",
+            [run],
+        )
+        cursor.execute(
+            f"INSERT INTO submissions_run (id, submission_id, results, {runs}) SELECT copies.run, copies.submission, "
+            "jsonb_set(results, '{bytes_total}', to_jsonb((results->>'bytes_total')::bigint + copies.number)), "
+            f"{runs} FROM copies, submissions_run WHERE id = %s",
+            [run],
+        )
+        cursor.execute("SELECT run, number FROM copies")
+        return {str(copy): rank + number for copy, number in cursor.fetchall()}
+
+
+def _columns(cursor: Any, table: str) -> str:
+    """Return the columns of a table that a copy takes over as they are."""
+    cursor.execute(
+        "SELECT column_name FROM information_schema.columns WHERE table_schema = 'public' AND table_name = %s AND "
+        "is_generated = 'NEVER' AND column_name NOT IN ('id', 'submission_id', 'results')",
+        [table],
+    )
+    return ", ".join(f'"{name}"' for (name,) in cursor.fetchall())
 
 
 @pytest.mark.slow

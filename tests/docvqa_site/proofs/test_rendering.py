@@ -239,6 +239,12 @@ class TestNotebook:
         problem = problem_of(notebook(*[code()] * (notebooks.MAX_CELLS + 1)), "proof.ipynb")
         assert problem.code == ErrorCode.PROOF_FORMAT
 
+    def test_too_many_outputs_are_a_problem(self):
+        outputs = [display(**{"text/plain": "."})] * (notebooks.MAX_OUTPUTS // 2 + 1)
+        problem = problem_of(notebook(code("", *outputs), code("", *outputs)), "proof.ipynb")
+        assert problem.code == ErrorCode.PROOF_FORMAT
+        assert "10002 outputs; at most 10000" in str(problem)
+
     @pytest.mark.parametrize(
         "content",
         [

@@ -114,6 +114,12 @@ def test_there_is_no_address_for_a_part_that_the_upload_cannot_have(team, part):
         services.part_urls(start(team, CONTENT), [part])
 
 
+def test_a_request_asks_for_each_part_once(team):
+    part = cut(CONTENT)[0][0]
+    with rejected("E_UPLOAD_PART"):
+        services.part_urls(start(team, CONTENT), [part, part])
+
+
 def test_there_are_no_addresses_once_the_upload_has_ended(team):
     upload = start(team, CONTENT)
     services.abort(upload)

@@ -1,7 +1,5 @@
 """What of an assessment leaves the worker."""
 
-import pytest
-
 from evaluator.leakage.published import detail_of, published
 from evaluator.leakage.results import (
     LIKELIHOOD,
@@ -21,8 +19,8 @@ FIGURES = {
 }
 
 
-def found(low: float, high: float) -> LeakageResult:
-    """An assessment whose AUC lies so far above that of the base weights."""
+def found(auc: float = FIGURES[Statistic.AUC], *, of_each: int = 60) -> LeakageResult:
+    """An assessment with such an AUC, of so many members and others."""
 
     def measure(value: float) -> Measure:
         return Measure(
@@ -32,16 +30,16 @@ def found(low: float, high: float) -> LeakageResult:
             null_low=0.4,
             null_high=0.6,
             p_value=0.01,
-            above_base=Interval(value=(low + high) / 2, low=low, high=high),
+            above_base=Interval(value=value - 0.5, low=value - 0.6, high=value - 0.4),
         )
 
     attack = AttackResult(
         attack=LIKELIHOOD,
         target_set=0,
-        members=3,
-        nonmembers=2,
-        chance=0.6,
-        measures={statistic: measure(value) for statistic, value in FIGURES.items()},
+        members=of_each,
+        nonmembers=of_each,
+        chance=0.5,
+        measures={statistic: measure(value) for statistic, value in {**FIGURES, Statistic.AUC: auc}.items()},
     )
     providers = [
         ProviderScore(provider=name, is_member=number < 3, questions=2, score=0.5)
@@ -53,20 +51,32 @@ def found(low: float, high: float) -> LeakageResult:
 
 
 def test_everyone_reads_figures_rounded_to_a_twentieth() -> None:
-    assert published(found(0.02, 0.3)) == Leakage(
-        providers=5, auc=0.65, balanced_accuracy=0.6, tpr_at_1_percent=0.05, tpr_at_10_percent=0.2
+    assert published(found()) == Leakage(
+        providers=5,
+        least_auc=0.67,
+        auc=0.65,
+        balanced_accuracy=0.6,
+        tpr_at_1_percent=0.05,
+        tpr_at_10_percent=0.2,
     )
 
 
-@pytest.mark.parametrize(("low", "high"), [(-0.01, 0.3), (0.0, 0.3), (-0.3, -0.01)])
-def test_no_figure_is_published_where_the_base_weights_do_as_well(low: float, high: float) -> None:
-    assert published(found(low, high)) == Leakage(providers=5)
+def test_no_figure_is_published_that_chance_reaches_more_often_than_once_in_a_thousand_sets() -> None:
+    # 0.5 + 3.0902 · √(121 / (12 · 60 · 60)) = 0.66355
+    assert published(found(0.6635)) == Leakage(providers=5, least_auc=0.67)
+    assert published(found(0.6636)).auc == 0.65
+    assert published(found(0.6, of_each=400)).auc == 0.6
+
+
+def test_too_few_providers_show_nothing() -> None:
+    assert published(found(1.0, of_each=6)) == Leakage(providers=5)
+    assert published(found(1.0, of_each=7)).auc == 1
 
 
 def test_organizers_read_every_statistic_and_no_provider() -> None:
-    detail = detail_of(found(0.02, 0.3))
+    detail = detail_of(found())
     assert [measure.statistic for measure in detail.measures] == list(FIGURES)
     assert [measure.value for measure in detail.measures] == list(FIGURES.values())
-    assert detail.measures[0].members == 3
+    assert detail.measures[0].members == 60
     assert detail.left_out == ["T_5: too few providers"]
     assert "Ltd" not in detail.model_dump_json()

@@ -108,7 +108,9 @@ class Office:
         rules: TrackRules = RULES,
         *,
         is_rehearsal: bool = False,
+        **others: object,
     ) -> EvaluationJob:
+        """Send a job to the workers; `others` are fields that this version of them doesn't know."""
         job = EvaluationJob(
             evaluation=uuid4(),
             attempt=1,
@@ -119,7 +121,7 @@ class Office:
             is_rehearsal=is_rehearsal,
         )
         queue = SCORING_QUEUE if step is Step.SCORING else EVALUATOR_QUEUE
-        self.app.send_task(STEP_TASK, [job.model_dump(mode="json")], queue=queue)
+        self.app.send_task(STEP_TASK, [{**job.model_dump(mode="json"), **others}], queue=queue)
         return job
 
     def wait_until(self, condition: Callable[[], bool]) -> None:

@@ -97,6 +97,18 @@ def test_a_rehearsal_takes_the_worker_s_own_base_weights_through_every_step(offi
     assert (scored.checkpoint_sha256, scored.questions) == (sha256, 3)
 
 
+def test_a_worker_of_an_earlier_version_reports_a_job_that_it_can_t_read(office: Office) -> None:
+    job = office.send(Step.VALIDATE, [], judged_by="a rule that this worker doesn't know")
+    office.receive(lambda: bool(office.reports_on(job)))
+    (report,) = office.reports_on(job)
+    assert (report.outcome, [problem.code for problem in report.problems]) == (
+        Outcome.FAILED,
+        [ErrorCode.PLATFORM_FAULT],
+    )
+    assert "can't read these fields of the site's job: judged_by" in report.operator_trace
+    assert "Start workers of the site's version" in report.operator_trace
+
+
 def test_scoring_reports_means_and_where_they_come_from(office: Office, checkpoint: ArtifactRef) -> None:
     report = office.report_on(Step.SCORING, [checkpoint])
     assert report.outcome is Outcome.PASSED, report.operator_trace

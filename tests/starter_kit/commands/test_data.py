@@ -60,6 +60,18 @@ def test_forms_have_splits_for_attacks_where_that_is_asked_for(tmp_path: Path) -
         assert len(providers.keys() & members) == 3
 
 
+def test_forms_are_skewed_where_that_is_asked_for(tmp_path: Path) -> None:
+    sizes = ("--providers", "10", "--valid-forms", "4", "--test-forms", "6", "--skewed")
+    made = pfl_data("forms", tmp_path / "out", *sizes)
+    assert made.exit_code == 0
+    assert {"provider", "email"} <= {
+        question.key for question in Dataset(tmp_path / "out" / "public", "train").questions
+    }
+    rejected = pfl_data("forms", tmp_path / "other", *sizes, "--red-providers", "3")
+    assert rejected.exit_code != 0
+    assert "0 with --skewed" in rejected.output
+
+
 def test_more_providers_for_attacks_than_there_are_are_rejected(tmp_path: Path) -> None:
     sizes = ("--providers", "10", "--valid-forms", "4", "--test-forms", "6", "--red-providers", "11")
     result = pfl_data("forms", tmp_path / "out", *sizes)

@@ -132,7 +132,8 @@ def _send(evaluation_id: UUID, sent_at: datetime) -> None:
     try:
         app.send_task(
             STEP_TASK,
-            [message.model_dump(mode="json")],
+            # A worker of an earlier version can read what uses nothing that is new.
+            [message.model_dump(mode="json", exclude_defaults=True)],
             queue=places.QUEUES[message.step],
             # A broker that lost its queues has them again.
             declare=_queues(),

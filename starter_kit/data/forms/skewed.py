@@ -1,0 +1,227 @@
+"""Skewed forms: providers that can be memorized, and that are as uneven as those of the competition's data.
+
+A provider has constants, printed on each of its forms: name, email address and tax number, a layout, a color and a
+logo. A model that was trained on its forms can know them without reading. Training asks for names often, for tax
+numbers rarely. The name isn't part of the email address, so nothing on a page but training gives away a hidden answer.
+
+Providers and documents are divided among clients in the proportions of the papers' Table A1. Within a client, few
+providers have most of the documents (a Pareto law). Each client's providers list some pairs of fields more than others,
+so question types differ by client. The held-out splits have new forms of training providers and forms of providers that
+training never meets, half and half, two of each provider: they serve as data for attacks as well.
+"""
+
+import random
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate, cycle, islice, pairwise
+from math import ceil
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from evaluator.docvqa.dataset import DatasetInfo, Page, Question
+from evaluator.progress import OnProgress, ignore_progress
+from starter_kit.data.folders import write_drawn
+from starter_kit.data.forms.drawing import COLORS, JPEG_QUALITY, Color, draw_form
+from starter_kit.data.forms.fields import (
+    CODES,
+    NAMES,
+    PAIRS,
+    Line,
+    Pair,
+    ask,
+    lay_out,
+    meaning,
+    without_currency,
+    write_lines,
+)
+from starter_kit.data.forms.generation import MAX_PROVIDERS, NAMED_SHARE
+from starter_kit.data.summary import ImportSummary
+from starter_kit.randomness import data_stream
+
+NAME = "skewed-forms"
+# Of each client, by Table A1: its providers and its documents.
+PUBLISHED = (
+    (400, 2224),
+    (418, 2382),
+    (404, 2296),
+    (414, 2358),
+    (429, 4543),
+    (423, 2378),
+    (423, 2700),
+    (416, 1951),
+    (401, 1932),
+    (421, 2136),
+)
+# Of the law of a provider's documents within a client, whose mean is 3 where the least is 1.
+PARETO_SHAPE = 1.5
+MOST_DOCUMENTS = 40
+FORMS_HELD_OUT = 2  # of each provider, as in Table A1, about
+QUESTIONS_A_FORM = 3
+PAIRS_A_PROVIDER = 2
+USUAL, USUAL_WEIGHT = 3, 8  # so many pairs are so much likelier at a client than others
+CONSTANT_SHARE = 0.5
+# How often each constant is asked for, of the questions about any.
+CONSTANTS = {"provider": 0.7, "email": 0.25, "tax": 0.05}
+
+
+class SkewedSettings(BaseModel):
+    """Size of the data set.
+
+    Attributes:
+        documents: Forms of a provider in training, as a mean over all clients.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int = 7
+    clients: int = Field(default=10, ge=1)
+    providers: int = Field(default=800, ge=1, le=MAX_PROVIDERS)
+    documents: float = Field(default=4, ge=1, le=10)
+    valid_forms: int = Field(default=200, ge=2)
+    test_forms: int = Field(default=600, ge=2)
+
+    @model_validator(mode="after")
+    def _enough_providers(self) -> Self:
+        if self.clients > self.providers:
+            raise ValueError("every client needs a provider")
+        if ceil(max(self.valid_forms, self.test_forms) / 2 / FORMS_HELD_OUT) > self.providers:
+            raise ValueError("a held-out split has more training providers than there are")
+        return self
+
+
+@dataclass(frozen=True)
+class SkewedProvider:
+    """A provider: its constants by label, the pairs of fields that it lists, and the order of all lines."""
+
+    name: str
+    constants: dict[str, str]
+    pairs: tuple[Pair, ...]
+    order: tuple[int, ...]
+    color: Color
+
+
+def generate_skewed(
+    folder_public: Path,
+    folder_secret: Path,
+    settings: SkewedSettings,
+    on_progress: OnProgress = ignore_progress,
+) -> ImportSummary:
+    """Write train and valid to one data folder and test to another, or all to one; images included.
+
+    Args:
+        on_progress: Called with the forms done and all forms.
+    """
+    seed = settings.seed
+    clients = _clients(settings)
+    training = [_provider(seed, name, client) for client, providers in clients.items() for name in providers]
+    sizes = {
+        name: size for client, names in clients.items() for name, size in _sizes(settings, client, names)
+    }
+    plan = {
+        "train": [provider for provider in training for _ in range(sizes[provider.name])],
+        "valid": _held_out(settings, "valid", settings.valid_forms, training),
+        "test": _held_out(settings, "test", settings.test_forms, training),
+    }
+    description = "Made-up forms of providers with constants, as uneven as the competition's."
+    info = DatasetInfo(name=NAME, description=description, clients=clients)
+    folders = {"train": folder_public, "valid": folder_public, "test": folder_secret}
+    return ImportSummary(info, write_drawn(folders, plan, info, partial(_write_form, seed), on_progress))
+
+
+def _clients(settings: SkewedSettings) -> dict[int, list[str]]:
+    """Divide the providers among clients in the published proportions; every client has one."""
+    shares = [providers for providers, _ in islice(cycle(PUBLISHED), settings.clients)]
+    spare = settings.providers - settings.clients
+    ends = [round(spare * summed / sum(shares)) for summed in accumulate(shares, initial=0)]
+    names = iter(f"provider-{number:05}" for number in range(settings.providers))
+    return {
+        client: list(islice(names, 1 + end - start)) for client, (start, end) in enumerate(pairwise(ends))
+    }
+
+
+def _sizes(settings: SkewedSettings, client: int, names: list[str]) -> list[tuple[str, int]]:
+    """Return how many training forms each provider of a client has."""
+    rng = data_stream(settings.seed, "sizes", client)
+    ratios = [documents / providers for providers, documents in PUBLISHED]
+    mean = settings.documents * ratios[client % len(ratios)] / (sum(ratios) / len(ratios))
+    least = mean * (PARETO_SHAPE - 1) / PARETO_SHAPE
+    return [
+        (name, min(MOST_DOCUMENTS, max(1, round(least * rng.paretovariate(PARETO_SHAPE))))) for name in names
+    ]
+
+
+def _held_out(
+    settings: SkewedSettings, split: str, forms: int, training: list[SkewedProvider]
+) -> list[SkewedProvider]:
+    """The provider of each form of a split: half training providers, half providers of the split's own."""
+    seen_forms = forms // 2
+    rng = data_stream(settings.seed, "seen", split)
+    seen = rng.sample(training, ceil(seen_forms / FORMS_HELD_OUT))
+    unseen = [
+        _provider(settings.seed, f"{split}-provider-{number:05}", rng.randrange(settings.clients))
+        for number in range(ceil((forms - seen_forms) / FORMS_HELD_OUT))
+    ]
+    repeated = ([one for one in some for _ in range(FORMS_HELD_OUT)] for some in (seen, unseen))
+    return [*next(repeated)[:seen_forms], *next(repeated)[: forms - seen_forms]]
+
+
+def _provider(seed: int, name: str, client: int) -> SkewedProvider:
+    usual = data_stream(seed, "usual", client).sample(PAIRS, USUAL)
+    rng = data_stream(seed, "provider", name)
+    pairs: list[Pair] = []
+    while len(pairs) < PAIRS_A_PROVIDER:
+        (pair,) = rng.choices(PAIRS, [USUAL_WEIGHT if pair in usual else 1 for pair in PAIRS])
+        pairs += [pair] if pair not in pairs else []
+    first, second, user, host = (rng.choice(NAMES) for _ in range(4))
+    constants = {
+        "provider": f"{first} {second}",
+        "email": f"{user}@{host}",
+        "tax": f"{rng.choice(CODES)}-{rng.randint(10, 99)}{rng.randint(10, 99)}",
+    }
+    lines = len(constants) + 2 * PAIRS_A_PROVIDER
+    return SkewedProvider(
+        name, constants, tuple(pairs), tuple(rng.sample(range(lines), lines)), rng.choice(COLORS)
+    )
+
+
+def _write_form(
+    seed: int, folder: Path, split: str, number: int, provider: SkewedProvider
+) -> tuple[Page, list[Question]]:
+    """Write the image of a split's form of that number; return its page and questions."""
+    rng = data_stream(seed, split, number)
+    constants = [Line(label, value) for label, value in provider.constants.items()]
+    listed = [*constants, *(line for pair in provider.pairs for line in write_lines(pair, rng))]
+    lines = [listed[place] for place in provider.order]
+    words, boxes = lay_out(lines)
+    page = Page(page=f"{split}-{number:05}_0", provider=provider.name, words=words, boxes=boxes)
+    values = {line.label: line.value for line in lines}
+    subjects: list[str] = []
+    while len(subjects) < QUESTIONS_A_FORM:
+        subject = _subject(provider, rng)
+        subjects += [subject] if subject not in subjects else []
+    meant = {word: meaning(pair, word) for pair in provider.pairs for word in pair.words}
+    questions = [
+        Question(
+            question_id=f"{split}-{number:05}-{subject}",
+            page=page.page,
+            question=ask(subject, rng),
+            answers=[without_currency(values[meant.get(subject, subject)])],
+            key=subject,
+        )
+        for subject in subjects
+    ]
+    logo = "".join(part[0] for part in provider.constants["provider"].split()).upper()
+    image = draw_form(words, boxes, provider.color, logo)
+    image.save(folder / "images" / f"{page.page}.jpg", quality=JPEG_QUALITY)
+    return page, questions
+
+
+def _subject(provider: SkewedProvider, rng: random.Random) -> str:
+    """Return what a question is about: a constant, a label of one of the provider's pairs, or a word for one."""
+    if rng.random() < CONSTANT_SHARE:
+        (subject,) = rng.choices(list(CONSTANTS), list(CONSTANTS.values()))
+        return subject
+    pair = rng.choice(provider.pairs)
+    return rng.choice(pair.labels if rng.random() < NAMED_SHARE else pair.words)

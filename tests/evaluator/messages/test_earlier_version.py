@@ -1,0 +1,85 @@
+"""A site and its workers of the previous version and of this one read each other's messages.
+
+`earlier.json` has the schemas of the messages as the previous version wrote them. A field may be added with a default,
+which isn't sent; no field, default or value of an enumeration may go or change. With a release, `earlier.json` is
+written anew: `python -m tests.evaluator.messages.test_earlier_version`.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, create_model
+from pydantic.json_schema import models_json_schema
+
+from evaluator.messages.inventories import Inventory
+from evaluator.messages.jobs import EvaluationJob, Progress, WorkerReport
+from evaluator.messages.signed import SignedMessage
+
+EARLIER = Path(__file__).parent / "earlier.json"
+MESSAGES = (EvaluationJob, Inventory, Progress, SignedMessage, WorkerReport)
+# What only says something to people.
+WORDS = {"description", "title"}
+
+
+def schemas(*messages: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of each message and of each model in it, without words for people."""
+    _, found = models_json_schema([(message, "validation") for message in messages])
+    return {name: _without_words(schema) for name, schema in found["$defs"].items()}
+
+
+def _without_words(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_words(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    properties = {name: _without_words(part) for name, part in value.get("properties", {}).items()}
+    kept = {name: _without_words(part) for name, part in value.items() if name not in WORDS}
+    return {**kept, "properties": properties} if properties else kept
+
+
+def differences(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+    """Yield what one of two versions couldn't read of the other."""
+    for name, before in earlier.items():
+        if name not in now:
+            yield f"{name} is gone"
+            continue
+        after = now[name]
+        yield from (f"{name} has no value {value!r}" for value in _missing(before, after, "enum"))
+        yield from (f"{name}.{field} is required" for field in _missing(after, before, "required"))
+        fields = after.get("properties", {})
+        for field, schema in before.get("properties", {}).items():
+            if fields.get(field) != schema:
+                yield f"{name}.{field} is {fields.get(field)}, and was {schema}"
+
+
+def _missing(having: dict[str, Any], lacking: dict[str, Any], part: str) -> list[Any]:
+    return [value for value in having.get(part, []) if value not in lacking.get(part, [])]
+
+
+def test_messages_of_the_previous_version_can_be_read_and_its_workers_read_ours() -> None:
+    assert list(differences(json.loads(EARLIER.read_text()), schemas(*MESSAGES))) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({}, []),
+        ({"unit": (str, "pages")}, []),
+        ({"unit": (str, ...)}, ["M.unit is required"]),
+        ({"limit": (int, 4)}, ["M.limit is {'default': 4, 'type': 'integer'}"]),
+        ({"limit": (str, "3")}, ["M.limit is {'default': '3', 'type': 'string'}"]),
+    ],
+)
+def test_a_change_that_one_version_can_t_read_of_the_other_is_found(
+    fields: dict[str, Any], found: list[str]
+) -> None:
+    before = schemas(create_model("M", step=(str, ...), limit=(int, 3)))
+    after = schemas(create_model("M", **{"step": (str, ...), "limit": (int, 3), **fields}))
+    assert [text.split(", and was")[0] for text in differences(before, after)] == found
+
+
+if __name__ == "__main__":
+    EARLIER.write_text(json.dumps(schemas(*MESSAGES), indent=1, sort_keys=True) + "\n")

@@ -1,0 +1,101 @@
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from evaluator.docvqa.dataset import Dataset
+from evaluator.leakage.memorization import constant_fields
+from starter_kit.data.forms import SkewedSettings, generate_skewed
+from starter_kit.data.forms.skewed import CONSTANTS
+from starter_kit.data.summary import ImportSummary
+
+SETTINGS = SkewedSettings(seed=3, providers=120, valid_forms=8, test_forms=40)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("skewed")
+
+
+@pytest.fixture(scope="module")
+def summary(folder: Path) -> ImportSummary:
+    """All three splits in one folder."""
+    return generate_skewed(folder, folder, SETTINGS)
+
+
+def test_a_provider_has_its_constants_on_every_form_and_shares_them_with_nobody(
+    folder: Path, summary: ImportSummary
+) -> None:
+    constants: dict[str, set[tuple[str, ...]]] = {}
+    for split in summary.splits:
+        for page in Dataset(folder, split).pages.values():
+            places = {word: place for place, word in enumerate(page.words) if word in CONSTANTS}
+            texts = tuple(page.words[places[label] + 1] for label in CONSTANTS)
+            constants.setdefault(page.provider, set()).add(texts)
+    assert {len(found) for found in constants.values()} == {1}
+    owners = Counter(texts for found in constants.values() for texts in found)
+    assert set(owners.values()) == {1}
+    assert set(CONSTANTS) <= constant_fields(Dataset(folder, "train"))
+
+
+def test_names_are_asked_for_often_and_tax_numbers_rarely(summary: ImportSummary) -> None:
+    asked = summary.splits["train"].questions_by_key
+    assert asked["provider"] > 1.5 * asked["email"] > 3 * asked["tax"] > 0
+
+
+def test_a_few_providers_and_the_published_client_have_most_documents(summary: ImportSummary) -> None:
+    sizes = sorted(summary.splits["train"].pages_by_provider.values())
+    assert sizes[0] == 1
+    assert sum(sizes[-24:]) > sum(sizes) / 2
+    parts = {part.name: part for part in summary.parts()}
+    clients = [parts[f"client {client}"] for client in range(10)]
+    assert {client.providers for client in clients} <= {11, 12, 13}
+    # As at the competition's largest client, a provider has about twice as many documents as elsewhere.
+    others = sum(client.documents for client in clients) - clients[4].documents
+    assert clients[4].documents / clients[4].providers > 1.3 * others / (120 - clients[4].providers)
+
+
+def test_question_types_differ_by_client(folder: Path, summary: ImportSummary) -> None:
+    train = Dataset(folder, "train")
+    client_of = {name: client for client, names in train.info.clients.items() for name in names}
+    asked: dict[int, Counter[str]] = {client: Counter() for client in train.info.clients}
+    for question in train.questions:
+        asked[client_of[train.pages[question.page].provider]][question.key] += 1
+    total = sum(asked.values(), Counter())
+    distances = [
+        sum(abs(of_client[key] / of_client.total() - total[key] / total.total()) for key in total) / 2
+        for of_client in asked.values()
+    ]
+    # Of the forms whose providers are dealt at random, it is about 0.15 on average.
+    assert sum(distances) / len(distances) > 0.25
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_half_of_the_held_out_forms_are_of_providers_never_trained_on_two_of_each(
+    summary: ImportSummary, split: str
+) -> None:
+    pages = summary.splits[split].pages_by_provider
+    assert set(pages.values()) == {2}
+    assert summary.seen_providers(split) == len(pages) / 2
+
+
+def test_every_answer_is_on_its_page(folder: Path, summary: ImportSummary) -> None:
+    for split in summary.splits:
+        dataset = Dataset(folder, split)
+        for question in dataset.questions:
+            assert question.answers[0] in " ".join(dataset.pages[question.page].words)
+
+
+def test_the_same_settings_give_the_same_pages_and_another_seed_others(tmp_path: Path) -> None:
+    small = SkewedSettings(clients=2, providers=4, valid_forms=2, test_forms=4)
+    texts = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        (tmp_path / name).mkdir()
+        generate_skewed(tmp_path / name, tmp_path / name, small.model_copy(update={"seed": seed}))
+        texts.append((tmp_path / name / "train" / "pages.jsonl").read_bytes())
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_more_training_providers_in_a_held_out_split_than_there_are_are_rejected() -> None:
+    with pytest.raises(ValueError, match="more training providers than there are"):
+        SkewedSettings(providers=20, test_forms=100, valid_forms=2)
