@@ -111,13 +111,12 @@ PAGES = {
         "/",
         "/account/",
         "/account/tokens/",
+        "/account/data/",
         "/account/email/",
         "/account/password/change/",
         "/account/logout/",
         "/account/linked/",
         "/account/notifications/",
-        "/account/data/",
-        "/account/data/delete/",
         "/account/reauthenticate/",
         "/account/2fa/",
         "/account/2fa/webauthn/",
@@ -186,6 +185,7 @@ PAGES = {
 
 # The names of addresses that show no page.
 NO_PAGE = {
+    "people:download",
     "healthz", "readyz", "metrics", "favicon", "sitemap", "robots_txt", "security_txt",
     "leaderboard:feed", "leaderboard:csv", "leaderboard:json", "leaderboard:json_schema", "news:feed",
     "challenge:deadline", "docs:file", "downloads:file", "uploads:part", "uploads:file",
@@ -193,13 +193,13 @@ NO_PAGE = {
     "submissions:bibtex", "submissions:citation", "submissions:eval_results", "submissions:evidence",
     "submissions:proof_file", "submissions:proof_page", "reviews:proof_file", "reviews:proof_page", "reviews:code_file",
     "organizers:export", "organizers:check_file", "organizers:file_parts", "organizers:file_part_urls",
-    "mfa_download_recovery_codes", "mfa_login_webauthn", "people:download",
+    "mfa_download_recovery_codes", "mfa_login_webauthn",
     # Parts of the pages of a submission and of a run.
     "submissions:status", "organizers:examinations",
 }  # fmt: skip
 # Those that take forms only, and lead to a page.
 FORMS = {
-    "accounts:revoke", "people:keep",
+    "accounts:revoke", "people:delete", "people:keep",
     "teams:leave", "teams:invite", "teams:revoke", "teams:join", "teams:remove", "teams:hand_over",
     "teams:add_key", "teams:revoke_key",
     "submissions:add_run", "submissions:remove_run", "submissions:submit", "submissions:copy",

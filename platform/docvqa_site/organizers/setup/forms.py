@@ -12,10 +12,10 @@ from typing_extensions import override
 from docvqa_site.challenge.models import Phase, StaffRole, Track
 from docvqa_site.challenge.phases import overlap
 from docvqa_site.challenge.rankings import OF_ONE_KIND, choices
-from docvqa_site.downloads.licenses import EXAMPLES, validate_license
 from docvqa_site.downloads.models import Download, DownloadKind, Terms
 from docvqa_site.downloads.services import take_from
 from docvqa_site.evaluation.inventories import stock
+from docvqa_site.licenses import EXAMPLES, validate_license
 from docvqa_site.organizers import phase_changes
 from docvqa_site.organizers.choosing import NumbersInput, offered
 from docvqa_site.organizers.forms import UtcInput, drop_kind, keep_fields_of
@@ -72,6 +72,7 @@ class KindForm(forms.ModelForm[Track]):
             "max_rounds",
             "max_checkpoint_bytes",
             "requires_code",
+            "submission_license",
         )
         labels = {
             "slug": "Address",

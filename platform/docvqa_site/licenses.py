@@ -1,4 +1,4 @@
-"""Licenses by their SPDX identifiers, so that what a download's license allows can be looked up."""
+"""Licenses by their SPDX identifiers, so that what one allows can be looked up."""
 
 from django.core.exceptions import ValidationError
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
