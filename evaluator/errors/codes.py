@@ -64,6 +64,7 @@ class ErrorCode(StrEnum):
     DATASET_FORMAT = "E_DATASET_FORMAT"
     DATASET_FOLDER = "E_DATASET_FOLDER"
     REFERENCE_FORMAT = "E_REFERENCE_FORMAT"
+    REFERENCE_ARCHITECTURE = "E_REFERENCE_ARCHITECTURE"
 
     CONFIGURATION = "E_CONFIGURATION"
     PRIVACY_BUDGET = "E_PRIVACY_BUDGET"
@@ -119,6 +120,7 @@ class ErrorCode(StrEnum):
     SUBMISSION_DUPLICATE = "E_SUBMISSION_DUPLICATE"
     SUBMISSION_BUDGET = "E_SUBMISSION_BUDGET"
     SUBMISSION_VISIBILITY = "E_SUBMISSION_VISIBILITY"
+    SUBMISSION_LICENSE = "E_SUBMISSION_LICENSE"
     TRACK_CLOSED = "E_TRACK_CLOSED"
     ACCOUNT_LAST_SUPERUSER = "E_ACCOUNT_LAST_SUPERUSER"
     TEAM_KEY = "E_TEAM_KEY"
@@ -516,6 +518,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "The folder doesn't contain a VT5 model: its configuration or tokenizer can't be read.",
         "Download the track's base weights again, or recreate the folder with `pfl base`.",
     ),
+    ErrorCode.REFERENCE_ARCHITECTURE: Explanation(
+        "The folder contains a model of another architecture: only VT5 can be trained and scored.",
+        "Name a folder with a VT5: the track's base weights, or a tiny one by `pfl base create`.",
+    ),
     ErrorCode.UPLOAD_PART: Explanation(
         "A part of the upload doesn't match its announced size or SHA-256.",
         "Send the part again; parts already stored are kept.",
@@ -571,6 +577,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.SUBMISSION_VISIBILITY: Explanation(
         "The track's current phase doesn't allow unpublished or anonymous submissions.",
         "Remove this choice from the draft, or wait for a phase that allows it; see the track's page.",
+    ),
+    ErrorCode.SUBMISSION_LICENSE: Explanation(
+        "The track's license of submissions was not accepted.",
+        "If your team agrees to the license, name it with `pfl submit --license`, or submit on the draft's page.",
     ),
     ErrorCode.TRACK_CLOSED: Explanation(
         "The track isn't accepting submissions right now.",
