@@ -26,7 +26,6 @@ class Networks:
         self._subnets = {network: f"10.77.{number}" for number, network in enumerate(networks, 1)}
         self._own_names = own_names
         self._joined: set[str] = set()
-        ip("link", "set", "lo", "up")
         for network in networks:
             ip("link", "add", self._bridge(network), "type", "bridge")
             ip("address", "add", f"{self.own_address(network)}/24", "dev", self._bridge(network))

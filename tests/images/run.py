@@ -16,9 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.docker.compose import PROGRAM
+from tests.docker.compose import PROGRAM, VALUES
 from tests.images.build import BUILT, DOCKER, ROOT, Built
 from tests.images.containers import ContainerError, Containers
+from tests.images.networks import ip
 from tests.images.page import page
 from tests.images.visitor import Visitor, VisitorError
 from tests.services.mail import MailServer
@@ -67,20 +68,21 @@ class Competition:
     def __init__(self, folder: Path, built: Built, mail_port: int) -> None:
         self.docker = folder / "docker"
         self.work = folder / "work"
-        self.built = built
         self.ranks: dict[str, str] = {}
-        shutil.copytree(DOCKER, self.docker)
+        self.data_sha256 = ""
+        # Without the values and files of somebody who runs a site from here.
+        theirs = shutil.ignore_patterns(".env", "site.env", "worker.env", "worker")
+        shutil.copytree(DOCKER, self.docker, ignore=theirs)
         self.work.mkdir()
         shutil.copy(ROOT / "docs" / "proofs" / "fl-provider-dp.md", self.work / "proof.md")
         for name in ("references", "test_sets"):
             (self.docker / "worker" / name).mkdir(parents=True)
         passwords = ("PFL_SECRET_KEY", "POSTGRES_PASSWORD", "PFL_METRICS_TOKEN", "BROKER_SITE_PASSWORD")
-        values = {
+        # The example makes the broker's addresses of its passwords.
+        own = {name: value for name, value in VALUES.items() if not name.endswith("BROKER_URL")}
+        values = own | {
             **{name: secrets.token_urlsafe(48) for name in (*passwords, "BROKER_WORKER_PASSWORD")},
             "PFL_SITE_HOST": HOST,
-            "PFL_TLS": "internal",
-            "PFL_SOURCE_URL": "https://code.example.org/pfl",
-            "PFL_DATA_URL": "https://data.example.org/pfl-docvqa",
             "PFL_SMTP_URL": f"smtp+plain://smtp:{mail_port}",
             "WEB_WORKERS": "2",
             "WORKER_THREADS": "1",
@@ -125,7 +127,7 @@ class Competition:
         worker = self.docker / "worker"
         shutil.copytree(self.work / "base", worker / "references" / REFERENCE)
         (self.work / "data" / "secret").rename(worker / "test_sets" / TEST_SET)
-        self.containers.run("kit", "data", "manifest", "data/public")
+        self.data_sha256 = self.containers.run("kit", "data", "manifest", "data/public").strip()
 
     def start(self) -> None:
         """Start all services; the workers trust the proxy's own authority."""
@@ -138,7 +140,7 @@ class Competition:
         worker = configuration(self.docker)["services"]["worker-cpu"]
         self.containers.services["worker-cpu"]["environment"].update(worker["environment"])
         self.containers.up("intake", "clock", "mail", "worker-cpu")
-        overrides = (f"track-1.anls_threshold={THRESHOLD}",)
+        overrides = (f"track-1.anls_threshold={THRESHOLD}", f'track-2.data_sha256="{self.data_sha256}"')
         words = [word for override in overrides for word in ("--set", override)]
         self.containers.run("migrate", "django-admin", "load_tracks", *words)
 
@@ -203,6 +205,7 @@ def main() -> int:
     folder = FOLDER / "run"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    ip("link", "set", "lo", "up")
     # All addresses of this process: those that the containers' networks get.
     with MailServer(host="0.0.0.0") as mails:
         competition = Competition(folder, built, mails.port)
