@@ -1,0 +1,167 @@
+"""docs/memorization.md: all outcomes, and whether they show what the papers show. Nothing in it is set by hand."""
+
+from collections.abc import Callable, Sequence
+from math import sqrt
+from pathlib import Path
+from statistics import NormalDist, mean
+
+from evaluator.leakage.memorization import exact_test
+from evaluator.leakage.statistics import LEVEL
+from starter_kit.data.forms.skewed import CONSTANTS
+from starter_kit.settings.configuration import load_settings
+from tests.studies.markdown import fill, table_row
+from tests.studies.memorization.experiment import ROWS, Outcome, Results, Row, Scored
+
+SIGNIFICANT = 0.05
+PRIVATE, OPEN = "fl-provider-dp-8", "centralized"
+
+
+def page(results: Results) -> str:
+    """Return the page in Markdown."""
+    task, outcomes = results.task, results.outcomes
+    half = task.test_forms // 4
+    return fill(
+        Path(__file__).with_name("page.md"),
+        **task.model_dump(include={"providers", "clients", "documents", "test_forms"}),
+        seen=half,
+        unseen=half,
+        seeds=len({outcome.seed for outcome in outcomes}),
+        trained=_trained(),
+        made_with="; ".join(sorted({outcome.made_with for outcome in outcomes})),
+        code=", ".join(sorted({f"`{outcome.code[:12]}`" for outcome in outcomes})),
+        level=SIGNIFICANT,
+        gaps=_table(
+            results,
+            ["row", "ANLS, seen", "ANLS, unseen", "gap of each seed", "mean gap"],
+            lambda found: [
+                f"{mean(one.seen.anls for one in found):.3f}",
+                f"{mean(one.unseen.anls for one in found):.3f}",
+                "; ".join(f"{gap(one):+.3f}{_star(gap_p_value(one))}" for one in found),
+                f"{mean(map(gap, found)):+.3f}",
+            ],
+        ),
+        attacks=_table(
+            results,
+            ["row", "AUC of each seed, with 95% intervals", "mean AUC"],
+            lambda found: [
+                "; ".join(
+                    f"{one.attack.auc:.3f} ({one.attack.low:.3f}–{one.attack.high:.3f})"
+                    f"{_star(one.attack.p_value)}"
+                    for one in found
+                ),
+                f"{mean(one.attack.auc for one in found):.3f}",
+            ],
+        ),
+        hidden=_table(
+            results,
+            [
+                "row",
+                *(f"{field}, seen; unseen" for field in CONSTANTS),
+                "seen providers",
+                "unseen providers",
+                "p",
+            ],
+            lambda found: [
+                *(_exact(found, field) for field in CONSTANTS),
+                *map(str, _recalled(found)),
+                f"{_recall_p_value(found, half):.2g}",
+            ],
+        ),
+        findings=_findings(results),
+    )
+
+
+def gap(outcome: Outcome) -> float:
+    """Return by how much the ANLS on seen providers is higher."""
+    return outcome.seen.anls - outcome.unseen.anls
+
+
+def gap_p_value(outcome: Outcome) -> float:
+    """Return how often two equal means differ by as much, one-sided."""
+    error = sqrt(_error(outcome.seen) ** 2 + _error(outcome.unseen) ** 2)
+    return 1 - NormalDist().cdf(gap(outcome) / error) if error else 1.0
+
+
+def _error(scored: Scored) -> float:
+    return (scored.high - scored.low) / (2 * NormalDist().inv_cdf((1 + LEVEL) / 2))
+
+
+def _star(p_value: float) -> str:
+    return " *" if p_value < SIGNIFICANT else ""
+
+
+def _of(results: Results, name: str) -> list[Outcome]:
+    return [outcome for outcome in results.outcomes if outcome.row == name]
+
+
+def _table(results: Results, heads: Sequence[str], cells: Callable[[list[Outcome]], list[str]]) -> str:
+    lines = [table_row(*heads), table_row("---", *(["--:"] * (len(heads) - 1)))]
+    for row in ROWS:
+        found = _of(results, row.name)
+        lines.append(table_row(row.title, *(cells(found) if found else ["not run"] * (len(heads) - 1))))
+    return "\n".join(lines)
+
+
+def _exact(found: Sequence[Outcome], field: str) -> str:
+    """Return the shares of hidden answers that are given exactly, of seen and of unseen providers."""
+    shares = []
+    for kind in ("members", "nonmembers"):
+        asked = [one for outcome in found for one in outcome.hidden if (one.field, one.kind) == (field, kind)]
+        total = sum(one.documents for one in asked)
+        right = sum(one.documents * one.accuracy for one in asked)
+        shares.append(f"{right / total:.1%}" if total else "–")
+    return "; ".join(shares)
+
+
+def _recalled(found: Sequence[Outcome]) -> tuple[int, int]:
+    return sum(one.recalled[0] for one in found), sum(one.recalled[1] for one in found)
+
+
+def _recall_p_value(found: Sequence[Outcome], each: int) -> float:
+    """Return Fisher's p-value of all seeds together, with so many providers of each kind in each seed."""
+    members, others = _recalled(found)
+    return exact_test(each * len(found), members, each * len(found), others)
+
+
+def _trained() -> str:
+    return " ".join(f"{row.title}: {_setting_words(row)}." for row in ROWS if row.config)
+
+
+def _setting_words(row: Row) -> str:
+    settings = load_settings(str(row.config_file), list(row.changes)).model_dump()
+    rounds, local = settings["rounds"], settings["local"]
+    steps = f"{local['max_steps']} step" if local["max_steps"] else f"{local['epochs']} passes"
+    return (
+        f"{rounds} round{'s' * (rounds > 1)} of {steps} in batches of {local['batch_size']}, learning rate "
+        f"{local['learning_rate']:g}"
+    )
+
+
+def _findings(results: Results) -> str:
+    free, private = _of(results, OPEN), _of(results, PRIVATE)
+    if not free:
+        return "Nothing was trained yet."
+    gaps = sum(gap_p_value(one) < SIGNIFICANT for one in free)
+    attacks = sum(one.attack.p_value < SIGNIFICANT for one in free)
+    lines = [
+        f"- **The model without privacy {_verdict(gaps, attacks, len(free))}.** Its gap is significant in {gaps} of "
+        f"{len(free)} seeds, and the attack in {attacks} of {len(free)}.",
+    ]
+    pairs = [(one, other) for one in free for other in private if one.seed == other.seed]
+    if pairs:
+        smaller = sum(gap(other) < gap(one) for one, other in pairs)
+        weaker = sum(other.attack.auc < one.attack.auc for one, other in pairs)
+        found = sum(other.attack.p_value < SIGNIFICANT for _, other in pairs)
+        holds = smaller == weaker == len(pairs)
+        verdict = "lowers both" if holds else "does not lower both in every seed"
+        lines.append(
+            f"- **Privacy {verdict}.** With ε = 8, the gap is smaller in {smaller} of {len(pairs)} seeds, and the AUC "
+            f"lower in {weaker} of {len(pairs)}; the attack is significant in {found}."
+        )
+    return "\n".join(lines)
+
+
+def _verdict(gaps: int, attacks: int, seeds: int) -> str:
+    if gaps == attacks == seeds:
+        return "memorizes its providers in every seed"
+    return "memorizes its providers in some seeds only" if gaps or attacks else "does not memorize measurably"
