@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import BaseModel, ConfigDict
 
@@ -17,14 +18,13 @@ from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.leakage.assessment import Options
 from evaluator.leakage.hiding import Hiding
-from evaluator.leakage.models import assess_checkpoint
+from evaluator.leakage.models import assess_checkpoint, reference_features
+from evaluator.leakage.resampling import Bools, Floats, draws
 from evaluator.leakage.results import LeakageResult
 from evaluator.leakage.statistics import Statistic
-from evaluator.messages.jobs import ArtifactKind, GroupScore, ScoringDetail
-from evaluator.progress import ignore_progress
+from evaluator.messages.jobs import ArtifactKind
 from starter_kit.console import log
 from starter_kit.data.forms import SkewedSettings, generate_skewed
-from starter_kit.evaluation.scores import score_checkpoint
 from starter_kit.reporting.metrics import SUMMARY, read_summary
 from starter_kit.runs.executed_code import TRAINING, code_sha256
 from starter_kit.runs.folder import RunFolder
@@ -37,8 +37,9 @@ from tests.studies.reproduction.experiment import made_with
 from tests.studies.study import completed
 
 CONFIGS = Path(__file__).parent / "configs"
-TASK = SkewedSettings(providers=60, documents=3, valid_forms=4, test_forms=200)
+TASK = SkewedSettings(providers=100, documents=3, valid_forms=4, test_forms=200)
 SEEDS = (1, 2, 3)
+PERMUTATIONS = 2000
 # What decides the outcomes: the data, the training and the attacks.
 CODE = (*TRAINING, "starter_kit/data/forms/*.py", "evaluator/leakage/*.py")
 
@@ -78,11 +79,17 @@ class Frozen(BaseModel):
 
 
 class Scored(Frozen):
-    """The mean ANLS over some providers' questions, with its 95% interval over providers."""
+    """The mean ANLS of seen and of unseen providers, and by how much training has moved the two apart.
 
-    anls: float
-    low: float
-    high: float
+    Attributes:
+        gap: The first less the second, less that difference for the base weights, for which it is chance.
+        p_value: The share of permuted labels with which the gap is as large, the real ones counted as one.
+    """
+
+    seen: float
+    unseen: float
+    gap: float
+    p_value: float
 
 
 class Attacked(Frozen):
@@ -116,8 +123,7 @@ class Outcome(Frozen):
     row: str
     seed: int
     epsilon: float | None
-    seen: Scored
-    unseen: Scored
+    scored: Scored
     attack: Attacked
     hidden: list[Hidden]
     recalled: tuple[int, int]
@@ -198,25 +204,24 @@ class Memorization:
                 _train(row, seed, data, out)
             checkpoint = RunFolder(out).file(ArtifactKind.CHECKPOINT)
             epsilon = read_summary(out / SUMMARY).epsilon
-        scored = score_checkpoint(
-            checkpoint, base=tiny_vt5.FOLDER, data=data, split="test", on_progress=ignore_progress
-        )
-        if not isinstance(scored.detail, ScoringDetail):
-            raise TypeError("a score has a detail")
-        groups = {group.group: group for group in scored.detail.groups if group.by == "provider"}
+        test, measured = Dataset(data, "test"), self._folder / "measured"
         found = assess_checkpoint(
             checkpoint,
             tiny_vt5.FOLDER,
-            Dataset(data, "test"),
+            test,
             options=Options(target_sets=(), resamples=self._resamples),
-            kept=self._folder / "measured",
+            kept=measured,
+        )
+        # Of what was just measured.
+        after, before = (
+            reference_features(path, tiny_vt5.FOLDER, test, kept=measured)
+            for path in (checkpoint, tiny_vt5.FOLDER / WEIGHTS)
         )
         outcome = Outcome(
             row=row.name,
             seed=seed,
             epsilon=epsilon,
-            seen=_scored(groups["seen"]),
-            unseen=_scored(groups["unseen"]),
+            scored=compared(after.g1[:, 1], before.g1[:, 1], after.is_member),
             attack=_attacked(found),
             hidden=_hidden(found),
             recalled=(found.recalled_members, found.recalled_nonmembers),
@@ -226,7 +231,7 @@ class Memorization:
             made_with=made_with(),
         )
         self._say(
-            f"{row.title}, seed {seed}: seen {outcome.seen.anls:.3f}, unseen {outcome.unseen.anls:.3f}, "
+            f"{row.title}, seed {seed}: ANLS {outcome.scored.seen:.3f} seen, {outcome.scored.unseen:.3f} unseen, "
             f"AUC {outcome.attack.auc:.3f}"
         )
         return outcome
@@ -244,8 +249,22 @@ def _train(row: Row, seed: int, data: Path, out: Path) -> None:
     )
 
 
-def _scored(group: GroupScore) -> Scored:
-    return Scored(anls=group.anls, low=group.anls_low, high=group.anls_high)
+def compared(after: Floats, before: Floats, is_member: Bools) -> Scored:
+    """Return how well providers (P,) are answered after training, members being seen, and before it."""
+
+    def differences(values: Floats, members: Bools) -> Floats:
+        return np.asarray(
+            (members @ values) / members.sum(axis=-1) - (~members @ values) / (~members).sum(axis=-1)
+        )
+
+    gap = float(differences(after - before, is_member))
+    permuted = differences(after - before, draws(is_member, PERMUTATIONS).labels)
+    return Scored(
+        seen=float(after[is_member].mean()),
+        unseen=float(after[~is_member].mean()),
+        gap=gap,
+        p_value=(1 + int((permuted >= gap - 1e-12).sum())) / (1 + PERMUTATIONS),
+    )
 
 
 def _attacked(found: LeakageResult) -> Attacked:

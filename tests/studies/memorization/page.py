@@ -1,16 +1,14 @@
 """docs/memorization.md: all outcomes, and whether they show what the papers show. Nothing in it is set by hand."""
 
 from collections.abc import Callable, Sequence
-from math import sqrt
 from pathlib import Path
-from statistics import NormalDist, mean
+from statistics import mean
 
 from evaluator.leakage.memorization import exact_test
-from evaluator.leakage.statistics import LEVEL
 from starter_kit.data.forms.skewed import CONSTANTS
 from starter_kit.settings.configuration import load_settings
 from tests.studies.markdown import fill, table_row
-from tests.studies.memorization.experiment import ROWS, Outcome, Results, Row, Scored
+from tests.studies.memorization.experiment import ROWS, Outcome, Results, Row
 
 SIGNIFICANT = 0.05
 PRIVATE, OPEN = "fl-provider-dp-8", "centralized"
@@ -32,12 +30,12 @@ def page(results: Results) -> str:
         level=SIGNIFICANT,
         gaps=_table(
             results,
-            ["row", "ANLS, seen", "ANLS, unseen", "gap of each seed", "mean gap"],
+            ["row", "ANLS of each seed, seen", "unseen", "gap of each seed", "mean gap"],
             lambda found: [
-                f"{mean(one.seen.anls for one in found):.3f}",
-                f"{mean(one.unseen.anls for one in found):.3f}",
-                "; ".join(f"{gap(one):+.3f}{_star(gap_p_value(one))}" for one in found),
-                f"{mean(map(gap, found)):+.3f}",
+                "; ".join(f"{one.scored.seen:.3f}" for one in found),
+                "; ".join(f"{one.scored.unseen:.3f}" for one in found),
+                "; ".join(f"{one.scored.gap:+.3f}{_star(one.scored.p_value)}" for one in found),
+                f"{mean(one.scored.gap for one in found):+.3f}",
             ],
         ),
         attacks=_table(
@@ -69,21 +67,6 @@ def page(results: Results) -> str:
         ),
         findings=_findings(results),
     )
-
-
-def gap(outcome: Outcome) -> float:
-    """Return by how much the ANLS on seen providers is higher."""
-    return outcome.seen.anls - outcome.unseen.anls
-
-
-def gap_p_value(outcome: Outcome) -> float:
-    """Return how often two equal means differ by as much, one-sided."""
-    error = sqrt(_error(outcome.seen) ** 2 + _error(outcome.unseen) ** 2)
-    return 1 - NormalDist().cdf(gap(outcome) / error) if error else 1.0
-
-
-def _error(scored: Scored) -> float:
-    return (scored.high - scored.low) / (2 * NormalDist().inv_cdf((1 + LEVEL) / 2))
 
 
 def _star(p_value: float) -> str:
@@ -141,7 +124,7 @@ def _findings(results: Results) -> str:
     free, private = _of(results, OPEN), _of(results, PRIVATE)
     if not free:
         return "Nothing was trained yet."
-    gaps = sum(gap_p_value(one) < SIGNIFICANT for one in free)
+    gaps = sum(one.scored.p_value < SIGNIFICANT for one in free)
     attacks = sum(one.attack.p_value < SIGNIFICANT for one in free)
     lines = [
         f"- **The model without privacy {_verdict(gaps, attacks, len(free))}.** Its gap is significant in {gaps} of "
@@ -149,7 +132,7 @@ def _findings(results: Results) -> str:
     ]
     pairs = [(one, other) for one in free for other in private if one.seed == other.seed]
     if pairs:
-        smaller = sum(gap(other) < gap(one) for one, other in pairs)
+        smaller = sum(other.scored.gap < one.scored.gap for one, other in pairs)
         weaker = sum(other.attack.auc < one.attack.auc for one, other in pairs)
         found = sum(other.attack.p_value < SIGNIFICANT for _, other in pairs)
         holds = smaller == weaker == len(pairs)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from starter_kit.data.forms import SkewedSettings
@@ -13,8 +14,9 @@ from tests.studies.memorization.experiment import (
     Outcome,
     Results,
     Scored,
+    compared,
 )
-from tests.studies.memorization.page import gap_p_value, page
+from tests.studies.memorization.page import page
 
 
 def outcome(row: str, seed: int, *, gap: float, auc: float, p_value: float) -> Outcome:
@@ -22,8 +24,7 @@ def outcome(row: str, seed: int, *, gap: float, auc: float, p_value: float) -> O
         row=row,
         seed=seed,
         epsilon=None,
-        seen=Scored(anls=0.5 + gap, low=0.46 + gap, high=0.54 + gap),
-        unseen=Scored(anls=0.5, low=0.46, high=0.54),
+        scored=Scored(seen=0.5 + gap, unseen=0.5, gap=gap, p_value=0.001 if gap > 0.1 else 0.4),
         attack=Attacked(auc=auc, low=auc - 0.1, high=auc + 0.1, p_value=p_value),
         hidden=[
             Hidden(field="provider", kind=kind, documents=20, accuracy=share)
@@ -58,11 +59,15 @@ def test_the_page_says_whether_the_model_memorizes_and_privacy_prevents_it() -> 
     assert "**Privacy does not lower both in every seed.**" in text
 
 
-def test_a_gap_is_judged_by_the_errors_of_both_means() -> None:
-    # Errors of 0.04/1.96 each: 0.0566/√2/0.0204 = 1.96 standard errors.
-    assert gap_p_value(outcome("centralized", 1, gap=0.0566, auc=0.6, p_value=0.1)) == pytest.approx(
-        0.025, abs=0.0005
-    )
+def test_a_gap_is_what_training_added_to_the_difference() -> None:
+    member = np.arange(40) < 20
+    before = np.where(member, 0.5, 0.3)
+    # Everyone gains as much: the difference was there before.
+    same = compared(before + 0.2, before, member)
+    assert (same.seen, same.unseen) == pytest.approx((0.7, 0.5))
+    assert (same.gap, same.p_value) == pytest.approx((0, 1))
+    more = compared(before + 0.2 * member, before, member)
+    assert (more.gap, more.p_value) == pytest.approx((0.2, 1 / 2001))
 
 
 def test_a_row_is_trained_and_measured_once(tmp_path: Path) -> None:
@@ -77,7 +82,7 @@ def test_a_row_is_trained_and_measured_once(tmp_path: Path) -> None:
     found = run(None)
     assert [one.row for one in found.outcomes] == ["zero-shot", "centralized"]
     assert found.outcomes[0].attack.auc == 0.5
-    assert found.outcomes[1].seen.anls > found.outcomes[0].seen.anls
+    assert found.outcomes[1].scored.seen > found.outcomes[0].scored.seen
     assert {one.kind for one in found.outcomes[1].hidden} == {"members", "nonmembers"}
     assert len(said) == 2
     assert run(found) == found
