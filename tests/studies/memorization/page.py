@@ -8,7 +8,7 @@ from evaluator.leakage.memorization import exact_test
 from starter_kit.data.forms.skewed import CONSTANTS
 from starter_kit.settings.configuration import load_settings
 from tests.studies.markdown import fill, table_row
-from tests.studies.memorization.experiment import ROWS, Outcome, Results, Row
+from tests.studies.memorization.experiment import ROWS, SEEDS, Outcome, Results, Row
 
 SIGNIFICANT = 0.05
 PRIVATE, OPEN = "fl-provider-dp-8", "centralized"
@@ -23,7 +23,7 @@ def page(results: Results) -> str:
         **task.model_dump(include={"providers", "clients", "documents", "test_forms"}),
         seen=half,
         unseen=half,
-        seeds=len({outcome.seed for outcome in outcomes}),
+        seeds=f"{len({outcome.seed for outcome in outcomes})} of {len(SEEDS)}",
         trained=_trained(),
         made_with="; ".join(sorted({outcome.made_with for outcome in outcomes})),
         code=", ".join(sorted({f"`{outcome.code[:12]}`" for outcome in outcomes})),
@@ -107,7 +107,7 @@ def _recall_p_value(found: Sequence[Outcome], each: int) -> float:
 
 
 def _trained() -> str:
-    return " ".join(f"{row.title}: {_setting_words(row)}." for row in ROWS if row.config)
+    return "\n  ".join(f"{row.title}: {_setting_words(row)}." for row in ROWS if row.config)
 
 
 def _setting_words(row: Row) -> str:
@@ -122,29 +122,29 @@ def _setting_words(row: Row) -> str:
 
 def _findings(results: Results) -> str:
     free, private = _of(results, OPEN), _of(results, PRIVATE)
-    if not free:
-        return "Nothing was trained yet."
-    gaps = sum(one.scored.p_value < SIGNIFICANT for one in free)
-    attacks = sum(one.attack.p_value < SIGNIFICANT for one in free)
-    lines = [
-        f"- **The model without privacy {_verdict(gaps, attacks, len(free))}.** Its gap is significant in {gaps} of "
-        f"{len(free)} seeds, and the attack in {attacks} of {len(free)}.",
-    ]
     pairs = [(one, other) for one in free for other in private if one.seed == other.seed]
+    smaller = sum(other.scored.gap < one.scored.gap for one, other in pairs)
+    weaker = sum(other.attack.auc < one.attack.auc for one, other in pairs)
+    lines = [f"- **Without privacy**, {_counts(free)}."]
     if pairs:
-        smaller = sum(other.scored.gap < one.scored.gap for one, other in pairs)
-        weaker = sum(other.attack.auc < one.attack.auc for one, other in pairs)
-        found = sum(other.attack.p_value < SIGNIFICANT for _, other in pairs)
-        holds = smaller == weaker == len(pairs)
-        verdict = "lowers both" if holds else "does not lower both in every seed"
         lines.append(
-            f"- **Privacy {verdict}.** With ε = 8, the gap is smaller in {smaller} of {len(pairs)} seeds, and the AUC "
-            f"lower in {weaker} of {len(pairs)}; the attack is significant in {found}."
+            f"- **With ε = 8**, {_counts([other for _, other in pairs])}. The AUC is lower than without privacy in "
+            f"{weaker} of {len(pairs)} seeds, and the gap is smaller in {smaller} of {len(pairs)}."
+        )
+    if len(pairs) < len(SEEDS):
+        lines.append(
+            f"- **Not finished:** {len(SEEDS)} seeds are planned, and one or two are weak evidence. The command runs "
+            "those that are missing."
         )
     return "\n".join(lines)
 
 
-def _verdict(gaps: int, attacks: int, seeds: int) -> str:
-    if gaps == attacks == seeds:
-        return "memorizes its providers in every seed"
-    return "memorizes its providers in some seeds only" if gaps or attacks else "does not memorize measurably"
+def _counts(found: Sequence[Outcome]) -> str:
+    """Return in how many seeds a row's figures are significant, and of how many providers a constant was named."""
+    attacks = sum(one.attack.p_value < SIGNIFICANT for one in found)
+    gaps = sum(one.scored.p_value < SIGNIFICANT for one in found)
+    seen, unseen = _recalled(found)
+    return (
+        f"the attack on new forms is significant in {attacks} of {len(found)} seeds, and the gap in {gaps} of "
+        f"{len(found)}. A hidden constant was named of {seen} seen and {unseen} unseen providers"
+    )

@@ -47,16 +47,22 @@ def results(leaky: float) -> Results:
 
 def test_the_page_says_whether_the_model_memorizes_and_privacy_prevents_it() -> None:
     text = page(results(0.3))
-    assert "memorizes its providers in every seed" in text
-    assert "**Privacy lowers both.**" in text
+    assert "the attack on new forms is significant in 3 of 3 seeds, and the gap in 3 of 3." in text
+    assert "The AUC is lower than without privacy in 3 of 3 seeds, and the gap is smaller in 3 of 3." in text
+    assert "A hidden constant was named of 9 seen and 0 unseen providers" in text
     assert "+0.300 *; +0.300 *; +0.300 *" in text
     assert "| Base weights | not run |" in text
     assert "25.0%; 0.0%" in text
     assert "code `bbbbbbbbbbbb`" in text
-    # Had the private models a larger gap, the page would say so.
-    text = page(results(0.0))
-    assert "memorizes its providers in some seeds only" in text
-    assert "**Privacy does not lower both in every seed.**" in text
+    assert "Not finished" not in text
+
+
+def test_the_page_says_that_privacy_prevents_nothing_and_that_seeds_are_missing() -> None:
+    found = results(0.0)
+    text = page(found.model_copy(update={"outcomes": found.outcomes[:-1]}))
+    assert "and the gap in 0 of 3." in text
+    assert "and the gap is smaller in 0 of 2." in text
+    assert "**Not finished:** 3 seeds are planned." in text
 
 
 def test_a_gap_is_what_training_added_to_the_difference() -> None:
