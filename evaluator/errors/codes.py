@@ -119,7 +119,9 @@ class ErrorCode(StrEnum):
     SUBMISSION_DUPLICATE = "E_SUBMISSION_DUPLICATE"
     SUBMISSION_BUDGET = "E_SUBMISSION_BUDGET"
     SUBMISSION_VISIBILITY = "E_SUBMISSION_VISIBILITY"
+    SUBMISSION_LICENSE = "E_SUBMISSION_LICENSE"
     TRACK_CLOSED = "E_TRACK_CLOSED"
+    ACCOUNT_LAST_SUPERUSER = "E_ACCOUNT_LAST_SUPERUSER"
     TEAM_KEY = "E_TEAM_KEY"
     TEAM_NAME = "E_TEAM_NAME"
     TEAM_FOUNDING = "E_TEAM_FOUNDING"
@@ -571,9 +573,17 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "The track's current phase doesn't allow unpublished or anonymous submissions.",
         "Remove this choice from the draft, or wait for a phase that allows it; see the track's page.",
     ),
+    ErrorCode.SUBMISSION_LICENSE: Explanation(
+        "The track's license of submissions was not accepted.",
+        "If your team agrees to the license, name it with `pfl submit --license`, or submit on the draft's page.",
+    ),
     ErrorCode.TRACK_CLOSED: Explanation(
         "The track isn't accepting submissions right now.",
         "See the track's page for the opening date.",
+    ),
+    ErrorCode.ACCOUNT_LAST_SUPERUSER: Explanation(
+        "This is the site's last active superuser, whose account can't be deleted.",
+        "Make another person a superuser first.",
     ),
     ErrorCode.TEAM_KEY: Explanation(
         "The signing key can't be registered for your team.",

@@ -21,6 +21,7 @@ WATCH_TASK = "docvqa_site.watch_evaluations"
 EXAMINE_TASK = "docvqa_site.examine"
 EXAMINATIONS_QUEUE = "examinations"
 CLEAN_UP_TASK = "docvqa_site.clean_up"
+ERASE_TASK = "docvqa_site.erase_people"
 FOLLOW_PHASES_TASK = "docvqa_site.follow_phases"
 FOLLOW_PHASES_S = 60
 HOUR_S = 3600
@@ -53,6 +54,7 @@ app.conf.update(
             task: {"task": task, "schedule": every, "options": {"expires": expires_s}}
             for task, every, expires_s in (
                 (CLEAN_UP_TASK, HOUR_S, HOUR_S),
+                (ERASE_TASK, HOUR_S, HOUR_S),
                 (FOLLOW_PHASES_TASK, FOLLOW_PHASES_S, FOLLOW_PHASES_S),
                 (REMIND_TASK, crontab(hour=REMIND_HOUR, minute=0), HOUR_S),
                 (SECOND_OPINIONS_TASK, HOUR_S, HOUR_S),

@@ -77,6 +77,7 @@ INSTALLED_APPS = [
     "docvqa_site.reviews",
     "docvqa_site.boards",
     "docvqa_site.pages",
+    "docvqa_site.people",
     "docvqa_site.audit",
     "docvqa_site.liveness",
     "docvqa_site.mail",
@@ -286,6 +287,10 @@ SOURCE_URL = os.environ.get("PFL_SOURCE_URL", "")
 # How people reach the organizers, a mailto: or https: address, and who they are.
 CONTACT = os.environ.get("PFL_CONTACT", "")
 ORGANIZERS = os.environ.get("PFL_ORGANIZERS", "")
+# Who is responsible for people's data, with an address; on which legal basis it is stored; and whom to ask about it.
+CONTROLLER = os.environ.get("PFL_CONTROLLER", "")
+LEGAL_BASIS = os.environ.get("PFL_LEGAL_BASIS", "")
+PRIVACY_CONTACT = os.environ.get("PFL_PRIVACY_CONTACT") or CONTACT
 # Where the data set is published, beside the files that the data page offers itself.
 DATA_URL = os.environ.get("PFL_DATA_URL", "")
 # The data set on the Hugging Face Hub that results are exported for, such as "organization/name".
@@ -337,7 +342,7 @@ STORE_BUDGET_BYTES = int(os.environ.get("PFL_STORE_BUDGET_BYTES", "0"))
 TEAM_STORAGE_BYTES = int(os.environ.get("PFL_TEAM_STORAGE_BYTES", str(20 * 2**30)))
 # How large all messages of a run may be together to be attached as a whole; of a larger run, rounds are drawn.
 WHOLE_MESSAGES_BYTES = int(os.environ.get("PFL_WHOLE_MESSAGES_BYTES", str(2**30)))
-# After how many days files are removed; see docvqa_site/submissions/retention.py. 0 for never.
+# After how many days things are removed; see docvqa_site/periods.py. 0 for never.
 RETENTION_UPLOAD_DAYS = int(os.environ.get("PFL_RETENTION_UPLOAD_DAYS", "7"))
 RETENTION_DRAFT_DAYS = int(os.environ.get("PFL_RETENTION_DRAFT_DAYS", "90"))
 RETENTION_CHECKPOINT_DAYS = int(os.environ.get("PFL_RETENTION_CHECKPOINT_DAYS", "0"))
@@ -442,6 +447,14 @@ def _missing_for_visitors() -> list[str]:
         problems.append("PFL_CONTACT must say how people reach the organizers: a mailto: or https: address")
     if not ORGANIZERS.strip():
         problems.append("PFL_ORGANIZERS must name who runs the benchmark, with affiliations")
+    if not CONTROLLER.strip():
+        problems.append(
+            "PFL_CONTROLLER must name who is responsible for people's data, with a postal address"
+        )
+    if not LEGAL_BASIS.strip():
+        problems.append("PFL_LEGAL_BASIS must say on which legal basis the site stores people's data")
+    if not PRIVACY_CONTACT.startswith(("mailto:", "https:")):
+        problems.append("PFL_PRIVACY_CONTACT must say whom to ask about data: a mailto: or https: address")
     for name, address in (("PFL_SOURCE_URL", SOURCE_URL), ("PFL_DATA_URL", DATA_URL)):
         if not address.startswith("https:"):
             problems.append(f"{name} must be the https: address that the site's pages link to")

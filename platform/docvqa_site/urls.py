@@ -34,6 +34,7 @@ urlpatterns = [
     # The home page shows both leaderboards.
     path("", include("docvqa_site.pages.urls")),
     path("account/", include("docvqa_site.accounts.urls")),
+    path("account/data/", include("docvqa_site.people.urls")),
     path("", include("docvqa_site.notifications.urls")),
     path("account/", include("allauth.account.urls")),
     path("account/linked/", include("allauth.socialaccount.urls")),

@@ -25,6 +25,8 @@ VALUES = {
     "PFL_FROM_EMAIL": "Benchmark <site@benchmark.test>",
     "PFL_CONTACT": "mailto:organizers@example.org",
     "PFL_ORGANIZERS": "The Example Lab",
+    "PFL_CONTROLLER": "The Example Lab, 1 Example Street",
+    "PFL_LEGAL_BASIS": "The participants' consent (Article 6(1)(a) of the GDPR).",
     "PFL_SOURCE_URL": "https://code.example.org/pfl",
     "PFL_DATA_URL": "https://data.example.org/pfl-docvqa",
     "PFL_METRICS_TOKEN": "metrics-token",

@@ -21,6 +21,8 @@ SAFE = {
     "PFL_FROM_EMAIL": "Benchmark <benchmark@example.org>",
     "PFL_CONTACT": "mailto:organizers@example.org",
     "PFL_ORGANIZERS": "The Example Lab",
+    "PFL_CONTROLLER": "The Example Lab, 1 Example Street",
+    "PFL_LEGAL_BASIS": "The participants' consent (Article 6(1)(a) of the GDPR).",
     "PFL_SOURCE_URL": "https://code.example.org/pfl",
     "PFL_DATA_URL": "https://data.example.org/pfl-docvqa",
 }
@@ -97,16 +99,22 @@ def test_the_owner_of_the_domain_chooses_the_rest(tmp_path: Path) -> None:
         ({"PFL_SECRET_KEY": "a" * 62}, "PFL_SECRET_KEY"),
         ({"PFL_SECRET_KEY": "change-me-please-" * 4}, "PFL_SECRET_KEY"),
         ({"PFL_SECRET_KEY": secrets.token_urlsafe(20)}, "PFL_SECRET_KEY"),
-        # One process starts and names all four.
+        # One process starts and names all of them.
         (
             {
                 "PFL_CONTACT": "",
                 "PFL_ORGANIZERS": " ",
+                "PFL_CONTROLLER": "",
+                "PFL_LEGAL_BASIS": "",
+                "PFL_PRIVACY_CONTACT": "us",
                 "PFL_SOURCE_URL": "",
                 "PFL_DATA_URL": "ftp://example.org",
             },
             "PFL_CONTACT must say how people reach the organizers: a mailto: or https: address\n"
             "  PFL_ORGANIZERS must name who runs the benchmark, with affiliations\n"
+            "  PFL_CONTROLLER must name who is responsible for people's data, with a postal address\n"
+            "  PFL_LEGAL_BASIS must say on which legal basis the site stores people's data\n"
+            "  PFL_PRIVACY_CONTACT must say whom to ask about data: a mailto: or https: address\n"
             "  PFL_SOURCE_URL must be the https: address that the site's pages link to\n"
             "  PFL_DATA_URL",
         ),

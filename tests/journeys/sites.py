@@ -34,6 +34,8 @@ PUBLIC = {
     "PFL_FROM_EMAIL": "Benchmark <site@benchmark.example>",
     "PFL_CONTACT": "mailto:organizers@benchmark.example",
     "PFL_ORGANIZERS": "the organizers of the journeys",
+    "PFL_CONTROLLER": "The Example Lab, 1 Example Street",
+    "PFL_LEGAL_BASIS": "The participants' consent (Article 6(1)(a) of the GDPR).",
     "PFL_SOURCE_URL": "https://code.example.org/pfl",
     "PFL_DATA_URL": "https://data.example.org/pfl-docvqa",
     # By which this process asks whether the site is ready.

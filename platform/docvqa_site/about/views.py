@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from docvqa_site.about.citations import COMPETITION_PAPER, DATA_PAPER, DOCUMENTS_PAPER, bibtex, in_words
 from docvqa_site.accounts.sign_in import offered_providers
-from docvqa_site.notifications.retention import MOST_KEPT
+from docvqa_site.periods import ERASURE_DAYS, PERIODS
 
 
 @require_safe
@@ -38,15 +38,12 @@ def cite(request: HttpRequest) -> HttpResponse:
 def privacy(request: HttpRequest) -> HttpResponse:
     """Say what the site stores about people, who sees it, and how long it is kept."""
     context = {
-        "organizers": settings.ORGANIZERS,
-        "remembered_hours": settings.SESSION_COOKIE_AGE // 3600,
+        "controller": settings.CONTROLLER or settings.ORGANIZERS,
+        "legal_basis": settings.LEGAL_BASIS,
+        "contact": settings.PRIVACY_CONTACT,
         "providers": list(offered_providers().values()),
-        "upload_days": settings.RETENTION_UPLOAD_DAYS,
-        "draft_days": settings.RETENTION_DRAFT_DAYS,
-        "checkpoint_days": settings.RETENTION_CHECKPOINT_DAYS,
-        "notification_days": settings.RETENTION_NOTIFICATION_DAYS,
-        "mail_days": settings.RETENTION_MAIL_DAYS,
-        "most_notifications": MOST_KEPT,
+        "erasure_days": ERASURE_DAYS,
+        "periods": PERIODS.values(),
     }
     return render(request, "about/privacy.html", context)
 

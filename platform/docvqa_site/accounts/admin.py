@@ -55,6 +55,7 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     readonly_fields = ["last_login", "date_joined", "second_factor"]
     # People change their own address, because only they can verify the new one.
     set_once = ["email"]
+    personal = ["email", "name", "orcid"]
     actions = ["reset_second_factors"]
     # The audit trail names people, so they are deactivated instead.
     may_delete = False

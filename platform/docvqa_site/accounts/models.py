@@ -66,6 +66,15 @@ class User(AbstractUser):
         default=0, editable=False, help_text="Every session ends when it changes."
     )
 
+    erasure_due_at = models.DateTimeField(
+        null=True, editable=False, help_text="When the account is erased, as its owner has asked."
+    )
+    erased_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="Since when the row is a key alone, which says nothing about the person.",
+    )
+
     objects: ClassVar[UserManager] = UserManager()
 
     USERNAME_FIELD = "email"

@@ -15,7 +15,7 @@ from django.http import HttpRequest
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.services import end_sessions, note_unlinked, revoke_all_tokens, unlink_accounts
-from docvqa_site.audit.models import record
+from docvqa_site.audit.models import personal, record
 
 
 @receiver(password_reset)
@@ -38,7 +38,8 @@ def after_email_change(request: HttpRequest, user: User, from_email_address: Any
     # The first address of a new account is no change.
     if from_email_address is None:
         return
-    record(user, "user.email_changed", user, before=from_email_address.email, after=user.email)
+    before, after = (personal(address, user) for address in (from_email_address.email, user.email))
+    record(user, "user.email_changed", user, before=before, after=after)
     revoke_all_tokens(user, because="email address changed")
     end_sessions(user, but=request)
 
@@ -57,7 +58,7 @@ def after_linking(sociallogin: SocialLogin | None = None, **_: Any) -> None:
     if sociallogin is None:
         return
     account, user = sociallogin.account, sociallogin.account.user
-    record(user, "user.sign_in_linked", user, provider=account.provider, uid=account.uid)
+    record(user, "user.sign_in_linked", user, provider=account.provider, uid=personal(account.uid, user))
     if account.provider == "orcid":
         User.objects.filter(pk=user.pk).update(orcid=account.uid, orcid_verified=True)
 

@@ -29,6 +29,18 @@ def owns_verified_address(user: User, email: str) -> bool:
     return bool(EmailAddress.objects.filter(user=user, email__iexact=email, verified=True).exists())
 
 
+def all_addresses(user: User) -> list[str]:
+    """Return the addresses that the site has of `user`, in lower case."""
+    others = EmailAddress.objects.filter(user=user).values_list("email", flat=True)
+    return sorted({user.email.lower(), *(address.lower() for address in others)})
+
+
+def user_by_address(email: str) -> User | None:
+    """Return whose account has this address, as the login or besides."""
+    by_login = User.objects.filter(email__iexact=email).first()
+    return by_login or User.objects.filter(emailaddress__email__iexact=email).first()
+
+
 def verified_addresses(user: User) -> list[str]:
     """Return the addresses that `user` has shown that mail reaches them at."""
     return list(EmailAddress.objects.filter(user=user, verified=True).values_list("email", flat=True))

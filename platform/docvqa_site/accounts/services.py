@@ -21,7 +21,7 @@ from django.utils import timezone
 from docvqa_site.accounts.models import TOKEN_DAYS, TOKEN_PREFIX, TRACK_ORGANIZERS, ApiToken, Scope, User
 from docvqa_site.accounts.selectors import active_tokens
 from docvqa_site.accounts.signals import security_changed
-from docvqa_site.audit.models import record
+from docvqa_site.audit.models import personal, record
 from docvqa_site.ui.names import clean_name
 from evaluator.errors import ErrorCode, ProblemError
 
@@ -80,7 +80,8 @@ def update_profile(user: User, *, name: str, orcid: str, shows_orcid: bool) -> U
         current.orcid_verified = False
     if changed:
         current.save(update_fields=[*changed, "orcid_verified"])
-        record(user, "user.profile_changed", current, **changed)
+        texts = {name: personal(str(changed[name]), user) for name in ("name", "orcid") if name in changed}
+        record(user, "user.profile_changed", current, **(changed | texts))
     return current
 
 
@@ -111,7 +112,8 @@ def unlink_accounts(user: User, *, because: str) -> None:
 def note_unlinked(account: SocialAccount, **details: str) -> None:
     """Record that an account at a provider was unlinked; an iD that nothing shows to be the person's isn't verified."""
     user = account.user
-    record(user, "user.sign_in_unlinked", user, provider=account.provider, uid=account.uid, **details)
+    uid = personal(account.uid, user)
+    record(user, "user.sign_in_unlinked", user, provider=account.provider, uid=uid, **details)
     if account.provider == "orcid":
         User.objects.filter(pk=user.pk, orcid=account.uid).update(orcid_verified=False)
 

@@ -1,5 +1,6 @@
 """The audit trail in the administration, and the base classes of read-only and of audited admins."""
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -9,7 +10,7 @@ from django.forms import BaseInlineFormSet, ModelForm
 from django.http import HttpRequest
 from typing_extensions import override
 
-from docvqa_site.audit.models import AuditEntry, entries_for, record
+from docvqa_site.audit.models import AuditEntry, entries_for, personal, record
 
 ModelT = TypeVar("ModelT", bound=Model)
 ParentT = TypeVar("ParentT", bound=Model)
@@ -47,12 +48,18 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     list_filter = ["action", "object_type", "at"]
     list_select_related = ["actor"]
     search_fields = ["action", "object_type", "object_id", "actor__email", "actor__name"]
+    fields = ("at", "actor", "action", "object_type", "object_id", "readable")
+    readonly_fields = ("readable",)
     date_hierarchy = "at"
     show_full_result_count = False
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
         return entries_for(request.user)
+
+    @admin.display(description="details")
+    def readable(self, entry: AuditEntry) -> str:
+        return json.dumps(entry.readable, indent=2, ensure_ascii=False)
 
 
 class AuditedAdmin(admin.ModelAdmin[ModelT]):
@@ -61,11 +68,13 @@ class AuditedAdmin(admin.ModelAdmin[ModelT]):
     The fields `set_once` are written when an object is added, and read-only from then on.
 
     Attributes:
+        personal: The fields that say who somebody is: in entries, they can be erased.
         may_add: Whether objects are added here, by those with the permission.
         may_delete: Whether they are deleted here, likewise.
     """
 
     set_once: Sequence[str] = ()
+    personal: Sequence[str] = ()
     may_add = True
     may_delete = True
 
@@ -88,7 +97,7 @@ class AuditedAdmin(admin.ModelAdmin[ModelT]):
     @override
     def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:
         super().save_model(request, obj, form, change)
-        _record_form(request, form, "changed" if change else "added")
+        _record_form(request, form, "changed" if change else "added", self.personal)
 
     @override
     def save_formset(
@@ -118,8 +127,13 @@ class AuditedAdmin(admin.ModelAdmin[ModelT]):
         }
 
 
-def _record_form(request: HttpRequest, form: "ModelForm[Any]", verb: str) -> None:
-    """Record the form's object with the old and the new value of each column that was changed."""
+def _record_form(
+    request: HttpRequest, form: "ModelForm[Any]", verb: str, personal_fields: Sequence[str] = ()
+) -> None:
+    """Record the form's object with the old and the new value of each column that was changed.
+
+    The `personal_fields` are those of a person, who is the object.
+    """
     obj = form.instance
     columns = {field.name for field in obj._meta.get_fields()}
     values = {
@@ -128,7 +142,9 @@ def _record_form(request: HttpRequest, form: "ModelForm[Any]", verb: str) -> Non
         # A password's two entry fields are not columns and are never recorded.
         if name in columns
     }
-    changes = {name: [before, after] for name, (before, after) in values.items() if before != after}
+    changes = {name: pair for name, pair in values.items() if pair[0] != pair[1]}
+    for name in changes.keys() & set(personal_fields):
+        changes[name] = [personal(str(value or ""), obj) for value in changes[name]]
     record(_actor(request), f"{obj._meta.model_name}.{verb}", obj, changes=changes)
 
 

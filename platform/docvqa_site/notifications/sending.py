@@ -21,7 +21,8 @@ def notify(
 
     With a `key`, those who were notified under it before are left out.
     """
-    recipients = list(people)
+    # An erased person has no address any more.
+    recipients = [user for user in people if user.erased_at is None]
     if key:
         before = set(Notification.objects.filter(key=key).values_list("user_id", flat=True))
         recipients = [user for user in recipients if user.pk not in before]

@@ -1,13 +1,14 @@
 """What the organizers export: people, submissions, reviews and audit entries, as rows of named plain values."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import tee
+from typing import Any, cast
 
 from django.db.models import F, QuerySet
 
 from docvqa_site.accounts.models import User
-from docvqa_site.audit.models import entries_for
+from docvqa_site.audit.models import entries_for, readable_details
 from docvqa_site.reviews.records import COLUMNS, review_rows
 from docvqa_site.reviews.selectors import judgeable_submissions
 from docvqa_site.submissions.models import Run
@@ -42,6 +43,28 @@ def _runs(organizer: User) -> QuerySet[Run]:
     return runs.order_by("submission__submitted_at", "pk")
 
 
+_ENTRIES = _of_query(
+    "Audit entries",
+    "audit.view_auditentry",
+    {
+        "at": "at",
+        "actor": "actor__email",
+        "action": "action",
+        "object_type": "object_type",
+        "object_id": "object_id",
+        "details": "details",
+    },
+    lambda organizer: entries_for(organizer).order_by("at", "pk"),
+)
+
+
+def _audit_rows(organizer: User) -> Iterator[dict[str, object]]:
+    """Yield the entries with the names and addresses that haven't been erased."""
+    rows, again = tee(cast("Iterator[dict[str, Any]]", _ENTRIES.rows(organizer)))
+    for row, details in zip(rows, readable_details(row["details"] for row in again), strict=True):
+        yield {**row, "details": details}
+
+
 TABLES = {
     "people": _of_query(
         "People",
@@ -74,6 +97,7 @@ TABLES = {
             "published_at": "submission__published_at",
             "anonymous": "submission__anonymous",
             "practice": "submission__practice",
+            "license": "submission__license",
             "alias": "submission__alias",
             "refunded_at": "submission__refunded_at",
             "baseline": "submission__is_baseline",
@@ -88,17 +112,5 @@ TABLES = {
         _runs,
     ),
     "reviews": Table("Reviews", "reviews.view_proofreview", COLUMNS, review_rows),
-    "audit": _of_query(
-        "Audit entries",
-        "audit.view_auditentry",
-        {
-            "at": "at",
-            "actor": "actor__email",
-            "action": "action",
-            "object_type": "object_type",
-            "object_id": "object_id",
-            "details": "details",
-        },
-        lambda organizer: entries_for(organizer).order_by("at", "pk"),
-    ),
+    "audit": replace(_ENTRIES, rows=_audit_rows),
 }

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -14,6 +13,7 @@ from django.views.decorators.http import require_safe
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.boards.ordering import pending_levels, ranks_of
 from docvqa_site.challenge.models import Track
+from docvqa_site.periods import PERIODS
 from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.reviews.verdict import Verdict
 from docvqa_site.submissions.models import Run, Submission, SubmissionState
@@ -75,7 +75,7 @@ def listing(request: UserRequest) -> HttpResponse:
         "fates": fates_of(tokens_of(team)[:NEWEST_TOKENS]),
         "token_counts": token_counts(team),
         "storage": storage_of(team),
-        "draft_days": settings.RETENTION_DRAFT_DAYS,
+        "draft_days": PERIODS["drafts"].days,
     }
     return render(request, "submissions/list.html", context)
 

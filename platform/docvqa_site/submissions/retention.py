@@ -1,17 +1,16 @@
 """What is removed after some time, so that storage doesn't grow without end. One rule is one function.
 
-The rules, what each removes and its setting are in `docs/storage.md`.
-A setting of 0 days turns its rule off. Of one person, the newest 200 notifications are kept at most.
+The periods are in `docvqa_site.periods`, and what each rule removes is in `docs/storage.md`. A setting of 0 days turns
+its rule off.
 The upload of a removed file stays, as expired, with its size and SHA-256, and an audit entry names the rule. Nothing is
 removed of a run that waits for an evaluation.
 """
 
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TypeVar
 
-from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.db import transaction
@@ -21,6 +20,7 @@ from django.utils import timezone
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.mail.retention import remove_mails
 from docvqa_site.notifications.retention import remove_notifications
+from docvqa_site.periods import cutoff
 from docvqa_site.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
 from docvqa_site.uploads import services as uploads
 from docvqa_site.uploads.models import UploadState
@@ -48,7 +48,7 @@ def clean_up(now: datetime | None = None, limit: int = BATCH) -> dict[str, int]:
 
 def remove_uploads(now: datetime, limit: int) -> int:
     """Remove unfinished uploads and files that nothing refers to."""
-    before = _before(now, settings.RETENTION_UPLOAD_DAYS)
+    before = _before("uploads", now)
     # What a crash has left in the store, and no upload knows of.
     current_store().remove_unfinished(before)
     return _each(uploads.abandoned(before), limit, lambda upload: uploads.expire(upload, rule="uploads"))
@@ -56,7 +56,7 @@ def remove_uploads(now: datetime, limit: int) -> int:
 
 def remove_draft_files(now: datetime, limit: int) -> int:
     """Remove the files of drafts to which none was added for long."""
-    untouched = untouched_drafts(_before(now, settings.RETENTION_DRAFT_DAYS))
+    untouched = untouched_drafts(_before("drafts", now))
     return _each(untouched, limit, _remove_files)
 
 
@@ -64,7 +64,7 @@ def remove_checkpoints(now: datetime, limit: int) -> int:
     """Remove the checkpoints of runs whose evaluation ended, in tracks that closed long ago."""
     ended = Run.objects.filter(
         state__in=ENDED,
-        submission__track__in=_closed_tracks(_before(now, settings.RETENTION_CHECKPOINT_DAYS)),
+        submission__track__in=_closed_tracks(_before("checkpoints", now)),
         artifacts__kind=ArtifactKind.CHECKPOINT,
         artifacts__upload__state=UploadState.COMPLETED,
     )
@@ -123,9 +123,9 @@ def untouched_drafts(before: datetime) -> QuerySet[Submission]:
     return drafts.filter(Exists(Artifact.objects.filter(submission=OuterRef("pk"))), touched_at__lt=before)
 
 
-def _before(now: datetime, days: int) -> datetime:
-    """Return the time before which a rule applies; with 0 days it never does."""
-    return now - timedelta(days=days) if days else datetime.fromtimestamp(0, UTC)
+def _before(rule: str, now: datetime) -> datetime:
+    """Return the time before which a rule applies; one that is off never does."""
+    return cutoff(rule, now) or datetime.fromtimestamp(0, UTC)
 
 
 def _remove_checkpoint(run: Run) -> None:

@@ -6,7 +6,6 @@ from functools import partial, wraps
 from typing import TypeVar
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
@@ -17,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.challenge.models import Track
+from docvqa_site.periods import PERIODS
 from docvqa_site.submissions import publication, services
 from docvqa_site.submissions.draft_files import files_of
 from docvqa_site.submissions.draft_problems import problems_of
@@ -170,8 +170,11 @@ def submit(request: UserRequest, submission: Submission) -> HttpResponse | None:
         return None
     publish_or_not(submission, PUBLISH in request.POST, request.user)
     try:
-        services.submit(submission, request.user)
-    except ProblemError:
+        services.submit(submission, request.user, accepted_license=request.POST.get("license", ""))
+    except ProblemError as error:
+        if error.problem.code == ErrorCode.SUBMISSION_LICENSE:
+            messages.error(request, f"Not submitted. {error.problem.message} Check the box above the button.")
+            return None
         # The page of the draft finds the same problems; at this address a reload would submit again.
         return redirect(f"{submission.get_absolute_url()}?{NOT_SUBMITTED}#submit")
     return None
@@ -306,7 +309,8 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "phase": track.nearest_phase(now),
         "quota": quota_of(team, track, now, practice=submission.practice),
         "storage": storage_of(team),
-        "draft_days": settings.RETENTION_DRAFT_DAYS,
+        "license": services.license_of(submission),
+        "draft_days": PERIODS["drafts"].days,
         **(_record_needs(submission, now) if track.kind.is_accounted else {}),
     }
     return render(request, "submissions/draft.html", context)

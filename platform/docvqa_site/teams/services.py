@@ -13,6 +13,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.mail import send_mail
 from django.db import IntegrityError, transaction
+from django.db.models import F
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
@@ -20,7 +21,7 @@ from django.utils.text import slugify
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import owns_verified_address
-from docvqa_site.audit.models import record
+from docvqa_site.audit.models import personal, record
 from docvqa_site.teams.keys import end_key
 from docvqa_site.teams.models import OPEN, Invitation, Membership, Role, Team
 from docvqa_site.teams.notifications import notify_members, notify_person
@@ -56,7 +57,7 @@ def create_team(
     )
     _add(team)
     Membership.objects.create(team=team, user=owner, role=Role.OWNER)
-    record(owner, "team.created", team, name=team.name)
+    record(owner, "team.created", team, name=personal(team.name, owner))
     return team
 
 
@@ -109,7 +110,7 @@ def invite(team: Team, email: str, *, by: User, organizes: bool = False) -> Invi
     invitation = Invitation.objects.create(
         team=team, email=email, digest=Invitation.digest_of(secret), invited_by=by, created_at=now
     )
-    record(by, "team.invited", team, email=email)
+    record(by, "team.invited", team, email=personal(email))
     link = settings.SITE_URL + reverse("teams:invitation", args=[secret])
     text = render_to_string("teams/invitation_mail.txt", {"invitation": invitation, "link": link})
     # Neither the team's name nor a person's: the site mails nobody a text that a stranger chose.
@@ -123,7 +124,7 @@ def revoke_invitation(invitation: Invitation, *, by: User, organizes: bool = Fal
     """Make an open invitation's link useless. Raises `ProblemError` (`E_TEAM_OWNER`) when `by` is no owner."""
     team = _lock_team(invitation.team, by, organizes)
     if Invitation.objects.filter(OPEN, pk=invitation.pk).update(revoked_at=timezone.now()):
-        record(by, "team.invitation_revoked", team, email=invitation.email)
+        record(by, "team.invitation_revoked", team, email=personal(invitation.email))
 
 
 @transaction.atomic
@@ -171,6 +172,32 @@ def leave(user: User) -> Team:
     return team
 
 
+def heir_of(user: User) -> Membership | None:
+    """Return who becomes the owner when `user` departs; None if that changes nothing, or nobody else is there."""
+    own = Membership.objects.filter(user=user, role=Role.OWNER).first()
+    if own is None:
+        return None
+    others = own.team.memberships.exclude(pk=own.pk).select_related("user")
+    if others.filter(role=Role.OWNER).exists():
+        return None
+    # Whoever can log in and stays before others, then whoever joined first.
+    return others.order_by(
+        "-user__is_active", F("user__erasure_due_at").asc(nulls_first=True), "joined_at"
+    ).first()
+
+
+@transaction.atomic
+def depart(user: User) -> None:
+    """Take a person out of their team whose account ends. Another member owns it from then on."""
+    User.objects.select_for_update().get(pk=user.pk)
+    team = Team.objects.select_for_update().filter(memberships__user=user).first()
+    if team is None:
+        return
+    if heir := heir_of(user):
+        _make_owner(heir, user, "The previous owner, whose account was deleted,")
+    leave(user)
+
+
 def _release(team: Team, last: User) -> None:
     """Close what could bring a team back that everybody has left, and free its name unless a submission carries it."""
     team.invitations.filter(OPEN).update(revoked_at=timezone.now())
@@ -179,7 +206,7 @@ def _release(team: Team, last: User) -> None:
     if not team.submissions.filter(submitted_at__isnull=False).exists():
         team.name_skeleton = None
         team.save(update_fields=["name_skeleton"])
-        record(last, "team.name_released", team, name=team.name)
+        record(last, "team.name_released", team, name=personal(team.name, last))
 
 
 @transaction.atomic

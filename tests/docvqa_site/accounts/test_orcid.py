@@ -58,7 +58,7 @@ class TestProfile:
         user.refresh_from_db()
         assert (user.orcid, user.orcid_verified, user.shows_orcid) == (IDS[1], False, False)
         entry = AuditEntry.objects.filter(action="user.profile_changed").first()
-        assert entry.details == {"orcid": IDS[1], "shows_orcid": False}
+        assert entry.readable == {"orcid": IDS[1], "shows_orcid": False}
 
     def test_a_wrong_one_changes_nothing(self, client: Client) -> None:
         user = make_user()

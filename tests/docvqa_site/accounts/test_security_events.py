@@ -105,7 +105,7 @@ class TestNewAddress:
         assert session.get("/account/").status_code == 200
         assert elsewhere.get("/account/").status_code == 302
         entry = AuditEntry.objects.get(action="user.email_changed")
-        assert entry.details == {"before": "ada@example.org", "after": "new@example.org"}
+        assert entry.readable == {"before": "ada@example.org", "after": "new@example.org"}
 
     def test_the_first_address_is_no_change(self) -> None:
         client = Client()

@@ -82,7 +82,7 @@ class TestLinking:
     def test_it_is_audited_shown_and_mailed(self, client: Client, ada: User, server: OAuthServer) -> None:
         link(client, server, ada)
         entry = AuditEntry.objects.get(action="user.sign_in_linked")
-        assert entry.details == {"provider": "github", "uid": "583231"}
+        assert entry.readable == {"provider": "github", "uid": "583231"}
         assert Notification.objects.get().kind == "security"
         assert mail.outbox[-1].to == ["ada@example.org"]
 

@@ -2,18 +2,21 @@
 
 from collections.abc import Iterator
 from importlib import import_module
+from typing import Any
 
 import pytest
 from django.apps import apps
 from django.db import IntegrityError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model
 from django.db.utils import ConnectionHandler
 
-from docvqa_site.audit.models import AuditEntry, record
-from tests.docvqa_site.factories import make_team
+from docvqa_site.audit.models import AuditEntry, PersonalDetail, record
+from tests.docvqa_site.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
 append_only = import_module("docvqa_site.audit.migrations.0002_append_only")
+names_apart = import_module("docvqa_site.audit.migrations.0004_names_and_addresses_apart")
 STATEMENTS = ["UPDATE audit_auditentry SET action = 'run.failed'", "DELETE FROM audit_auditentry"]
 
 
@@ -73,3 +76,26 @@ def test_the_triggers_can_be_removed(statement: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement)
     assert count(connection) == 0
+
+
+def test_names_and_addresses_leave_the_entries_of_an_earlier_version() -> None:
+    ada, team = make_user(), make_team()
+    written: dict[str, tuple[Model, dict[str, Any]]] = {
+        "team.invited": (team, {"email": "new@example.org"}),
+        "user.email_changed": (ada, {"before": "ada@example.org", "after": "a@example.org"}),
+        "user.changed": (ada, {"changes": {"name": ["Ada", ""], "is_staff": [False, True]}}),
+        "user.profile_changed": (ada, {"shows_orcid": True}),
+    }
+    for action, (subject, details) in written.items():
+        record(ada, action, subject, **details)
+    connection.check_constraints()
+    with connection.schema_editor() as editor:
+        names_apart.move_names_and_addresses(apps, editor)
+    for entry in AuditEntry.objects.filter(action__in=written):
+        assert entry.readable == written[entry.action][1]
+        assert not any(word in str(entry.details) for word in ("example.org", "Ada"))
+    assert PersonalDetail.objects.filter(person=ada).count() == 3
+    PersonalDetail.objects.all().delete()
+    assert AuditEntry.objects.get(action="team.invited").readable == {"email": "(erased)"}
+    with pytest.raises(IntegrityError, match="never changed or removed"), transaction.atomic():
+        AuditEntry.objects.update(action="run.failed")

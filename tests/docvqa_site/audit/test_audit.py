@@ -3,7 +3,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
-from docvqa_site.audit.models import AuditEntry, record
+from docvqa_site.audit.models import AuditEntry, personal, record
 from tests.docvqa_site.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +40,9 @@ def organizer(client: Client) -> None:
 
 @pytest.mark.usefixtures("organizer")
 def test_organizers_search_and_filter_the_trail(client: Client) -> None:
-    record(make_user("ada@example.org"), "team.created", make_team())
+    ada = make_user("ada@example.org")
+    entry = record(ada, "team.created", make_team(), name=personal("Engines", ada))
+    assert "Engines" in client.get(reverse("admin:audit_auditentry_change", args=[entry.pk])).text
     record(None, "run.scored", make_team())
     url = reverse("admin:audit_auditentry_changelist")
     assert "1 audit entry" in client.get(url, {"q": "ada@example.org"}).content.decode()

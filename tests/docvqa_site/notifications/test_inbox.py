@@ -97,7 +97,7 @@ def test_visitors_who_are_not_logged_in_cost_no_query_more(django_assert_num_que
 
 
 def test_old_ones_and_those_beyond_a_persons_limit_are_removed(ada: User, monkeypatch, settings) -> None:
-    monkeypatch.setattr(retention, "MOST_KEPT", 2)
+    monkeypatch.setattr(retention, "MOST_NOTIFICATIONS", 2)
     old = make_notification(make_user(), created_at=timezone.now() - timedelta(days=91))
     kept = make_notification(make_user(), created_at=timezone.now() - timedelta(days=89))
     many = [make_notification(ada) for _ in range(4)]

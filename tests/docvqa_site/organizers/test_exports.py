@@ -5,7 +5,7 @@ import json
 import pytest
 from django.test import Client
 
-from docvqa_site.audit.models import AuditEntry, record
+from docvqa_site.audit.models import AuditEntry, personal, record
 from docvqa_site.organizers.exports import cell
 from docvqa_site.submissions.models import RunState, SubmissionState
 from tests.docvqa_site.factories import (
@@ -33,12 +33,13 @@ def sent(client: Client, address: str) -> str:
 
 @pytest.mark.parametrize("name", ["people", "submissions", "reviews", "audit"])
 def test_a_table_is_exported_in_both_formats_and_recorded(client: Client, organizer, name) -> None:
-    make_run(state=RunState.SCORED)
+    record(organizer, "team.invited", make_run(state=RunState.SCORED), email=personal("new@example.org"))
     rows = list(csv.DictReader(io.StringIO(sent(client, f"/organize/exports/{name}.csv"))))
     taken = AuditEntry.objects.get(action="export.taken")
     assert (taken.actor, taken.details) == (organizer, {"table": name, "format": "csv"})
     found = json.loads(sent(client, f"/organize/exports/{name}.json"))
     assert len(found) - len(rows) == (name == "audit")
+    assert ("new@example.org" in str(rows)) == (name == "audit")
 
 
 def test_an_organizer_who_competes_exports_only_own_actions(client: Client, organizer) -> None:

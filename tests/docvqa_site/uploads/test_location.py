@@ -124,6 +124,8 @@ def test_a_public_site_closes_its_folder_to_all_but_its_account_and_group(tmp_pa
         "PFL_FROM_EMAIL": "benchmark@benchmark.example",
         "PFL_CONTACT": "mailto:organizers@example.org",
         "PFL_ORGANIZERS": "The Example Lab",
+        "PFL_CONTROLLER": "The Example Lab, 1 Example Street",
+        "PFL_LEGAL_BASIS": "The participants' consent (Article 6(1)(a) of the GDPR).",
         "PFL_SOURCE_URL": "https://code.example.org/pfl",
         "PFL_DATA_URL": "https://data.example.org/pfl-docvqa",
     }

@@ -13,7 +13,7 @@ from django.utils import timezone
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import owns_verified_address
 from docvqa_site.accounts.services import make_reviewer, make_track_organizer
-from docvqa_site.audit.models import record
+from docvqa_site.audit.models import personal, record
 from docvqa_site.challenge.models import StaffInvitation, StaffRole, Track
 
 
@@ -26,7 +26,7 @@ def invite(track: Track, email: str, role: StaffRole, *, by: User) -> StaffInvit
     invitation = StaffInvitation.objects.create(
         track=track, email=email, role=role, digest=_digest(secret), invited_by=by
     )
-    record(by, "staff.invited", track, email=email, role=role)
+    record(by, "staff.invited", track, email=personal(email), role=role)
     link = settings.SITE_URL + reverse("organizers:invitation", args=[secret])
     text = render_to_string("organizers/setup/invitation_mail.txt", {"invitation": invitation, "link": link})
     send_mail(f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}Invitation", text, None, [email])
@@ -58,6 +58,18 @@ def accept(invitation: StaffInvitation, user: User) -> bool:
         Track.with_drafts.get(pk=invitation.track_id).organizers.add(user)
     record(user, "staff.joined", invitation.track, role=invitation.role)
     return True
+
+
+@transaction.atomic
+def withdraw_invitation(invitation: StaffInvitation, *, actor: User) -> None:
+    record(
+        actor,
+        "staff.invitation_withdrawn",
+        invitation.track,
+        email=personal(invitation.email),
+        role=invitation.role,
+    )
+    invitation.delete()
 
 
 @transaction.atomic

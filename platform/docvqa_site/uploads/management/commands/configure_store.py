@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from typing_extensions import override
 
+from docvqa_site.periods import PERIODS
 from docvqa_site.uploads.bucket_rules import cors_rules, failed_checks, lifecycle_rules, site_policy
 from docvqa_site.uploads.s3_store import S3Store, coded_problems
 from evaluator.errors import ProblemError
@@ -37,7 +38,7 @@ class Command(BaseCommand):
         if bucket is None:
             raise CommandError("PFL_STORE_URL doesn't name a bucket: this site stores files in a folder.")
         cors = cors_rules(settings.SITE_URL)
-        lifecycle = lifecycle_rules(bucket, (settings.RETENTION_UPLOAD_DAYS or 7) + DAYS_LATER)
+        lifecycle = lifecycle_rules(bucket, (PERIODS["uploads"].days or 7) + DAYS_LATER)
         self._print("CORS", cors)
         self._print("Lifecycle", lifecycle)
         self._print(

@@ -1,0 +1,1 @@
+"""What the site stores about a person: one table, by which it is exported and erased."""
