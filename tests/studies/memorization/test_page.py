@@ -62,7 +62,7 @@ def test_the_page_says_that_privacy_prevents_nothing_and_that_seeds_are_missing(
     text = page(found.model_copy(update={"outcomes": found.outcomes[:-1]}))
     assert "and the gap in 0 of 3." in text
     assert "and the gap is smaller in 0 of 2." in text
-    assert "**Not finished:** 3 seeds are planned." in text
+    assert "**Not finished:** 3 seeds are planned" in text
 
 
 def test_a_gap_is_what_training_added_to_the_difference() -> None:
