@@ -28,14 +28,14 @@ $(BIN)/uv:
 	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing: on Debian or Ubuntu install the package python3-venv."; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
-$(VENV)/.demo: $(BIN)/uv pyproject.toml constraints.txt
+$(VENV)/.demo: $(BIN)/uv pyproject.toml platform/pyproject.toml constraints.txt
 	@echo "Installing the site, the worker and the starter kit into $(VENV) ..."
-	@$(INSTALL) -e '.[site,worker,kit]'
+	@$(INSTALL) -e '.[worker,kit]' -e ./platform
 	@touch $@
 
-$(VENV)/.test: $(BIN)/uv pyproject.toml constraints.txt
+$(VENV)/.test: $(BIN)/uv pyproject.toml platform/pyproject.toml constraints.txt
 	@echo "Installing everything, with the test tools, into $(VENV) ..."
-	@$(INSTALL) -e '.[site,worker,kit,flower,leakage,parquet,wandb,sentry,otel,dev]'
+	@$(INSTALL) -e '.[worker,kit,flower,leakage,parquet,wandb,dev]' -e './platform[sentry,otel]'
 	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/$(if $(SERVICES),.test,.demo)  ## train, submit, evaluate and print both leaderboards (DATA=<folder> for real receipts, SERVICES=1 on PostgreSQL, RabbitMQ and S3)
@@ -102,7 +102,7 @@ notebooks: $(VENV)/.test  ## run the kit's notebooks, and write their pages with
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies notebooks
 
 constraints: $(BIN)/uv  ## renew the pins
-	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml --upgrade $(TORCH) -o constraints.txt.new
+	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --all-extras --no-emit-package pfl-docvqa-benchmark pyproject.toml platform/pyproject.toml --upgrade $(TORCH) -o constraints.txt.new
 	@{ sed -n '/^#/p' constraints.txt; sed 's/^\(torch==[0-9.]*\)+.*/\1/; /^uv==/d' constraints.txt.new; } > constraints.txt.tmp
 	@mv constraints.txt.tmp constraints.txt; rm constraints.txt.new
 	@$(MAKE) --no-print-directory requirements
@@ -110,13 +110,13 @@ constraints: $(BIN)/uv  ## renew the pins
 # Of the images: the same versions with their hashes. torch has a build for each kind of machine, and psycopg2 is built
 # from source.
 IMAGE_PINS := $(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --generate-hashes -c constraints.txt
-requirements: $(BIN)/uv  ## renew what the images install, after a change of pyproject.toml or constraints.txt
+requirements: $(BIN)/uv  ## renew what the images install, after a change of either pyproject.toml or of constraints.txt
 	@$(IMAGE_PINS) docker/requirements/build.in -o docker/requirements/build.txt
-	@$(IMAGE_PINS) --extra site --extra sentry --extra otel --no-emit-package psycopg2-binary pyproject.toml docker/requirements/site.in -o docker/requirements/site.txt
+	@$(IMAGE_PINS) --extra sentry --extra otel --no-emit-package psycopg2-binary --no-emit-package pfl-docvqa-benchmark platform/pyproject.toml docker/requirements/site.in -o docker/requirements/site.txt
 	@$(IMAGE_PINS) --extra worker --no-emit-package torch $(TORCH) pyproject.toml -o docker/requirements/worker.txt
 	@$(IMAGE_PINS) --extra kit --no-emit-package torch $(TORCH) pyproject.toml -o docker/requirements/kit.txt
 
-release: $(VENV)/.test  ## build wheel, source distribution and bills of materials in dist/, and try them in an empty environment (DRAFT=1 before the changelog names the version)
+release: $(VENV)/.test  ## build wheels, source distributions and bills of materials in dist/, and try them in empty environments (DRAFT=1 before the changelog names the version)
 	@$(BIN)/python -m tests.release dist $(if $(DRAFT),--draft) --torch="$(TORCH)"
 
 clean:  ## remove what the demo and the tests made (not the virtual environment)

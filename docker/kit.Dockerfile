@@ -24,9 +24,7 @@ RUN python3 -m venv /build \
        --torch-backend "${TORCH_BACKEND}" -c /requirements/constraints.txt torch \
     && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode \
        --require-hashes -r /requirements/kit.txt
-COPY pyproject.toml README.md LICENSE /source/
-COPY docs /source/docs
-COPY platform /source/platform
+COPY pyproject.toml README.md LICENSE NOTICE /source/
 COPY evaluator /source/evaluator
 COPY starter_kit /source/starter_kit
 WORKDIR /source

@@ -16,12 +16,14 @@ RUN python3 -m venv /build \
     && python3 -m venv --without-pip /opt/pfl \
     && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode --no-binary psycopg2 \
        --require-hashes -r /requirements/site.txt
-COPY pyproject.toml README.md LICENSE /source/
+COPY pyproject.toml README.md LICENSE NOTICE /source/
 COPY docs /source/docs
 COPY platform /source/platform
 COPY evaluator /source/evaluator
 COPY starter_kit /source/starter_kit
 WORKDIR /source
+RUN /build/bin/python -m hatchling build -t wheel -d /wheel
+WORKDIR /source/platform
 RUN /build/bin/python -m hatchling build -t wheel -d /wheel \
     && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode --no-deps /wheel/*.whl \
     && rm -f /opt/pfl/.lock

@@ -85,6 +85,7 @@ class SubmissionPlan:
     proof: Path | None
     practice: bool = False
     requires_code: bool = False
+    license: str = ""
 
     @property
     def examined_files(self) -> list[str]:
@@ -107,12 +108,14 @@ def prepare(
     *,
     with_code: bool = True,
     practice: bool = False,
+    accepted_license: str = "",
 ) -> SubmissionPlan:
     """Plan what to upload by the track's own rules, and check it before anything is sent.
 
     Args:
         with_code: Whether to attach each run's settings and method file, for the organizers' examinations.
-        practice: Whether the submission is for practice, which needs no proof.
+        practice: Whether the submission is for practice, which needs neither proof nor license.
+        accepted_license: The license of submissions that the team accepts.
 
     Raises:
         ProblemError: The track doesn't exist, a file is missing, a record is invalid or carries no run token, a run
@@ -156,7 +159,18 @@ def prepare(
             "no --proof",
             next_step="Add --proof FILE: a PDF, Markdown or notebook file. A trial with --practice needs none.",
         )
-    return SubmissionPlan(track, list(runs.values()), proof, practice, rules.requires_code and not practice)
+    required_license = "" if practice else rules.submission_license
+    if accepted_license != required_license != "":
+        raise ProblemError.of(
+            ErrorCode.SUBMISSION_LICENSE,
+            "--license",
+            required_license,
+            accepted_license or "no --license",
+            next_step=f"If your team agrees to publish under this license, add --license {required_license}. "
+            "A trial with --practice needs none.",
+        )
+    needs_code = rules.requires_code and not practice
+    return SubmissionPlan(track, list(runs.values()), proof, practice, needs_code, required_license)
 
 
 def register_keys(client: SiteClient, plan: SubmissionPlan) -> list[str]:
@@ -211,7 +225,7 @@ def send(
                     planned.answer(kind, challenge_in(stored), stored.drawn_rounds)
     if plan.proof:
         upload(plan.proof, run=None, kind=ArtifactKind.PRIVACY_PROOF)
-    return client.submit(draft.id)
+    return client.submit(draft.id, plan.license)
 
 
 def _require_described(draft: SubmissionStatus, plan: SubmissionPlan) -> None:

@@ -1,7 +1,8 @@
-"""Builds a release and tries it as a participant would, in an empty environment. Run by `make release`.
+"""Builds a release and tries it in empty environments, as participants and organizers would. Run by `make release`.
 
-Into the folder go the wheel and the source distribution, the hash-pinned requirements of the kit, a software bill of
-materials (CycloneDX) of kit, site and worker, this version's section of the changelog, and the SHA-256 of each file.
+Into the folder go wheel and source distribution of both packages, the hash-pinned requirements of the kit, a software
+bill of materials (CycloneDX) of kit, site and worker, this version's section of the changelog, and the SHA-256 of each
+file.
 Nothing is written into it before all of it has been tried. The same commit gives the same bytes.
 """
 
@@ -18,6 +19,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "platform"
 REQUIREMENTS = ROOT / "docker" / "requirements"
 GUIDE = ROOT / "docs" / "starter-kit.md"
 
@@ -57,11 +59,15 @@ def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
     return done.stdout
 
 
-def build(folder: Path) -> Path:
+def build(project_folder: Path, folder: Path) -> Path:
     """Write source distribution and wheel into the folder. Returns the wheel, which the source gives to the byte."""
     commit_time = run("git", "log", "-1", "--format=%ct").strip()
-    run(sys.executable, "-m", "hatchling", "build", "-d", folder, SOURCE_DATE_EPOCH=commit_time)
-    [wheel], [source] = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    before = set(folder.iterdir())
+    run(
+        sys.executable, "-m", "hatchling", "build", "-d", folder,
+        cwd=project_folder, SOURCE_DATE_EPOCH=commit_time,
+    )  # fmt: skip
+    source, wheel = sorted(set(folder.iterdir()) - before, key=lambda path: path.suffix == ".whl")
     with tempfile.TemporaryDirectory() as unpacked:
         shutil.unpack_archive(source, unpacked, filter="data")
         [project] = Path(unpacked).iterdir()
@@ -84,6 +90,19 @@ def environment(folder: Path, wheel: Path, torch: list[str]) -> Path:
     run(*install, "--no-deps", wheel)
     run(uv, "pip", "check", "--quiet", "--python", folder / "bin" / "python")
     return folder / "bin"
+
+
+def try_site(folder: Path, wheels: list[Path], torch: list[str]) -> None:
+    """Install the wheels with the pinned versions, without the kit's or the worker's extras, and prepare a site."""
+    uv = Path(sys.executable).parent / "uv"
+    run(uv, "venv", "--quiet", "--python", sys.executable, folder)
+    install = (uv, "pip", "install", "--quiet", "--python", folder / "bin" / "python")
+    run(*install, "-c", ROOT / "constraints.txt", *torch, *wheels)
+    for command in ("check", "migrate"):
+        run(
+            folder / "bin" / "django-admin", command,
+            cwd=folder, PFL_HOME=str(folder / "site"), DJANGO_SETTINGS_MODULE="docvqa_site.settings",
+        )  # fmt: skip
 
 
 def guided() -> list[str]:
@@ -110,14 +129,18 @@ def first_run(bin_folder: Path, folder: Path) -> None:
 def bills_of_materials(folder: Path, kit: Path) -> None:
     """Write what the kit's environment, and the images of site and worker, are made of."""
     cyclonedx = (sys.executable, "-m", "cyclonedx_py")
-    about = ("--pyproject", ROOT / "pyproject.toml", "--mc-type", "application", "--output-reproducible")
+
+    def about(project_folder: Path) -> tuple[str | Path, ...]:
+        pyproject = project_folder / "pyproject.toml"
+        return ("--pyproject", pyproject, "--mc-type", "application", "--output-reproducible")
+
     output = ("--output-format", "JSON", "--validate", "-o")
-    run(*cyclonedx, "environment", kit / "python", *about, *output, folder / "sbom-kit.json")
+    run(*cyclonedx, "environment", kit / "python", *about(ROOT), *output, folder / "sbom-kit.json")
     torch = re.findall(r"^torch==.*\n", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
-    for image, without_hash in (("site", []), ("worker", torch)):
+    for image, project_folder, without_hash in (("site", SITE, []), ("worker", ROOT, torch)):
         pins = kit / f"{image}.txt"
         pins.write_text((REQUIREMENTS / f"{image}.txt").read_text() + "".join(without_hash))
-        run(*cyclonedx, "requirements", pins, *about, *output, folder / f"sbom-{image}.json")
+        run(*cyclonedx, "requirements", pins, *about(project_folder), *output, folder / f"sbom-{image}.json")
 
 
 def checksums(folder: Path) -> str:
@@ -144,7 +167,7 @@ def main() -> None:
         built, empty = Path(work) / "built", Path(work) / "empty"
         built.mkdir()
         empty.mkdir()
-        wheel = build(built)
+        wheel, site_wheel = (build(folder, built) for folder in (ROOT, SITE))
         begin = time.monotonic()
         bin_folder = environment(Path(work) / "environment", wheel, options.torch.split())
         print(
@@ -153,6 +176,12 @@ def main() -> None:
         )
         first_run(bin_folder, empty)
         print(f"From the wheel to a run that passes its checks: {time.monotonic() - begin:.0f} s")
+        begin = time.monotonic()
+        try_site(Path(work) / "site", [wheel, site_wheel], options.torch.split())
+        print(
+            f"{site_wheel.name}: installed, checked and migrated in {time.monotonic() - begin:.0f} s",
+            flush=True,
+        )
         bills_of_materials(built, bin_folder)
         shutil.copy(REQUIREMENTS / "kit.txt", built / "requirements-kit.txt")
         (built / "CHANGES.md").write_text(notes)

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -80,37 +79,6 @@ def test_celery_loads_its_apps_with_the_standard_library_s_platform(app: str) ->
 def test_gunicorn_loads_the_site_with_the_standard_library_s_platform() -> None:
     result = run(sys.executable, "-m", "gunicorn", "--check-config", "docvqa_site.wsgi")
     assert result.returncode == 0, result.stderr
-
-
-RESEARCH = [
-    "reproduction",
-    "rehearsal",
-    "mutants",
-    "counts",
-    "simulation.py",
-    "accounting/published.py",
-    "standalone",
-    "demo.py",
-]
-
-
-def test_an_installed_wheel_holds_the_three_parts_and_leaves_platform_alone(tmp_path: Path) -> None:
-    built = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path)
-    assert built.returncode == 0, built.stderr
-    site = tmp_path / "site"
-    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
-        wheel.extractall(site)
-    assert {"docvqa_site", "evaluator", "starter_kit"} <= {path.name for path in site.iterdir()}
-    assert not (site / "platform").exists()
-    assert (site / "docvqa_site" / "ui" / "templates" / "ui" / "base.html").exists()
-    assert (site / "starter_kit" / "notebooks" / "first-submission.ipynb").exists()
-    assert (site / "docvqa_site" / "docs" / "pages" / "proofs" / "fl-provider-dp.md").exists()
-    # What only writes a page of results, or only serves tests, is no part of the product.
-    assert [path for path in site.rglob("*.py") if {"tests", "studies"} & set(path.parts)] == []
-    assert [path for name in RESEARCH for path in site.rglob(name)] == []
-    check = f"import sys; sys.path.insert(0, {str(site)!r}); import docvqa_site.celery, evaluator.worker; {SAYS_STDLIB}"
-    result = run(sys.executable, "-c", check, cwd=tmp_path)
-    assert result.stdout.strip() == STDLIB, result.stderr
 
 
 def test_the_web_process_loads_no_torch() -> None:

@@ -119,6 +119,7 @@ class ErrorCode(StrEnum):
     SUBMISSION_DUPLICATE = "E_SUBMISSION_DUPLICATE"
     SUBMISSION_BUDGET = "E_SUBMISSION_BUDGET"
     SUBMISSION_VISIBILITY = "E_SUBMISSION_VISIBILITY"
+    SUBMISSION_LICENSE = "E_SUBMISSION_LICENSE"
     TRACK_CLOSED = "E_TRACK_CLOSED"
     ACCOUNT_LAST_SUPERUSER = "E_ACCOUNT_LAST_SUPERUSER"
     TEAM_KEY = "E_TEAM_KEY"
@@ -571,6 +572,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.SUBMISSION_VISIBILITY: Explanation(
         "The track's current phase doesn't allow unpublished or anonymous submissions.",
         "Remove this choice from the draft, or wait for a phase that allows it; see the track's page.",
+    ),
+    ErrorCode.SUBMISSION_LICENSE: Explanation(
+        "The track's license of submissions was not accepted.",
+        "If your team agrees to the license, name it with `pfl submit --license`, or submit on the draft's page.",
     ),
     ErrorCode.TRACK_CLOSED: Explanation(
         "The track isn't accepting submissions right now.",

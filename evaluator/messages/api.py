@@ -128,6 +128,7 @@ class TrackInfo(Response):
         drawn_rounds: How many rounds a challenge draws for a replay, which covers the last one as well.
         first_download: Whether the bytes of a run include what its clients download in the first round.
         challenges_per_day: How many new training records a team may upload in any 24 hours; each gets a challenge.
+        submission_license: The SPDX identifier of the license that teams accept when they submit; empty if none.
         requires_code: Whether a submission needs a description, and code: a link to a commit, or files of each run.
         unbound_level: The trust level from which on a run ranks of which no check ties the recorded sums to the
             checkpoint (`RunResults.unbound`); 0 where it ranks like any other.
@@ -160,6 +161,7 @@ class TrackInfo(Response):
     accountant: Accountant
     adjacency: Adjacency
     challenges_per_day: int
+    submission_license: str = ""
     requires_code: bool = False
     unbound_level: TrustLevel = TrustLevel.REPLAYED
     phases: list[PhaseInfo]
@@ -293,6 +295,16 @@ class ChangedText(Request):
     publishes_proof: bool | None = None
 
 
+class Submitting(Request):
+    """Submit a draft.
+
+    Attributes:
+        license: The license that the team accepts, as in `TrackInfo.submission_license`.
+    """
+
+    license: str = ""
+
+
 class Withdrawal(Request):
     """Withdraw a submission.
 
@@ -422,6 +434,7 @@ class Submission(Response):
         published_at: Since when it is public, once a run has a score; null while it is private.
         anonymous: Whether the public reads an alias in place of the team's name.
         practice: Whether it is for practice, and never public, reviewed or ranked.
+        license: The SPDX identifier of the license that the team accepted when it submitted; empty if there was none.
     """
 
     id: UUID
@@ -434,6 +447,7 @@ class Submission(Response):
     published_at: datetime | None = None
     anonymous: bool = False
     practice: bool = False
+    license: str = ""
 
 
 class SubmissionSummary(Submission):

@@ -50,6 +50,13 @@ def submit(
             "--anonymous", help="List the submission under a random name, if the track's phase allows this."
         ),
     ] = False,
+    accepted_license: Annotated[
+        str,
+        typer.Option(
+            "--license",
+            help="Accept the track's license of submissions by its SPDX identifier, if the track states one.",
+        ),
+    ] = "",
     practice: Annotated[
         bool,
         typer.Option(
@@ -94,7 +101,9 @@ def submit(
             next_step="Name the proof with --proof, or leave out --publish-proof.",
         )
     client = connect(site, token)
-    plan = prepare(client, track, runs, proof, with_code=code, practice=practice)
+    plan = prepare(
+        client, track, runs, proof, with_code=code, practice=practice, accepted_license=accepted_license
+    )
     if plan.examined_files:
         print_lines(f"Attached {', '.join(plan.examined_files)} (for verification by the organizers)")
     for public_key in register_keys(client, plan):

@@ -37,6 +37,7 @@ from evaluator.messages.api import (
     SubmissionPage,
     SubmissionStatus,
     SubmissionSummary,
+    Submitting,
     TrackInfo,
 )
 from evaluator.messages.file_api import (
@@ -189,10 +190,11 @@ class SiteClient:
         """Return the draft's run at `budget`, which the site creates unless it exists."""
         return self._call(RunSummary, "POST", f"/submissions/{submission}/runs", NewRun(budget=budget))
 
-    def submit(self, submission: UUID) -> SubmissionStatus:
-        """Submit a draft."""
+    def submit(self, submission: UUID, accepted_license: str = "") -> SubmissionStatus:
+        """Submit a draft; the team accepts the track's license of submissions, if it states one."""
+        body = Submitting(license=accepted_license)
         try:
-            return self._call(SubmissionStatus, "POST", f"/submissions/{submission}/submit")
+            return self._call(SubmissionStatus, "POST", f"/submissions/{submission}/submit", body)
         except ProblemError:
             # If the response to an earlier try was lost, that try may have submitted the draft.
             submitted = self.submission(submission)

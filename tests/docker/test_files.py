@@ -227,18 +227,26 @@ def test_what_images_install_has_the_projects_versions_and_hashes(name: str) -> 
 
 
 # The site's image has what its settings can ask for.
-EXTRAS = {"site": ["site", "sentry", "otel"], "worker": ["worker"], "kit": ["kit"]}
+EXTRAS = {"site": ["sentry", "otel"], "worker": ["worker"], "kit": ["kit"]}
 
 
 @pytest.mark.parametrize("image", EXTRAS)
 def test_images_install_all_that_the_project_needs(image: str) -> None:
     import tomllib
 
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    common, site = (
+        tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+        for folder in (ROOT, ROOT / "platform")
+    )
+    extras = {**common["optional-dependencies"], **site["optional-dependencies"]}
     needed = {
         re.split(r"[<>=\[ ]", requirement)[0]
-        for extra in ([], *map(project["optional-dependencies"].get, EXTRAS[image]))
-        for requirement in [*project["dependencies"], *extra]
+        for requirements in (
+            common["dependencies"],
+            site["dependencies"] if image == "site" else [],
+            *map(extras.get, EXTRAS[image]),
+        )
+        for requirement in requirements
     }
     installed = pins(DOCKER / "requirements" / f"{image}.txt").keys()
-    assert needed - {"psycopg2-binary", "torch"} <= installed, "run `make constraints`"
+    assert needed - {common["name"], "psycopg2-binary", "torch"} <= installed, "run `make constraints`"

@@ -387,6 +387,11 @@ def test_nothing_is_sent_where_something_is_missing(
     assert rejection(site_client, "track-2", [runs[0.9], runs[1]], proof) is ErrorCode.SUBMISSION_BUDGET
     assert rejection(site_client, "track-1", [runs[1], runs[8]]) is ErrorCode.SUBMISSION_BUDGET
     assert rejection(site_client, "track-9", [runs[8]]) is ErrorCode.CONFIGURATION
+    Track.objects.filter(slug="track-2").update(submission_license="CC-BY-4.0")
+    assert rejection(site_client, "track-2", [runs[8]], proof) is ErrorCode.SUBMISSION_LICENSE
+    assert prepare(site_client, "track-2", [runs[8]], None, practice=True).license == ""
+    accepted = prepare(site_client, "track-2", [runs[8]], proof, accepted_license="CC-BY-4.0")
+    assert accepted.license == "CC-BY-4.0"
     assert not Submission.objects.exists()
 
 

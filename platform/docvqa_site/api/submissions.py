@@ -34,6 +34,7 @@ from evaluator.messages.api import (
     SubmissionPage,
     SubmissionStatus,
     SubmissionSummary,
+    Submitting,
     Withdrawal,
 )
 
@@ -80,10 +81,13 @@ def add_run(request: ApiRequest, submission_id: UUID, body: NewRun) -> RunSummar
     response=SubmissionStatus,
     summary="Submit: freeze the draft and queue its runs",
 )
-def submit(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
-    """If anything is missing, the response lists everything that is, and no quota slot is used."""
+def submit(request: ApiRequest, submission_id: UUID, body: Submitting | None = None) -> SubmissionStatus:
+    """If anything is missing, the response lists everything that is, and no quota slot is used.
+
+    If the track states a license of submissions, the body must name it.
+    """
     submission = own_submission(team_in(request), submission_id)
-    services.submit(submission, request.auth)
+    services.submit(submission, request.auth, accepted_license=body.license if body else "")
     return get_submission(request, submission_id)
 
 

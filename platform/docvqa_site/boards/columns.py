@@ -459,6 +459,13 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column("phase", "Phase", "Phase of the submission.", lambda row: row.entry.phase, Shown.DATA),
     Column(
+        "license",
+        "License",
+        "License of the submission, as an SPDX identifier; empty if the track stated none.",
+        lambda row: row.entry.license,
+        Shown.DATA,
+    ),
+    Column(
         "submitted_at",
         "Submitted",
         "Submission time (UTC).",

@@ -30,6 +30,7 @@ class Entry:
 
     Attributes:
         budget: That of its board; None where ε plays no part.
+        license: Under which the team published its run; empty if the track stated none.
         results: Without checks, except where they are published.
         proof_url: The page with its privacy proof; empty unless that is public.
         status_reason: Why the result has its status, where reviewers decide on it.
@@ -54,6 +55,7 @@ class Entry:
     is_evaluated_again: bool = False
     team_slug: str = ""
     code_url: str = ""
+    license: str = ""
     paper_url: str = ""
     submission: UUID | None = None
     budget: float | None = None

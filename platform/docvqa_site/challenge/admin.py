@@ -46,6 +46,7 @@ class TrackAdmin(AuditedAdmin[Track]):
         "adjacency",
         "providers_per_client",
         "drawn_rounds",
+        "submission_license",
     ]
     fieldsets = [
         (None, {"fields": ["name", "slug", "summary", "description", "position"]}),
@@ -60,6 +61,7 @@ class TrackAdmin(AuditedAdmin[Track]):
                     "max_checkpoint_bytes",
                     "challenges_per_day",
                     "requires_code",
+                    "submission_license",
                 ],
             },
         ),

@@ -44,7 +44,11 @@ CODE = "Required: a description, plus either a link to a commit or, for each run
 def facts_of(track: Track) -> list[tuple[str, str]]:
     """Return the rules of the track that only its kind has, each with its name."""
     found = [(FACTS[field][0], FACTS[field][1](track)) for field in track.kind.fields if field in FACTS]
-    return [*found, ("Description and code", CODE)] if track.requires_code else found
+    if track.requires_code:
+        found.append(("Description and code", CODE))
+    if track.submission_license:
+        found.append(("License of submissions", track.submission_license))
+    return found
 
 
 def files_of(track: Track) -> Iterator[tuple[str, str, str]]:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from typing_extensions import override
 
 from docvqa_site.challenge import phases, rankings
+from docvqa_site.licenses import EXAMPLES, validate_license
 from docvqa_site.teams.models import INVITATION_DAYS, Team
 from docvqa_site.ui.budgets import at_budget, plain
 from docvqa_site.ui.names import NameField
@@ -304,6 +305,15 @@ class Track(models.Model):
         help_text="Submissions must describe their method, and either link to a commit of the code or "
         "attach the settings or method file to each run. Everyone can see the description and the link; "
         "reviewers can also see the files.",
+    )
+
+    submission_license = models.CharField(
+        "license of submissions",
+        max_length=80,
+        blank=True,
+        validators=[validate_license],
+        help_text="Teams accept it when they submit, for what is public of their submissions: texts, results, "
+        f"communication logs and training records. {EXAMPLES} Blank: none is stated.",
     )
 
     objects = PublishedTracks()

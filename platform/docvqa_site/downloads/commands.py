@@ -1,5 +1,7 @@
 """The commands by which pages show how to take part: those of this site, for one of its tracks, as they are typed."""
 
+import shlex
+
 from django.conf import settings
 
 from docvqa_site.challenge.models import Track
@@ -31,10 +33,11 @@ def track_commands(track: Track) -> list[str]:
     # One folder for each track: a participant may well follow the commands of several, one after the other.
     run = f"save/{track.slug}"
     kind, described = track.kind, " --description @method.md" if track.requires_code else ""
+    licensed = f" --license {shlex.quote(track.submission_license)}" if track.submission_license else ""
     return [
         f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=…",
         *([f"pfl data download --track {track.slug}"] if has_files() else []),
         f"pfl train {kind.config} --data data/public --base base --out {run} --track {track.slug}{target}",
         f"pfl check {run} --base base --track {track.slug}",
-        f'pfl submit {run} --track {track.slug} --title "My method"{described}{kind.submit_options} --wait',
+        f'pfl submit {run} --track {track.slug} --title "My method"{described}{licensed}{kind.submit_options} --wait',
     ]

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.challenge.models import Track
-from docvqa_site.downloads.licenses import EXAMPLES, validate_license
+from docvqa_site.licenses import EXAMPLES, validate_license
 
 
 class Terms(models.Model):

@@ -70,5 +70,5 @@ def _required(module: str, variable: str, extra: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImproperlyConfigured(
-            f"{variable} is set, and {error.name} isn't installed: pip install 'pfl-docvqa-benchmark[{extra}]'"
+            f"{variable} is set, and {error.name} isn't installed: pip install 'pfl-docvqa-site[{extra}]'"
         ) from error

@@ -32,7 +32,7 @@ EVALUATED = {
     "trainable": "Trainable parameters",
     "test_set": "Test set",
     "clients": "Clients",
-    "max_rounds": "Rounds",
+    "max_rounds": "Most rounds",
     "first_download": "First download",
     "max_checkpoint_bytes": "Largest checkpoint in bytes",
     "delta": "δ",
@@ -40,11 +40,13 @@ EVALUATED = {
     "accountant": "Accountant",
     "adjacency": "Adjacency",
     "providers_per_client": "Training providers per client",
-    "drawn_rounds": "Rounds drawn for a replay or for folding",
+    "drawn_rounds": "Drawn rounds",
     "challenges_per_day": "Challenges per team in 24 hours",
 }
 TEXTS = {"summary": "Summary", "description": "Rules text"}
-NAMES = {**TEXTS, **EVALUATED}
+# What teams accept when they submit from then on.
+LICENSE = {"submission_license": "License of submissions"}
+NAMES = {**TEXTS, **LICENSE, **EVALUATED}
 CHOICES: Mapping[str, Mapping[Any, str]] = {
     "first_download": dict(FIRST_DOWNLOADS),
     "sampling_rule": dict(SAMPLING_RULES),
@@ -61,6 +63,8 @@ def named(name: str, value: Any) -> object:
     match name:
         case "delta":
             return power_of_ten(value)
+        case "submission_license":
+            return value or "none"
         case "trainable":
             return ", ".join(value.split()) or "all"
         case "providers_per_client":
@@ -94,6 +98,8 @@ def sentences(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetim
         yield from _of_runs(track, changes)
     if changes.keys() & set(TRAINED_FOR):
         yield from _of_trainings(track)
+    if "submission_license" in changes:
+        yield "Submissions keep the license that their teams accepted; new ones get this one."
     if "test_set" in changes:
         new = changes["test_set"][1]
         if not TestSet.objects.filter(name=new).exists():

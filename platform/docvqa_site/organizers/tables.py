@@ -97,6 +97,7 @@ TABLES = {
             "published_at": "submission__published_at",
             "anonymous": "submission__anonymous",
             "practice": "submission__practice",
+            "license": "submission__license",
             "alias": "submission__alias",
             "refunded_at": "submission__refunded_at",
             "baseline": "submission__is_baseline",

@@ -68,6 +68,12 @@ class Submission(models.Model):
     description = models.TextField(blank=True, max_length=10_000, help_text="Markdown.")
     code_url = models.URLField("link to the code", blank=True)
     paper_url = models.URLField("link to a paper", blank=True)
+    license = models.CharField(
+        max_length=80,
+        blank=True,
+        editable=False,
+        help_text="The SPDX identifier of the license that the team accepted when it submitted.",
+    )
     is_baseline = models.BooleanField(default=False, help_text="Marked as the organizers' baseline.")
     state = models.CharField(max_length=10, choices=SUBMISSION_STATES, default=SubmissionState.DRAFT)
     created_at = models.DateTimeField(default=timezone.now, db_index=True)

@@ -44,7 +44,7 @@ from docvqa_site.teams.models import Team
 from docvqa_site.teams.selectors import owns
 from docvqa_site.uploads import services as uploads
 from docvqa_site.uploads.models import Upload, UploadState
-from evaluator.errors import ErrorCode, ProblemError
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 
 # Of one team in one track.
@@ -266,8 +266,12 @@ def _discard_other_messages(run: Run, user: User) -> None:
 
 
 @transaction.atomic
-def submit(submission: Submission, actor: User, now: datetime | None = None) -> None:
+def submit(
+    submission: Submission, actor: User, now: datetime | None = None, *, accepted_license: str = ""
+) -> None:
     """Freeze the draft and queue its runs, or change nothing.
+
+    `accepted_license` must be that of the track's submissions, if it states one; practice needs none.
 
     Raises `ProblemError` with everything that is missing or wrong at once.
     """
@@ -277,7 +281,11 @@ def submit(submission: Submission, actor: User, now: datetime | None = None) -> 
     lock_team(submission.team_id)
     Track.objects.select_for_update(no_key=True).get(pk=submission.track_id)
     current = lock_submission(submission.pk, SubmissionState.DRAFT)
-    if problems := problems_of(current, now):
+    required_license = license_of(current)
+    problems = problems_of(current, now)
+    if accepted_license != required_license != "":
+        problems.append(_license_problem(required_license, accepted_license))
+    if problems:
         raise ProblemError(*problems)
     _discard_files(Artifact.pending.filter(submission=current), actor)
     phase = current.track.phase_at(now)
@@ -288,6 +296,7 @@ def submit(submission: Submission, actor: User, now: datetime | None = None) -> 
         SubmissionState.SUBMITTED,
         actor=actor,
         submitted_at=now,
+        license=required_license,
         phase=phase,
         published_at=published_on_submission(current, phase, now),
         alias=new_alias() if current.anonymous else "",
@@ -307,6 +316,21 @@ def submit(submission: Submission, actor: User, now: datetime | None = None) -> 
     runs_queued.send(sender=Submission, runs=runs)
     submission.state, submission.submitted_at = current.state, current.submitted_at
     submission.phase, submission.published_at = current.phase, current.published_at
+
+
+def license_of(submission: Submission) -> str:
+    """Return the license that a team accepts when it submits this draft; empty if there is none."""
+    return "" if submission.practice else submission.track.submission_license
+
+
+def _license_problem(required: str, accepted: str) -> Problem:
+    return Problem.of(
+        ErrorCode.SUBMISSION_LICENSE,
+        expected=required,
+        found=accepted or "no license accepted",
+        next_step="If your team agrees, submit the draft on its page, or use "
+        f"`pfl submit --license {required}`; nothing is uploaded again. An earlier pfl lacks this option: upgrade it.",
+    )
 
 
 @transaction.atomic

@@ -170,8 +170,11 @@ def submit(request: UserRequest, submission: Submission) -> HttpResponse | None:
         return None
     publish_or_not(submission, PUBLISH in request.POST, request.user)
     try:
-        services.submit(submission, request.user)
-    except ProblemError:
+        services.submit(submission, request.user, accepted_license=request.POST.get("license", ""))
+    except ProblemError as error:
+        if error.problem.code == ErrorCode.SUBMISSION_LICENSE:
+            messages.error(request, f"Not submitted. {error.problem.message} Check the box above the button.")
+            return None
         # The page of the draft finds the same problems; at this address a reload would submit again.
         return redirect(f"{submission.get_absolute_url()}?{NOT_SUBMITTED}#submit")
     return None
@@ -306,6 +309,7 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "phase": track.nearest_phase(now),
         "quota": quota_of(team, track, now, practice=submission.practice),
         "storage": storage_of(team),
+        "license": services.license_of(submission),
         "draft_days": PERIODS["drafts"].days,
         **(_record_needs(submission, now) if track.kind.is_accounted else {}),
     }

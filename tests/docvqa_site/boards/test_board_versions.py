@@ -79,6 +79,7 @@ COLUMNS = {
     "submissions_submission.submitted_at": NEVER,
     "submissions_submission.code_url": "describe",
     "submissions_submission.paper_url": "describe",
+    "submissions_submission.license": "move_submission",
     "submissions_submission.publishes_proof": "publish_or_not",
     "submissions_submission.state": "move_submission",
     "submissions_submission.phase_id": NEVER,
@@ -136,6 +137,9 @@ WRITERS = {
     "organizers/setup/views.py:_save",
     "challenge/definitions.py:_save_phases",
     "teams/services.py:_add",  # of new teams
+    # Within `erase`, which changes all boards.
+    "people/erasing.py:_empty",
+    "people/erasing.py:_rename_if_empty",
 }
 WRITTEN = {
     "publishes_proof",

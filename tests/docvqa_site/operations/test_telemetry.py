@@ -105,5 +105,5 @@ def test_an_address_without_the_package_is_reported_with_the_extra_to_install(
 
     monkeypatch.setenv("PFL_SENTRY_DSN", "http://key@127.0.0.1/1")
     monkeypatch.setitem(sys.modules, "sentry_sdk", None)
-    with pytest.raises(ImproperlyConfigured, match=r"pip install 'pfl-docvqa-benchmark\[sentry\]'"):
+    with pytest.raises(ImproperlyConfigured, match=r"pip install 'pfl-docvqa-site\[sentry\]'"):
         telemetry.start_telemetry()

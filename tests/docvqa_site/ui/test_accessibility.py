@@ -111,6 +111,7 @@ PAGES = {
         "/",
         "/account/",
         "/account/tokens/",
+        "/account/data/",
         "/account/email/",
         "/account/password/change/",
         "/account/logout/",
@@ -184,6 +185,7 @@ PAGES = {
 
 # The names of addresses that show no page.
 NO_PAGE = {
+    "people:download",
     "healthz", "readyz", "metrics", "favicon", "sitemap", "robots_txt", "security_txt",
     "leaderboard:feed", "leaderboard:csv", "leaderboard:json", "leaderboard:json_schema", "news:feed",
     "challenge:deadline", "docs:file", "downloads:file", "uploads:part", "uploads:file",
@@ -197,7 +199,7 @@ NO_PAGE = {
 }  # fmt: skip
 # Those that take forms only, and lead to a page.
 FORMS = {
-    "accounts:revoke",
+    "accounts:revoke", "people:delete", "people:keep",
     "teams:leave", "teams:invite", "teams:revoke", "teams:join", "teams:remove", "teams:hand_over",
     "teams:add_key", "teams:revoke_key",
     "submissions:add_run", "submissions:remove_run", "submissions:submit", "submissions:copy",
@@ -212,7 +214,7 @@ FORMS = {
     "organizers:setup_test", "organizers:setup_publish", "organizers:setup_discard",
     "organizers:extend", "organizers:withdraw_outage", "organizers:accept_log",
     "organizers:start_file", "organizers:complete_file",
-    "organizers:answer_appeal",
+    "organizers:answer_appeal", "organizers:withdraw_invitation",
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.
 STEPS = {

@@ -37,6 +37,7 @@ PUBLIC = [
 PRIVATE = [
     "/account/",
     "/account/tokens/",
+    "/account/data/",
     "/account/notifications/",
     "/account/linked/",
     "/account/email/",

@@ -4,6 +4,7 @@ from uuid import uuid4
 
 import pytest
 
+from docvqa_site.challenge.models import Track
 from docvqa_site.submissions.models import RunToken
 from docvqa_site.teams.models import Team
 from evaluator.errors import ErrorCode, ProblemError
@@ -101,8 +102,9 @@ def test_a_submission_whose_response_was_lost_is_not_rejected_as_a_second_one(
 ) -> None:
     draft = make_complete_draft(team)
     call = f"POST /api/v1/submissions/{draft.pk}/submit"
+    Track.objects.filter(pk=draft.track_id).update(submission_license="CC-BY-4.0")
     site.break_down(call, Fault.ANSWER_LOST, times=1)
-    assert site_client.submit(draft.pk).state is SubmissionState.SUBMITTED
+    assert site_client.submit(draft.pk, "CC-BY-4.0").state is SubmissionState.SUBMITTED
     assert site.calls[call] == 2
 
 

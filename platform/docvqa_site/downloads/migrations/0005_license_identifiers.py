@@ -1,4 +1,4 @@
-import docvqa_site.downloads.licenses
+import docvqa_site.licenses
 from django.db import migrations, models
 
 
@@ -12,6 +12,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='download',
             name='license',
-            field=models.CharField(help_text='An SPDX identifier, such as CC-BY-4.0, GPL-3.0-only, or LicenseRef-DocILE for a license of your own.', max_length=80, validators=[docvqa_site.downloads.licenses.validate_license]),
+            field=models.CharField(help_text='An SPDX identifier, such as CC-BY-4.0, GPL-3.0-only, or LicenseRef-DocILE for a license of your own.', max_length=80, validators=[docvqa_site.licenses.validate_license]),
         ),
     ]

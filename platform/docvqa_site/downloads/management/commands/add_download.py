@@ -7,9 +7,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.text import slugify
 from typing_extensions import override
 
-from docvqa_site.downloads.licenses import validate_license
 from docvqa_site.downloads.models import DownloadKind, Terms
 from docvqa_site.downloads.services import add_download
+from docvqa_site.licenses import validate_license
 from evaluator.errors import ProblemError
 
 FIELDS = ("kind", "title", "summary", "license", "license_url")
