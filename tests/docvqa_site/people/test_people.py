@@ -135,9 +135,16 @@ def test_nothing_says_who_an_erased_person_was_and_what_they_did_stays(ada: User
     assert make_user(ADDRESS)
 
 
-def test_an_erased_person_is_logged_out(client: Client, ada: User) -> None:
+def test_nobody_logs_in_as_an_erased_person_again(client: Client, ada: User) -> None:
     person("erase", ADDRESS, "--yes")
     assert client.get("/account/").status_code == 302
+    client.force_login(make_user(is_staff=True, is_superuser=True))
+    page = client.get(f"/admin/accounts/user/{ada.pk}/change/").text
+    assert "former member" in page
+    assert 'name="_save"' not in page
+    sent = len(mail.outbox)
+    person("erase", str(ada.pk), "--yes")
+    assert len(mail.outbox) == sent
 
 
 def test_whoever_was_only_invited_is_erased_too() -> None:
@@ -156,7 +163,7 @@ def test_a_team_with_others_gets_the_next_owner_and_keeps_its_name(ada: User) ->
     heirs = [leaving, make_user(), make_user()]
     for heir in heirs:
         Membership.objects.create(team=team, user=heir)
-    person("erase", ADDRESS, "--yes")
+    assert f"{heirs[1]} now owns {team}." in person("erase", ADDRESS, "--yes")
     assert team.memberships.get(role=Role.OWNER).user == heirs[1]
     team.refresh_from_db()
     assert team.name == f"The team of {NAME}"
