@@ -6,6 +6,7 @@ document image transformer DiT-base.
 """
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from evaluator.docvqa.dataset import first_line
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.untrusted_text import decode
 
 # The most tokens of a generated answer, including the start token.
 MAX_ANSWER_LENGTH = 20
@@ -25,6 +27,11 @@ ALIASES = frozenset(
 
 OWN_KEY = "pfl_docvqa"
 OWN_FIELDS = {"box_scale", "max_input_tokens", "published_batching", "train_visual_tower"}
+# What `config.json` must say of a VT5, where it says it at all: other values mean another architecture, or another
+# computation with the same tensors.
+KIND = {"model_type": "t5", "architectures": ["HF_VT5"]}
+SWITCHES = {"dense_act_fn": "relu", "is_gated_act": False, "tie_word_embeddings": True}
+VISUAL_SWITCHES = {"hidden_act": "gelu", "model_type": "beit"}
 # What the published code, too, added to T5's configuration.
 NOT_OF_T5 = OWN_FIELDS | {"visual", "max_2d_position_embeddings", "layer_norm_eps", "hidden_dropout_prob"}
 
@@ -113,12 +120,15 @@ class VT5Config(BaseModel):
 def read_config(folder: Path) -> VT5Config:
     """Return the architecture that `folder` describes; without a `visual_config.json`, the tower is DiT-base.
 
-    Raises `ProblemError` (`E_REFERENCE_FORMAT`) where a file is missing or describes no VT5.
+    Raises `ProblemError` where a file is missing or broken (`E_REFERENCE_FORMAT`) or describes another architecture
+    (`E_REFERENCE_ARCHITECTURE`).
     """
     visual_path = folder / "visual_config.json"
     try:
-        config: dict[str, Any] = json.loads((folder / "config.json").read_bytes())
-        visual: dict[str, Any] = json.loads(visual_path.read_bytes()) if visual_path.exists() else {}
+        config: dict[str, Any] = _read_json(folder / "config.json")
+        visual: dict[str, Any] = _read_json(visual_path) if visual_path.exists() else {}
+        _require_vt5(folder / "config.json", config, KIND | SWITCHES, named=KIND)
+        _require_vt5(visual_path, visual, VISUAL_SWITCHES)
         return VT5Config.model_validate({**config, "visual": visual})
     except (OSError, ValueError, TypeError) as error:
         raise ProblemError.of(
@@ -147,6 +157,30 @@ def write_config(config: VT5Config, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _write_json(folder / "config.json", published)
     _write_json(folder / "visual_config.json", config.visual.model_dump())
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    value = json.loads(decode(path.read_bytes()))
+    if not isinstance(value, dict):
+        raise TypeError(f"a {type(value).__name__}, not an object")
+    return value
+
+
+def _require_vt5(
+    path: Path, config: dict[str, Any], expected: dict[str, Any], named: Iterable[str] = ()
+) -> None:
+    """Reject a configuration with other values than `expected`, or without any of the keys in `named`."""
+    for key, value in expected.items():
+        if key in config and config[key] != value:
+            found = config[key]
+            raise _another(f"{path}, {key}", value, found[0] if isinstance(found, list) and found else found)
+    if named and not any(key in config for key in named):
+        raise _another(f"{path}, model_type", KIND["model_type"], "no such key")
+
+
+def _another(where: str, expected: object, found: object) -> ProblemError:
+    wanted = expected[0] if isinstance(expected, list) else expected
+    return ProblemError.of(ErrorCode.REFERENCE_ARCHITECTURE, where, f"{wanted}, as in a VT5", found)
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

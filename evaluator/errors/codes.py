@@ -64,6 +64,7 @@ class ErrorCode(StrEnum):
     DATASET_FORMAT = "E_DATASET_FORMAT"
     DATASET_FOLDER = "E_DATASET_FOLDER"
     REFERENCE_FORMAT = "E_REFERENCE_FORMAT"
+    REFERENCE_ARCHITECTURE = "E_REFERENCE_ARCHITECTURE"
 
     CONFIGURATION = "E_CONFIGURATION"
     PRIVACY_BUDGET = "E_PRIVACY_BUDGET"
@@ -516,6 +517,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.REFERENCE_FORMAT: Explanation(
         "The folder doesn't contain a VT5 model: its configuration or tokenizer can't be read.",
         "Download the track's base weights again, or recreate the folder with `pfl base`.",
+    ),
+    ErrorCode.REFERENCE_ARCHITECTURE: Explanation(
+        "The folder contains a model of another architecture: only VT5 can be trained and scored.",
+        "Name a folder with a VT5: the track's base weights, or a tiny one by `pfl base create`.",
     ),
     ErrorCode.UPLOAD_PART: Explanation(
         "A part of the upload doesn't match its announced size or SHA-256.",

@@ -20,6 +20,7 @@ from PIL import Image, ImageFilter
 from rapidfuzz.distance import Levenshtein
 
 from evaluator.docvqa.dataset import Box, Dataset, Page, Question, write_info, write_split
+from evaluator.docvqa.page_images import UNREADABLE, read_page_image
 
 BLUR_RADIUS = 20
 # Of the longer word: as near as the paper's metric counts a part of a right answer would hide too much.
@@ -27,6 +28,8 @@ SIMILARITY = 0.8
 # Shorter words are in too many others, and near to too many.
 SHORTEST = 4
 JPEG_QUALITY = 95
+# The sides, at least, of a page that is too large to be decoded as it is.
+NEEDED_PX = 1000
 SPLIT = "hidden"
 
 
@@ -103,18 +106,13 @@ def write_trials(folder: Path, dataset: Dataset, trials: Sequence[Trial]) -> Dat
 
 
 def _write_image(target: Path, source: Path, boxes: Sequence[Box]) -> None:
-    # It loads torch, which takes more memory than all statistics of attacks.
-    from evaluator.docvqa.images import MAX_PIXELS
-
     try:
         if not boxes:
             target.symlink_to(source.absolute())
             return
-        with Image.open(source) as image:
-            if image.width * image.height > MAX_PIXELS:
-                return
-            blur(image.convert("RGB"), boxes).save(target, format="jpeg", quality=JPEG_QUALITY)
-    except (OSError, SyntaxError, ValueError):
+        page = read_page_image(source, needed_px=NEEDED_PX, reduce=False)
+        blur(page.image, boxes).save(target, format="jpeg", quality=JPEG_QUALITY)
+    except UNREADABLE:
         return
 
 

@@ -14,8 +14,8 @@ def validate_license(text: str) -> None:
         canonicalize_license_expression(text)
     except InvalidLicenseExpression as error:
         raise ValidationError(
-            "“%(text)s” is no SPDX license identifier. Look it up at spdx.org/licenses, for example CC-BY-4.0, "
-            "GPL-3.0-only or Apache-2.0; name a license of your own LicenseRef-….",
+            "“%(text)s” isn't an SPDX license identifier. Look it up at spdx.org/licenses, for example CC0-1.0, "
+            "CC-BY-4.0, GPL-3.0-only or Apache-2.0; name a license of your own LicenseRef-….",
             code="license",
             params={"text": text},
         ) from error

@@ -1,28 +1,20 @@
 """Page images, re-encoded: small enough to train on, known to open, without the source's metadata."""
 
 import os
-import struct
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import lru_cache
-from io import BytesIO
 from pathlib import Path
 
 from PIL import Image, ImageFont
-from PIL.JpegImagePlugin import JpegImageFile
 
+from evaluator.docvqa.page_images import SUFFIXES, UNREADABLE, PageImage, read_page_image
 from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.summary import Finding, Findings
 
 LONGEST_PX = 1000
 JPEG_QUALITY = 85
-FORMATS = ("JPEG", "PNG")  # PNG under a .jpg name is met; Pillow's rarer parsers stay closed
-# What Pillow raises on damaged, truncated, foreign or absurdly large files.
-UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError)
-
-# The one part of a JPEG beside its picture that says nothing more: the marker of its format.
-PLAIN = {"APP0"}
-
 Size = tuple[int, int]
 
 
@@ -40,53 +32,55 @@ def import_images(
     target.mkdir(parents=True, exist_ok=True)
     sizes: dict[str, Size] = {}
 
-    def shrink(item: tuple[str, Path]) -> Size | None:
+    def shrink(item: tuple[str, Path]) -> PageImage | None:
         page, source = item
         return _shrink(source, target / f"{page}.jpg")
 
     # Threads: Pillow decodes and encodes without the interpreter's lock.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for done, ((page, source), size) in enumerate(
+        for done, ((page, source), read) in enumerate(
             zip(sources.items(), pool.map(shrink, sources.items()), strict=True), 1
         ):
-            if size is not None:
-                sizes[page] = size
+            if read is not None:
+                sizes[page] = read.size
+                _note(read, findings, source.name)
             else:
                 findings.note(Finding.BROKEN_IMAGE if source.exists() else Finding.MISSING_IMAGE, source.name)
             on_progress(done, len(sources))
     return sizes
 
 
-def store_image(content: bytes, target: Path) -> bool:
+def image_file(folder: Path, name: str) -> Path:
+    """Return the image of that name, whichever of the known formats it has; the JPEG's path where there is none."""
+    paths = [folder / f"{name}{suffix}" for suffix in SUFFIXES]
+    return next((path for path in paths if path.exists()), paths[0])
+
+
+def store_image(content: bytes, target: Path, findings: Findings) -> bool:
     """Write an image from within another file, and return whether it could be read.
 
     A JPEG that needs no change, as `import_images` writes them, stays as it is, bit for bit.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with Image.open(BytesIO(content), formats=FORMATS) as image:
-            image.load()
-            plain = isinstance(image, JpegImageFile) and {name for name, _ in image.applist} <= PLAIN
-            if plain and image.mode == "RGB" and max(image.size) <= LONGEST_PX:
-                target.write_bytes(content)
-                return True
-            page = image.convert("RGB")
+        page = read_page_image(content, needed_px=LONGEST_PX, reduce=False)
     except UNREADABLE:
         return False
-    _save(page, target)
+    _note(page, findings, target.stem)
+    if page.is_plain and not page.ends_early and max(page.size) <= LONGEST_PX:
+        target.write_bytes(content)
+    else:
+        _save(page.image, target)
     return True
 
 
-def read_image(path: Path) -> tuple[Image.Image, Size] | None:
-    """Return the image in RGB, decoded at no less than `LONGEST_PX`, and its size in the file; None if it is
-    unreadable."""
+def is_readable(path: Path) -> bool:
+    """Return whether the file is a page image."""
     try:
-        with Image.open(path, formats=FORMATS) as image:
-            size = image.size
-            image.draft("RGB", (LONGEST_PX, LONGEST_PX))
-            return image.convert("RGB"), size
+        read_page_image(path, needed_px=LONGEST_PX)
     except UNREADABLE:
-        return None
+        return False
+    return True
 
 
 @lru_cache(maxsize=32)
@@ -98,13 +92,27 @@ def font_of(size_px: int) -> ImageFont.FreeTypeFont:
     return font
 
 
-def _shrink(source: Path, target: Path) -> Size | None:
-    read = read_image(source)
-    if read is None:
+def _shrink(source: Path, target: Path) -> PageImage | None:
+    """Write the page smaller, and return what was read; None where it can't be."""
+    try:
+        read = read_page_image(source, needed_px=LONGEST_PX)
+    except UNREADABLE:
         return None
-    page, size = read
-    _save(page, target)
-    return size
+    _save(read.image, target)
+    # The pixels of all pages would not fit into memory.
+    return replace(read, image=Image.new("RGB", (1, 1)))
+
+
+def _note(read: PageImage, findings: Findings, where: str) -> None:
+    """Count what was done to show a page as people see it."""
+    done = {
+        Finding.ENDS_EARLY: read.ends_early,
+        Finding.TRANSPARENT: read.was_transparent,
+        Finding.TURNED: read.was_turned,
+        Finding.FURTHER_PAGES: read.has_more,
+    }
+    for finding in (finding for finding, happened in done.items() if happened):
+        findings.note(finding, where)
 
 
 def _save(page: Image.Image, target: Path) -> None:

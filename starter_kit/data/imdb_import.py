@@ -18,7 +18,7 @@ from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, first_lin
 from evaluator.docvqa.imdb import MEMBER, Imdb, read_data_points, read_imdb
 from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import FOR_ATTACKS, SplitWriter, malformed
-from starter_kit.data.images import import_images
+from starter_kit.data.images import image_file, import_images
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 
 NAME = "pfl-docvqa"
@@ -301,7 +301,7 @@ def _pages(conversion: Conversion, file: ImdbFile, folder: Path) -> Iterator[tup
             del rows_by_page[name]
     conversion.pages |= rows_by_page.keys()
     readable = import_images(
-        {name: conversion.source.images / f"{name}.jpg" for name in rows_by_page},
+        {name: image_file(conversion.source.images, name) for name in rows_by_page},
         folder / "images",
         conversion.findings,
         conversion.on_progress,

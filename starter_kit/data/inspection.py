@@ -7,7 +7,7 @@ from evaluator.docvqa.dataset import Dataset, DatasetInfo, read_info
 from evaluator.errors import Problem
 from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import malformed, splits_of
-from starter_kit.data.images import read_image
+from starter_kit.data.images import is_readable
 from starter_kit.data.summary import ImportSummary, SplitTally
 from starter_kit.published import Source, published
 
@@ -29,7 +29,7 @@ def inspect_folder(
     total, done = sum(len(dataset.pages) for dataset in datasets), 0
     for dataset in datasets:
         for page in dataset.pages.values():
-            if read_image(dataset.image_path(page.page)) is None:
+            if not is_readable(dataset.image_path(page.page)):
                 problems += malformed(
                     f"{dataset.split}, page {page.page}", "an image that opens", "none"
                 ).problems

@@ -287,7 +287,7 @@ def _write_row(row: PageRow, path: Path, writer: SplitWriter, folder: Path, find
         page, questions = row.parts()
     except ValidationError as error:
         raise malformed(f"{path}, page {row.page}", "a page with its questions", first_line(error)) from error
-    if not store_image(row.image.bytes, folder / "images" / f"{page.page}.jpg"):
+    if not store_image(row.image.bytes, folder / "images" / f"{page.page}.jpg", findings):
         findings.note(Finding.BROKEN_IMAGE, page.page)
         return False
     writer.add(page, questions)

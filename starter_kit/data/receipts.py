@@ -16,11 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, write_info
+from evaluator.docvqa.page_images import SUFFIXES
 from evaluator.progress import OnProgress, ignore_progress
 from evaluator.untrusted_text import decode
 from starter_kit.data.folders import SplitWriter, malformed
 from starter_kit.data.folding import fold_company, squeeze
-from starter_kit.data.images import Size, import_images
+from starter_kit.data.images import Size, image_file, import_images
 from starter_kit.data.partition import partition
 from starter_kit.data.phrasings import RECEIPT_PHRASINGS, ask
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
@@ -80,7 +81,7 @@ def import_receipts(
     findings = Findings()
     receipts = _read_source(source, findings)
     sizes = import_images(
-        {receipt.page: source / "img" / f"{receipt.name}.jpg" for receipt in receipts},
+        {receipt.page: image_file(source / "img", receipt.name) for receipt in receipts},
         folder_public / "images",
         findings,
         on_progress,
@@ -118,7 +119,7 @@ def _read_source(source: Path, findings: Findings) -> list[Receipt]:
         if not (source / name).is_dir():
             raise malformed(source, "folders img, box and key", f"no folder {name}")
     names = sorted(
-        {path.stem for path in (source / "img").glob("*.jpg")}
+        {path.stem for path in (source / "img").iterdir() if path.suffix in SUFFIXES}
         | {path.stem for path in (source / "box").glob("*.csv")}
         | {path.stem for path in (source / "key").glob("*.json")}
     )

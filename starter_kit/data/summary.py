@@ -16,6 +16,10 @@ class Finding(StrEnum):
 
     BROKEN_IMAGE = "Image can't be read: page left out"
     MISSING_IMAGE = "Image is missing: page left out"
+    ENDS_EARLY = "Image ends early: what there is of the page is kept"
+    TRANSPARENT = "Image with transparent parts: laid on white"
+    TURNED = "Image stored turned or mirrored: shown upright, as its EXIF orientation says"
+    FURTHER_PAGES = "Image file with several pages: the first is kept"
     MISSING_BOXES = "Transcription file is missing: page kept without words"
     EMPTY_OCR = "No words in the transcription: page kept without words"
     BAD_BOX_LINE = "Line of the transcription is not 8 whole numbers and a text: line left out"

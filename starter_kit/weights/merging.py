@@ -12,6 +12,7 @@ from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import WEIGHTS
 from starter_kit.compression.peft_files import ADAPTER_CONFIG, merged, read_adapter
+from starter_kit.weights.adapter_settings import require_sum_of_products
 
 
 def merge(source: Path, target: Path, *, base: Path | None, report: Callable[[str], None]) -> None:
@@ -34,6 +35,7 @@ def merge(source: Path, target: Path, *, base: Path | None, report: Callable[[st
             found="nothing",
             next_step="Add --base FOLDER.",
         )
+    require_sum_of_products(source / ADAPTER_CONFIG)
     adapter = read_adapter(source)
     known = {name: tensor.float() for name, tensor in read_safetensors(base / WEIGHTS).items()}
     tensors = {name: tensor for name, tensor in merged(adapter, known).items() if name not in ALIASES}

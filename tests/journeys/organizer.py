@@ -218,6 +218,7 @@ def disqualify(site: Site, hands: Hands, track: str, method: str, reason: str) -
     hands.press(run_of(site, hands, track, method))
     form = page.locator("form", has=page.get_by_role("button", name="Disqualify"))
     hands.fill(form.get_by_label("Reason"), reason)
+    hands.tick(form.get_by_role("checkbox"))
     hands.press(page.get_by_role("button", name="Disqualify"))
     expect(page.get_by_role("heading", name="Disqualified")).to_be_visible()
 

@@ -31,11 +31,12 @@ class Holding:
 
 @dataclass(frozen=True)
 class Stock:
-    """All that the workers have, by name."""
+    """All that the workers have, by name, and when each of them reported it."""
 
     references: Mapping[str, Holding]
     test_sets: Mapping[str, Holding]
     leakage_sets: Mapping[str, Holding]
+    seen_at: Mapping[str, datetime]
 
 
 def receive(report: Report, now: datetime | None = None) -> None:
@@ -55,6 +56,7 @@ def stock(now: datetime | None = None) -> Stock:
         references=_holdings((one.worker, one.references) for one in fresh),
         test_sets=_holdings((one.worker, one.test_sets) for one in fresh),
         leakage_sets=_holdings((one.worker, one.leakage_sets) for one in fresh),
+        seen_at={one.worker: one.seen_at for one in fresh},
     )
 
 

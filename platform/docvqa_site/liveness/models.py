@@ -108,7 +108,10 @@ class Outage(models.Model):
 
 
 class Notice(models.Model):
-    """A line at the top of every page, with the page that says more; one on maintenance belongs to its outage."""
+    """A line at the top of every page, with the page that says more.
+
+    One on maintenance belongs to its outage, and one on a moved end to its phase, whose next change ends it.
+    """
 
     text = models.CharField(max_length=500)
     page = models.CharField(max_length=200, blank=True, help_text="A path of this site.")
@@ -116,6 +119,9 @@ class Notice(models.Model):
     shown_until = models.DateTimeField(db_index=True)
     outage = models.OneToOneField(
         Outage, on_delete=models.CASCADE, null=True, blank=True, related_name="notice"
+    )
+    phase = models.ForeignKey(
+        "challenge.Phase", on_delete=models.CASCADE, null=True, blank=True, related_name="notices"
     )
 
     class Meta:

@@ -20,7 +20,7 @@ from docvqa_site.teams.models import Membership
 class Audience(TextChoices):
     EVERYONE = "everyone", "everyone with an account"
     MEMBERS = "members", "members of all teams"
-    WITHOUT_SUBMISSION = "without_submission", "members of teams without a submission"
+    WITHOUT_SUBMISSION = "without_submission", "members of teams that have submitted nothing"
     WITH_FAILED_RUN = "with_failed_run", "members of teams with a failed run"
     WITH_REJECTED_RUN = "with_rejected_run", "members of teams with a rejected run"
     WITH_SCORED_RUN = "with_scored_run", "members of teams with a scored run"
@@ -69,7 +69,7 @@ def recipients(audience: Audience, track: Track | None) -> QuerySet[User]:
 def announce(announcement: Announcement, seen: str, *, actor: User) -> bool:
     """Notify each recipient, by mail those who want it, if they are as many as was seen; return whether it was done."""
     people = list(recipients(announcement.audience, announcement.track))
-    if not people or str(len(people)) != seen:
+    if str(len(people)) != seen or not (people or announcement.on_news):
         return False
     notify(people, Kind.ANNOUNCEMENTS, announcement.subject, [announcement.text])
     if announcement.on_news:

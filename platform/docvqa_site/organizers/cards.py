@@ -41,7 +41,9 @@ def counted_for(judged: QuerySet[Submission], now: datetime) -> dict[str, QueryS
     """Return what the cards count; `judged` is what the organizer has no conflict of interest about."""
     private = judged.filter(track__ranking__in=WITH_PROOFS)
     accounts = User.objects.filter(is_active=True)
-    drafts = Submission.objects.filter(state=SubmissionState.DRAFT)
+    # A track that is set up has submissions of a team of its own, which try it.
+    public = Submission.objects.filter(track__is_draft=False)
+    drafts = public.filter(state=SubmissionState.DRAFT)
     return {
         "accounts": accounts,
         "new accounts": accounts.filter(date_joined__gt=now - NEW),
@@ -98,7 +100,8 @@ def _content(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
     yield _fact(organizer, f"{news}, {counts['scheduled news']} scheduled", "news.newsitem")
     yield _fact(organizer, f"{_number(counts['downloads'], 'download')} offered", "downloads.download")
     yield _fact(organizer, f"{_number(counts['terms'], 'version')} of terms", "downloads.terms")
-    yield Fact(f"{counts['final results']} final results", reverse("results:list"))
+    published = _number(counts["final results"], "publication")
+    yield Fact(f"{published} of final results", reverse("results:list"))
 
 
 def _fact(organizer: User, text: str, model: str, query: str = "") -> Fact:

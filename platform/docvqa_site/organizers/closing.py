@@ -160,6 +160,7 @@ def close_phase(phase: Phase, publication: Publication, *, seen: str, actor: Use
         )
         for name, content in files.items()
     )
+    phase.notices.update(shown_until=now)
     RuleChange.objects.create(
         track=track, text=f"Phase “{phase.name}” closed: “{results.title}” is published at {address}."
     )

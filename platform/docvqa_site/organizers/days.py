@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from django.db.models import Count
 from django.db.models.functions import TruncDate
 
+from docvqa_site.accounts.models import User
+from docvqa_site.challenge.selectors import others_tracks
 from docvqa_site.submissions.models import Submission
 
 DAYS = 30
@@ -40,10 +42,12 @@ class Bars:
         return sum(bar.count for bar in self.bars)
 
 
-def daily_submissions(today: date) -> dict[date, int]:
-    """Return how many submissions were made on each of the last days that has any, in UTC."""
+def daily_submissions(today: date, organizer: User) -> dict[date, int]:
+    """Return how many submissions were made on each of the last days that has any (UTC), in the organizer's tracks."""
     first = datetime.combine(today - timedelta(days=DAYS - 1), time.min, UTC)
     made = Submission.objects.filter(submitted_at__gte=first).order_by()
+    if organizer.organizes_single_tracks:
+        made = made.exclude(track__in=others_tracks(organizer))
     # Times alone, so that the index answers it.
     days = made.values_list(TruncDate("submitted_at", tzinfo=UTC)).annotate(made=Count("*"))
     return {day: count for day, count in days if day is not None}

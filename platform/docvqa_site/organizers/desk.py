@@ -1,6 +1,6 @@
 """The figures of the desk's first page, in a constant number of queries."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -43,18 +43,24 @@ MOST_NEAR_QUOTA = 20
 
 @dataclass(frozen=True)
 class WorkerRow:
-    """A worker that was seen in the last day, and the step that it runs; None while it runs none."""
+    """A worker that was seen in the last day, and the step that it runs; None while it runs none.
+
+    Attributes:
+        seen_at: Its last heartbeat, or its last report of what it has, which it sends every minute.
+    """
 
     worker: Worker
     evaluation: Evaluation | None
     state: str
+    seen_at: datetime
 
 
 def desk_of(organizer: User) -> dict[str, object]:
     """Return what the first page shows: what needs the organizer now, and the figures below it."""
     now, judged = clock.now(), judgeable_submissions(organizer)
     backlogs, outbox = figures.backlogs(figures.attempts(), now), figures.outbox()
-    workers = worker_rows(now)
+    held = stock(now)
+    workers = worker_rows(held.seen_at, now)
     counts = counted(
         {
             **counted_for(judged, now),
@@ -85,7 +91,6 @@ def desk_of(organizer: User) -> dict[str, object]:
     today = timezone.now().date()
     organized = organized_tracks(organizer).prefetch_related("phases")
     tracks = [track for track in organized if not track.is_draft]
-    held = stock(now)
     own = [
         *needs.track_needs(tracks, held),
         *needs.registration_needs(counts["waiting registrations"]),
@@ -108,7 +113,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         ],
         "backlogs": backlogs,
         "workers": workers,
-        "days": bars(daily_submissions(today), today),
+        "days": bars(daily_submissions(today, organizer), today),
         "tracks": tracks,
         "drafts": [track for track in organized if track.is_draft],
         "to_close": set(Phase.objects.filter(ends_at__lte=now, final_results=None)),
@@ -122,20 +127,31 @@ def split_test_sets(organizer: User) -> list[TestSet]:
     return list(found.exclude(name__in=others_tracks(organizer).values("test_set")))
 
 
-def worker_rows(now: datetime) -> list[WorkerRow]:
-    """Return the workers of the last day, the one that was seen last first."""
+def worker_rows(reported: Mapping[str, datetime], now: datetime) -> list[WorkerRow]:
+    """Return the workers of the last day, the one that was seen last first.
+
+    Args:
+        reported: When workers reported lately what they have.
+    """
     running = Evaluation.objects.filter(state=EvaluationState.RUNNING).select_related("run__submission")
     at = {evaluation.worker: evaluation for evaluation in running.defer("run__results", "run__rules")}
-    return [_row(worker, at.get(worker.name), now) for worker in Worker.objects.select_related("queue")]
+    return [
+        _row(worker, at.get(worker.name), reported.get(worker.name), now)
+        for worker in Worker.objects.select_related("queue")
+    ]
 
 
-def _row(worker: Worker, evaluation: Evaluation | None, now: datetime) -> WorkerRow:
-    """Return the worker with its state. One without a step sends no heartbeats, so it is idle and not silent."""
+def _row(
+    worker: Worker, evaluation: Evaluation | None, reported_at: datetime | None, now: datetime
+) -> WorkerRow:
+    """Return the worker with its state. One without a step sends no heartbeats, but reports what it has."""
     if worker.sick_at is not None:
-        return WorkerRow(worker, evaluation, "sick")
-    if evaluation is None:
-        return WorkerRow(worker, None, "idle")
-    return WorkerRow(worker, evaluation, "running" if worker.seen_at > now - ALIVE else "silent")
+        state = "sick"
+    elif evaluation is not None:
+        state = "running" if worker.seen_at > now - ALIVE else "silent"
+    else:
+        state = "idle" if reported_at else "gone"
+    return WorkerRow(worker, evaluation, state, max(worker.seen_at, reported_at or worker.seen_at))
 
 
 def overdue_proofs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Submission]:

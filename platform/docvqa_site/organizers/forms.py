@@ -151,6 +151,7 @@ class DisqualificationForm(forms.Form):
     reason = forms.CharField(
         max_length=300, help_text="Public: shown on the leaderboard and the method page."
     )
+    confirmed = forms.BooleanField(label="Yes, disqualify the run, publish the reason and email the team")
 
 
 class AnswerForm(forms.Form):
@@ -173,8 +174,7 @@ class AnnouncementForm(forms.Form):
         Track.objects.all(),
         required=False,
         empty_label="all tracks",
-        help_text="Limits the audience to teams with submissions in this track. Ignored for the first two "
-        "choices.",
+        help_text="Counts only submissions and runs of this track. Ignored for the first two choices.",
     )
     subject = forms.CharField(max_length=120)
     text = forms.CharField(max_length=10_000, widget=forms.Textarea, help_text="Plain text.")

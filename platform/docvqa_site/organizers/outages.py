@@ -130,7 +130,11 @@ def extension_of(downtime: Downtime, now: datetime) -> Extension | None:
     if phase.ends_at is None or not downtime.needs_organizer:
         return None
     edited = Phase.objects.select_related("track").get(pk=phase.pk)
-    edited.ends_at = (max(phase.ends_at, now) + downtime.owed).replace(second=0, microsecond=0) + MINUTE
+    end = max(phase.ends_at, now) + downtime.owed
+    # Nobody gets less than is owed by the seconds of a phase that ended before.
+    edited.ends_at = end.replace(second=0, microsecond=0) + (
+        MINUTE if end.second or end.microsecond else 0 * MINUTE
+    )
     later = phase.track.phases.filter(starts_at__gte=phase.ends_at, starts_at__lt=edited.ends_at)
     following = list(later.select_related("track"))
     obstacle = "".join(_obstacle(one, edited.ends_at, now) for one in following)
@@ -166,7 +170,7 @@ def extend(phase: Phase, seen: str, *, actor: User) -> bool:
     record(actor, "phase.extended", phase, track=track.slug, minutes=minutes)
     text = f"{track}: because of outages, the phase “{phase}” now ends on {in_words(extension.ends_at)}."
     page = track.get_absolute_url()
-    Notice.objects.create(text=text, page=page, shown_from=now, shown_until=now + SHOWN)
+    Notice.objects.create(text=text, page=page, phase=phase, shown_from=now, shown_until=now + SHOWN)
     notify(
         participants(track),
         Kind.DEADLINES,
@@ -190,8 +194,8 @@ def add_outage(starts_at: datetime, ends_at: datetime, track: str, text: str, *,
 
 
 @transaction.atomic
-def withdraw(outage: Outage, *, actor: User) -> None:
-    """Remove an outage that doesn't count; one that is going on ends now instead, with its notice."""
+def withdraw(outage: Outage, *, actor: User) -> bool:
+    """Remove an outage that doesn't count; one that is going on ends now instead. Return whether it was removed."""
     now = timezone.now()
     if outage.is_going_on(now):
         if outage.queue:
@@ -200,9 +204,10 @@ def withdraw(outage: Outage, *, actor: User) -> None:
             Outage.objects.filter(pk=outage.pk).update(ends_at=now)
         Notice.objects.filter(outage=outage).update(shown_until=now)
         record(actor, "outage.ended", outage, what=str(outage))
-        return
+        return False
     record(actor, "outage.removed", outage, what=str(outage))
     outage.delete()
+    return True
 
 
 def _downtime(phase: Phase, outages: Iterable[Outage], now: datetime) -> Downtime:

@@ -107,6 +107,7 @@ def save_phase(edited: Phase, reason: str, seen: str, *, actor: User) -> bool:
         return False
     changes = changes_of(before, edited)
     edited.save()
+    edited.notices.update(shown_until=now)
     RuleChange.objects.create(track=track, text=shown.text, reason=reason)
     changed = {name: [_plain(old), _plain(new)] for name, (old, new) in changes.items()}
     action = "phase.changed" if before else "phase.added"

@@ -32,7 +32,7 @@ EVALUATED = {
     "trainable": "Trainable parameters",
     "test_set": "Test set",
     "clients": "Clients",
-    "max_rounds": "Rounds",
+    "max_rounds": "Most rounds",
     "first_download": "First download",
     "max_checkpoint_bytes": "Largest checkpoint in bytes",
     "delta": "δ",
@@ -40,7 +40,7 @@ EVALUATED = {
     "accountant": "Accountant",
     "adjacency": "Adjacency",
     "providers_per_client": "Training providers per client",
-    "drawn_rounds": "Rounds drawn for a replay or for folding",
+    "drawn_rounds": "Drawn rounds",
     "challenges_per_day": "Challenges per team in 24 hours",
 }
 TEXTS = {"summary": "Summary", "description": "Rules text"}

@@ -47,7 +47,7 @@ def runs(request: UserRequest) -> HttpResponseBase:
         found = found.filter(state=chosen["state"])
     if text := chosen["text"]:
         found = found.filter(Q(submission__title__icontains=text) | Q(submission__team__name__icontains=text))
-    newest_first = found.order_by("-submission__submitted_at", "pk")
+    newest_first = found.order_by("-submission__submitted_at", "submission", "budget")
     query = request.GET.copy()
     query.pop("page", None)
     context = {

@@ -225,9 +225,8 @@ def opening_sentences(track: Track, before: str, after: str) -> list[str]:
     if not after:
         return ["Teams can submit again."]
     drafts = Submission.objects.filter(track=track, state=SubmissionState.DRAFT).count()
-    return [
-        f"Teams can't submit now: {after} {drafts} draft{pluralize(drafts)} can't be submitted until it opens."
-    ]
+    waiting = f" {drafts} draft{pluralize(drafts)} can't be submitted until it opens." if drafts else ""
+    return [f"Teams can't submit now: {after}{waiting}"]
 
 
 def in_words(value: object) -> str:

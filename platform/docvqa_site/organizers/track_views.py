@@ -89,6 +89,7 @@ def _edit(request: UserRequest, stored: Phase | None, edited: Phase) -> HttpResp
         "track": edited.track,
         "phase": stored,
         "form": PhaseForm(request.POST or None, instance=edited),
+        "final": stored.final_results.order_by("-made_at").first() if stored else None,
         "removal": phase_changes.removal_warning(stored, timezone.now()) if stored else "",
     }
     return _confirmed(

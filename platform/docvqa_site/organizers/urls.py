@@ -26,6 +26,11 @@ urlpatterns = [
     path("tracks/<slug:slug>/setup/discard/", setup.discard, name="setup_discard"),
     path("tracks/<slug:slug>/setup/<slug:name>/", setup.step, name="setup_step"),
     path(
+        "tracks/<slug:slug>/invitations/<int:invitation_id>/withdraw/",
+        setup.withdraw_invitation,
+        name="withdraw_invitation",
+    ),
+    path(
         "tracks/<slug:slug>/organizers/<int:user_id>/remove/", setup.remove_organizer, name="remove_organizer"
     ),
     path("files/uploads/check", file_views.check, name="check_file"),

@@ -171,7 +171,7 @@ def test_a_license_without_an_identifier_is_rejected_and_the_message_says_where_
     file = tmp_path / "x"
     file.touch()
     with pytest.raises(
-        CommandError, match=r"is no SPDX license identifier\. Look it up at spdx\.org/licenses"
+        CommandError, match=r"isn't an SPDX license identifier\. Look it up at spdx\.org/licenses"
     ):
         call_command("add_download", file, "--kind", "data", "--title", "X", "--license", named)
     assert not Download.objects.exists()

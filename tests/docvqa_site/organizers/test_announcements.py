@@ -58,6 +58,16 @@ def test_an_announcement_appears_on_news_if_that_is_ticked(client: Client, organ
     assert "Version 2 is out." in client.get("/news/").text
 
 
+def test_news_are_published_that_nobody_would_get_by_mail(client: Client, organizer) -> None:
+    mail = {**MAIL, "audience": "with_failed_run"}
+    assert "Nobody would get it." in client.post(PAGE, mail).text
+    assert "Publish on News</button>" in client.post(PAGE, {**mail, "on_news": "on"}).text
+    client.post(PAGE, {**mail, "seen": "0"})
+    assert "There is no news yet." in client.get("/news/").text
+    client.post(PAGE, {**mail, "on_news": "on", "seen": "0"})
+    assert "Version 2 is out." in client.get("/news/").text
+
+
 def test_an_announcement_that_would_reach_others_by_now_is_shown_again(client: Client, organizer) -> None:
     make_team(make_person())
     page = client.post(PAGE, {**MAIL, "seen": "7"}).content.decode()

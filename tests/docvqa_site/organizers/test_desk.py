@@ -1,3 +1,4 @@
+import re
 from datetime import timedelta
 
 import pytest
@@ -160,7 +161,12 @@ def test_workers_show_their_heartbeat_and_what_they_run(client: Client, organize
     Evaluation.objects.create(
         run=run, attempt=1, state=EvaluationState.RUNNING, step=Step.SCORING, worker="stuck@gpu"
     )
+    Worker.objects.create(queue=queue, name="left@gpu", seen_at=seen_at)
+    Inventory.objects.create(worker="idle@gpu", seen_at=timezone.now())
+    Inventory.objects.create(worker="left@gpu", seen_at=timezone.now() - timedelta(minutes=16))
     page = desk(client)
+    states = dict(re.findall(r'row">(\w+@gpu).*?badge-\w+">(\w+)<', page, re.DOTALL))
+    assert states == {"idle@gpu": "idle", "stuck@gpu": "silent", "left@gpu": "gone"}
     assert "1 silent worker" in page
     assert "#workersilent" in page
     assert "during a step: stuck@gpu." in page

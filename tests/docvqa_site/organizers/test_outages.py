@@ -11,13 +11,14 @@ from django.test import Client
 from django.utils import timezone
 
 from docvqa_site.audit.models import AuditEntry
-from docvqa_site.challenge.models import RuleChange
+from docvqa_site.challenge.models import Phase, RuleChange
 from docvqa_site.evaluation.models import Evaluation, StepQueue, Watch
 from docvqa_site.evaluation.queue.breaker import _pause, resume
 from docvqa_site.evaluation.queue.watchdog import watch
 from docvqa_site.liveness.models import Cause, Notice, Outage
 from docvqa_site.liveness.outages import total
 from docvqa_site.organizers.outages import downtime_of
+from docvqa_site.organizers.phase_changes import preview_phase, save_phase
 from docvqa_site.submissions.models import RunState
 from evaluator.messages.jobs import SCORING_QUEUE, Step
 from tests.docvqa_site.factories import (
@@ -115,6 +116,35 @@ def test_one_click_extends_a_phase_and_tells_everybody(client: Client, organizer
     again = Client().get("/", headers={"If-None-Match": before["ETag"]})
     assert again.status_code == 200
     assert "because of outages" in again.text
+
+
+def test_the_notice_of_a_moved_end_ends_with_the_next_change_of_the_phase(
+    client: Client, organizer, phase
+) -> None:
+    add_outage(phase.starts_at, HOUR)
+    extend(client, phase)
+    assert "because of outages" in Client().get("/").text
+    edited = Phase.objects.get(pk=phase.pk)
+    assert edited.ends_at
+    edited.ends_at += HOUR
+    shown = preview_phase(Phase.objects.get(pk=phase.pk), edited, timezone.now())
+    assert save_phase(edited, "A date.", shown.digest, actor=organizer)
+    assert "because of outages" not in Client().get("/").text
+
+
+def test_a_phase_that_goes_on_gets_exactly_what_it_lost(client: Client, organizer, phase) -> None:
+    Phase.objects.filter(pk=phase.pk).update(ends_at=phase.ends_at.replace(second=0, microsecond=0))
+    end = phase.ends_at.replace(second=0, microsecond=0)
+    add_outage(phase.starts_at, HOUR)
+    extend(client, phase)
+    assert Phase.objects.get(pk=phase.pk).ends_at == end + HOUR
+
+
+def test_an_outage_that_does_not_count_is_removed(client: Client, organizer, phase) -> None:
+    outage = add_outage(phase.starts_at, HOUR)
+    page = client.post(f"{PAGE}{outage.pk}/withdraw/", follow=True).text
+    assert "It was removed." in page
+    assert not Outage.objects.exists()
 
 
 def test_what_changed_in_the_meantime_is_shown_again(client: Client, organizer, phase) -> None:

@@ -57,7 +57,12 @@ def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
         for _ in range(2)
     ]
     address = f"/organize/runs/{runs[0].pk}/"
-    assert client.post(f"{address}disqualify/", {"reason": "Trained on the test set."}).status_code == 302
+    assert (
+        client.post(
+            f"{address}disqualify/", {"reason": "Trained on the test set.", "confirmed": "on"}
+        ).status_code
+        == 302
+    )
     reason = "disqualified by the organizers: Trained on the test set."
     for board in (boards_of(track)[0].rows, stored_boards(track)[0][0:10]):
         assert [(row.entry.run, row.rank, row.reason) for row in board] == [

@@ -344,18 +344,27 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
     for role in ("reviewer", "organizer"):
         email = f"{role}@example.org"
         fill(client, "people", invite="1", email=email, role=role)
-        secret = re.search(r"/organize/invitations/([^/\s]+)/", str(mail.outbox[-1].body))
+        text = str(mail.outbox[-1].body)
+        assert role != "organizer" or f"an organizer of the track “{track}”" in text
+        secret = re.search(r"/organize/invitations/([^/\s]+)/", text)
         assert secret is not None
         stranger = _logged_in(make_user())
         assert stranger.post(secret[0]).status_code == 403
         person = make_user(email)
         vouch_for_address(person)
-        assert _logged_in(person).post(secret[0]).status_code == 302
+        page = _logged_in(person).post(secret[0], follow=True).text
+        place = {"reviewer": "the queue of proof reviews", "organizer": "the organizers&#x27; desk"}[role]
+        assert f"Set up a second factor to open {place}." in page
         assert _logged_in(make_user()).get(secret[0]).status_code == 404
-    assert "accepted" in client.get(f"{SETUP}people/").text
+    fill(client, "people", invite="1", email="late@example.org", role="reviewer")
+    assert "late@example.org, reviewer" in client.get(f"{SETUP}people/").text
+    open_one = StaffInvitation.objects.get(accepted_at=None)
+    client.post(f"/organize/tracks/{track.slug}/invitations/{open_one.pk}/withdraw/")
+    assert "was withdrawn" in client.get(f"{SETUP}people/").text
+    assert "example.org" not in client.get(f"{SETUP}people/").text
     # Also once the track is public.
     Track.with_drafts.update(is_draft=False)
-    assert "accepted" in client.get(f"{SETUP}people/").text
+    assert "organizer of this track" in client.get(f"{SETUP}people/").text
     assert client.get(f"{SETUP}kind/").status_code == 404
     client.post(f"{SETUP}people/", {"registration": "approval"})
     track.refresh_from_db()

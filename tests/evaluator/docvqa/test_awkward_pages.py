@@ -6,7 +6,8 @@ import pytest
 from PIL import Image
 
 from evaluator.docvqa.dataset import DatasetInfo, Page, Question, write_info, write_split
-from evaluator.docvqa.images import MAX_PIXELS, read_page
+from evaluator.docvqa.images import read_page
+from evaluator.docvqa.page_images import MAX_PIXELS
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind, ScoringResult, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step

@@ -1,11 +1,13 @@
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageFile
 
 from evaluator.docvqa.images import read_page, to_pixels
+from evaluator.docvqa.page_images import read_page_image
 from evaluator.errors import ErrorCode, ProblemError
 
 
@@ -44,6 +46,32 @@ def test_a_truncated_page_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     whole, part = read_page(path, 256), read_page(cut, 256)
     assert torch.equal(part[:, :128], whole[:, :128])
     assert not torch.equal(part, whole)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"quality": 95, "restart_marker_rows": 1}])
+def test_whole_and_damaged_pages_are_read_as_before_to_the_bit(
+    monkeypatch: pytest.MonkeyPatch, mode: str, options: dict[str, object]
+) -> None:
+    """What Pillow reads where it is told, for the whole process, to accept truncated files."""
+    content = BytesIO()
+    noise(90, 70).convert(mode).save(content, "JPEG", **options)
+    whole, rng = content.getvalue(), np.random.default_rng(1)
+    # Behind the header of the first scan.
+    start = whole.index(b"\xff\xda") + 14
+    variants = [whole, whole + b"behind", *(whole[:cut] for cut in rng.integers(start, len(whole), 12))]
+    places = rng.integers(start, len(whole), 12)
+    variants += [whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :] for place in places]
+    read = [read_page_image(variant, needed_px=16, reduce=False).image for variant in variants]
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+    expected = [Image.open(BytesIO(variant)).convert("RGB") for variant in variants]
+    assert [image.tobytes() for image in read] == [image.tobytes() for image in expected]
+
+
+def test_reading_pages_changes_no_switch_of_the_process(tmp_path: Path) -> None:
+    noise(20, 30).save(tmp_path / "page.png")
+    read_page(tmp_path / "page.png", 16)
+    assert (ImageFile.LOAD_TRUNCATED_IMAGES, Image.MAX_IMAGE_PIXELS) == (False, 89478485)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"%PDF-1.7", b"\x89PNG\r\n\x1a\n" + b"\0" * 40])

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -259,9 +260,12 @@ def test_a_checkpoint_that_is_no_safetensors_file_is_rejected(
     assert codes(error) == [code]
 
 
+WRONG = ('"d_model": "wide"', '"d_model": -1', '"feed_forward_proj": "gated-gelu"')
+
+
 @pytest.mark.parametrize(
     "content",
-    [None, "", "[]", '{"d_model": "wide"}', '{"d_model": -1}', '{"feed_forward_proj": "gated-gelu"}'],
+    [None, "", "[]", *(f'{{"model_type": "t5", {wrong}}}' for wrong in WRONG)],
 )
 def test_a_broken_configuration_is_rejected(tmp_path: Path, content: str | None) -> None:
     if content is not None:
@@ -269,6 +273,44 @@ def test_a_broken_configuration_is_rejected(tmp_path: Path, content: str | None)
     with pytest.raises(ProblemError) as error:
         read_config(tmp_path)
     assert codes(error) == [ErrorCode.REFERENCE_FORMAT]
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"model_type": "qwen3_vl", "architectures": ["Qwen3VLForConditionalGeneration"]}, "qwen3_vl"),
+        ({"architectures": ["T5ForConditionalGeneration"]}, "T5ForConditionalGeneration"),
+        ({"model_type": None}, "None"),
+        ({"tie_word_embeddings": False}, "False"),
+        ({"is_gated_act": True}, "True"),
+    ],
+    ids=["another model", "T5 alone", "no kind", "an output layer of its own", "gates"],
+)
+def test_a_configuration_of_another_architecture_is_rejected_as_such(
+    tmp_path: Path, change: dict[str, object], found: str
+) -> None:
+    write_config(VT5Config(), tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change), encoding="utf-8-sig")
+    with pytest.raises(ProblemError) as error:
+        read_config(tmp_path)
+    assert codes(error) == [ErrorCode.REFERENCE_ARCHITECTURE]
+    assert error.value.problem.found == found
+
+
+def test_a_configuration_that_names_no_architecture_is_not_taken_for_a_vt5(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ProblemError) as error:
+        read_config(tmp_path)
+    assert codes(error) == [ErrorCode.REFERENCE_ARCHITECTURE]
+
+
+def test_an_image_tower_with_another_activation_is_rejected(tmp_path: Path) -> None:
+    write_config(VT5Config(), tmp_path)
+    path = tmp_path / "visual_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"hidden_act": "relu"}))
+    with pytest.raises(ProblemError, match="hidden_act"):
+        read_config(tmp_path)
 
 
 def test_without_a_visual_configuration_the_tower_is_dit_base(tmp_path: Path) -> None:

@@ -109,8 +109,8 @@ CASES = [
     Bad(
         "base config {}",
         TRAIN,
-        "E_CHECKPOINT_MISSING_TENSOR",
-        "base/model.safetensors",
+        "E_REFERENCE_ARCHITECTURE",
+        "config.json",
         written("base/config.json", "{}"),
     ),
     Bad("base config cut", TRAIN, R, "config.json", cut("base/config.json", 50)),

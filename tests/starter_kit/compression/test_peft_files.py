@@ -48,8 +48,11 @@ def random_adapter(model: VT5, **settings: Any) -> peft.PeftModel:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"r": 2, "lora_alpha": 6}, {"r": 4, "use_rslora": True, "alpha_pattern": {r"block\.0\..*\.q": 3}}],
-    ids=["plain", "own scales"],
+    [
+        {"r": 2, "lora_alpha": 6},
+        {"r": 4, "use_rslora": True, "alpha_pattern": {r"block\.0\..*\.q": 3}, "rank_pattern": {r".*\.v": 3}},
+    ],
+    ids=["plain", "own scales and ranks"],
 )
 def test_what_peft_saves_is_merged_as_peft_merges_it(
     base: Path, tmp_path: Path, settings: dict[str, object]
@@ -99,6 +102,38 @@ def test_an_adapter_of_the_language_model_alone_finds_its_layers(base: Path, tmp
     convert(tmp_path / "a", tmp_path / "out", "--base", base)
     found = load_file(tmp_path / "out" / "model.safetensors")[f"language_backbone.{layer}.weight"]
     assert torch.allclose(found, known[f"language_backbone.{layer}.weight"] + 2)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("init_lora_weights", "pissa"),
+        ("init_lora_weights", "olora"),
+        ("alora_invocation_tokens", [5, 6]),
+        ("use_dora", True),
+        ("use_qalora", True),
+        ("loftq_config", {"loftq_bits": 4}),
+        ("trainable_token_indices", [3]),
+        ("bias", "lora_only"),
+        ("peft_type", "LOHA"),
+        ("use_next_year_lora", True),
+        ("alpha_pattern", {"(": 3}),
+        ("rank_pattern", {"(": 3}),
+    ],
+)
+def test_a_setting_that_makes_an_adapter_no_sum_with_the_base_weights_is_named(
+    base: Path, tmp_path: Path, key: str, value: object
+) -> None:
+    layer = "encoder.block.0.layer.0.SelfAttention.q"
+    rows, columns = load_file(base / "model.safetensors")[f"language_backbone.{layer}.weight"].shape
+    pair = {f"{layer}.lora_A.weight": torch.ones(1, columns), f"{layer}.lora_B.weight": torch.ones(rows, 1)}
+    write_adapter(tmp_path / "a", LoRA(rank=1, alpha=2), pair, base="")
+    path = tmp_path / "a" / ADAPTER_CONFIG
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+    output = convert(tmp_path / "a", tmp_path / "out", "--base", base, status=2)
+    assert "E_CHECKPOINT_FORMAT" in output
+    assert f"{ADAPTER_CONFIG}, {key}" in output.replace("\n", "")
+    assert not (tmp_path / "out" / "model.safetensors").exists()
 
 
 def test_settings_with_a_byte_order_mark_are_read_and_numbers_that_are_not_finite_rejected(

@@ -19,6 +19,7 @@ from docvqa_site.licenses import EXAMPLES, validate_license
 from docvqa_site.organizers import phase_changes
 from docvqa_site.organizers.choosing import NumbersInput, offered
 from docvqa_site.organizers.forms import UtcInput, drop_kind, keep_fields_of
+from docvqa_site.organizers.rule_changes import NAMES
 from docvqa_site.uploads.models import Upload, UploadState
 
 # Addresses of the desk itself.
@@ -78,17 +79,18 @@ class KindForm(forms.ModelForm[Track]):
             "anls_threshold": "ANLS threshold",
             "budgets": "Privacy budgets ε",
             "delta": "δ",
-            "drawn_rounds": "Drawn rounds",
+            "drawn_rounds": NAMES["drawn_rounds"],
             "challenges_per_day": "Challenges per team in 24 hours",
             "required_reviews": "Accepting reviewers",
-            "max_checkpoint_bytes": "Largest checkpoint, in bytes",
-            "max_rounds": "Maximum rounds",
+            "max_checkpoint_bytes": NAMES["max_checkpoint_bytes"],
+            "max_rounds": NAMES["max_rounds"],
         }
         widgets = {"budgets": NumbersInput}
         help_texts = {
             "clients": "How many clients hold the training data.",
             "delta": "The δ at which ε is computed.",
-            "anls_threshold": "Runs below this score are listed without a rank.",
+            "anls_threshold": "Runs below this score are listed without a rank. 0.8242 is the competition's.",
+            "drawn_rounds": "How many rounds the site picks at random for a replay or a byte check, besides the last.",
         }
 
     def __init__(self, *args: Any, **named: Any) -> None:

@@ -61,6 +61,18 @@ def accept(invitation: StaffInvitation, user: User) -> bool:
 
 
 @transaction.atomic
+def withdraw_invitation(invitation: StaffInvitation, *, actor: User) -> None:
+    record(
+        actor,
+        "staff.invitation_withdrawn",
+        invitation.track,
+        email=personal(invitation.email),
+        role=invitation.role,
+    )
+    invitation.delete()
+
+
+@transaction.atomic
 def remove_organizer(track: Track, user: User, *, actor: User) -> None:
     """End somebody's organizing of the track."""
     track.organizers.remove(user)

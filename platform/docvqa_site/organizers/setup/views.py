@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -17,7 +18,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.accounts.selectors import owns_verified_address
 from docvqa_site.audit.models import record
-from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.models import StaffRole, Track
 from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.challenge.views import rules_of
 from docvqa_site.downloads.models import Download
@@ -123,6 +124,18 @@ def remove_organizer(request: UserRequest, slug: str, user_id: int) -> HttpRespo
     return redirect("organizers:setup_step", slug, "people")
 
 
+@for_organizers("challenge.change_track", methods=POST)
+def withdraw_invitation(request: UserRequest, slug: str, invitation_id: int) -> HttpResponseBase:
+    """Make the link of an invitation useless; only superusers, as they alone invite."""
+    if not request.user.is_superuser:
+        raise PermissionDenied
+    track = get_object_or_404(organized_tracks(request.user), slug=slug)
+    found = get_object_or_404(track.staff_invitations, pk=invitation_id, accepted_at=None)
+    people.withdraw_invitation(found, actor=request.user)
+    messages.success(request, f"The invitation of {found.email} was withdrawn.")
+    return redirect("organizers:setup_step", slug, "people")
+
+
 @require_http_methods(FORM)
 @never_cache
 @login_required
@@ -133,7 +146,12 @@ def invitation(request: UserRequest, secret: str) -> HttpResponseBase:
         return render(request, "organizers/setup/invitation_gone.html", status=404)
     is_theirs = owns_verified_address(request.user, found.email)
     if request.method == "POST" and is_theirs and people.accept(found, request.user):
-        messages.success(request, "Welcome. Set up a second factor to begin, unless you have one.")
+        reviews = found.role == StaffRole.REVIEWER
+        if request.user.has_second_factor:
+            messages.success(request, "Welcome.")
+            return redirect("reviews:queue" if reviews else "organizers:desk")
+        place = "the queue of proof reviews" if reviews else "the organizers' desk"
+        messages.success(request, f"Welcome. Set up a second factor to open {place}.")
         return redirect("mfa_index")
     context = {"invitation": found, "is_theirs": is_theirs}
     return render(request, "organizers/setup/invitation.html", context, status=200 if is_theirs else 403)
@@ -231,7 +249,13 @@ def _people(request: UserRequest, track: Track) -> HttpResponseBase:
     if request.method == "POST" and not invites and track.is_draft and form.is_valid():
         _save(request, track, form)
         return _next(request, track, "people")
-    context = {"form": form, "invited": invited, "may_invite": may_invite, "reviewers": reviewers().count()}
+    context = {
+        "form": form,
+        "invited": invited,
+        "may_invite": may_invite,
+        "invitations": track.staff_invitations.filter(accepted_at=None),
+        "reviewers": list(reviewers()),
+    }
     return _page(request, track, "people.html", "people", **context)
 
 
