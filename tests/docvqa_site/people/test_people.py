@@ -66,7 +66,7 @@ def ada(client: Client) -> User:
     update_profile(ada, name=NAME, orcid=ORCID, shows_orcid=True)
     ada.refresh_from_db()
     team = create_team(ada, f"The team of {NAME}", website="https://lovelace.example")
-    create_token(ada, "cluster")
+    create_token(ada, "Lovelace cluster")
     make_key(team)
     make_upload(team)
     make_submission(team, state=SubmissionState.SUBMITTED)
@@ -97,7 +97,7 @@ def test_an_export_has_what_is_stored_about_a_person_and_no_secret(ada: User) ->
     _, secret = create_token(ada, "laptop")
     found = exported(ADDRESS.upper())
     assert found["accounts.User.email"][0]["orcid"] == ORCID
-    assert [row["label"] for row in found["accounts.ApiToken.user"]] == ["laptop", "cluster"][::-1]
+    assert [row["label"] for row in found["accounts.ApiToken.user"]] == ["Lovelace cluster", "laptop"]
     for name in (
         "teams.Membership.user",
         "teams.Invitation.email",
