@@ -197,8 +197,8 @@ class TestTrackPage:
         with django_assert_num_queries(17):
             page_of(client, private_track)
         # The tracks, their versions, data and phases, the counts, the levels, the first rows with a rank and without,
-        # the rows, the intervals beside theirs, whether ranks of last week are known, whether the test set is split, and
-        # the notices. The plot is cached.
+        # the rows, the intervals beside theirs, whether ranks of last week are known, whether the test set is split,
+        # and the notices. The plot is cached.
         with django_assert_num_queries(12):
             client.get("/leaderboard/privacy/?epsilon=1")
         rejected = add_run(private_track, "Rejected", budget=1.0, epsilon=0.9)
