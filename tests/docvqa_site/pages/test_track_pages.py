@@ -423,6 +423,8 @@ class TestApi:
             "flagged_checks": 1,
             "submitted_at": first["submitted_at"],
             "url": settings.SITE_URL + submission.get_absolute_url(),
+            "code_url": None,
+            "paper_url": None,
             "proof_url": None,
             "log_url": f"{files}/communication_log/",
             "record_url": f"{files}/training_record/",
