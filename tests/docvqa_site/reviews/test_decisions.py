@@ -291,11 +291,25 @@ def test_the_team_is_notified(submission, reviewer, django_capture_on_commit_cal
         reject(submission, reviewer)
     (message,) = mail.outbox
     assert message.to == [submission.created_by.email]
+    assert message.subject.endswith(f"Proof of {submission}: rejection proposed")
+    assert "A reviewer proposes to reject the privacy proof" in message.body
     assert message.body.count("No composition over rounds") == 1
-    assert "Status: under review" in message.body
+    assert "Under review: one reviewer proposes to reject the proof" in message.body
     assert "within 7 days" in message.body
     assert settings.SITE_URL + reverse("reviews:team", args=[submission.pk]) in message.body
     assert reviewer.email not in message.body
+
+
+def test_the_subject_gives_the_outcome_only_once_there_is_one(submission, django_capture_on_commit_callbacks):
+    rejected = scored_submission()
+    with django_capture_on_commit_callbacks(execute=True):
+        for proof, one_decides in ((submission, accept), (rejected, reject)):
+            one_decides(proof, make_reviewer())
+            one_decides(proof, make_reviewer())
+    subjects = [message.subject.rpartition(": ")[2] for message in mail.outbox]
+    assert subjects == ["accepted by a reviewer", "accepted", "rejection proposed", "rejected"]
+    assert "Under review: proof accepted by 1 of 2 reviewers." in mail.outbox[0].body
+    assert "Verified: proof accepted by 2 reviewers." in mail.outbox[1].body
 
 
 class TestAwaiting:
