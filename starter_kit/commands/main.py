@@ -31,6 +31,7 @@ VERBS = {
     "federate": "Train with clients on separate machines, using Flower.",
     "evaluate": "Score a checkpoint with the evaluator's code. A run folder keeps the score for the report and "
     "`compare`.",
+    "predict": "Write a checkpoint's answers to a file. The questions need no gold answers.",
     "leakage": "Attack a checkpoint: which providers was it trained on, and which hidden answers does it reveal?",
     "compare": "Print runs side by side: method, ANLS, accuracy, gigabytes and ε.",
     "report": "Write RUN/report.html again, from the run's settings and numbers.",
