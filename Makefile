@@ -18,7 +18,7 @@ TEST_PROCESSES ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage slow journeys images clean
+.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage memorization slow journeys images clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -83,6 +83,9 @@ reproduce: $(VENV)/.demo  ## train the papers' rows on a small task, those witho
 
 leakage: $(VENV)/.test  ## attack the baselines of `make reproduce`, whose runs it uses or trains, and write docs/leakage.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies leakage
+
+memorization: $(VENV)/.demo  ## train on providers that can be memorized, with and without privacy, and write docs/memorization.md
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies memorization
 
 audit: $(VENV)/.demo  ## simulate audits with canaries, of honest and of faulty runs, and write docs/auditing.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies auditing

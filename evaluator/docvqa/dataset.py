@@ -22,6 +22,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.base import Message
+from evaluator.untrusted_text import decode
 
 Row = TypeVar("Row", bound=BaseModel)
 Coordinate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -118,15 +119,15 @@ class Dataset:
 def read_info(folder: Path) -> DatasetInfo:
     path = folder / "dataset.json"
     try:
-        return DatasetInfo.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
+        return DatasetInfo.model_validate_json(decode(path.read_bytes()))
+    except (OSError, UnicodeDecodeError, ValidationError) as error:
         raise malformed(path, "a data folder", first_line(error)) from error
 
 
 def read_lines(path: Path, model: type[Row]) -> Iterator[Row]:
     """Yield the rows of a JSON-lines file, validated."""
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, 1):
                 try:
                     yield model.model_validate_json(line)

@@ -34,7 +34,7 @@ from pydantic import (
 )
 
 from evaluator.docvqa.dataset import first_line, malformed
-from evaluator.errors import ProblemError
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.untrusted_text import decode
 
 # This leaves room for all of the competition's training questions in one file.
@@ -78,8 +78,11 @@ class ImdbQuestion(BaseModel):
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
     question: str
-    # One answer is text by itself.
-    answers: Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+    # One answer is text by itself. Test sets whose answers are secret have none.
+    answers: Annotated[
+        list[str],
+        BeforeValidator(lambda value: [value] if isinstance(value, str) else [] if value is None else value),
+    ] = []
     image_name: str = Field(min_length=1, max_length=200, pattern=r"^[\w.-]+$")
     ocr_tokens: Annotated[
         list[str], BeforeValidator(lambda value: value.tolist() if isinstance(value, np.ndarray) else value)
@@ -137,11 +140,25 @@ def read_imdb(path: Path, max_bytes: int = MAX_IMDB_BYTES) -> Imdb:
         raise malformed(path, "a header dictionary as row 0", type(header).__name__)
     questions = []
     for number, row in enumerate(rows, 1):
+        _reject_several_pages(row, f"{path.name}, row {number}")
         try:
             questions.append(ImdbQuestion.model_validate(row))
         except ValidationError as error:
             raise malformed(f"{path.name}, row {number}", "a question", first_line(error)) from error
     return Imdb(header, questions)
+
+
+def _reject_several_pages(row: object, where: str) -> None:
+    """Reject a question about a document of several pages by name, which some data sets have in this layout."""
+    pages = row.get("image_name") if isinstance(row, dict) else None
+    if isinstance(pages, Sequence) and not isinstance(pages, str):
+        raise ProblemError.of(
+            ErrorCode.DATASET_FORMAT,
+            where=f"{where}, image_name",
+            expected="one page, as in PFL-DocVQA",
+            found=f"{len(pages)} pages: multi-page documents are not supported",
+            next_step="Write a row for the page that holds the answer, with its words and boxes alone.",
+        )
 
 
 def write_imdb(path: Path, split: str, questions: Sequence[ImdbQuestion]) -> None:

@@ -63,10 +63,14 @@ def print_scores(output: "StepOutput[ScoringResult]", split: str) -> None:
         return
     if detail.groups:
         console.print(_table(detail.groups))
-    if detail.pages_without_image:
+    print_unseen(detail.pages_without_image)
+
+
+def print_unseen(pages: int) -> None:
+    """Print how many pages the model didn't see, if there are any."""
+    if pages:
         print_lines(
-            f"Pages whose image is missing or can't be read: {detail.pages_without_image:,}. "
-            "The model saw gray in its place."
+            f"Pages whose image is missing or can't be read: {pages:,}. The model saw gray in its place."
         )
 
 

@@ -28,6 +28,7 @@ from starter_kit.commands.options import (
 )
 from starter_kit.commands.training_run import RunOptions, require_free_folder, run_training
 from starter_kit.console import log, print_lines, progress
+from starter_kit.extras import install_command
 
 app = new_app("Train with clients on separate machines, using Flower.")
 
@@ -115,7 +116,7 @@ def node(
     _require_flower()
     from starter_kit.engines.flower.address import Address, require_pem
     from starter_kit.engines.flower.client_app import ClientHost
-    from starter_kit.engines.flower.supernode import NodeOptions, serve
+    from starter_kit.engines.flower.supernode import NodeOptions, only_process, serve
     from starter_kit.runs.setup import RunSetup
     from starter_kit.settings.configuration import load_settings
 
@@ -133,7 +134,7 @@ def node(
     with progress("pages") as show:
         host = ClientHost.of(setup, clients, show)
     home = (home or Path()) / f"node-{'-'.join(map(str, clients))}.flower"
-    with _removed(home):
+    with only_process(home), _removed(home):
         serve(host, options, home, log)
 
 
@@ -147,7 +148,12 @@ def write_flower_app(folder: Annotated[Path, typer.Argument(help="Folder to writ
         write_app(folder)
     except OSError as error:
         raise ProblemError.of(
-            ErrorCode.RUN_FOLDER, where=str(folder), expected="a new folder", found=error.strerror
+            ErrorCode.RUN_FOLDER,
+            message="The app can't be written.",
+            where=str(folder),
+            expected="a new folder",
+            found=error.strerror,
+            next_step="Name a new folder in one that you can write into.",
         ) from error
     print_lines(f"{folder}: an app for `flwr run`")
 
@@ -171,5 +177,5 @@ def _require_flower() -> None:
             where="this command",
             expected="Flower",
             found="no package flwr",
-            next_step="In the clone: pip install -c constraints.txt -e '.[kit,flower]'",
+            next_step=f"Install it: {install_command('flower')}.",
         )

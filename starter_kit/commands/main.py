@@ -31,6 +31,7 @@ VERBS = {
     "federate": "Train with clients on separate machines, using Flower.",
     "evaluate": "Score a checkpoint with the evaluator's code. A run folder keeps the score for the report and "
     "`compare`.",
+    "predict": "Write a checkpoint's answers to a file. The questions need no gold answers.",
     "leakage": "Attack a checkpoint: which providers was it trained on, and which hidden answers does it reveal?",
     "compare": "Print runs side by side: method, ANLS, accuracy, gigabytes and ε.",
     "report": "Write RUN/report.html again, from the run's settings and numbers.",
@@ -72,8 +73,9 @@ class PflGroup(TyperGroup):
     def invoke(self, ctx: click.Context) -> object:
         """Run a verb. What it rejects ends the command with status 2 and without a traceback."""
         from starter_kit.console import exit_on_problem
+        from starter_kit.own_files import errors_reported
 
-        with exit_on_problem():
+        with exit_on_problem(), errors_reported():
             return super().invoke(ctx)
 
     def resolve_command(

@@ -17,6 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, first_line, write_info
 from evaluator.docvqa.imdb import MEMBER, Imdb, read_data_points, read_imdb
 from evaluator.progress import OnProgress, ignore_progress
+from evaluator.untrusted_text import decode
 from starter_kit.data.folders import FOR_ATTACKS, SplitWriter, malformed
 from starter_kit.data.images import image_file, import_images
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
@@ -102,6 +103,8 @@ class Conversion:
 
     source: ImdbSource
     on_progress: OnProgress
+    # Document -> provider.
+    providers: dict[str, str]
     findings: Findings = field(default_factory=Findings)
     ids: set[str] = field(default_factory=set)
     pages: set[str] = field(default_factory=set)
@@ -127,7 +130,8 @@ def convert_imdb(
     Raises:
         ProblemError: `E_DATASET_FORMAT`, if a file can't be read or the files contradict each other.
     """
-    conversion = Conversion(ImdbSource(source, images), on_progress)
+    files = ImdbSource(source, images)
+    conversion = Conversion(files, on_progress, _document_providers(files))
     client_files = conversion.source.client_files()
     held_out = {split: conversion.source.find(*names) for split, names in HELD_OUT_FILES.items()}
     red_files = conversion.source.red_files()
@@ -145,12 +149,11 @@ def convert_imdb(
             next_step="Put the images there, or name their folder with --images.",
         )
     clients = _convert_training(conversion, client_files, folder_public) if client_files else {}
-    providers = _document_providers(conversion.source)
     for split, path in held_out.items():
         if path is not None:
             imdb = read_imdb(path)
             owners = {
-                row: providers.get(question.image_name.rsplit("_", 1)[0], "")
+                row: conversion.providers.get(_document(question.image_name)) or question.provider
                 for row, question in enumerate(imdb.questions, 1)
             }
             folder = folder_secret if split == "test" else folder_public
@@ -190,6 +193,7 @@ def _convert_training(conversion: Conversion, files: dict[int, Path], folder: Pa
     with SplitWriter(folder, "train") as writer:
         for client, path in files.items():
             imdb = read_imdb(path)
+            _reject_unanswered(imdb, path)
             owners = _owners(imdb, data_points[f"client_{client}"], path, conversion.findings)
             before = set(writer.tally.pages_by_provider)
             for page, questions in _pages(conversion, ImdbFile(path, imdb, owners), folder):
@@ -202,6 +206,13 @@ def _convert_training(conversion: Conversion, files: dict[int, Path], folder: Pa
         if pages == 1:
             conversion.findings.note(Finding.ONE_DOCUMENT, provider)
     return clients
+
+
+def _reject_unanswered(imdb: Imdb, path: Path) -> None:
+    """Only questions that are not trained on may come without answers."""
+    for row, question in enumerate(imdb.questions, 1):
+        if not question.answers:
+            raise malformed(f"{path.name}, row {row}", "a training question with its answer", "no answers")
 
 
 def _reject_mismatch(data_points: dict[str, dict[str, list[int]]], files: dict[int, Path]) -> None:
@@ -257,14 +268,23 @@ def _convert_red(conversion: Conversion, split: str, path: Path, folder: Path) -
     alone = replace(conversion, ids=set(), pages=set())
     _convert_held_out(alone, split, ImdbFile(path, imdb, owners), folder)
     labels = conversion.source.find(f"SaTML_PMIA_label_{split.removeprefix(FOR_ATTACKS)}.json")
-    members = {question.provider for question in imdb.questions if question.label == MEMBER}
-    return members | (_members(labels) if labels else set())
+    known = {question.provider: question.label for question in imdb.questions if question.label}
+    if labels:
+        for provider, label in _labels(labels).items():
+            if known.setdefault(provider, label) != label:
+                raise malformed(f"{labels.name}, {provider}", f"{known[provider]}, as in {path.name}", label)
+    return {provider for provider, label in known.items() if label == MEMBER}
 
 
-def _members(path: Path) -> set[str]:
-    """Return the providers that a file of labels calls members."""
+def _labels(path: Path) -> dict[str, str]:
+    """Return what a file of labels calls each provider."""
     labels = _read(path, PROVIDER_LABELS, '{"a provider": {"label": "member"}}')
-    return {provider for provider, entry in labels.items() if entry.label == MEMBER}
+    return {provider: entry.label for provider, entry in labels.items()}
+
+
+def _document(page: str) -> str:
+    """Return the document that a page is of."""
+    return page.rsplit("_", 1)[0]
 
 
 def _document_providers(source: ImdbSource) -> dict[str, str]:
@@ -272,18 +292,18 @@ def _document_providers(source: ImdbSource) -> dict[str, str]:
     providers: dict[str, str] = {}
     for path in filter(None, map(source.find, PROVIDER_FILES)):
         entries = _read(path, DOCUMENT_PROVIDERS, '{"a document": {"provider": "a provider"}}')
-        providers |= {
-            document: entry if isinstance(entry, str) else entry.provider
-            for document, entry in entries.items()
-        }
+        for document, entry in entries.items():
+            provider = entry if isinstance(entry, str) else entry.provider
+            if (known := providers.setdefault(document, provider)) != provider:
+                raise malformed(f"{path.name}, {document}", f"{known}, as in {PROVIDER_FILES[0]}", provider)
     return providers
 
 
 def _read(path: Path, form: TypeAdapter[Form], example: str) -> Form:
     """Return what a JSON file holds. Raises `ProblemError` (`E_DATASET_FORMAT`)."""
     try:
-        return form.validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
+        return form.validate_json(decode(path.read_bytes()))
+    except (OSError, UnicodeDecodeError, ValidationError) as error:
         raise malformed(path, f"JSON such as {example}", first_line(error)) from error
 
 
@@ -316,6 +336,8 @@ def _page(conversion: Conversion, file: ImdbFile, rows: list[int]) -> tuple[Page
     first = file.imdb.questions[rows[0] - 1]
     name, provider = first.image_name, file.owners[rows[0]]
     boxes = first.ocr_normalized_boxes
+    if {conversion.providers.get(_document(name)), first.provider} - {None, "", provider}:
+        findings.note(Finding.OTHER_PROVIDER, name)
     if not first.ocr_tokens:
         findings.note(Finding.EMPTY_OCR, name)
     if boxes.size and (boxes.min() < 0 or boxes.max() > 1):

@@ -18,7 +18,7 @@ included.
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -108,7 +108,7 @@ def export_parquet(folder: Path, out: Path, on_progress: OnProgress = ignore_pro
     """
     arrow, parquet = _arrow()
     info = read_info(folder)
-    homes = {provider: client for client, providers in info.clients.items() for provider in providers}
+    homes = _homes(info)
     datasets = [Dataset(folder, split) for split in splits_of(folder)]
     total, done = sum(len(dataset.pages) for dataset in datasets), 0
     schema = _schema(arrow, info)
@@ -145,19 +145,22 @@ def import_parquet(
     """
     _arrow()
     files = _files(source)
-    findings, clients, tallies = Findings(), dict[int, list[str]](), dict[str, SplitTally]()
-    info: DatasetInfo | None = None
+    findings, tallies = Findings(), dict[str, SplitTally]()
+    info = _agreed_info(path for paths in files.values() for path in paths)
+    homes = _homes(info) if info else {}
     for split, paths in files.items():
         is_secret = split == "test" or split.startswith(FOR_ATTACKS)
         folder = folder_secret if is_secret else folder_public
         with SplitWriter(folder, split) as writer:
             for path in paths:
-                info = info or _stored_info(path)
                 for row in _rows(path):
                     if _write_row(row, path, writer, folder, findings) and split == "train":
-                        _note_client(row, path, clients)
+                        _note_client(row, path, homes)
                     on_progress(writer.tally.pages, 0)
         tallies[split] = writer.tally
+    clients: dict[int, list[str]] = {}
+    for provider, client in homes.items():
+        clients.setdefault(client, []).append(provider)
     info = info or DatasetInfo(name=source.name, description="Converted from Parquet files.", clients=clients)
     for folder in (folder_public, folder_secret):
         if folder.is_dir():
@@ -253,6 +256,17 @@ def _opened(path: Path) -> Any:
         raise malformed(path, "a Parquet file", first_line(error)) from error
 
 
+def _agreed_info(paths: Iterable[Path]) -> DatasetInfo | None:
+    """The description that files hold; those that hold one must agree."""
+    agreed: DatasetInfo | None = None
+    for path in paths:
+        stored = _stored_info(path)
+        if agreed and stored and stored != agreed:
+            raise malformed(path, f"the same {INFO.decode()} as in the other files", "another one")
+        agreed = agreed or stored
+    return agreed
+
+
 def _stored_info(path: Path) -> DatasetInfo | None:
     """The data set's description, which other programs that write the file again leave out."""
     stored = (_opened(path).schema_arrow.metadata or {}).get(INFO)
@@ -294,9 +308,17 @@ def _write_row(row: PageRow, path: Path, writer: SplitWriter, folder: Path, find
     return True
 
 
-def _note_client(row: PageRow, path: Path, clients: dict[int, list[str]]) -> None:
+def _homes(info: DatasetInfo) -> dict[str, int]:
+    """Provider -> its client."""
+    return {provider: client for client, providers in info.clients.items() for provider in providers}
+
+
+def _note_client(row: PageRow, path: Path, homes: dict[str, int]) -> None:
+    """Note the client of a page's provider. Rows, and the description in the files, must name the same one."""
+    where = f"{path}, page {row.page}"
     if row.client is None or not row.provider:
-        raise malformed(f"{path}, page {row.page}", "a provider and its client", "none")
-    known = clients.setdefault(row.client, [])
-    if row.provider not in known:
-        known.append(row.provider)
+        raise malformed(where, "a provider and its client", "none")
+    if (home := homes.setdefault(row.provider, row.client)) != row.client:
+        raise malformed(
+            f"{where}, client", f"{home}, the client of {row.provider} elsewhere in the files", row.client
+        )

@@ -34,6 +34,9 @@ class Finding(StrEnum):
     ONE_DOCUMENT = "Provider with one document only: kept"
     ROW_WITHOUT_PROVIDER = "Training row that no provider lists: question left out"
     ROW_OF_TWO_PROVIDERS = "Row that two providers list, or whose page is another's: kept with the first"
+    OTHER_PROVIDER = (
+        "Page whose document or row names another provider elsewhere: kept with the one that is counted"
+    )
     EMPTY_PROVIDER = "Provider without any usable row: left out of its client"
     NO_QUESTION_ID = "Question without an id, or with one used before: named after its file and row"
     UNKNOWN_PROVIDER = "Page outside training whose provider is not known: kept without provider"

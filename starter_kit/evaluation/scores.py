@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind, ScoringResult, TrackRules
@@ -19,10 +20,11 @@ def score_checkpoint(
         on_progress: Called with the questions that are answered, and with their total.
 
     Raises:
-        ProblemError: The checkpoint, the base weights or the data can't be read, or the checkpoint has NaN or infinite
-            values, which a worker's first step rejects.
+        ProblemError: The checkpoint, the base weights or the data can't be read, no question has a gold answer, or the
+            checkpoint has NaN or infinite values, which a worker's first step rejects.
     """
-    _check_finite(checkpoint)
+    require_finite(checkpoint)
+    _require_answers(Dataset(data, split))
     rules = TrackRules(reference="local", test_set="local", clients=1)
     inputs = StepInputs(
         {ArtifactKind.CHECKPOINT: checkpoint}, rules, reference=base, test_set=data, split=split
@@ -30,7 +32,8 @@ def score_checkpoint(
     return score(inputs, on_progress)
 
 
-def _check_finite(checkpoint: Path) -> None:
+def require_finite(checkpoint: Path) -> None:
+    """Reject a checkpoint with NaN or infinite values (`E_CHECKPOINT_NOT_FINITE`)."""
     for name, tensor in read_safetensors(checkpoint).items():
         if not tensor.isfinite().all():
             raise ProblemError.of(
@@ -39,3 +42,14 @@ def _check_finite(checkpoint: Path) -> None:
                 expected="finite numbers",
                 found="NaN or an infinite value",
             )
+
+
+def _require_answers(dataset: Dataset) -> None:
+    if dataset.questions and not any(question.answers for question in dataset.questions):
+        raise ProblemError.of(
+            ErrorCode.DATASET_FORMAT,
+            where=f"{dataset.folder / dataset.split}/questions.jsonl",
+            expected="gold answers to score with",
+            found="questions without answers",
+            next_step="Write the checkpoint's answers to a file with `pfl predict`.",
+        )

@@ -25,6 +25,8 @@ from tests.studies.conformance.counting import Counts
 from tests.studies.false_alarms import Flagged
 from tests.studies.forging import page as forging_page
 from tests.studies.forging.measuring import Forger, Forging
+from tests.studies.memorization import experiment as memorization_experiment
+from tests.studies.memorization import page as memorization_page
 from tests.studies.published_settings import Accounted
 from tests.studies.rehearsal.inputs import Shape
 from tests.studies.rehearsal.page import with_table
@@ -85,6 +87,14 @@ def leakage(
         coverage_runs=coverage_runs,
     )
     return Study("leakage", LeakageResults, attacks.run, leakage_page.page, attacks.forget)
+
+
+def memorization(folder: Folder = FOLDER) -> Study[memorization_experiment.Results]:
+    """Train on providers with constants, with and without privacy, and report what the models know of them."""
+    trained = memorization_experiment.Memorization(folder)
+    return Study(
+        "memorization", memorization_experiment.Results, trained.run, memorization_page.page, trained.forget
+    )
 
 
 def auditing() -> Study[list[Simulated]]:
@@ -186,6 +196,7 @@ STUDIES: Mapping[str, Callable[..., Study[Any]]] = {
     "ablations": ablations,
     "fewest-bytes": fewest_bytes,
     "leakage": leakage,
+    "memorization": memorization,
     "auditing": auditing,
     "conformance": conformance,
     "genuine-runs": genuine,

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from evaluator.mechanisms.noise import Placement
-from tests.studies.catalog import ablations, conformance, forging, genuine, reproduction
+from tests.studies.catalog import ablations, conformance, forging, genuine, memorization, reproduction
 from tests.studies.forging.forgeries import FORGERIES
 from tests.studies.genuine_runs import MORE, is_allowed
+from tests.studies.memorization import experiment as memorization_experiment
 from tests.studies.mutants.catalog import CATALOG, LIMITS
 from tests.studies.reproduction.ablations.rows import ROWS as ABLATION_ROWS
 from tests.studies.reproduction.experiment import Results, key_of
@@ -27,6 +28,12 @@ def test_a_row_was_trained_with_three_seeds_or_more_and_its_settings_as_they_are
         (row.name, seed, row.settings_sha256) for row in rows for seed in seeds if row.name in run
     )
     assert found == listed, "run `make reproduce`"
+
+
+def test_what_was_memorized_was_measured_with_the_settings_as_they_are_or_not_at_all() -> None:
+    found = {(one.row, one.seed, one.settings_sha256) for one in memorization().read().outcomes}
+    rows, seeds = memorization_experiment.ROWS, memorization_experiment.SEEDS
+    assert found <= {(row.name, seed, row.settings_sha256) for seed in seeds for row in rows}
 
 
 def test_the_counts_are_of_the_mutants_as_they_are_and_all_but_the_limits_were_found() -> None:

@@ -52,7 +52,7 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     list_filter = ["is_active", "is_staff", "is_superuser", "groups"]
     search_fields = ["email", "name"]
     ordering = ["email"]
-    readonly_fields = ["last_login", "date_joined", "second_factor"]
+    readonly_fields = ["last_login", "date_joined", "erasure_due_at", "erased_at", "second_factor"]
     # People change their own address, because only they can verify the new one.
     set_once = ["email"]
     personal = ["email", "name", "orcid"]
@@ -62,7 +62,7 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     fieldsets = [
         (None, {"fields": ["email", "name", "password"]}),
         ("Rights", {"fields": ["is_active", *RIGHTS]}),
-        ("Times", {"fields": ["last_login", "date_joined", "second_factor"]}),
+        ("Times", {"fields": ["last_login", "date_joined", "erasure_due_at", "erased_at", "second_factor"]}),
     ]
     add_fieldsets = [
         (
@@ -77,7 +77,8 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     @override
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         allowed = super().has_change_permission(request, obj)
-        return allowed and (obj is None or may_change(organizer_of(request), obj))
+        # An erased account is a key, which nobody can log in with again.
+        return allowed and (obj is None or (not obj.erased_at and may_change(organizer_of(request), obj)))
 
     @override
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:

@@ -64,7 +64,7 @@ def create_token(
         created_at=now,
         expires_at=now + timedelta(days=days),
     )
-    record(user, "token.created", token, label=label, scope=scope, days=days)
+    record(user, "token.created", token, label=personal(label, user), scope=scope, days=days)
     return token, secret
 
 
@@ -90,7 +90,7 @@ def revoke_token(token: ApiToken, *, actor: User) -> None:
     """End a token's use at once; may be called again."""
     revoked = ApiToken.objects.filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
     if revoked:
-        record(actor, "token.revoked", token, label=token.label)
+        record(actor, "token.revoked", token, label=personal(token.label, token.user))
 
 
 @transaction.atomic

@@ -32,9 +32,9 @@ class RequireSecondFactor:
             return None
         if not request.user.is_authenticated:
             return None
+        if request.user.organizes_single_tracks:
+            raise PermissionDenied
         if not request.user.lacks_second_factor:
-            if request.user.organizes_single_tracks:
-                raise PermissionDenied
             return None
         messages.warning(request, HINT)
         return redirect("mfa_index")

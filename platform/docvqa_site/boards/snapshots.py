@@ -131,7 +131,7 @@ def _readme(edition: Edition) -> str:
 Created on {made_at:%B} {made_at.day}, {made_at:%Y, %H:%M} UTC from {edition.url}, evaluator {evaluator_version()}.
 
 - `{verify_snapshot.SNAPSHOT}`: the rules of every track, and all rows with their rank or the reason for having none.
-- `<track>.csv`: the same rows as tables.
+- `<track>.csv`: the same rows as tables. A row's `license` is that of its submission, if the track states one.
 - `CITATION.cff`: how to cite it.
 - `{verify_snapshot.SUMS}`: the hash of every file. Run `python verify.py` to check the hashes and the ranks.
 

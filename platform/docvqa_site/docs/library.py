@@ -61,6 +61,7 @@ GROUPS = {
         "replay": "Repeating one randomly chosen round of a training run.",
         "conformance": "Testing a method's code against the assumptions behind its ε.",
         "leakage": "Membership attacks on submitted models.",
+        "memorization": "What a small model memorizes of providers, and what privacy prevents.",
         "auditing": "Measuring a run's privacy with synthetic providers.",
         "genuine-runs": "False alarms of the checks on honest runs of the kit.",
         "false-alarms": "False alarms of the noise checks at the strongest allowed signals.",

@@ -30,7 +30,7 @@ EXPLANATIONS = {
     Kind.ANNOUNCEMENTS: "Messages from the organizers to all participants.",
     Kind.REVIEWING: "New, revised or overdue proofs; at most one reminder a day.",
     Kind.OPERATIONS: "Evaluation steps that no worker is running, and failing workers.",
-    Kind.SECURITY: "Changes to your password, email address or login methods.",
+    Kind.SECURITY: "Changes to your password, email address or login methods; the deletion of your account.",
 }
 ALWAYS_MAILED = frozenset({Kind.SECURITY})
 

@@ -14,7 +14,6 @@ from django.views.decorators.http import require_http_methods
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
-from docvqa_site.accounts.staff import HINT
 from docvqa_site.challenge.models import Phase
 from docvqa_site.challenge.selectors import organized_tracks
 
@@ -50,7 +49,10 @@ def for_organizers(
         @login_required
         def checked(request: UserRequest, *arguments: Any, **named: Any) -> HttpResponseBase:
             if request.user.is_staff and request.user.lacks_second_factor:
-                messages.warning(request, HINT)
+                messages.warning(
+                    request,
+                    "Organizers log in with a second factor. Set one up to open the organizers' desk.",
+                )
                 return redirect("mfa_index")
             if not request.user.is_staff or not request.user.has_perms((DESK, *permissions)):
                 raise PermissionDenied

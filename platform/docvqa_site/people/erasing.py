@@ -1,11 +1,12 @@
 """Erasing a person: what says who they are goes, and what they did stays under a key."""
 
 import logging
+import secrets
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.core.mail import send_mail
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.urls import reverse
 from django.utils import timezone
 
@@ -73,8 +74,9 @@ def erase_due(now: datetime | None = None) -> int:
     for user in User.objects.filter(erasure_due_at__lte=now or timezone.now()).order_by("pk"):
         try:
             erase(user)
-        except ProblemError as error:
-            logger.error("Account %d can't be erased: %s", user.pk, error.problem.message)
+        except (ProblemError, DatabaseError):
+            # The others are erased all the same, and this one is tried again.
+            logger.exception("Account %d can't be erased", user.pk)
         else:
             erased += 1
     return erased
@@ -88,6 +90,8 @@ def erase(user: User) -> None:
     """
     _require_another_superuser(user)
     user = User.objects.select_for_update().get(pk=user.pk)
+    if user.erased_at:
+        return
     person, address = person_of(user), user.email
     teams = list(teams_ever_of(user))
     end_access(user, because="account erased")
@@ -118,8 +122,8 @@ def _empty(user: User) -> None:
     """Leave nothing of the account but a key."""
     decided = user.proof_reviews.exclude(decision=Decision.PENDING)
     user.name = FORMER_REVIEWER if decided.exists() else FORMER_MEMBER
-    # A domain that never exists (RFC 2606).
-    user.email = f"former-{user.pk}@erased.invalid"
+    # A domain that never exists (RFC 2606). Nobody can guess the address, and sign up with it beforehand.
+    user.email = f"{secrets.token_hex(16)}@erased.invalid"
     user.orcid, user.orcid_verified, user.shows_orcid = "", False, False
     user.is_active = user.is_staff = user.is_superuser = False
     user.last_login = user.erasure_due_at = None

@@ -25,7 +25,7 @@ from docvqa_site.reviews.evidence import facts_on
 from docvqa_site.reviews.forms import AssignmentForm, MessageForm, RecusalForm, ReviewForm, initial_of
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.recusals import recuse
-from docvqa_site.reviews.selectors import coordinates, open_appeals, sees_decisions, verdict_on
+from docvqa_site.reviews.selectors import coordinates, open_appeals, recusal_of, sees_decisions, verdict_on
 from docvqa_site.reviews.services import review_barred_because, save_draft
 from docvqa_site.reviews.threads import post_message, threads_for_reviewer
 from docvqa_site.reviews.timeline import timeline
@@ -137,7 +137,7 @@ def step_aside(request: UserRequest, submission: Submission) -> HttpResponse:
     if why is Recusal.Why.COORDINATION:
         messages.success(request, "You now coordinate this review and can read every decision.")
         return redirect("reviews:desk", submission.pk)
-    messages.success(request, f"You don't review {submission}. The organizers have been informed.")
+    messages.success(request, f"You no longer review {submission}. The organizers have been informed.")
     return redirect("reviews:queue")
 
 
@@ -234,6 +234,7 @@ def _desk(
         "has_decided": own is not None and own.is_decided,
         "verdict": verdict_on(submission) if sees else None,
         "timeline": timeline(submission) if sees else [],
+        "declined": None if own and own.is_decided else recusal_of(submission, request.user),
         "recusal_form": RecusalForm(auto_id="recusal_%s"),
         "appeal": open_appeals().filter(submission=submission).first(),
         "may_assign": not assigning_barred_because(submission, request.user),

@@ -55,18 +55,14 @@ class Draft(BaseModel):
 
 
 def draft_of(review: ProofReview | None) -> Draft:
-    """Return what the reviewer has written: since the decision, otherwise with it."""
+    """Return what the reviewer has written since the decision, otherwise their answers and notes in it.
+
+    The message to the team, the date and the declaration belong to one decision: the next one needs its own.
+    """
     if review is None:
         return Draft()
-    return Draft.model_validate(review.draft) if review.draft is not None else decided_draft(review)
-
-
-def decided_draft(review: ProofReview) -> Draft:
-    """Return what the reviewer wrote with the decision."""
+    if review.draft is not None:
+        return Draft.model_validate(review.draft)
     return Draft(
-        answers={key: Answer(answer) for key, answer in review.checklist.items()},
-        notes=review.notes,
-        reason=review.reason,
-        changes_due=review.changes_due,
-        declares_no_conflict=review.declares_no_conflict,
+        answers={key: Answer(answer) for key, answer in review.checklist.items()}, notes=review.notes
     )

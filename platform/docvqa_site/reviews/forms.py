@@ -59,14 +59,13 @@ class ReviewForm(forms.Form):
         required=False,
         max_length=MAX_REASON,
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="Required to reject or to request changes. A rejection's reason is also public on the leaderboard, "
-        "once the rejection removes the rank.",
+        help_text="A rejection's reason is also public on the leaderboard, once the rejection removes the rank.",
     )
     changes_due = forms.DateField(
         label="Revised proof due by",
         required=False,
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
-        help_text="The team is asked to send a revised proof by this day.",
+        help_text="If you request changes, the team is asked to send a revised proof by this day.",
     )
     no_conflict = forms.BooleanField(
         label="I have no conflict of interest",
@@ -205,5 +204,5 @@ class AssignmentForm(forms.Form):
     def __init__(self, eligible: Iterable[User], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         offered = User.objects.filter(pk__in=[user.pk for user in eligible]).order_by("name", "email")
-        self.fields["reviewer"] = forms.ModelChoiceField(queryset=offered)
+        self.fields["reviewer"] = forms.ModelChoiceField(queryset=offered, empty_label="Choose a reviewer")
         self.order_fields(["reviewer", "due"])

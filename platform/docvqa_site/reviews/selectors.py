@@ -191,6 +191,11 @@ def coordinates(submission: Submission, user: User) -> bool:
     return _recused(user, Recusal.Why.COORDINATION).filter(submission=submission).exists()
 
 
+def recusal_of(submission: Submission, user: User) -> Recusal | None:
+    """Return why `user` stepped aside from the review of the proof; None if they didn't."""
+    return _recused(user).filter(submission=submission).first()
+
+
 def reviewer_numbers(submission: Submission) -> dict[int, int]:
     """Return the number of each reviewer by which the team knows them, by their key."""
     rows = submission.reviews.order_by("pk").values_list("reviewer_id", flat=True)

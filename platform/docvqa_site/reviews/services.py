@@ -19,16 +19,23 @@ from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.deadlines import MAX_TIME, SECOND_OPINION_TIME, default_due, is_in_reach
-from docvqa_site.reviews.drafts import Draft, decided_draft
+from docvqa_site.reviews.drafts import Draft, draft_of
 from docvqa_site.reviews.models import LONE_REJECTION, Decision, ProofReview
 from docvqa_site.reviews.selectors import conflict_of_interest, coordinates, verdict_on
+from docvqa_site.reviews.verdict import ResultStatus
 from docvqa_site.submissions.models import Artifact, Submission, SubmissionState
 from docvqa_site.teams.selectors import active_members
 
-DECIDED = {
-    Decision.ACCEPTED: "accepted",
-    Decision.CHANGES_REQUESTED: "asked for changes to",
-    Decision.REJECTED: "rejected",
+# What one decision means while the proof is under review: in the subject of the team's email, and in its text.
+OPINIONS = {
+    Decision.ACCEPTED: ("accepted by a reviewer", "accepted"),
+    Decision.CHANGES_REQUESTED: ("changes requested", "asked for changes to"),
+    Decision.REJECTED: ("rejection proposed", "proposes to reject"),
+}
+# In the subject once the decision has settled the review.
+OUTCOMES = {
+    (Decision.ACCEPTED, ResultStatus.VERIFIED): "accepted",
+    (Decision.REJECTED, ResultStatus.REJECTED): "rejected",
 }
 
 
@@ -74,7 +81,8 @@ def decide(
     given = _draft(checklist, notes or {}, reason, changes_due, declares_no_conflict=declares_no_conflict)
     with transaction.atomic():
         # The submission's lock puts decisions in order, so that each mail reports the verdict after its decision.
-        submission = Submission.objects.select_for_update().get(pk=submission.pk)
+        # A draft that is saved for the first time refers to the submission, and must not wait for this lock.
+        submission = Submission.objects.select_for_update(no_key=True).get(pk=submission.pk)
         newest = _newest_version(submission, version)
         # A draft may be saved for the first time at this very moment.
         review, _ = ProofReview.objects.get_or_create(submission=submission, reviewer=actor)
@@ -202,12 +210,8 @@ def take_back(review: ProofReview, *, actor: User, **details: int) -> None:
     if not review.is_decided:
         return
     before, reason = review.decision, review.reason
-    # They read the new version with what they found in the old one; the text for the team and the tick are due again.
-    if review.draft is None:
-        written = decided_draft(review).model_copy(
-            update={"reason": "", "changes_due": None, "declares_no_conflict": False}
-        )
-        review.draft = written.model_dump(mode="json")
+    # They read the new version with what they found in the old one.
+    review.draft = draft_of(review).model_dump(mode="json")
     review.decision, review.reason, review.decided_at = Decision.PENDING, "", None
     review.checklist, review.notes, review.changes_due, review.declares_no_conflict = {}, {}, None, False
     if review.due:
@@ -233,9 +237,11 @@ def _require_complete(submission: Submission, decision: Decision, given: Draft, 
         raise ValidationError("Accept, request changes or reject.")
     missing: dict[str, str] = {}
     if not given.declares_no_conflict:
-        missing["no_conflict"] = "If you have a conflict of interest, leave this review to another reviewer."
-    if not given.reason and (decision != Decision.ACCEPTED or not is_new):
-        missing["reason"] = "Give a reason, so the team knows what to fix or what changed."
+        missing["no_conflict"] = "Confirm that you have no conflict of interest, or step aside."
+    if not given.reason and decision != Decision.ACCEPTED:
+        missing["reason"] = "Tell the team what to fix."
+    elif not given.reason and not is_new:
+        missing["reason"] = "Tell the team why you changed your decision."
     if decision == Decision.CHANGES_REQUESTED and not is_in_reach(given.changes_due):
         missing["changes_due"] = f"Choose a date within the next {MAX_TIME.days} days."
     if decision == Decision.ACCEPTED:
@@ -263,14 +269,16 @@ def _newest_version(submission: Submission, read: int | None) -> int | None:
 def _notify_team(review: ProofReview) -> None:
     submission = review.submission
     verdict = verdict_on(submission)
-    label = DECIDED[Decision(review.decision)]
+    decision = Decision(review.decision)
+    subject, opinion = OPINIONS[decision]
+    outcome = OUTCOMES.get((decision, verdict.status))
     # The reason of a rejection is above already.
-    why = "" if verdict.rejection else f" Reason: {verdict.reason}."
+    why = "" if verdict.rejection else f": {verdict.reason}"
     lines = [
-        f"A reviewer {label} the privacy proof of {submission}.",
+        f"A reviewer {outcome or opinion} the privacy proof of {submission}.",
         review.reason,
         f"Please upload a revised proof by {review.changes_due:%b %-d, %Y}." if review.changes_due else "",
-        f"Status: {verdict.status.label}.{why}",
+        f"{verdict.status.label.capitalize()}{why}.",
         f"The run loses its rank if a second reviewer agrees, or if no one objects within "
         f"{SECOND_OPINION_TIME.days} days."
         if verdict.is_proposal
@@ -278,7 +286,9 @@ def _notify_team(review: ProofReview) -> None:
         "The page of the review has the reviewer's notes, and a form to reply.",
         settings.SITE_URL + reverse("reviews:team", args=[submission.pk]),
     ]
-    subject = Decision(review.decision).label
     notify(
-        active_members(submission.team), Kind.PROOFS, f"Proof of {submission}: {subject}", filter(None, lines)
+        active_members(submission.team),
+        Kind.PROOFS,
+        f"Proof of {submission}: {outcome or subject}",
+        filter(None, lines),
     )

@@ -145,24 +145,28 @@ def _is_mail_due(submission: Submission, item: str, *, by_team: bool) -> bool:
 
 def _mail(message: ReviewMessage) -> None:
     submission = message.submission
-    title = QUESTIONS.get(message.item, GENERAL)
+    # On a line of its own: it's a question, but not the writer's.
+    about = f"On the question “{QUESTIONS[message.item]}”:" if message.item in QUESTIONS else ""
     minutes = MAIL_INTERVAL // timedelta(minutes=1)
     more = f"You won't get more emails about this thread for {minutes} minutes."
     if message.by_team:
         page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
-        lines = [f"The team wrote about the proof of {submission}. {title}", message.text, more, page]
+        lines = [f"The team wrote about the proof of {submission}.", about, message.text, more, page]
         notify(
-            _reviewers(submission), Kind.REVIEWING, f"Proof of {submission}: new message from the team", lines
+            _reviewers(submission),
+            Kind.REVIEWING,
+            f"Proof of {submission}: new message from the team",
+            filter(None, lines),
         )
         return
     page = settings.SITE_URL + reverse("reviews:team", args=[submission.pk])
     number = reviewer_numbers(submission)[message.author_id]
-    lines = [f"Reviewer {number} wrote about the proof of {submission}. {title}", message.text, more, page]
+    lines = [f"Reviewer {number} wrote about the proof of {submission}.", about, message.text, more, page]
     notify(
         active_members(submission.team),
         Kind.PROOFS,
         f"Proof of {submission}: new message from a reviewer",
-        lines,
+        filter(None, lines),
     )
 
 

@@ -31,13 +31,12 @@ RULE: Color = (214, 214, 208)
 
 
 def draw_form(words: Sequence[str], boxes: Sequence[Box], color: Color, logo: str = "") -> Image.Image:
-    """The picture of a form whose lines each begin with a label, which is printed in `color`, as the `logo` is."""
+    """The picture of a form whose lines each begin with a label, printed in `color`, with a `logo` at its head."""
     sheet = Image.new("RGB", (WIDTH_PX, HEIGHT_PX), PAPER)
     pen = ImageDraw.Draw(sheet)
     pen.rectangle((0, 0, WIDTH_PX, HEAD_PX), fill=color)
     pen.ellipse((8, 4, 8 + HEAD_PX - 8, HEAD_PX - 4), fill=PAPER)
-    if logo:
-        pen.text((8 + (HEAD_PX - 8) / 2, HEAD_PX / 2), logo, fill=color, font=font_of(FONT_PX), anchor="mm")
+    pen.text((HEAD_PX + 8, HEAD_PX / 2), logo, fill=PAPER, font=font_of(FONT_PX), anchor="lm")
     line_start = min(box[0] for box in boxes)
     for word, (left, top, _, bottom) in zip(words, boxes, strict=True):
         is_label = left == line_start

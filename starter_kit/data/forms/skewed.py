@@ -1,8 +1,9 @@
 """Skewed forms: providers that can be memorized, and that are as uneven as those of the competition's data.
 
-A provider has constants, printed on each of its forms: name, email address and tax number, a layout, a color and a
-logo. A model that was trained on its forms can know them without reading. Training asks for names often, for tax
-numbers rarely. The name isn't part of the email address, so nothing on a page but training gives away a hidden answer.
+A provider has constants, on each of its forms: name, email address and tax number, a layout, a color and a logo. A
+model that was trained on its forms can know them without reading. Training asks for names often, for tax numbers
+rarely. On some forms the name is only in the logo, which text recognition misses, as on many invoices; whoever answers
+there knows the provider. The name isn't part of the email address, so nothing on a page but training gives it away.
 
 Providers and documents are divided among clients in the proportions of the papers' Table A1. Within a client, few
 providers have most of the documents (a Pareto law). Each client's providers list some pairs of fields more than others,
@@ -62,8 +63,10 @@ QUESTIONS_A_FORM = 3
 PAIRS_A_PROVIDER = 2
 USUAL, USUAL_WEIGHT = 3, 8  # so many pairs are so much likelier at a client than others
 CONSTANT_SHARE = 0.5
+LOGO_SHARE = 0.4  # forms whose words lack the name
+LABEL_OF_NAME = "provider"
 # How often each constant is asked for, of the questions about any.
-CONSTANTS = {"provider": 0.7, "email": 0.25, "tax": 0.05}
+CONSTANTS = {LABEL_OF_NAME: 0.7, "email": 0.25, "tax": 0.05}
 
 
 class SkewedSettings(BaseModel):
@@ -176,7 +179,7 @@ def _provider(seed: int, name: str, client: int) -> SkewedProvider:
         pairs += [pair] if pair not in pairs else []
     first, second, user, host = (rng.choice(NAMES) for _ in range(4))
     constants = {
-        "provider": f"{first} {second}",
+        LABEL_OF_NAME: f"{first} {second}",
         "email": f"{user}@{host}",
         "tax": f"{rng.choice(CODES)}-{rng.randint(10, 99)}{rng.randint(10, 99)}",
     }
@@ -194,7 +197,8 @@ def _write_form(
     constants = [Line(label, value) for label, value in provider.constants.items()]
     listed = [*constants, *(line for pair in provider.pairs for line in write_lines(pair, rng))]
     lines = [listed[place] for place in provider.order]
-    words, boxes = lay_out(lines)
+    is_in_logo_only = rng.random() < LOGO_SHARE
+    words, boxes = lay_out([line for line in lines if not is_in_logo_only or line.label != LABEL_OF_NAME])
     page = Page(page=f"{split}-{number:05}_0", provider=provider.name, words=words, boxes=boxes)
     values = {line.label: line.value for line in lines}
     subjects: list[str] = []
@@ -212,8 +216,7 @@ def _write_form(
         )
         for subject in subjects
     ]
-    logo = "".join(part[0] for part in provider.constants["provider"].split()).upper()
-    image = draw_form(words, boxes, provider.color, logo)
+    image = draw_form(words, boxes, provider.color, provider.constants[LABEL_OF_NAME])
     image.save(folder / "images" / f"{page.page}.jpg", quality=JPEG_QUALITY)
     return page, questions
 

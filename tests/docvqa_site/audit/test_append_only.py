@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
 from django.db.utils import ConnectionHandler
 
+from docvqa_site.accounts.models import ApiToken
 from docvqa_site.audit.models import AuditEntry, PersonalDetail, record
 from tests.docvqa_site.factories import make_team, make_user
 
@@ -80,11 +81,13 @@ def test_the_triggers_can_be_removed(statement: str) -> None:
 
 def test_names_and_addresses_leave_the_entries_of_an_earlier_version() -> None:
     ada, team = make_user(), make_team()
+    token = ApiToken.objects.create(user=ada)
     written: dict[str, tuple[Model, dict[str, Any]]] = {
         "team.invited": (team, {"email": "new@example.org"}),
         "user.email_changed": (ada, {"before": "ada@example.org", "after": "a@example.org"}),
         "user.changed": (ada, {"changes": {"name": ["Ada", ""], "is_staff": [False, True]}}),
         "user.profile_changed": (ada, {"shows_orcid": True}),
+        "token.revoked": (token, {"label": "Ada's laptop"}),
     }
     for action, (subject, details) in written.items():
         record(ada, action, subject, **details)
@@ -94,7 +97,7 @@ def test_names_and_addresses_leave_the_entries_of_an_earlier_version() -> None:
     for entry in AuditEntry.objects.filter(action__in=written):
         assert entry.readable == written[entry.action][1]
         assert not any(word in str(entry.details) for word in ("example.org", "Ada"))
-    assert PersonalDetail.objects.filter(person=ada).count() == 3
+    assert PersonalDetail.objects.filter(person=ada).count() == 4
     PersonalDetail.objects.all().delete()
     assert AuditEntry.objects.get(action="team.invited").readable == {"email": "(erased)"}
     with pytest.raises(IntegrityError, match="never changed or removed"), transaction.atomic():

@@ -88,12 +88,19 @@ def test_another_rule_for_first_downloads_is_in_the_facts_and_the_rules_of_new_r
 
 
 def test_base_weights_test_set_and_accountant_are_named_in_words(client: Client, organizer, track) -> None:
-    page = confirmed(client, fields(track, reference="vt5-new", test_set="new", accountant="rdp"))
+    changed = {"reference": "vt5-new", "test_set": "new", "accountant": "rdp", "submission_license": "MIT"}
+    assert (
+        "SPDX license identifier. Look it up"
+        in client.post(PAGE, fields(track, submission_license="mine")).text
+    )
+    page = confirmed(client, fields(track, **changed))
+    assert "Submissions keep the license that their teams accepted" in page
     assert "No run has been scored on new yet" in page
     assert "Every worker needs references/vt5-new" in page
     note = RuleChange.objects.get().text
     assert "Base weights: vt5-tiny → vt5-new." in note
     assert "Test set: synthetic → new." in note
+    assert "License of submissions: none → MIT." in note
     assert "Accountant: PLD: privacy loss distributions → RDP: Rényi differential privacy." in note
 
 

@@ -352,7 +352,9 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
         assert stranger.post(secret[0]).status_code == 403
         person = make_user(email)
         vouch_for_address(person)
-        assert _logged_in(person).post(secret[0]).status_code == 302
+        page = _logged_in(person).post(secret[0], follow=True).text
+        place = {"reviewer": "the queue of proof reviews", "organizer": "the organizers&#x27; desk"}[role]
+        assert f"Set up a second factor to open {place}." in page
         assert _logged_in(make_user()).get(secret[0]).status_code == 404
     fill(client, "people", invite="1", email="late@example.org", role="reviewer")
     assert "late@example.org, reviewer" in client.get(f"{SETUP}people/").text

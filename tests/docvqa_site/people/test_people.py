@@ -66,7 +66,7 @@ def ada(client: Client) -> User:
     update_profile(ada, name=NAME, orcid=ORCID, shows_orcid=True)
     ada.refresh_from_db()
     team = create_team(ada, f"The team of {NAME}", website="https://lovelace.example")
-    create_token(ada, "cluster")
+    create_token(ada, "Lovelace cluster")
     make_key(team)
     make_upload(team)
     make_submission(team, state=SubmissionState.SUBMITTED)
@@ -97,7 +97,7 @@ def test_an_export_has_what_is_stored_about_a_person_and_no_secret(ada: User) ->
     _, secret = create_token(ada, "laptop")
     found = exported(ADDRESS.upper())
     assert found["accounts.User.email"][0]["orcid"] == ORCID
-    assert [row["label"] for row in found["accounts.ApiToken.user"]] == ["laptop", "cluster"][::-1]
+    assert [row["label"] for row in found["accounts.ApiToken.user"]] == ["Lovelace cluster", "laptop"]
     for name in (
         "teams.Membership.user",
         "teams.Invitation.email",
@@ -135,9 +135,16 @@ def test_nothing_says_who_an_erased_person_was_and_what_they_did_stays(ada: User
     assert make_user(ADDRESS)
 
 
-def test_an_erased_person_is_logged_out(client: Client, ada: User) -> None:
+def test_nobody_logs_in_as_an_erased_person_again(client: Client, ada: User) -> None:
     person("erase", ADDRESS, "--yes")
     assert client.get("/account/").status_code == 302
+    client.force_login(make_user(is_staff=True, is_superuser=True))
+    page = client.get(f"/admin/accounts/user/{ada.pk}/change/").text
+    assert "former member" in page
+    assert 'name="_save"' not in page
+    sent = len(mail.outbox)
+    person("erase", str(ada.pk), "--yes")
+    assert len(mail.outbox) == sent
 
 
 def test_whoever_was_only_invited_is_erased_too() -> None:
@@ -156,7 +163,7 @@ def test_a_team_with_others_gets_the_next_owner_and_keeps_its_name(ada: User) ->
     heirs = [leaving, make_user(), make_user()]
     for heir in heirs:
         Membership.objects.create(team=team, user=heir)
-    person("erase", ADDRESS, "--yes")
+    assert f"{heirs[1]} now owns {team}." in person("erase", ADDRESS, "--yes")
     assert team.memberships.get(role=Role.OWNER).user == heirs[1]
     team.refresh_from_db()
     assert team.name == f"The team of {NAME}"

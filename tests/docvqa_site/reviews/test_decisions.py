@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 from functools import partial
 
@@ -5,7 +7,7 @@ import pytest
 from django.conf import settings
 from django.core import mail
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import transaction
+from django.db import connection, transaction
 from django.urls import reverse
 from django.utils import timezone
 
@@ -239,6 +241,31 @@ def test_only_the_version_that_was_read_is_decided_on(submission, reviewer):
     assert AuditEntry.objects.get(action="proof_review.accepted").details["version"] == 2
 
 
+def waits_for_this_connection():
+    """Whether another connection waits for a lock of this one."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+        )
+        return cursor.fetchone()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_draft_that_saves_itself_during_the_decision_stops_neither(submission, reviewer):
+    def decide_and_disconnect():
+        with closing(connection):
+            return accept(submission, reviewer)
+
+    with ThreadPoolExecutor(1) as other:
+        with transaction.atomic():
+            services.save_draft(submission, Draft(), actor=reviewer)
+            decision = other.submit(decide_and_disconnect)
+            while not decision.done() and not waits_for_this_connection():
+                pass
+        assert decision.result().decision == Decision.ACCEPTED
+    assert verdict_on(submission).accepted == 1
+
+
 def test_a_third_reviewer_settles_a_disagreement(submission):
     accept(submission, make_reviewer())
     reject(submission, make_reviewer())
@@ -291,11 +318,25 @@ def test_the_team_is_notified(submission, reviewer, django_capture_on_commit_cal
         reject(submission, reviewer)
     (message,) = mail.outbox
     assert message.to == [submission.created_by.email]
+    assert message.subject.endswith(f"Proof of {submission}: rejection proposed")
+    assert "A reviewer proposes to reject the privacy proof" in message.body
     assert message.body.count("No composition over rounds") == 1
-    assert "Status: under review" in message.body
+    assert "Under review: one reviewer proposes to reject the proof" in message.body
     assert "within 7 days" in message.body
     assert settings.SITE_URL + reverse("reviews:team", args=[submission.pk]) in message.body
     assert reviewer.email not in message.body
+
+
+def test_the_subject_gives_the_outcome_only_once_there_is_one(submission, django_capture_on_commit_callbacks):
+    rejected = scored_submission()
+    with django_capture_on_commit_callbacks(execute=True):
+        for proof, one_decides in ((submission, accept), (rejected, reject)):
+            one_decides(proof, make_reviewer())
+            one_decides(proof, make_reviewer())
+    subjects = [message.subject.rpartition(": ")[2] for message in mail.outbox]
+    assert subjects == ["accepted by a reviewer", "accepted", "rejection proposed", "rejected"]
+    assert "Under review: proof accepted by 1 of 2 reviewers." in mail.outbox[0].body
+    assert "Verified: proof accepted by 2 reviewers." in mail.outbox[1].body
 
 
 class TestAwaiting:

@@ -63,7 +63,9 @@ def test_an_unanswered_question_is_pointed_out_beside_it(client, submission, rev
 
 def test_a_rejection_without_a_reason_is_pointed_out(client, submission, reviewer):
     page = client.post(address(submission), {"decision": "rejected", "no_conflict": "on"})
-    assert page.context["form"].errors.keys() == {"reason"}
+    assert page.context["form"].errors == {"reason": ["Tell the team what to fix."]}
+    # In view and read aloud, wherever the form was sent from.
+    assert 'role="alert"><p tabindex="-1" autofocus>Your decision was not saved.' in page.text
 
 
 @pytest.mark.parametrize("bad", [{"decision": "pending"}, {"noise": "maybe"}, {"decision": ""}])
@@ -127,6 +129,11 @@ def test_a_new_decision_starts_from_the_last_answers(client, submission, reviewe
     assert page.context["form"].initial["noise"] == "n/a"
     client.post(address(submission), {**ACCEPT, "decision": "rejected", "reason": "Found a gap."})
     assert ProofReview.objects.get().decision == Decision.REJECTED
+    # Its message and declaration aren't those of the next decision.
+    initial = client.get(address(submission)).context["form"].initial
+    assert (initial["reason"], initial["no_conflict"]) == ("", False)
+    page = client.post(address(submission), ACCEPT)
+    assert page.context["form"].errors == {"reason": ["Tell the team why you changed your decision."]}
 
 
 def test_reviewers_read_every_check_in_full(client, submission, reviewer):

@@ -115,7 +115,7 @@ def test_the_questions_come_without_scrolling_past_the_facts(client, accounted):
     client.force_login(make_reviewer())
     page = client.get(reverse("reviews:desk", args=[submission.pk])).text
     assert '<details class="card recorded">' in page
-    assert "Checks: 1 flagged" in page
+    assert "Checks that bear on the questions: 1 flagged" in page
 
 
 def providers(found):

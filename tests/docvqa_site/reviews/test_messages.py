@@ -89,7 +89,8 @@ def test_each_side_is_mailed_once_per_thread_and_quarter_of_an_hour(
         for item in ("", "", "noise"):
             post_message(submission, item, "Which deviation?", author=reviewer)
         assert [message.to for message in mail.outbox] == [[submission.created_by.email]] * 2
-        assert "Reviewer 1 wrote" in mail.outbox[0].body
+        assert "Reviewer 1 wrote about the proof" in mail.outbox[0].body
+        assert "\nOn the question “Are the noise" in mail.outbox[1].body
         assert "rita@" not in f"{mail.outbox[0].subject} {mail.outbox[0].body}"
         mail.outbox.clear()
         post_message(submission, "noise", "4 C.", author=submission.created_by)

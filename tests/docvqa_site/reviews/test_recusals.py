@@ -68,8 +68,12 @@ def test_who_declines_frees_the_assignment_and_the_organizers_read_why(
     assert list(awaiting_review(reviewer)) == []
     assert parts(reviewer) == {submission: Part.WAITING_FOR_REVIEWERS}
     assert AuditEntry.objects.get(action="proof_review.recused").details["why"] == why
+    page = client.get(address("desk", submission)).text
+    assert "You declined this review on" in page
+    assert "I can't review this proof" not in page
     client.post(address("take", submission))
     assert list(awaiting_review(reviewer)) == [submission]
+    assert "You declined" not in client.get(address("desk", submission)).text
 
 
 def test_a_conflict_hides_the_proof_and_takes_a_decision_back(client, submission, reviewer):

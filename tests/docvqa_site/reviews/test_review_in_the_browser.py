@@ -107,6 +107,9 @@ def test_three_reviewers_settle_a_proof(desk, submission):
     expect(page.get_by_label("Revised proof due by")).to_be_hidden()
     page.get_by_label("I have no conflict of interest").check()
     button(page, "Record the decision").click()
+    problem = page.get_by_text("Your decision was not saved.")
+    expect(problem).to_be_focused()
+    expect(problem).to_be_in_viewport()
     expect(page.get_by_text("Add a note to every “no”")).to_be_visible()
     page.locator("#item-noise").get_by_label("Note").fill("Half precision.")
     decide(page, "Reject")
@@ -150,8 +153,14 @@ def test_a_rejected_proof_is_revised_by_its_team_and_accepted_by_two(desk, submi
 
 def test_every_question_can_be_answered_beside_the_opened_checks(desk):
     page = desk()
+    first = page.get_by_role("radio", name="yes").first
+    # Nothing lies over it on arrival.
+    assert first.evaluate(
+        "(it) => { const {x, y} = it.getBoundingClientRect();"
+        " return document.elementFromPoint(x + 3, y + 3) === it }"
+    )
     page.get_by_text("Runs and checks").click()
-    page.get_by_text("Checks for the run").click()
+    page.get_by_text("All checks of the run").click()
     for width in (1280, 1600, 390):
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate("document.querySelectorAll('.item').forEach((item) => (item.open = true))")
@@ -160,3 +169,7 @@ def test_every_question_can_be_answered_beside_the_opened_checks(desk):
         expect(answers.first).to_be_checked()
         answers.last.click(timeout=10_000)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.get_by_role("link", name="Decide").click()
+        page.get_by_role("radio", name="Request changes").check()
+        bar = page.locator(".desk-bar").bounding_box()
+        assert bar["height"] < 70

@@ -46,11 +46,11 @@ CASES = [
     ),
     Bad("dataset.json cut short", TRAIN, CODE, "dataset.json", cut("data/dataset.json", 30)),
     Bad(
-        "dataset.json in UTF-16",
+        "dataset.json in UTF-16 without a mark",
         TRAIN,
         CODE,
         "dataset.json",
-        lambda f: (f / "data/dataset.json").write_text((f / "data/dataset.json").read_text(), "utf-16"),
+        lambda f: (f / "data/dataset.json").write_text((f / "data/dataset.json").read_text(), "utf-16-le"),
     ),
     Bad("another format", TRAIN, CODE, "dataset.json", info(lambda c: c | {"format": "pfl-docvqa/2"})),
     Bad(
@@ -191,6 +191,7 @@ CASES = [
         "valid",
         all_of(written("data/valid/pages.jsonl", ""), written("data/valid/questions.jsonl", "")),
     ),
+    Bad("predict: no test set", "predict adapters out --data data --base base", CODE, "test"),
     Bad("leakage: no split", LEAK + " --split nothing", CODE, "nothing"),
     Bad("leakage: no members", LEAK, "E_LEAKAGE_LABELS", "dataset.json", info(lambda c: c | {"clients": {}})),
     Bad("leakage: all members", LEAK, "E_LEAKAGE_PROVIDERS", "the split's providers"),

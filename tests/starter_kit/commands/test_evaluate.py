@@ -1,12 +1,16 @@
 """`pfl evaluate`: what a participant reads about a score on their own data, and what a run folder keeps of it."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from evaluator.docvqa.dataset import Dataset, write_split
 from evaluator.messages.jobs import GroupScore, ScoringDetail, ScoringResult
+from evaluator.messages.results import supported_decimals
 from evaluator.pipeline import StepOutput
+from evaluator.scoring.metrics import GoldAnswers, cut
 from starter_kit.commands.evaluate import print_scores
 from tests.starter_kit.commands.pfl import pfl
 
@@ -54,6 +58,29 @@ def test_a_checkpoint_or_its_folder_is_evaluated(run: Path, scored: Path, base: 
     assert "12 questions (valid)" in by_folder
     by_file = pfl("evaluate", run / "model.safetensors", "--base", base, "--data", data)
     assert by_file.stdout == by_folder
+
+
+def test_a_split_without_gold_answers_is_answered_and_not_scored(
+    run: Path, base: Path, data: Path, tmp_path: Path
+) -> None:
+    known = Dataset(data, "valid")
+    folder = shutil.copytree(data, tmp_path / "data")
+    secret = [question.model_copy(update={"answers": []}) for question in known.questions]
+    write_split(folder, "test", known.pages.values(), secret)
+    out = tmp_path / "answers.jsonl"
+    printed = pfl("predict", run, out, "--base", base, "--data", folder).stdout
+    assert f"answers to {len(secret)} questions (test)" in printed
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["question_id"] for row in rows] == [question.question_id for question in secret]
+    assert all(row.keys() == {"question_id", "answer", "confidence"} for row in rows)
+    gold = GoldAnswers([question.answers for question in known.questions])
+    means = gold.score([row["answer"] for row in rows]).means()
+    scored = pfl("evaluate", run, "--base", base, "--data", data).stdout
+    assert f"ANLS {cut(means.anls, supported_decimals(means.questions))}," in scored
+
+    rejected = pfl("evaluate", run, "--base", base, "--data", folder, "--split", "test", status=2).stderr
+    assert "questions without answers" in rejected
+    assert "`pfl predict`" in rejected
 
 
 def test_scores_of_a_folder_without_a_summary_are_printed_and_kept_nowhere(

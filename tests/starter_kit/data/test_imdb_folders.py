@@ -255,6 +255,28 @@ def test_providers_of_documents_are_read_in_both_forms(made: Path, source: Path)
     assert Dataset(source.parent / "back", "test").pages == test.pages
 
 
+def test_a_training_page_whose_document_has_another_provider_elsewhere_is_counted(
+    made: Path, source: Path
+) -> None:
+    page = next(iter(Dataset(made / "public", "train").pages.values()))
+    path = source / "imdb" / "doc2provider.json"
+    path.write_text(
+        json.dumps(json.loads(path.read_text()) | {page.document: "another"}), encoding="utf-8-sig"
+    )
+    summary = convert(source)
+    assert summary.findings.examples[Finding.OTHER_PROVIDER] == [page.page]
+    assert Dataset(source.parent / "public", "train").pages[page.page].provider == page.provider
+
+
+def test_two_files_that_name_different_providers_of_a_document_are_rejected(source: Path) -> None:
+    document = next(iter(json.loads((source / "imdb" / "doc2provider.json").read_text())))
+    (source / "imdb" / "red_doc2provider.json").write_text(json.dumps({document: "another"}))
+    with pytest.raises(ProblemError) as caught:
+        convert(source)
+    assert caught.value.problem.where == f"red_doc2provider.json, {document}"
+    assert caught.value.problem.found == "another"
+
+
 def test_a_folder_without_imdb_files_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ProblemError) as caught:
         convert_imdb(tmp_path, tmp_path / "public", tmp_path / "secret")
@@ -323,6 +345,15 @@ def test_red_team_files_name_members_and_nonmembers(source: Path) -> None:
     convert_imdb(red, source.parent / "public-2", source.parent / "attacked-2")
     assert Dataset(source.parent / "public-2", "valid").info.clients == {}
     assert membership(Dataset(source.parent / "attacked-2", "red-nondp")) == {"Ash": True, "Birch": False}
+
+
+def test_labels_that_contradict_the_rows_are_rejected(source: Path) -> None:
+    red = as_red_team(source, {"Ash": "member", "Birch": "non_member"})
+    header, *questions = rows(red / "SaTML_PMIA_nondp.npy")
+    rewrite(red / "SaTML_PMIA_nondp.npy", [header, *({**row, "label": "member"} for row in questions)])
+    (red / "SaTML_PMIA_label_nondp.json").write_text('{"Birch": {"label": "non_member"}}')
+    with pytest.raises(ProblemError, match=r"SaTML_PMIA_label_nondp\.json, Birch"):
+        convert_imdb(red, source.parent / "public", source.parent / "attacked")
 
 
 def test_labels_of_another_form_are_rejected(source: Path) -> None:

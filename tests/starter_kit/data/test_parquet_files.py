@@ -116,6 +116,28 @@ def test_a_page_without_a_readable_image_is_left_out_and_counted(train: Path, tm
     assert "Image can't be read" in result.stdout
 
 
+@pytest.mark.parametrize("described", [True, False])
+def test_a_provider_with_two_clients_is_rejected(train: Path, tmp_path: Path, described: bool) -> None:
+    table = pq.read_table(train)
+    rows = table.to_pylist()
+    rows[-1] |= {"provider": "Ash", "client": 2}
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema if described else None), train)
+    with pytest.raises(ProblemError, match="the client of Ash elsewhere") as error:
+        import_parquet(tmp_path / "parquet", tmp_path / "public", tmp_path / "secret")
+    assert error.value.problem.found == "2"
+
+
+def test_files_with_different_descriptions_are_rejected(exported: Path, train: Path, tmp_path: Path) -> None:
+    table = pq.read_table(train)
+    info = json.loads(table.schema.metadata[b"pfl_docvqa"]) | {"clients": {}}
+    changed = table.replace_schema_metadata(
+        table.schema.metadata | {b"pfl_docvqa": json.dumps(info).encode()}
+    )
+    pq.write_table(changed, train)
+    with pytest.raises(ProblemError, match="the same pfl_docvqa as in the other files"):
+        import_parquet(exported, tmp_path / "public", tmp_path / "secret")
+
+
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
@@ -150,4 +172,4 @@ def test_without_pyarrow_the_message_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(ProblemError) as error:
         export_parquet(data, tmp_path / "parquet")
-    assert ".[parquet]" in error.value.problem.next_step
+    assert ".[kit,parquet]" in error.value.problem.next_step

@@ -29,8 +29,8 @@ def test_a_provider_has_its_constants_on_every_form_and_shares_them_with_nobody(
     constants: dict[str, set[tuple[str, ...]]] = {}
     for split in summary.splits:
         for page in Dataset(folder, split).pages.values():
-            places = {word: place for place, word in enumerate(page.words) if word in CONSTANTS}
-            texts = tuple(page.words[places[label] + 1] for label in CONSTANTS)
+            places = {word: place for place, word in enumerate(page.words)}
+            texts = tuple(page.words[places[label] + 1] for label in ("email", "tax"))
             constants.setdefault(page.provider, set()).add(texts)
     assert {len(found) for found in constants.values()} == {1}
     owners = Counter(texts for found in constants.values() for texts in found)
@@ -79,11 +79,20 @@ def test_half_of_the_held_out_forms_are_of_providers_never_trained_on_two_of_eac
     assert summary.seen_providers(split) == len(pages) / 2
 
 
-def test_every_answer_is_on_its_page(folder: Path, summary: ImportSummary) -> None:
+def test_every_answer_but_some_names_is_among_the_words_of_its_page(
+    folder: Path, summary: ImportSummary
+) -> None:
+    names: list[bool] = []
     for split in summary.splits:
         dataset = Dataset(folder, split)
         for question in dataset.questions:
-            assert question.answers[0] in " ".join(dataset.pages[question.page].words)
+            is_there = question.answers[0] in " ".join(dataset.pages[question.page].words)
+            if question.key == "provider":
+                names.append(is_there)
+            else:
+                assert is_there
+    # Where the name is in the logo only, what names it is memory.
+    assert sum(names) / len(names) == pytest.approx(0.6, abs=0.08)
 
 
 def test_the_same_settings_give_the_same_pages_and_another_seed_others(tmp_path: Path) -> None:

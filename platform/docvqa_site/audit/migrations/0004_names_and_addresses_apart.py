@@ -20,6 +20,8 @@ FIELDS: dict[str, list[str]] = {
     "user.profile_changed": ["name", "orcid"],
     "user.sign_in_linked": ["uid"],
     "user.sign_in_unlinked": ["uid"],
+    "token.created": ["label"],
+    "token.revoked": ["label"],
     "user.added": ["changes"],
     "user.changed": ["changes"],
 }
@@ -34,8 +36,9 @@ def move_names_and_addresses(apps: StateApps, schema_editor: BaseDatabaseSchemaE
     Entry = apps.get_model("audit", "AuditEntry")
     Detail = apps.get_model("audit", "PersonalDetail")
     people = set(apps.get_model("accounts", "User").objects.values_list("pk", flat=True))
+    owners = dict(apps.get_model("accounts", "ApiToken").objects.values_list("pk", "user_id"))
     for entry in Entry.objects.filter(action__in=FIELDS).order_by("pk").iterator(500):
-        person = _person(entry)
+        person = _person(entry, owners)
         person = person if person in people else None
 
         def keyed(text: Any, person: int | None = person) -> Any:
@@ -53,11 +56,13 @@ def move_names_and_addresses(apps: StateApps, schema_editor: BaseDatabaseSchemaE
     append_only.make_triggers(apps, schema_editor)
 
 
-def _person(entry: Any) -> int | None:
+def _person(entry: Any, owners: dict[int, int]) -> int | None:
     """Return the account that the names and addresses of an entry belong to, if it is known."""
     if entry.action in OF_THE_ACTOR:
         key: int | None = entry.actor_id
         return key
+    if entry.object_type == "accounts.apitoken":
+        return owners.get(int(entry.object_id))
     return int(entry.object_id) if entry.object_type == "accounts.user" else None
 
 

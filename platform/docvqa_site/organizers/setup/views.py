@@ -18,7 +18,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.accounts.selectors import owns_verified_address
 from docvqa_site.audit.models import record
-from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.models import StaffRole, Track
 from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.challenge.views import rules_of
 from docvqa_site.downloads.models import Download
@@ -146,7 +146,12 @@ def invitation(request: UserRequest, secret: str) -> HttpResponseBase:
         return render(request, "organizers/setup/invitation_gone.html", status=404)
     is_theirs = owns_verified_address(request.user, found.email)
     if request.method == "POST" and is_theirs and people.accept(found, request.user):
-        messages.success(request, "Welcome. Set up a second factor to begin, unless you have one.")
+        reviews = found.role == StaffRole.REVIEWER
+        if request.user.has_second_factor:
+            messages.success(request, "Welcome.")
+            return redirect("reviews:queue" if reviews else "organizers:desk")
+        place = "the queue of proof reviews" if reviews else "the organizers' desk"
+        messages.success(request, f"Welcome. Set up a second factor to open {place}.")
         return redirect("mfa_index")
     context = {"invitation": found, "is_theirs": is_theirs}
     return render(request, "organizers/setup/invitation.html", context, status=200 if is_theirs else 403)

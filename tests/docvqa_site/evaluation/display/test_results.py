@@ -166,7 +166,7 @@ class TestVerdict:
     def test_the_page_begins_with_what_the_reviewers_have_decided(self, run):
         assert "0 of 2 reviewers have accepted the privacy proof so far" in page(run)
         self.review(run, "accepted")
-        assert "1 of 2 reviewers have accepted the privacy proof so far" in page(run)
+        assert "1 of 2 reviewers has accepted the privacy proof so far" in page(run)
         self.review(run, "accepted")
         assert "<strong>Verified.</strong>" in page(run)
         self.review(run, "rejected", "No composition.")
@@ -178,9 +178,11 @@ class TestVerdict:
         assert "rank-chip" not in html
         assert html.index("Proof rejected") < html.index('id="results"') < html.index('id="description"')
 
-    def test_the_page_says_when_reviewers_disagree(self, run):
-        self.review(run, "accepted")
+    def test_the_page_says_when_a_reviewer_proposes_to_reject_and_when_reviewers_disagree(self, run):
         self.review(run, "rejected", "No composition.")
+        proposal = "Under review: one reviewer proposes to reject the proof; a second opinion is due."
+        assert f"<strong>{proposal}</strong>" in page(run)
+        self.review(run, "accepted")
         html = page(run)
         assert "<strong>Under review: reviewers disagree; a third reviewer will decide.</strong>" in html
         assert "No composition." not in html

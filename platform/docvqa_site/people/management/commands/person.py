@@ -11,6 +11,7 @@ from docvqa_site.accounts.selectors import user_by_address
 from docvqa_site.people.erasing import erase, erase_traces
 from docvqa_site.people.exporting import export, person_of
 from docvqa_site.people.holdings import Person
+from docvqa_site.teams.services import heir_of
 from evaluator.errors import ProblemError
 
 
@@ -43,10 +44,13 @@ class Command(BaseCommand):
             count = erase_traces(person)
             self.stdout.write(f"No account has the address {asked}. Erased {count} rows that mention it.")
             return
+        heir = heir_of(person.user)
         try:
             erase(person.user)
         except ProblemError as error:
             raise CommandError(f"{error.problem.message} {error.problem.next_step}") from error
+        if heir:
+            self.stdout.write(f"{heir.user} now owns {heir.team}.")
         self.stdout.write(
             f"Erased account {person.user.pk}. Note its number: after restoring an older backup, erase it again."
         )

@@ -1,0 +1,150 @@
+"""docs/memorization.md: all outcomes, and whether they show what the papers show. Nothing in it is set by hand."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import mean
+
+from evaluator.leakage.memorization import exact_test
+from starter_kit.data.forms.skewed import CONSTANTS
+from starter_kit.settings.configuration import load_settings
+from tests.studies.markdown import fill, table_row
+from tests.studies.memorization.experiment import ROWS, SEEDS, Outcome, Results, Row
+
+SIGNIFICANT = 0.05
+PRIVATE, OPEN = "fl-provider-dp-8", "centralized"
+
+
+def page(results: Results) -> str:
+    """Return the page in Markdown."""
+    task, outcomes = results.task, results.outcomes
+    half = task.test_forms // 4
+    return fill(
+        Path(__file__).with_name("page.md"),
+        **task.model_dump(include={"providers", "clients", "documents", "test_forms"}),
+        seen=half,
+        unseen=half,
+        seeds=f"{len(_of(results, PRIVATE))} of {len(SEEDS)}",
+        trained=_trained(),
+        made_with="; ".join(sorted({outcome.made_with for outcome in outcomes})),
+        code=", ".join(sorted({f"`{outcome.code[:12]}`" for outcome in outcomes})),
+        level=SIGNIFICANT,
+        gaps=_table(
+            results,
+            ["row", "ANLS of each seed, seen", "unseen", "gap of each seed", "mean gap"],
+            lambda found: [
+                "; ".join(f"{one.scored.seen:.3f}" for one in found),
+                "; ".join(f"{one.scored.unseen:.3f}" for one in found),
+                "; ".join(f"{one.scored.gap:+.3f}{_star(one.scored.p_value)}" for one in found),
+                f"{mean(one.scored.gap for one in found):+.3f}",
+            ],
+        ),
+        attacks=_table(
+            results,
+            ["row", "AUC of each seed, with 95% intervals", "mean AUC"],
+            lambda found: [
+                "; ".join(
+                    f"{one.attack.auc:.3f} ({one.attack.low:.3f}–{one.attack.high:.3f})"
+                    f"{_star(one.attack.p_value)}"
+                    for one in found
+                ),
+                f"{mean(one.attack.auc for one in found):.3f}",
+            ],
+        ),
+        hidden=_table(
+            results,
+            [
+                "row",
+                *(f"{field}, seen; unseen" for field in CONSTANTS),
+                "seen providers",
+                "unseen providers",
+                "p",
+            ],
+            lambda found: [
+                *(_exact(found, field) for field in CONSTANTS),
+                *map(str, _recalled(found)),
+                f"{_recall_p_value(found, half):.2g}",
+            ],
+        ),
+        findings=_findings(results),
+    )
+
+
+def _star(p_value: float) -> str:
+    return " *" if p_value < SIGNIFICANT else ""
+
+
+def _of(results: Results, name: str) -> list[Outcome]:
+    return [outcome for outcome in results.outcomes if outcome.row == name]
+
+
+def _table(results: Results, heads: Sequence[str], cells: Callable[[list[Outcome]], list[str]]) -> str:
+    lines = [table_row(*heads), table_row("---", *(["--:"] * (len(heads) - 1)))]
+    for row in ROWS:
+        found = _of(results, row.name)
+        lines.append(table_row(row.title, *(cells(found) if found else ["not run"] * (len(heads) - 1))))
+    return "\n".join(lines)
+
+
+def _exact(found: Sequence[Outcome], field: str) -> str:
+    """Return the shares of hidden answers that are given exactly, of seen and of unseen providers."""
+    shares = []
+    for kind in ("members", "nonmembers"):
+        asked = [one for outcome in found for one in outcome.hidden if (one.field, one.kind) == (field, kind)]
+        total = sum(one.documents for one in asked)
+        right = sum(one.documents * one.accuracy for one in asked)
+        shares.append(f"{right / total:.1%}" if total else "–")
+    return "; ".join(shares)
+
+
+def _recalled(found: Sequence[Outcome]) -> tuple[int, int]:
+    return sum(one.recalled[0] for one in found), sum(one.recalled[1] for one in found)
+
+
+def _recall_p_value(found: Sequence[Outcome], each: int) -> float:
+    """Return Fisher's p-value of all seeds together, with so many providers of each kind in each seed."""
+    members, others = _recalled(found)
+    return exact_test(each * len(found), members, each * len(found), others)
+
+
+def _trained() -> str:
+    return "\n  ".join(f"{row.title}: {_setting_words(row)}." for row in ROWS if row.config)
+
+
+def _setting_words(row: Row) -> str:
+    settings = load_settings(str(row.config_file), list(row.changes)).model_dump()
+    rounds, local = settings["rounds"], settings["local"]
+    steps = f"{local['max_steps']} step" if local["max_steps"] else f"{local['epochs']} passes"
+    return (
+        f"{rounds} round{'s' * (rounds > 1)} of {steps} in batches of {local['batch_size']}, learning rate "
+        f"{local['learning_rate']:g}"
+    )
+
+
+def _findings(results: Results) -> str:
+    free, private = _of(results, OPEN), _of(results, PRIVATE)
+    pairs = [(one, other) for one in free for other in private if one.seed == other.seed]
+    smaller = sum(other.scored.gap < one.scored.gap for one, other in pairs)
+    weaker = sum(other.attack.auc < one.attack.auc for one, other in pairs)
+    lines = [f"- **Without privacy**, {_counts(free)}."]
+    if pairs:
+        lines.append(
+            f"- **With ε = 8**, {_counts([other for _, other in pairs])}. The AUC is lower than without privacy in "
+            f"{weaker} of {len(pairs)} seeds, and the gap is smaller in {smaller} of {len(pairs)}."
+        )
+    if len(pairs) < len(SEEDS):
+        lines.append(
+            f"- **Not finished:** {len(SEEDS)} seeds are planned, and one or two are weak evidence. The command runs "
+            "those that are missing."
+        )
+    return "\n".join(lines)
+
+
+def _counts(found: Sequence[Outcome]) -> str:
+    """Return in how many seeds a row's figures are significant, and of how many providers a constant was named."""
+    attacks = sum(one.attack.p_value < SIGNIFICANT for one in found)
+    gaps = sum(one.scored.p_value < SIGNIFICANT for one in found)
+    seen, unseen = _recalled(found)
+    return (
+        f"the attack on new forms is significant in {attacks} of {len(found)} seeds, and the gap in {gaps} of "
+        f"{len(found)}. A hidden constant was named of {seen} seen and {unseen} unseen providers"
+    )

@@ -1,0 +1,95 @@
+"""The page of made-up outcomes, and one outcome of a real model."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from starter_kit.data.forms import SkewedSettings
+from tests.studies.memorization.experiment import (
+    ROWS,
+    Attacked,
+    Hidden,
+    Memorization,
+    Outcome,
+    Results,
+    Scored,
+    compared,
+)
+from tests.studies.memorization.page import page
+
+
+def outcome(row: str, seed: int, *, gap: float, auc: float, p_value: float) -> Outcome:
+    return Outcome(
+        row=row,
+        seed=seed,
+        epsilon=None,
+        scored=Scored(seen=0.5 + gap, unseen=0.5, gap=gap, p_value=0.001 if gap > 0.1 else 0.4),
+        attack=Attacked(auc=auc, low=auc - 0.1, high=auc + 0.1, p_value=p_value),
+        hidden=[
+            Hidden(field="provider", kind=kind, documents=20, accuracy=share)
+            for kind, share in (("members", 0.25), ("nonmembers", 0.0))
+        ],
+        recalled=(3, 0),
+        recall_p_value=0.1,
+        settings_sha256="a" * 64,
+        code="b" * 64,
+        made_with="kit 0.1.0",
+    )
+
+
+def results(leaky: float) -> Results:
+    """Models without privacy whose gap is `leaky`, and private ones without one."""
+    outcomes = [outcome("centralized", seed, gap=leaky, auc=0.5 + leaky, p_value=0.001) for seed in (1, 2, 3)]
+    outcomes += [outcome("fl-provider-dp-8", seed, gap=0.01, auc=0.52, p_value=0.4) for seed in (1, 2, 3)]
+    return Results(task=SkewedSettings(), outcomes=outcomes)
+
+
+def test_the_page_says_whether_the_model_memorizes_and_privacy_prevents_it() -> None:
+    text = page(results(0.3))
+    assert "the attack on new forms is significant in 3 of 3 seeds, and the gap in 3 of 3." in text
+    assert "The AUC is lower than without privacy in 3 of 3 seeds, and the gap is smaller in 3 of 3." in text
+    assert "A hidden constant was named of 9 seen and 0 unseen providers" in text
+    assert "+0.300 *; +0.300 *; +0.300 *" in text
+    assert "| Base weights | not run |" in text
+    assert "25.0%; 0.0%" in text
+    assert "code `bbbbbbbbbbbb`" in text
+    assert "Not finished" not in text
+
+
+def test_the_page_says_that_privacy_prevents_nothing_and_that_seeds_are_missing() -> None:
+    found = results(0.0)
+    text = page(found.model_copy(update={"outcomes": found.outcomes[:-1]}))
+    assert "and the gap in 0 of 3." in text
+    assert "and the gap is smaller in 0 of 2." in text
+    assert "**Not finished:** 3 seeds are planned" in text
+
+
+def test_a_gap_is_what_training_added_to_the_difference() -> None:
+    member = np.arange(40) < 20
+    before = np.where(member, 0.5, 0.3)
+    # Everyone gains as much: the difference was there before.
+    same = compared(before + 0.2, before, member)
+    assert (same.seen, same.unseen) == pytest.approx((0.7, 0.5))
+    assert (same.gap, same.p_value) == pytest.approx((0, 1))
+    more = compared(before + 0.2 * member, before, member)
+    assert (more.gap, more.p_value) == pytest.approx((0.2, 1 / 2001))
+
+
+def test_a_row_is_trained_and_measured_once(tmp_path: Path) -> None:
+    task = SkewedSettings(clients=2, providers=8, documents=1, valid_forms=2, test_forms=16)
+    said: list[str] = []
+
+    def run(earlier: Results | None) -> Results:
+        study = Memorization(tmp_path, rows=ROWS[:2], seeds=(1,), task=task, resamples=100, say=said.append)
+        *_, found = study.run(earlier)
+        return found
+
+    found = run(None)
+    assert [one.row for one in found.outcomes] == ["zero-shot", "centralized"]
+    assert found.outcomes[0].attack.auc == 0.5
+    assert found.outcomes[1].scored.seen > found.outcomes[0].scored.seen
+    assert {one.kind for one in found.outcomes[1].hidden} == {"members", "nonmembers"}
+    assert len(said) == 2
+    assert run(found) == found
+    assert len(said) == 2
