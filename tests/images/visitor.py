@@ -23,6 +23,8 @@ class Visitor:
     def __init__(self, url: str, certificate: Path) -> None:
         self.url = url
         self._session = requests.Session()
+        # Neither the certificates nor the proxies that the environment of this machine names.
+        self._session.trust_env = False
         self._session.verify = str(certificate)
 
     def get(self, path: str) -> str:
