@@ -18,6 +18,7 @@ from rich.progress import (
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.progress import OnProgress
+from starter_kit.disk import is_full
 
 EXIT_REJECTED = 2  # exit status: the input was rejected
 SHOWN_PROBLEMS = 10
@@ -52,7 +53,7 @@ def print_problems(problems: Sequence[Problem]) -> None:
 def exit_on_problem() -> Iterator[None]:
     """Print a `ProblemError` of the block without a traceback, and end the command with status 2.
 
-    A file that cannot be opened is treated alike: nearly always its name was mistyped.
+    A file that cannot be opened is treated alike: nearly always its name was mistyped. So is a full disk.
     """
     try:
         yield
@@ -63,6 +64,12 @@ def exit_on_problem() -> Iterator[None]:
         if error.filename is None:
             raise
         print_problems([_unreadable(error)])
+        raise typer.Exit(EXIT_REJECTED) from error
+    except Exception as error:
+        if not is_full(error):
+            raise
+        where = str(getattr(error, "filename", None) or "")
+        print_problems([Problem.of(ErrorCode.DISK_FULL, where, "room for what is written", "none")])
         raise typer.Exit(EXIT_REJECTED) from error
 
 

@@ -56,6 +56,7 @@ class Trial:
             return
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
+            message="The folder contains a run with other settings than this one of the sweep.",
             where=str(stored),
             expected=f"the settings of run {self.number}, with {', '.join(self.changes)}",
             found="others",

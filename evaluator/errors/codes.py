@@ -72,6 +72,7 @@ class ErrorCode(StrEnum):
     SECURE_AGGREGATION = "E_SECURE_AGGREGATION"
     SIGNING_KEY = "E_SIGNING_KEY"
     RUN_FOLDER = "E_RUN_FOLDER"
+    DISK_FULL = "E_DISK_FULL"
     TRACK_RULES = "E_TRACK_RULES"
     SITE_UNREACHABLE = "E_SITE_UNREACHABLE"
 
@@ -394,8 +395,12 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "PFL_SITE.",
     ),
     ErrorCode.RUN_FOLDER: Explanation(
-        "The folder doesn't contain a finished run, or it already contains a run when a new one should be written.",
+        "A run folder can't be read or written as the command needs it; the message's headline says why.",
         "Choose a folder written by `pfl train` or, for a new run, a new folder.",
+    ),
+    ErrorCode.DISK_FULL: Explanation(
+        "The disk is full.",
+        "Make room or name a folder on another disk, then run the command again.",
     ),
     ErrorCode.SITE_UNREACHABLE: Explanation(
         "The site didn't respond as expected.",
@@ -504,7 +509,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.LEAKAGE_EXTRA: Explanation(
         "The published attacks need scikit-learn, which isn't installed.",
-        "Install it: pip install -c constraints.txt -e '.[leakage]'",
+        "Install it with the extra `leakage`: docs/starter-kit.md shows the commands for a clone and for the wheel.",
     ),
     ErrorCode.AUDIT_CANARIES: Explanation(
         "The canaries can't be created, or there are too few for a meaningful audit.",

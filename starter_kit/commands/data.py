@@ -27,19 +27,22 @@ from starter_kit.console import (
     print_problems,
     progress,
 )
+from starter_kit.disk import is_full
 
 if TYPE_CHECKING:
     from starter_kit.data.summary import ImportSummary
 
 
 class DataGroup(VerbGroup):
-    """The verbs of data, which report a full disk or a folder without permission as problems."""
+    """The verbs of data, which report a folder without permission as problems."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb."""
         try:
             return super().invoke(ctx)
         except OSError as error:
+            if is_full(error):
+                raise
             raise ProblemError.of(
                 ErrorCode.DATASET_FOLDER, str(error.filename or ""), found=error.strerror or error
             ) from error

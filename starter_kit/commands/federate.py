@@ -28,6 +28,7 @@ from starter_kit.commands.options import (
 )
 from starter_kit.commands.training_run import RunOptions, require_free_folder, run_training
 from starter_kit.console import log, print_lines, progress
+from starter_kit.extras import install_command
 
 app = new_app("Train with clients on separate machines, using Flower.")
 
@@ -147,7 +148,12 @@ def write_flower_app(folder: Annotated[Path, typer.Argument(help="Folder to writ
         write_app(folder)
     except OSError as error:
         raise ProblemError.of(
-            ErrorCode.RUN_FOLDER, where=str(folder), expected="a new folder", found=error.strerror
+            ErrorCode.RUN_FOLDER,
+            message="The app can't be written.",
+            where=str(folder),
+            expected="a new folder",
+            found=error.strerror,
+            next_step="Name a new folder in one that you can write into.",
         ) from error
     print_lines(f"{folder}: an app for `flwr run`")
 
@@ -171,5 +177,5 @@ def _require_flower() -> None:
             where="this command",
             expected="Flower",
             found="no package flwr",
-            next_step="In the clone: pip install -c constraints.txt -e '.[kit,flower]'",
+            next_step=f"Install it: {install_command('flower')}.",
         )

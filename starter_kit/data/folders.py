@@ -13,6 +13,7 @@ from evaluator.docvqa.dataset import DatasetInfo, Page, Question, to_line, write
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress
 from starter_kit.data.summary import SplitTally
+from starter_kit.disk import is_full
 
 PUBLIC = "public"  # train and valid: for everybody
 SECRET = "secret"  # noqa: S105 - a folder's name: test, for the organizers alone
@@ -113,6 +114,8 @@ def atomic_folder(out: Path, *, force: bool, entries: frozenset[str]) -> Iterato
         out.parent.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     except OSError as error:
+        if is_full(error):
+            raise
         raise ProblemError.of(ErrorCode.DATASET_FOLDER, str(out), found=error.strerror) from error
     try:
         fresh = staging / "new"

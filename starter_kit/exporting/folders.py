@@ -121,6 +121,7 @@ def _new_folder(out: Path) -> Iterator[None]:
     except OSError as error:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
+            message="The exported files can't be written.",
             where=str(out),
             expected="a new folder",
             found=error.strerror,

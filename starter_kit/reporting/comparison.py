@@ -15,8 +15,10 @@ from evaluator.mechanisms.units import PrivacyUnit
 from evaluator.scoring.metrics import cut
 from starter_kit.reporting.repetitions import RunGroup, Spread, run_groups
 from starter_kit.reporting.rounding import GIGABYTE, epsilon_text, significant
+from starter_kit.settings.words import written
 
 MISSING = "–"
+SHOWN_SETTINGS = 8
 NOT_PRIVATE = "inf"  # in CSV, where most readers parse it as a number
 
 
@@ -75,7 +77,22 @@ class RunComparison:
             notes.append(
                 "±: standard deviation (n − 1) over n runs. GB is their mean, ε the largest of theirs."
             )
-        return notes
+        return notes + self._differences
+
+    @property
+    def differing(self) -> list[str]:
+        """Return the settings that differ within a method, or between methods that all have them."""
+        names = list(dict.fromkeys(name for row in self.rows for name in row.settings))
+        methods: dict[str, list[RunGroup]] = {}
+        for row in self.rows:
+            methods.setdefault(row.method, []).append(row)
+        common = [rows for rows in (self.rows,) if len(methods) > 1]
+        return [
+            name
+            for name in names
+            if any(_differ(name, rows) for rows in methods.values())
+            or any(_differ(name, rows) for rows in common if all(name in row.settings for row in rows))
+        ]
 
     def as_markdown(self) -> str:
         """Write a table as GitHub reads it, with the notes below."""
@@ -101,8 +118,31 @@ class RunComparison:
         return file.getvalue()
 
     def as_json(self) -> str:
-        """Write a list of objects, numbers unrounded; null stands for what is missing and for a missing guarantee."""
-        return json.dumps([_record(row) for row in self.rows], indent=2, ensure_ascii=False) + "\n"
+        """Write a list of objects, numbers unrounded; null stands for what is missing and for a missing guarantee.
+
+        `settings` has the settings in which rows differ.
+        """
+        differing = self.differing
+        records = [
+            _record(row) | {"settings": {name: row.settings.get(name) for name in differing}}
+            for row in self.rows
+        ]
+        return json.dumps(records, indent=2, ensure_ascii=False, default=str) + "\n"
+
+    @property
+    def _differences(self) -> list[str]:
+        """A line for each of the first settings that differ, with the rows of each value."""
+        lines = []
+        for name in self.differing[:SHOWN_SETTINGS]:
+            values: dict[str, list[str]] = {}
+            for row in self.rows:
+                value = written(row.settings[name]) if name in row.settings else MISSING
+                values.setdefault(value, []).append(row.runs[0])
+            said = "; ".join(f"{value} ({', '.join(runs)})" for value, runs in values.items())
+            lines.append(f"{name}: {said}.")
+        if (more := len(self.differing) - SHOWN_SETTINGS) > 0:
+            lines.append(f"{more} more settings differ: --format json lists them.")
+        return lines
 
     @property
     def _splits(self) -> list[str]:
@@ -134,6 +174,11 @@ class RunComparison:
         if row.delta is not None and len(self._deltas) > 1:
             unusual.append(f"δ = {row.delta:g}")
         return epsilon_text(row.epsilon) + (f" ({', '.join(unusual)})" if unusual else "")
+
+
+def _differ(name: str, rows: Sequence[RunGroup]) -> bool:
+    first, *others = (row.settings.get(name, MISSING) for row in rows)
+    return any(other != first for other in others)
 
 
 def _score(score: Spread | None, split: str, decimals: int) -> str:

@@ -32,7 +32,13 @@ def replace_file(path: Path, content: str | bytes) -> None:
 
 
 def _rejection(path: Path, expected: str, error: OSError) -> ProblemError:
-    return ProblemError.of(ErrorCode.RUN_FOLDER, where=str(path), expected=expected, found=error.strerror)
+    return ProblemError.of(
+        ErrorCode.RUN_FOLDER,
+        message="A file of the run can't be read or written.",
+        where=str(path),
+        expected=expected,
+        found=error.strerror,
+    )
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Finished runs as rows of a comparison; runs that differ in nothing but their seed may share a row."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
@@ -14,6 +14,7 @@ from starter_kit.reporting.files import read_file
 from starter_kit.reporting.metrics import SUMMARY, RunSummary, read_summary
 
 SETTINGS = "settings.yaml"
+UNREADABLE_SETTINGS = "The settings of the run can't be read."
 LIKE_A_SEED = ("experiment", "seed", "device")  # settings in which repetitions of a run may differ
 
 
@@ -41,6 +42,7 @@ class RunGroup:
         decimals: How many decimals of scores it supports.
         size_bytes: The bytes sent in both directions.
         epsilon: The largest ε of the runs; None where nothing is private. Likewise `delta` and `unit`.
+        settings: The settings of the first run by their names, such as `lora.rank`; none if they can't be read.
     """
 
     runs: Sequence[str]
@@ -53,6 +55,7 @@ class RunGroup:
     epsilon: float | None
     delta: float | None
     unit: PrivacyUnit | None
+    settings: Mapping[str, object]
 
 
 def run_groups(folders: Sequence[Path], *, group: bool) -> list[RunGroup]:
@@ -61,7 +64,7 @@ def run_groups(folders: Sequence[Path], *, group: bool) -> list[RunGroup]:
     Raises:
         ProblemError: (`E_RUN_FOLDER`) Folders hold no finished run; one problem for each.
     """
-    rows: dict[Hashable, list[tuple[str, RunSummary]]] = {}
+    rows: dict[Hashable, list[tuple[Path, RunSummary]]] = {}
     problems: list[Problem] = []
     for index, folder in enumerate(folders):
         try:
@@ -70,7 +73,7 @@ def run_groups(folders: Sequence[Path], *, group: bool) -> list[RunGroup]:
         except ProblemError as error:
             problems += error.problems
         else:
-            rows.setdefault(key, []).append((folder.resolve().name, summary))
+            rows.setdefault(key, []).append((folder, summary))
     if problems:
         raise ProblemError(*problems)
     return [_row(runs) for runs in rows.values()]
@@ -80,6 +83,7 @@ def _summary(folder: Path) -> RunSummary:
     if not (folder / SUMMARY).is_file():
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
+            message="The folder doesn't contain a finished run.",
             where=str(folder),
             expected=f"the folder of a finished run, with {SUMMARY}",
             found="no such file",
@@ -90,25 +94,53 @@ def _summary(folder: Path) -> RunSummary:
 
 def _what_repeats(folder: Path, summary: RunSummary) -> Hashable:
     """Equal for runs that repeat each other: their settings, and of the summary what one row has one of."""
-    path = folder / SETTINGS
-    try:
-        settings = yaml.safe_load(read_file(path))
-    except yaml.YAMLError as error:
-        raise ProblemError.of(
-            ErrorCode.RUN_FOLDER, str(path), "a YAML file", " ".join(str(error).split())
-        ) from error
-    if not isinstance(settings, dict):
-        raise ProblemError.of(ErrorCode.RUN_FOLDER, str(path), "settings, one a line", settings)
+    settings = _settings(folder)
     same = {name: value for name, value in settings.items() if name not in LIKE_A_SEED}
     one = (summary.method, summary.base_sha256, summary.split, summary.unit, summary.delta)
     return yaml.safe_dump(same, sort_keys=False), one
 
 
-def _row(runs: Sequence[tuple[str, RunSummary]]) -> RunGroup:
+def _settings(folder: Path) -> dict[str, object]:
+    path = folder / SETTINGS
+    try:
+        settings = yaml.safe_load(read_file(path))
+    except yaml.YAMLError as error:
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            str(path),
+            "a YAML file",
+            " ".join(str(error).split()),
+            message=UNREADABLE_SETTINGS,
+        ) from error
+    if not isinstance(settings, dict):
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER, str(path), "settings, one a line", settings, message=UNREADABLE_SETTINGS
+        )
+    return settings
+
+
+def _by_name(folder: Path) -> dict[str, object]:
+    """The settings in which runs may differ, those in groups with the group's name before them."""
+    try:
+        settings = _settings(folder)
+    except ProblemError:
+        return {}
+    return {name: value for name, value in _flat(settings) if name not in (*LIKE_A_SEED, "method")}
+
+
+def _flat(settings: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+def _row(runs: Sequence[tuple[Path, RunSummary]]) -> RunGroup:
     summaries = [summary for _, summary in runs]
     first = summaries[0]
     return RunGroup(
-        runs=[name for name, _ in runs],
+        runs=[folder.resolve().name for folder, _ in runs],
         method=first.method,
         anls=_spread([summary.anls for summary in summaries]),
         accuracy=_spread([summary.accuracy for summary in summaries]),
@@ -118,6 +150,7 @@ def _row(runs: Sequence[tuple[str, RunSummary]]) -> RunGroup:
         epsilon=max((summary.epsilon for summary in summaries if summary.epsilon is not None), default=None),
         delta=first.delta,
         unit=first.unit,
+        settings=_by_name(runs[0][0]),
     )
 
 

@@ -53,7 +53,9 @@ class TensorBoardLogger:
     errors: tuple[type[Exception], ...] = ()
 
     def __init__(self, folder: Path) -> None:
-        self._module: Any = import_extra("torch.utils.tensorboard", "tensorboard", "TensorBoard")
+        self._module: Any = import_extra(
+            "torch.utils.tensorboard", "tensorboard", "TensorBoard", package="tensorboard"
+        )
         self._folder = folder
         self._writer: SummaryWriter | None = None
 
@@ -64,7 +66,12 @@ class TensorBoardLogger:
             self._writer = self._module.SummaryWriter(str(place))
         except OSError as error:
             raise ProblemError.of(
-                ErrorCode.RUN_FOLDER, str(place), "a folder to write into", error.strerror
+                ErrorCode.RUN_FOLDER,
+                str(place),
+                "a folder to write into",
+                error.strerror,
+                message="The events for TensorBoard can't be written.",
+                next_step="Name a folder that you can write into.",
             ) from error
 
     def write(self, metrics: RoundMetrics) -> None:

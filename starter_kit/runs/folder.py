@@ -118,6 +118,7 @@ def require_new(folder: Path) -> None:
     if folder.exists() or folder.is_symlink():
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
+            message="The folder already exists, and a new run needs a new one.",
             where=str(folder),
             expected="a new folder",
             found="a complete run" if (folder / SUMMARY).is_file() else "an existing folder",

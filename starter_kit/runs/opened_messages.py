@@ -65,6 +65,7 @@ def open_messages(run: Path, challenge: str, drawn: int = DRAWN_ROUNDS) -> list[
     except OSError as error:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
+            message="The messages of the run can't be opened.",
             where=str(path),
             expected=f"room for {folded.size_bytes:,} bytes, and the run's messages and start as `pfl train` left them",
             found=" ".join(str(error).split()),

@@ -53,6 +53,7 @@ def open_rounds(run: Path, challenge: str, drawn: int = DRAWN_ROUNDS) -> list[in
     except (OSError, ValueError) as error:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
+            message="The rounds of this run can't be opened.",
             where=str(run),
             expected="the secret and the vectors of a replayable run, as `pfl train` left them",
             found=" ".join(str(error).split()),
@@ -91,6 +92,7 @@ def _check_same_rounds(path: Path, record: TrainingRecord, numbers: list[int]) -
     if (opened := numbers_of(read_opening(path, record.run.numel).line)) != numbers:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
+            message="The file opens other rounds than the site has drawn.",
             where=str(path),
             expected=f"the opening of {rounds_in_words(numbers)}",
             found=f"the opening of {rounds_in_words(opened)}",

@@ -173,6 +173,7 @@ def writing_run(paths: RunPaths) -> Iterator[None]:
     except (OSError, SafetensorError) as error:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
+            message="The run can't be written any further.",
             where=str(paths.unfinished),
             expected="a folder to write into, with room for the run",
             found=getattr(error, "strerror", None) or error,
@@ -211,6 +212,7 @@ def _check_folders(paths: RunPaths, *, resume: bool) -> None:
     if resume and not paths.settings.is_file():
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
+            message="There is no unfinished run to resume.",
             where=str(paths.unfinished),
             expected="an unfinished run",
             found="none",
@@ -306,6 +308,7 @@ def _acquire(path: Path) -> FileLock:
     except Timeout as error:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
+            message="Another process is training this run.",
             where=str(path),
             expected="a folder that no other process writes",
             found="a run that another process is training",
@@ -323,6 +326,7 @@ def _release(lock: FileLock) -> None:
 def _others(where: Path, what: str, next_step: str) -> ProblemError:
     return ProblemError.of(
         ErrorCode.RUN_FOLDER,
+        message="The unfinished run has other settings or inputs.",
         where=str(where),
         expected=f"the {what}",
         found="others",

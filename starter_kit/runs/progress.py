@@ -55,7 +55,9 @@ def show_progress(experiment: str) -> Iterator[Watcher]:
 
 def describe(metrics: RoundMetrics, bytes_total: int) -> str:
     """Describe a round in one line: participants, loss, bytes so far, ε so far and ANLS, where they are known."""
-    parts = [f"{metrics.clients} clients"] if metrics.clients is not None else []
+    parts = []
+    if metrics.clients is not None:
+        parts.append(f"{metrics.clients} {'client' if metrics.clients == 1 else 'clients'}")
     if metrics.providers is not None:
         parts.append(f"{metrics.providers} providers")
     if metrics.loss is not None:
@@ -68,6 +70,15 @@ def describe(metrics: RoundMetrics, bytes_total: int) -> str:
     elif metrics.sample_anls is not None:
         parts.append(f"ANLS {metrics.sample_anls:.4f} on {metrics.sample_questions} questions")
     return " · ".join(parts)
+
+
+def time_left(done: int, left: int, passed_s: float) -> str:
+    """Return in words how long `left` rounds take if they take as long as the `done` ones, to two units at most."""
+    minutes, seconds = divmod(round(passed_s / done * left), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"about {hours} h {minutes} min left"
+    return f"about {minutes} min left" if minutes else f"about {seconds} s left"
 
 
 def _size(size_bytes: int) -> str:
@@ -142,6 +153,9 @@ class _Bar(_Counting):
 
 
 class _Lines(_Counting):
+    _done = 0
+    _passed_s = 0.0
+
     def local_step(self, step: "LocalStep") -> None:
         if self._is_due():
             log(f"{self._experiment}: round {self._round}/{self._rounds}: {_steps(step)}")
@@ -156,4 +170,11 @@ class _Lines(_Counting):
 
     def round_done(self, metrics: RoundMetrics) -> None:
         super().round_done(metrics)
-        log(f"{self._experiment}: round {metrics.round}/{self._rounds}: {describe(metrics, self._bytes)}")
+        line = f"{self._experiment}: round {metrics.round}/{self._rounds}: {describe(metrics, self._bytes)}"
+        # A private run has no seconds: how long its rounds take depends on which providers take part.
+        if metrics.seconds is not None:
+            self._done += 1
+            self._passed_s += metrics.seconds
+            if left := self._rounds - metrics.round:
+                line += f" · {time_left(self._done, left, self._passed_s)}"
+        log(line)

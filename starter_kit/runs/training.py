@@ -193,6 +193,7 @@ def _check_token(setup: RunSetup, run: Unfinished) -> None:
     if setup.record_terms and run.state is None:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
+            message="The interrupted run can't be resumed with a run token.",
             where=str(run.paths.folder),
             expected="a private run of which a round had begun",
             found="one that was interrupted earlier, and has no run token yet",

@@ -53,7 +53,12 @@ def _write(name: str, folder: Path, templates: Sequence[Path]) -> list[Path]:
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ProblemError.of(
-            ErrorCode.RUN_FOLDER, str(folder), "a folder to write into", error.strerror
+            ErrorCode.RUN_FOLDER,
+            str(folder),
+            "a folder to write into",
+            error.strerror,
+            message="The new files can't be written.",
+            next_step="Name a folder that you can write into with --out.",
         ) from error
     return list(files)
 

@@ -73,7 +73,12 @@ def _name_of(training: Path | None) -> str:
             training.write_text(name, encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise ProblemError.of(
-            ErrorCode.RUN_FOLDER, where=str(training), expected="a file to write", found=error
+            ErrorCode.RUN_FOLDER,
+            message="The number of the training can't be written into the run folder.",
+            where=str(training),
+            expected="a file to write",
+            found=error,
+            next_step="Make room, or name a folder that you can write into.",
         ) from error
     return name
 

@@ -190,6 +190,7 @@ def _target(out: Path) -> Path:
     if there == target.absolute() or not there.is_dir():
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
+            message="A checkpoint is never written over what is there.",
             where=str(there),
             expected="a new checkpoint to write",
             found="an existing file",

@@ -333,7 +333,7 @@ class Demo:
         """Return the commands that offer the made-up data and the base weights; real receipts aren't ours to give."""
         folders = {"base": (self.base, "weights", "Base weights of the tiny VT5")}
         if not self.receipts:
-            folders["data"] = (self.public, "data", "Made-up forms")
+            folders["data"] = (self.public, "data", "Made-up forms of a demonstration")
         commands = {}
         for name, (folder, kind, title) in folders.items():
             archive = shutil.make_archive(str(self.home / f"demo-{name}"), "zip", folder)

@@ -4,6 +4,9 @@ They are put together here and not by a template: a page has sixty rows with twe
 ten times as long, and most of the time of a page that is not cached.
 """
 
+from functools import cache
+
+from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 
@@ -72,13 +75,25 @@ def method(entry: Entry, *, has_pick: bool = False) -> SafeString:
         entry.method,
         BASELINE if entry.is_baseline else EMPTY,
         entry.team_slug,
-        entry.team,
+        _team(entry),
         _day(entry),
         markup(LINK, safe_href(entry.code_url), "code", "of", entry.method) if entry.code_url else EMPTY,
         markup(LINK, safe_href(entry.paper_url), "paper", "on", entry.method) if entry.paper_url else EMPTY,
         markup(PROOF, entry.proof_url, entry.method) if entry.proof_url else EMPTY,
         markup(PICK, entry.submission, entry.method) if has_pick else EMPTY,
     )
+
+
+def _team(entry: Entry) -> SafeString | str:
+    """Return the team's name with its page; one that is anonymous has none."""
+    if not entry.team_slug:
+        return entry.team
+    return markup('<a href="{}">{}</a>', team_address(entry.team_slug), entry.team)
+
+
+@cache
+def team_address(slug: str) -> str:
+    return reverse("teams:detail", args=[slug])
 
 
 def _run(row: Row | None) -> SafeString:

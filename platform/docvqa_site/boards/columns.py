@@ -482,6 +482,22 @@ COLUMNS: tuple[Column, ...] = (
         Shown.DATA,
     ),
     Column(
+        "code_url",
+        "Code",
+        "Address of the method's code, as its team states it.",
+        lambda row: row.entry.code_url or None,
+        Shown.DATA,
+        type=str | None,
+    ),
+    Column(
+        "paper_url",
+        "Paper",
+        "Address of the paper on the method, as its team states it.",
+        lambda row: row.entry.paper_url or None,
+        Shown.DATA,
+        type=str | None,
+    ),
+    Column(
         "proof_url",
         "Proof",
         "Address of the privacy proof, if public.",

@@ -6,7 +6,9 @@ from django.utils.safestring import SafeString
 
 from docvqa_site.boards.uncertainty import difference
 from docvqa_site.ui.markup import markup
+from docvqa_site.ui.rounding import INTERVAL_DECIMALS, outward_high, outward_low
 from evaluator.messages.results import RunResults
+from evaluator.scoring.metrics import cut
 
 MINUS = "−"
 
@@ -16,12 +18,15 @@ def score_difference(first: RunResults, second: RunResults) -> SafeString:
     if first.anls is None or second.anls is None:
         return SafeString("")
     low, high = difference((first.anls_low, first.anls_high), (second.anls_low, second.anls_high))
-    value = Decimal(repr(first.anls)) - Decimal(repr(second.anls))
+    # Of the scores as they are shown, with the digits that both have.
+    decimals = min(first.decimals, second.decimals)
+    value = Decimal(cut(first.anls, decimals)) - Decimal(cut(second.anls, decimals))
+    places = min(decimals, INTERVAL_DECIMALS)
     return markup(
         '{}<div class="muted small">{} to {}: {}</div>',
-        _signed(f"{value:+.{min(first.decimals, second.decimals)}f}"),
-        _signed(f"{low:+.3f}"),
-        _signed(f"{high:+.3f}"),
+        _signed(f"{value:+}"),
+        _signed(f"{outward_low(low, places):+.{places}f}"),
+        _signed(f"{outward_high(high, places):+.{places}f}"),
         _verdict(low, high),
     )
 
@@ -38,7 +43,9 @@ def _signed(number: str) -> str:
 
 
 def bytes_in_words(first: int | None, second: int | None) -> str:
-    """Return how many times as many bytes the first is, in words; empty where one is missing or nothing."""
+    """Return how many times as many, or as few, bytes the first is; empty where one is missing or nothing."""
     if not first or not second:
         return ""
-    return "the same" if first == second else f"{first / second:.3g} times as many"
+    if first == second:
+        return "the same"
+    return f"{first / second:.3g}× as many" if first > second else f"{second / first:.3g}× fewer"

@@ -136,7 +136,7 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
         else Level(threshold, f"threshold {threshold_text(threshold)}", is_shaded=True),
         key=[
             (kind, words)
-            for kind, words in (("other", "other runs"), ("baseline", "baseline runs"), OUT)
+            for kind, words in (("other", "behind the front"), ("baseline", "baseline behind the front"), OUT)
             if kind in {run.kind for run in runs}
         ],
         columns=["Method", "Communication", "ANLS"],

@@ -6,6 +6,7 @@ A kind is a value. Boards, pages, exports and the API read its fields, so that a
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from docvqa_site.ui.rounding import epsilon_text
@@ -33,9 +34,9 @@ def _times_fewer(value: float, other: float, _: int) -> str:
 
 
 def _above(value: float, other: float, decimals: int) -> str:
-    """Of scores as they are shown: a difference of more digits would tell more than the board."""
-    more = round(value - other, decimals)
-    return f"{more:.{decimals}f} above" if more > 0 else ""
+    """Of the scores as they are shown, so that the board's own figures add up."""
+    more = Decimal(cut(value, decimals)) - Decimal(cut(other, decimals))
+    return f"{more} above" if more > 0 else ""
 
 
 @dataclass(frozen=True)

@@ -121,4 +121,5 @@ def _offered(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
         "offered": [*others.values(), *leading],
         "picks": [*picks, "", ""][:2],
         "too_many": len(wanted) > 2,
+        "too_few": len(wanted) == 1,
     }

@@ -9,6 +9,7 @@ from datetime import date, datetime
 from urllib.parse import urlencode
 
 from django.core.paginator import Page
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -27,6 +28,7 @@ from docvqa_site.boards.ranking import Row
 from docvqa_site.boards.selection import SORT_LABELS, Baselines, Selection
 from docvqa_site.boards.uncertainty import RankRanges
 from docvqa_site.challenge.models import Track
+from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.examining.levels import MEANINGS
 from docvqa_site.evaluation.models import Examination, ExaminationState
 from docvqa_site.evaluation.test_sets.parts import scored_test_set
@@ -148,7 +150,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
         raise Http404("no such track")
     asked = BoardQuery.of(shown, request.GET)
     versions, today, moment = boards_versions([one.pk for one in tracks]), localdate(), now()
-    deadline = _deadline(shown, moment)
+    deadline, data = _deadline(shown, moment), titles_of_data(shown)
 
     def respond() -> HttpResponse:
         team = team_of(request.user) if request.user.is_authenticated else None
@@ -158,6 +160,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "track": shown,
             "asked": asked,
             "tabs": _tabs(shown, asked),
+            "data": data,
             "glance": at_a_glance(shown, tracks, versions),
             "boards": with_own_marked(boards, team),
             "trust_levels": [(level.label, meaning) for level, meaning in MEANINGS.items()],
@@ -174,8 +177,16 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
         }
         return render(request, "pages/track.html", context)
 
-    # The time that is left is part of the version: it changes while the boards don't.
-    return page_unless_unchanged(request, f"{versions} {today} {deadline}", respond)
+    # The time that is left and the data are part of the version: they change while the boards don't.
+    return page_unless_unchanged(request, f"{versions} {today} {deadline} {data}", respond)
+
+
+def titles_of_data(track: Track) -> list[str]:
+    """Return what the data is called that the site offers for a track: its own, and that of every track."""
+    mine = Q(tracks=track) | Q(tracks__isnull=True)
+    return list(
+        Download.objects.offered().filter(mine, kind=DownloadKind.DATA).values_list("title", flat=True)
+    )
 
 
 def _deadline(track: Track, moment: datetime) -> str:

@@ -13,8 +13,12 @@ def copy_to(folder: Path) -> None:
     """Write the reference folder `folder`; it appears whole or not at all."""
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    shutil.copytree(FOLDER, unfinished)
-    unfinished.rename(folder)
+    try:
+        shutil.copytree(FOLDER, unfinished)
+        unfinished.rename(folder)
+    except OSError:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
 
 
 def digests() -> dict[str, str]:

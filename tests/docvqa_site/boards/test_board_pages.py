@@ -84,11 +84,11 @@ class TestPages:
     def test_a_page_that_a_board_does_not_have_is_not_found(self, client, track, page):
         assert client.get(f"/leaderboard/communication/?page={page}").status_code == 404
 
-    def test_a_page_that_is_cached_takes_the_queries_of_the_track_its_version_and_the_notices(
+    def test_a_page_that_is_cached_takes_the_queries_of_the_track_its_version_data_and_the_notices(
         self, client, track, django_assert_num_queries
     ):
         first = client.get("/leaderboard/communication/?page=1").text
-        with django_assert_num_queries(4):
+        with django_assert_num_queries(5):
             assert client.get("/leaderboard/communication/?page=1").text == first
 
     def test_ranks_go_on_from_page_to_page(self, client, track, monkeypatch):

@@ -28,8 +28,8 @@ def test_the_interval_of_a_difference_assumes_nothing_of_two_scores_together(fir
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        (3_000, 1_000, "3 times as many"),
-        (1_000, 4_000, "0.25 times as many"),
+        (3_000, 1_000, "3× as many"),
+        (1_000, 4_000, "4× fewer"),
         (7, 7, "the same"),
         (0, 7, ""),
         (None, 7, ""),
@@ -64,7 +64,7 @@ def test_scores_bytes_and_ranks_stand_side_by_side(client, track, django_assert_
     assert page.status_code == 200
     assert "+0.1123" in text
     assert "+0.080 to +0.140: higher" in text
-    assert "3 times as many" in text
+    assert "3× as many" in text
     assert 'board-top">1<' in text
     assert 'board-top">3<' in text
     assert "At ε = 4, only Good has a run." in text

@@ -191,15 +191,15 @@ class TestTrackPage:
         for number in range(6):
             run = add_run(private_track, f"Method {number}", budget=1.0, epsilon=0.9)
             review(run, Decision.ACCEPTED)
-        # The tracks, their versions, the first of two boards, their runs, and the rows. Of the plot: the first of two
-        # boards, its best baseline, and in two queries the runs that lost their ranks. And the counts of two boards,
-        # whether the set is split, and the notices.
-        with django_assert_num_queries(16):
+        # The tracks, their versions and data, the first of two boards, their runs, and the rows. Of the plot: the first
+        # of two boards, its best baseline, and in two queries the runs that lost their ranks. And the counts of two
+        # boards, whether the set is split, and the notices.
+        with django_assert_num_queries(17):
             page_of(client, private_track)
-        # The tracks, their versions, their phases, the counts, the levels, the first rows with a rank and without, the
-        # rows, the intervals beside theirs, whether ranks of last week are known, whether the test set is split, and
-        # the notices. The plot is cached.
-        with django_assert_num_queries(11):
+        # The tracks, their versions, data and phases, the counts, the levels, the first rows with a rank and without,
+        # the rows, the intervals beside theirs, whether ranks of last week are known, whether the test set is split,
+        # and the notices. The plot is cached.
+        with django_assert_num_queries(12):
             client.get("/leaderboard/privacy/?epsilon=1")
         rejected = add_run(private_track, "Rejected", budget=1.0, epsilon=0.9)
         for _ in range(2):
@@ -207,13 +207,13 @@ class TestTrackPage:
         boards_changed(private_track.pk)
         # And the reasons of rejections; for the plot, the first of two boards, its best baseline, the best without
         # privacy, and in three queries the runs that lost their ranks.
-        with django_assert_num_queries(11 + 1 + 7):
+        with django_assert_num_queries(12 + 1 + 7):
             assert "proof rejected" in client.get("/leaderboard/privacy/?epsilon=1").text
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):
         add_run(private_track, budget=1.0, epsilon=0.9)
         first = page_of(client, private_track)
-        with django_assert_num_queries(4):
+        with django_assert_num_queries(5):
             assert page_of(client, private_track) == first
 
 
@@ -423,6 +423,8 @@ class TestApi:
             "flagged_checks": 1,
             "submitted_at": first["submitted_at"],
             "url": settings.SITE_URL + submission.get_absolute_url(),
+            "code_url": None,
+            "paper_url": None,
             "proof_url": None,
             "log_url": f"{files}/communication_log/",
             "record_url": f"{files}/training_record/",

@@ -172,4 +172,4 @@ def test_without_pyarrow_the_message_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(ProblemError) as error:
         export_parquet(data, tmp_path / "parquet")
-    assert ".[parquet]" in error.value.problem.next_step
+    assert ".[kit,parquet]" in error.value.problem.next_step

@@ -125,6 +125,26 @@ def test_runs_that_differ_in_more_than_the_seed_do_not_share_a_row(
     )
 
 
+def test_settings_that_differ_are_named_below_with_their_runs(make_run: MakeRun) -> None:
+    lora = SETTINGS + "codec: nf4\nlora:\n  rank: 6\n"
+    runs = [
+        make_run("plain", open_summary()),
+        make_run("lora", open_summary(), lora),
+        make_run("fast", open_summary(), SETTINGS.replace("0.01", "0.02")),
+        make_run(
+            "private", private_summary(), "method: fl-provider-dp\nlocal: {learning_rate: 0.01}\ndelta: 1e-5"
+        ),
+    ]
+    notes = markdown(*runs)[1]
+    assert notes[-3:] == [
+        "local.learning_rate: 0.01 (plain, lora, private); 0.02 (fast).",
+        "codec: – (plain, fast, private); nf4 (lora).",
+        "lora.rank: – (plain, fast, private); 6 (lora).",
+    ]
+    assert records(*runs)[1]["settings"] == {"local.learning_rate": 0.01, "codec": "nf4", "lora.rank": 6}
+    assert not any("learning_rate" in note for note in markdown(*runs[:2])[1])
+
+
 def test_repetitions_have_no_mean_while_one_is_not_evaluated(make_run: MakeRun) -> None:
     both = [make_run("a", open_summary()), make_run("b", open_summary(accuracy=None))]
     (record,) = records(*both, group=True)

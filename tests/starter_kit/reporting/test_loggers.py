@@ -150,7 +150,7 @@ def test_a_logger_that_is_not_installed_says_how_to_install_it(monkeypatch: pyte
     with pytest.raises(ProblemError) as error:
         loggers_of(["wandb"])
     assert error.value.problem.code is ErrorCode.CONFIGURATION
-    assert ".[wandb]" in error.value.problem.next_step
+    assert ".[kit,wandb]" in error.value.problem.next_step
 
 
 def test_an_unknown_logger_is_rejected_with_those_that_there_are() -> None:

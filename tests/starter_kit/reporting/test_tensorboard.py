@@ -101,7 +101,8 @@ def test_without_tensorboard_the_message_says_how_to_install_it(
     with pytest.raises(ProblemError) as error:
         TensorBoardLogger(tmp_path / "logs")
     assert error.value.problem.code is ErrorCode.CONFIGURATION
-    assert ".[tensorboard]" in error.value.problem.next_step
+    assert ".[kit,tensorboard]" in error.value.problem.next_step
+    assert error.value.problem.expected == "the package tensorboard"
     assert not (tmp_path / "logs").exists()
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from starter_kit.learning.local_training import LocalStep
 from starter_kit.reporting.metrics import RoundMetrics
 from starter_kit.runs import progress as module
-from starter_kit.runs.progress import describe, show_progress
+from starter_kit.runs.progress import describe, show_progress, time_left
 
 OPEN = RoundMetrics(
     round=1, clients=2, providers=7, bytes_down=1_500_000, bytes_up=1_500_000, loss=2.5, anls=0.25
@@ -34,6 +34,19 @@ def test_a_log_file_has_every_round_and_no_more_lines_than_needed(
         "mine: round 1/2: 2 clients · 7 providers · loss 2.500 · 4.00 MB · ANLS 0.2500\n"
         "mine: round 2/2: 10 clients · 4.00 MB · ε 1.250\n"
     )
+
+
+def test_a_log_file_says_how_long_the_rounds_that_are_left_take(capsys: pytest.CaptureFixture[str]) -> None:
+    with show_progress("mine") as watcher:
+        watcher.begins(1, 3)
+        for number, seconds in ((1, 90.0), (2, 120.0), (3, 90.0)):
+            watcher.round_done(OPEN.model_copy(update={"round": number, "seconds": seconds}))
+        watcher.begins(1, 3)
+        watcher.round_done(PRIVATE)
+    ends = [line.rsplit(" · ", 1)[-1] for line in capsys.readouterr().err.splitlines()]
+    assert ends == ["about 3 min left", "about 1 min left", "ANLS 0.2500", "ε 1.250"]
+    assert time_left(1, 99, 100.0) == "about 2 h 45 min left"
+    assert time_left(3, 1, 60.0) == "about 20 s left"
 
 
 def test_a_terminal_has_a_bar_with_the_rounds_and_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

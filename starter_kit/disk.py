@@ -1,0 +1,14 @@
+"""A full disk, whichever library meets it."""
+
+import errno
+
+FULL = {errno.ENOSPC, errno.EDQUOT}
+# How safetensors, shutil and torch quote the system.
+QUOTED = ("No space left on device", "Disk quota exceeded")
+
+
+def is_full(error: BaseException) -> bool:
+    """Return whether an error says that there is no room left."""
+    if isinstance(error, OSError) and error.errno in FULL:
+        return True
+    return any(words in str(error) for words in QUOTED)
