@@ -18,7 +18,7 @@ TEST_PROCESSES ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage memorization slow journeys clean
+.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage memorization slow journeys images clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -121,6 +121,10 @@ requirements: $(BIN)/uv  ## renew what the images install, after a change of eit
 
 release: $(VENV)/.test  ## build wheels, source distributions and bills of materials in dist/, and try them in empty environments (DRAFT=1 before the changelog names the version)
 	@$(BIN)/python -m tests.release dist $(if $(DRAFT),--draft) --torch="$(TORCH)"
+
+images: $(VENV)/.test  ## as root: build the images, start the compose file's services from them, take a run of each track to a rank, and write docs/images.md (DEBIAN=1 without a registry of images)
+	@$(BIN)/python -m tests.images.build $(if $(DEBIAN),--debian) $(if $(findstring --find-links,$(TORCH)),--wheels $(WHEELS))
+	@unshare --net --mount $(BIN)/python -m tests.images.run docs/images.md
 
 clean:  ## remove what the demo and the tests made (not the virtual environment)
 	@rm -rf var .mypy_cache .ruff_cache .hypothesis

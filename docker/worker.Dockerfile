@@ -9,6 +9,8 @@ ARG BASE=python:3.11.14-slim-bookworm
 
 FROM ${BASE} AS build
 ARG TORCH_BACKEND=cpu
+# Where uv finds torch, for example `--find-links /wheels` for a folder that is mounted during the build.
+ARG TORCH_SOURCE="--torch-backend ${TORCH_BACKEND}"
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends python3-venv \
@@ -20,8 +22,8 @@ RUN python3 -m venv /build \
     && /build/bin/pip install --no-cache-dir --require-hashes -r /requirements/build.txt \
     && python3 -m venv --without-pip /opt/pfl \
     && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode \
-       --torch-backend "${TORCH_BACKEND}" -c /requirements/constraints.txt torch \
-    && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode \
+       ${TORCH_SOURCE} -c /requirements/constraints.txt torch
+RUN /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode \
        --require-hashes -r /requirements/worker.txt
 COPY pyproject.toml README.md LICENSE NOTICE /source/
 COPY evaluator /source/evaluator

@@ -7,6 +7,8 @@ of the same name is never mistaken for it; what the file imports from elsewhere 
 import hashlib
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -65,6 +67,42 @@ def run_own_file(path: Path, *, again: bool = True) -> OwnFile:
             next_step="Correct the file.",
         ) from error
     return module
+
+
+@contextmanager
+def errors_reported() -> Iterator[None]:
+    """Inside the block, report an error that a participant's own code raises, or causes in what it calls.
+
+    A file that can't be opened, or a full disk, is none of these: it isn't the code that must be corrected.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) There was one.
+    """
+    try:
+        yield
+    except (ProblemError, OSError):
+        raise
+    except Exception as error:
+        path = _last_own_path(error)
+        if path is None:
+            raise
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            message="Code in a Python file that the settings name doesn't work.",
+            where=place_in(path, error),
+            expected="code that runs",
+            found=f"{type(error).__name__}: {error}",
+            next_step="Correct the file; `pfl new` writes files that work, with their tests.",
+        ) from error
+
+
+def _last_own_path(error: BaseException) -> Path | None:
+    """Return the own file whose code was running last when the error was raised."""
+    own = {
+        str(module.path): module.path for module in list(sys.modules.values()) if isinstance(module, OwnFile)
+    }
+    names = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return next((own[name] for name in reversed(names) if name in own), None)
 
 
 def file_of(known: type) -> OwnFile | None:

@@ -509,7 +509,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.LEAKAGE_EXTRA: Explanation(
         "The published attacks need scikit-learn, which isn't installed.",
-        "Install it with the extra `leakage`: docs/starter-kit.md shows the commands for a clone and for the wheel.",
+        "Install it, in a clone: pip install -c constraints.txt -e '.[kit,leakage]'; with the wheel: pip install -c "
+        'constraints.txt "$(ls pfl_docvqa_benchmark-*.whl)[kit,leakage]"',
     ),
     ErrorCode.AUDIT_CANARIES: Explanation(
         "The canaries can't be created, or there are too few for a meaningful audit.",

@@ -116,7 +116,7 @@ def node(
     _require_flower()
     from starter_kit.engines.flower.address import Address, require_pem
     from starter_kit.engines.flower.client_app import ClientHost
-    from starter_kit.engines.flower.supernode import NodeOptions, serve
+    from starter_kit.engines.flower.supernode import NodeOptions, only_process, serve
     from starter_kit.runs.setup import RunSetup
     from starter_kit.settings.configuration import load_settings
 
@@ -134,7 +134,7 @@ def node(
     with progress("pages") as show:
         host = ClientHost.of(setup, clients, show)
     home = (home or Path()) / f"node-{'-'.join(map(str, clients))}.flower"
-    with _removed(home):
+    with only_process(home), _removed(home):
         serve(host, options, home, log)
 
 

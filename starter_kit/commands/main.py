@@ -73,8 +73,9 @@ class PflGroup(TyperGroup):
     def invoke(self, ctx: click.Context) -> object:
         """Run a verb. What it rejects ends the command with status 2 and without a traceback."""
         from starter_kit.console import exit_on_problem
+        from starter_kit.own_files import errors_reported
 
-        with exit_on_problem():
+        with exit_on_problem(), errors_reported():
             return super().invoke(ctx)
 
     def resolve_command(

@@ -65,6 +65,8 @@ MAX_PAUSE_S = 120.0
 FIRST_PAUSE_S = 0.5
 
 # The connection failed, or broke before the whole response had arrived: the next try may succeed.
+# What the site says of it is for programs that call the API.
+SIGN_IN = "Create a token on your profile page, and set PFL_TOKEN to it."
 CONNECTION_ERRORS = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
 
 # The site is out of storage: the next try won't succeed.
@@ -271,7 +273,7 @@ class SiteClient:
             try:
                 response = send()
             except CONNECTION_ERRORS as error:
-                problem = self._unreachable(type(error).__name__)
+                problem = self._unreachable(_in_words(error))
                 continue
             except requests.RequestException as error:
                 raise ProblemError.of(
@@ -296,6 +298,18 @@ class SiteClient:
         return Problem.of(ErrorCode.SITE_UNREACHABLE, where=self.site, expected="a response", found=found)
 
 
+def _in_words(error: requests.RequestException) -> str:
+    """Return why there was no response, as the system says."""
+    if isinstance(error, requests.Timeout):
+        return "no response in time"
+    below: BaseException | None = error
+    while below is not None:
+        if isinstance(below, OSError) and below.strerror:
+            return below.strerror
+        below = below.__cause__ or below.__context__
+    return "a connection that was cut"
+
+
 def _retry_after_s(response: requests.Response) -> float:
     """Return the seconds after which the site answers again, as it says."""
     named = response.headers.get("Retry-After", "")
@@ -305,9 +319,15 @@ def _retry_after_s(response: requests.Response) -> float:
 def _problems_in(response: requests.Response) -> list[Problem]:
     """Return the coded problems in a response with an error status; none if it isn't one of the site's."""
     try:
-        return Problems.model_validate_json(response.content).problems
+        problems = Problems.model_validate_json(response.content).problems
     except ValidationError:
         return []
+    return [
+        problem.model_copy(update={"next_step": SIGN_IN})
+        if problem.code is ErrorCode.REQUEST_SIGN_IN
+        else problem
+        for problem in problems
+    ]
 
 
 def _foreign(response: requests.Response) -> Problem:

@@ -13,12 +13,12 @@ from tests.services.ports import free_port
 class MailServer(AsyncMessage):
     """Takes mails into `received`; addresses in `rejected` are answered with their code."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
         super().__init__(Message)
         self.received: list[Message] = []
         self.rejected: dict[str, str] = {}
         self.port = free_port()
-        self._controller = Controller(self, hostname="127.0.0.1", port=self.port)
+        self._controller = Controller(self, hostname=host, port=self.port)
 
     def __enter__(self) -> Self:
         self._controller.start()

@@ -169,10 +169,10 @@ def recomputed(found: Epsilon | None) -> SafeString:
 
 
 def counting(results: RunResults) -> SafeString:
-    """Return whether the bytes are counted, and how many rounds were folded or why none were."""
+    """Return whether the bytes are counted, and how many rounds were recomputed or why none were."""
     below = results.not_counted_because
     if results.counting_label == COUNTED and results.rounds_folded:
-        below = f"{results.rounds_folded} round{'' if results.rounds_folded == 1 else 's'} folded"
+        below = f"{results.rounds_folded} round{'' if results.rounds_folded == 1 else 's'} recomputed"
     kind = "verified" if results.counting == COUNTED else "draft"
     return markup(
         '<span class="badge badge-{}">{}</span>{}',

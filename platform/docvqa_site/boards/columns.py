@@ -334,7 +334,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     _result(
         "rounds_folded",
-        "Rounds folded",
+        "Rounds recomputed",
         "Number of rounds that the evaluator computed from their messages.",
         shown=Shown.DATA,
     ),

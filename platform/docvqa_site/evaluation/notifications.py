@@ -15,6 +15,8 @@ from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
 from docvqa_site.teams.selectors import active_members
+from docvqa_site.ui.rounding import epsilon_text
+from docvqa_site.ui.templatetags.ui import readable_bytes
 from evaluator.errors import Problem
 from evaluator.scoring.metrics import cut
 
@@ -94,8 +96,13 @@ def _outcome(run: Run) -> str:
                 for name, score in scores.items()
                 if score is not None
             )
+            if results.bytes_total is not None:
+                shown += f", {readable_bytes(results.bytes_total)}"
+            if results.epsilon is not None:
+                shown += f", ε = {epsilon_text(results.epsilon)}"
             missing = shortfall(run)
-            return f"{run} is scored: {shown}." + (f" Not ranked: {missing}." if missing else "")
+            without_rank = f" Not ranked: {missing}." if missing else ""
+            return f"{run} in {run.submission.track} is scored: {shown}.{without_rank}"
         case RunState.REJECTED:
             returned = " The quota slot was returned." if run.submission.refunded_at else ""
             return f"{run} failed validation.{returned} Problems found:"

@@ -81,11 +81,10 @@ def cancel(submission: Submission, *, actor: User) -> None:
     if current.state != SubmissionState.SUBMITTED or begun or _was_evaluated(current, runs):
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
-            message="The submission can't be canceled because its evaluation has started, or because it "
-            "hasn't been submitted.",
+            message="The submission can't be canceled: its evaluation has started, or it isn't submitted.",
             expected="a submission with no run started",
             found=f"{begun[0].label} {begun[0].state}" if begun else f"one that is {current.state}",
-            next_step="Withdraw it instead, which permanently removes it from the leaderboards.",
+            next_step="Reload its page. What is submitted can be withdrawn, which can't be undone.",
         )
     now = clock.now()
     if not returns_slot(canceled_times(submission.team, submission.track, now), now):

@@ -107,7 +107,7 @@ class ProofReview(models.Model):
 def _count_decisions(submission: UUID) -> None:
     """Store with a submission how many reviewers have made each decision on its proof."""
     # Locked before the decisions are read: what another reviewer decides meanwhile is counted after this.
-    Submission.objects.select_for_update().get(pk=submission)
+    Submission.objects.select_for_update(no_key=True).get(pk=submission)
     decisions = ProofReview.objects.filter(submission=submission)
     found = Counter(decisions.values_list("decision", flat=True))
     counts: dict[str, Any] = {column: found[decision] for decision, column in COUNTED_IN.items()}

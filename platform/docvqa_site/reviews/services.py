@@ -81,7 +81,8 @@ def decide(
     given = _draft(checklist, notes or {}, reason, changes_due, declares_no_conflict=declares_no_conflict)
     with transaction.atomic():
         # The submission's lock puts decisions in order, so that each mail reports the verdict after its decision.
-        submission = Submission.objects.select_for_update().get(pk=submission.pk)
+        # A draft that is saved for the first time refers to the submission, and must not wait for this lock.
+        submission = Submission.objects.select_for_update(no_key=True).get(pk=submission.pk)
         newest = _newest_version(submission, version)
         # A draft may be saved for the first time at this very moment.
         review, _ = ProofReview.objects.get_or_create(submission=submission, reviewer=actor)

@@ -19,12 +19,12 @@ EXPLANATIONS = {
     ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. Sharded "
     "checkpoints: select the index and all shards; they are merged in your browser.",
     ArtifactKind.COMMUNICATION_LOG: "Every message of the training: round, sender, receiver, bytes.",
-    ArtifactKind.TRAINING_RECORD: "The training rounds, from which ε is recomputed. Uploading it ties its "
-    "run token to this record.",
+    ArtifactKind.TRAINING_RECORD: "The training rounds, from which ε is recomputed. Uploading it spends its run "
+    "token: if you don't submit it then, every later run of your team shows a lost try.",
     ArtifactKind.TRAINING_ANNEX: "Evidence to check the record, for organizers only. Create it after "
     "uploading the record.",
-    ArtifactKind.SETTINGS: "Optional, for a higher trust level: settings.yaml from the run folder. Visible "
-    "to your team, the organizers and reviewers only.",
+    ArtifactKind.SETTINGS: "settings.yaml from the run folder: for a higher trust level, and as the code in "
+    "tracks that require it. Visible to your team, the organizers and reviewers only.",
     ArtifactKind.METHOD_FILE: "Optional, for a higher trust level: the Python file of your own method. The "
     "organizers run it in a sandbox; besides them, only your team and reviewers can see it.",
     ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: the output of `pfl replay open` for a "

@@ -30,12 +30,13 @@ def draft_steps(
     required = [file for file in files if file.is_required]
     stored = sum(file.stored is not None for file in required)
     has_runs = any(board.run for board in boards)
+    ready = "would have no rank" if any(board.lacks_rank for board in boards) else "ready to submit"
     is_described = bool(submission.description) or not submission.track.requires_code
     steps = [
         # Elsewhere the title alone is enough to submit, but nobody learns from it what the method does.
         ("Description", "describe", "described" if submission.description else "title only", is_described),
         ("Files", "files", f"{stored} of {len(required)} files", has_runs and stored == len(required)),
-        ("Submission", "submit", f"{len(problems)} to do" if problems else "ready to submit", False),
+        ("Submission", "submit", f"{len(problems)} to do" if problems else ready, False),
     ]
     next_step = next(number for number, (*_, is_done) in enumerate(steps) if not is_done)
     return [

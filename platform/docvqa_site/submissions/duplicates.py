@@ -70,6 +70,13 @@ def duplicates_in(submission: Submission) -> list[Problem]:
     return problems
 
 
+def would_repeat(submission: Submission) -> bool:
+    """Return whether a checkpoint of a practice submission can't be submitted for a rank, as it was already."""
+    checkpoints = submission.artifacts.filter(kind=ArtifactKind.CHECKPOINT)
+    hashes = checkpoints.values_list("upload__sha256", flat=True)
+    return any(duplicate(submission.team, submission.track, sha256) for sha256 in hashes)
+
+
 def reject_duplicate(submission: Submission, sha256: str, filename: str) -> None:
     """Raise `ProblemError` (`E_SUBMISSION_DUPLICATE`) for a checkpoint that can't be submitted in this draft."""
     if not submission.practice and (

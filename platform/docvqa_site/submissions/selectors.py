@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Coalesce
 from django.urls import reverse
 
 from docvqa_site.accounts.models import User
@@ -23,8 +24,13 @@ CANCELED = f"submission.{SubmissionState.DRAFT}"
 
 
 def submissions_of(team: Team | None) -> QuerySet[Submission]:
-    """Return the team's submissions with their tracks and runs, newest first; none of no team."""
-    own = Submission.objects.filter(team=team)
+    """Return the team's submissions with their tracks and runs, newest first; none of no team.
+
+    A draft that was discarded isn't among them, and what was submitted counts from then.
+    """
+    discarded = Q(state=SubmissionState.WITHDRAWN, submitted_at__isnull=True)
+    own = Submission.objects.filter(~discarded, team=team)
+    own = own.order_by(Coalesce("submitted_at", "created_at").desc(), "-pk")
     return own.select_related("team", "track", "phase").prefetch_related("runs")
 
 

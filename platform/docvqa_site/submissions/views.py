@@ -143,7 +143,7 @@ def team_action(view: Callable[..., HttpResponse | None]) -> Callable[..., HttpR
 @team_action
 def copy(request: UserRequest, submission: Submission) -> HttpResponse | None:
     """Open a draft with the text and the files of what was submitted."""
-    done = "This draft contains the text and files. Fix the problems and submit again."
+    done = "This draft has the same text and files. Change what you want, and submit it."
     draft = attempt(request, lambda: services.copy_to_draft(submission, request.user), done)
     return redirect(draft) if draft else None
 
@@ -193,7 +193,8 @@ def withdraw(request: UserRequest, submission: Submission) -> HttpResponse | Non
     if not form.is_valid():
         messages.error(request, f"Not withdrawn. The reason: {' '.join(map(str, form.errors['reason']))}")
         return None
-    done = f"“{submission.title}” is withdrawn."
+    verb = "discarded" if submission.state == SubmissionState.DRAFT else "withdrawn"
+    done = f"“{submission.title}” was {verb}."
     attempt(request, lambda: services.withdraw(submission, request.user, form.cleaned_data["reason"]), done)
     return redirect("submissions:list")
 
@@ -300,6 +301,7 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "submission": submission,
         "boards": boards,
         "lacks_rank": any(board.lacks_rank for board in boards),
+        "spends_tokens": RunToken.objects.filter(run__submission=submission).exists(),
         "proofs": proofs,
         "problems": problems,
         "to_do": [problem for problem in problems if problem.code not in HAVE_NOTICES],

@@ -16,10 +16,22 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import BinaryIO
 
 from starter_kit.engines.flower import QUIET
 
 LOG = "log"
+# The line in a log that begins what a command prints.
+START = "--- started: "
+# What Flower prints -> what it means here.
+CAUSES = {
+    "CERTIFICATE_VERIFY_FAILED": "the server's certificate isn't signed by this node's --authority, or names "
+    "another address",
+    "[code: 2001]": "the server's --node-keys lack the key of this node, or the node has no --node-key",
+    "[code: 2004]": "another node with the same key is connected",
+    "WRONG_VERSION_NUMBER": "the server doesn't encrypt the connection, or isn't one of Flower",
+    "incompatible": "the server and this node have different versions of Flower",
+}
 COLOR = re.compile("\x1b\\[[0-9;]*m")
 STOPPING_S = 10.0
 WATCH_S = 0.5
@@ -39,7 +51,7 @@ def running(function: str, arguments: Sequence[str], home: Path) -> Iterator["su
         function: The command's entry point, as `module:function`.
         home: A folder of this command's own, for Flower's files; what the command prints is appended to `LOG` there.
     """
-    with (home / LOG).open("ab") as log:
+    with _log(function, home) as log:
         process = subprocess.Popen(
             _command_line(function, arguments),
             stdin=subprocess.DEVNULL,
@@ -66,7 +78,7 @@ def output_of(function: str, arguments: Sequence[str], home: Path) -> str:
     Raises:
         subprocess.CalledProcessError: The command failed.
     """
-    with (home / LOG).open("ab") as log:
+    with _log(function, home) as log:
         completed = subprocess.run(
             _command_line(function, arguments),
             stdin=subprocess.DEVNULL,
@@ -79,6 +91,15 @@ def output_of(function: str, arguments: Sequence[str], home: Path) -> str:
         log.write(completed.stdout.encode())
     completed.check_returncode()
     return completed.stdout
+
+
+@contextmanager
+def _log(function: str, home: Path) -> Iterator[BinaryIO]:
+    """Open the log of the commands in `home`, with a line that says which one is started."""
+    with (home / LOG).open("ab") as log:
+        log.write(f"{START}{function}\n".encode())
+        log.flush()
+        yield log
 
 
 def _command_line(function: str, arguments: Sequence[str]) -> list[str]:
@@ -96,10 +117,22 @@ def flower_home(home: Path) -> Path:
     return home.absolute() / "flwr"
 
 
-def last_line(home: Path) -> str:
-    """Return the last line that the commands in `home` printed, without its colors."""
-    text = COLOR.sub("", (home / LOG).read_text(encoding="utf-8", errors="replace"))
-    return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "nothing")
+def reason(home: Path) -> str:
+    """Return why the command that was started last in `home` failed, as far as what it printed says so.
+
+    That is a known cause in words, with what Flower says of it; or what follows its exit code; or the last line that is
+    more than information, without colors.
+    """
+    text = COLOR.sub("", (home / LOG).read_text(encoding="utf-8", errors="replace")).rpartition(START)[2]
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    for mark, cause in CAUSES.items():
+        if said := next((line for line in lines if mark in line), None):
+            return f"{cause} ({said})"
+    exits = [number for number, line in enumerate(lines) if "Exit Code:" in line]
+    if exits and (said := " ".join(lines[exits[-1] + 1 : exits[-1] + 3])):
+        return said
+    telling = [line for line in lines if not line.startswith("INFO")]
+    return (telling or lines or ["nothing"])[-1]
 
 
 def main() -> None:

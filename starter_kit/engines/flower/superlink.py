@@ -25,8 +25,8 @@ from starter_kit.engines.flower.child_process import (
     LOG,
     entry_point,
     flower_home,
-    last_line,
     output_of,
+    reason,
     running,
 )
 from starter_kit.engines.flower.flower_internals import (
@@ -171,7 +171,7 @@ def _not_started(home: Path, what: str) -> ProblemError:
         ErrorCode.CONFIGURATION,
         where=what,
         expected="to start",
-        found=last_line(home),
+        found=reason(home),
         next_step=f"See {home / LOG}.",
     )
 
@@ -186,7 +186,7 @@ def _reporting_lost_superlink(home: Path) -> Iterator[None]:
             ErrorCode.CLIENTS_LOST,
             where="the SuperLink of this server",
             expected="a SuperLink that can be reached",
-            found=last_line(home),
+            found=reason(home),
             next_step=f"See {home / LOG}, then run the same command with --resume.",
         ) from error
 

@@ -6,15 +6,17 @@ has read its clients' pages once, answers all messages, with the kit that its op
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
 
+from filelock import FileLock, Timeout
+
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.flower import client_app
 from starter_kit.engines.flower.address import Address, free_port
-from starter_kit.engines.flower.child_process import LOG, entry_point, last_line, running
+from starter_kit.engines.flower.child_process import LOG, entry_point, reason, running
 from starter_kit.engines.flower.flower_internals import (
     MessageLostError,
     TaskInterface,
@@ -71,15 +73,44 @@ def serve(host: client_app.ClientHost, options: NodeOptions, home: Path, log: Lo
             if not _answer_all(process, interface, log):
                 raise ProblemError.of(
                     ErrorCode.CONFIGURATION,
+                    message="The node can't take part.",
                     where=f"the node of client {clients}",
                     expected=f"a node that the server at {options.server} admits",
-                    found=last_line(home),
+                    found=reason(home),
                     next_step=f"See {home / LOG}, and compare certificates and keys with the server's.",
                 )
         if client_app.run_completed.is_set():
             log(f"client {clients}: the run is complete")
             return
         log(f"client {clients}: the server at {options.server} is gone")
+
+
+@contextmanager
+def only_process(home: Path) -> Iterator[None]:
+    """Inside the block, no other process runs a node in this folder.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) One does.
+    """
+    home.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(home.with_name(f"{home.name}.lock"), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            message="Another process runs this node.",
+            where=str(home),
+            expected="a folder that no other process uses",
+            found="a node that is running",
+            next_step="Wait for it, or name another folder with --home for other clients.",
+        ) from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            Path(lock.lock_file).unlink()
+        lock.release()
 
 
 @contextmanager

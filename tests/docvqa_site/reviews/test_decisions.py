@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 from functools import partial
 
@@ -5,7 +7,7 @@ import pytest
 from django.conf import settings
 from django.core import mail
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import transaction
+from django.db import connection, transaction
 from django.urls import reverse
 from django.utils import timezone
 
@@ -237,6 +239,31 @@ def test_only_the_version_that_was_read_is_decided_on(submission, reviewer):
     assert not ProofReview.objects.exists()
     decide(submission, Decision.ACCEPTED, "", ALL_YES, actor=reviewer, version=2)
     assert AuditEntry.objects.get(action="proof_review.accepted").details["version"] == 2
+
+
+def waits_for_this_connection():
+    """Whether another connection waits for a lock of this one."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+        )
+        return cursor.fetchone()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_draft_that_saves_itself_during_the_decision_stops_neither(submission, reviewer):
+    def decide_and_disconnect():
+        with closing(connection):
+            return accept(submission, reviewer)
+
+    with ThreadPoolExecutor(1) as other:
+        with transaction.atomic():
+            services.save_draft(submission, Draft(), actor=reviewer)
+            decision = other.submit(decide_and_disconnect)
+            while not decision.done() and not waits_for_this_connection():
+                pass
+        assert decision.result().decision == Decision.ACCEPTED
+    assert verdict_on(submission).accepted == 1
 
 
 def test_a_third_reviewer_settles_a_disagreement(submission):

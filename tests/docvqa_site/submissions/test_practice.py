@@ -101,6 +101,14 @@ class TestSubmitting:
         assert not draft.practice
         assert draft.artifacts.count() == 1
 
+    def test_what_was_submitted_already_is_not_offered_to_compete(self, client):
+        submission, first = practiced(), make_submission(state="submitted")
+        first.track, first.team = submission.track, submission.team
+        first.save()
+        for run in (submission.runs.get(), make_run(first, state=RunState.SCORED)):
+            make_artifact(run, ArtifactKind.CHECKPOINT, b"weights", "model.safetensors")
+        assert "Compete with these files" not in page(client, submission)
+
     def test_what_was_rejected_is_practiced_again(self):
         submission = make_submission(state="submitted", practice=True, published_at=None)
         make_run(submission, state=RunState.REJECTED)

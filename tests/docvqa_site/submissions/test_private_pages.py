@@ -146,9 +146,11 @@ def test_any_member_discards_a_draft(client: Client) -> None:
     member = make_user()
     Membership.objects.create(team=draft.team, user=member)
     client.force_login(member)
-    client.post(reverse("submissions:withdraw", args=[draft.pk]))
+    page = client.post(reverse("submissions:withdraw", args=[draft.pk]), follow=True).text
     draft.refresh_from_db()
     assert draft.state == SubmissionState.WITHDRAWN
+    assert f"“{draft.title}” was discarded." in page
+    assert draft.get_absolute_url() not in page
 
 
 def test_tables_that_lead_to_submissions_show_those_that_the_visitor_sees_the_private_part_of(run):

@@ -4,10 +4,12 @@ from uuid import uuid4
 import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
+from django.utils import timezone
 
 from docvqa_site.accounts.models import User
+from docvqa_site.challenge.models import Phase
 from docvqa_site.evaluation.models import Evaluation
-from docvqa_site.submissions.models import Artifact, RunState, Submission, SubmissionState
+from docvqa_site.submissions.models import Artifact, RunState, RunToken, Submission, SubmissionState
 from docvqa_site.uploads.models import UploadState
 from evaluator.messages.jobs import ArtifactKind
 from tests.docvqa_site import admin_actions
@@ -207,7 +209,10 @@ class TestDraftPage:
             page(member, "detail", make_complete_draft(team).pk).split('id="progress"')[1].split("</ol>")[0]
         )
         assert "2 of 2 files" in line
-        assert "ready to submit" in line
+        # Where counted bytes rank alone, and the messages are missing.
+        assert "would have no rank" in line
+        Phase.objects.update(requires_counted=False)
+        assert "ready to submit" in page(member, "detail", Submission.objects.latest("created_at").pk)
 
     def test_a_missing_key_or_token_is_stated_before_anything_is_uploaded(self, member, team):
         track = make_private_track()
@@ -221,6 +226,11 @@ class TestDraftPage:
         assert "no signing key" not in html
         assert "no run token" not in html
         assert "signing key" not in page(member, "detail", make_submission(team).pk)
+        assert "lost try, which reviewers see" not in html
+        # Once a record has spent the token.
+        spent = {"record_sha256": "0" * 64, "challenge": "0" * 64, "challenged_at": timezone.now()}
+        RunToken.objects.update(run=make_run(draft, budget=1.0), **spent)
+        assert "lost try, which reviewers see" in page(member, "detail", draft.pk)
 
     @pytest.mark.parametrize("address", ["create", "detail"])
     def test_a_track_that_accepts_nothing_says_so_before_the_work(self, member, team, address):

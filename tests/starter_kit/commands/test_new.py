@@ -23,6 +23,25 @@ def test_a_new_method_is_written_trained_and_kept_with_its_run(
     assert "nothing is overwritten" in pfl("new", "clever_idea", "--out", tmp_path, status=2).stderr
 
 
+def test_a_method_that_raises_while_it_trains_ends_with_its_line(
+    tmp_path: Path, base: Path, data: Path
+) -> None:
+    pfl("new", "clever_idea", "--out", tmp_path)
+    file = tmp_path / "clever_idea.py"
+    before, name, after = file.read_text().partition("    def client_update(")
+    signature, rest = after.split(":\n", 1)
+    lines = [*(before + name + signature + ":").splitlines(), "        raise KeyError(task.round)"]
+    file.write_text("\n".join([*lines, rest]))
+    rejected = pfl(
+        *("train", tmp_path / "clever_idea.yaml", "--data", data, "--base", base, "--out", tmp_path / "run"),
+        *QUICK,
+        status=2,
+    ).stderr.replace("\n", "")
+    assert "E_CONFIGURATION" in rejected
+    assert f"{file}, line {len(lines)}" in rejected
+    assert "KeyError: 1" in rejected
+
+
 def test_a_new_private_method_comes_with_its_proof(tmp_path: Path) -> None:
     assert (
         "clever_idea_proof.md is an outline"

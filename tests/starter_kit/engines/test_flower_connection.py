@@ -14,9 +14,9 @@ from flwr.serverapp import ServerApp
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.flower.address import Address, ServerTLS, server_tls
 from starter_kit.engines.flower.app_folder import FILES, write_app
-from starter_kit.engines.flower.child_process import LOG, last_line
+from starter_kit.engines.flower.child_process import LOG, START, reason
 from starter_kit.engines.flower.superlink import ServerOptions, public_keys
-from starter_kit.engines.flower.supernode import NodeOptions
+from starter_kit.engines.flower.supernode import NodeOptions, only_process
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,50 @@ def test_public_keys_of_nodes_are_read_and_others_rejected(tmp_path: Path) -> No
         public_keys(file)
 
 
-def test_a_commands_last_line_is_reported_without_its_colors(tmp_path: Path) -> None:
-    (tmp_path / LOG).write_text("first\n\x1b[91mERROR \x1b[0m:  no such key\n\n")
-    assert last_line(tmp_path) == "ERROR :  no such key"
+def exit_of(said: str) -> str:
+    """What a SuperNode prints that can't connect, for the reason given."""
+    return (
+        "INFO :      Starting Flower SuperNode\n\x1b[91mERROR \x1b[0m:     Exit Code: 305\n"
+        f"Failed to initialize the connection to the SuperLink.\n{said}\n"
+        "The SuperNode could not establish a connection to the SuperLink.\n\n"
+        "INFO:     Shutting down\nINFO:     Finished server process [7]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "signed by this node's --authority"),
+        ("[code: 2001] SuperNode authentication is enabled.", "lack the key of this node"),
+        ("[code: 2004] Failed to activate SuperNode.", "another node with the same key is connected"),
+        ("Something new.", "Failed to initialize the connection to the SuperLink. Something new."),
+    ],
+)
+def test_why_a_command_of_flower_failed_is_said_and_not_how_it_said_good_bye(
+    tmp_path: Path, said: str, found: str
+) -> None:
+    earlier = f"{START}earlier\n[code: 2001] an earlier start\n"
+    (tmp_path / LOG).write_text(f"{earlier}{START}flower-supernode\n{exit_of(said)}")
+    assert found in reason(tmp_path)
+    assert said in reason(tmp_path)
+
+
+def test_a_command_without_an_exit_code_is_quoted_without_its_colors(tmp_path: Path) -> None:
+    (tmp_path / LOG).write_text("first\n\x1b[91mERROR \x1b[0m:  no such key\n\nINFO:   Finished\n")
+    assert reason(tmp_path) == "ERROR :  no such key"
     (tmp_path / LOG).write_text("")
-    assert last_line(tmp_path) == "nothing"
+    assert reason(tmp_path) == "nothing"
+
+
+def test_a_second_process_of_the_same_node_is_rejected(tmp_path: Path) -> None:
+    home = tmp_path / "homes" / "node-0.flower"
+    with only_process(home), pytest.raises(ProblemError) as error, only_process(home):
+        pass
+    assert error.value.problem.code is ErrorCode.RUN_FOLDER
+    assert error.value.problem.where == str(home)
+    with only_process(home):
+        pass
+    assert list(home.parent.iterdir()) == []
 
 
 def test_the_app_holds_no_code_but_imports_of_the_installed_kit(tmp_path: Path) -> None:

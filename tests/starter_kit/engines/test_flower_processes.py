@@ -238,3 +238,4 @@ def test_a_run_continues_without_a_node_that_is_killed_and_admits_no_stranger(
     status, rejected = stranger.ended()
     assert status == 2
     assert "E_CONFIGURATION" in rejected
+    assert "the server's --node-keys lack the key of this node" in rejected

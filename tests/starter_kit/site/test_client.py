@@ -94,6 +94,7 @@ def test_what_the_site_rejects_is_reported_with_its_code_and_not_tried_again(sit
     with pytest.raises(ProblemError) as caught:
         SiteClient(site.url, "another").tracks()
     assert code_of(caught) is ErrorCode.REQUEST_SIGN_IN
+    assert "set PFL_TOKEN" in caught.value.problem.next_step
     assert site.calls[TRACKS] == 1
 
 
@@ -122,6 +123,7 @@ def test_an_address_where_nobody_answers_is_reported_as_unreachable() -> None:
     with pytest.raises(ProblemError) as caught:
         SiteClient(f"http://127.0.0.1:{free_port()}", "token", first_pause_s=0.001).tracks()
     assert code_of(caught) is ErrorCode.SITE_UNREACHABLE
+    assert caught.value.problem.found == "Connection refused"
 
 
 @pytest.mark.parametrize("address", ["benchmark.example", "http://", "ftp://benchmark.example"])

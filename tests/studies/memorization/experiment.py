@@ -162,6 +162,8 @@ class Memorization:
         self._task = task
         self._resamples = resamples
         self._say = say
+        # Now, as files may change while this code runs.
+        self._code = code_sha256(CODE)
 
     def run(self, earlier: Results | None = None) -> Iterator[Results]:
         """Yield all outcomes: the `earlier` ones with the same task and settings, and new ones of the rest."""
@@ -227,7 +229,7 @@ class Memorization:
             recalled=(found.recalled_members, found.recalled_nonmembers),
             recall_p_value=1.0 if found.recall_p_value is None else found.recall_p_value,
             settings_sha256=row.settings_sha256,
-            code=code_sha256(CODE),
+            code=self._code,
             made_with=made_with(),
         )
         self._say(

@@ -23,7 +23,7 @@ def page(results: Results) -> str:
         **task.model_dump(include={"providers", "clients", "documents", "test_forms"}),
         seen=half,
         unseen=half,
-        seeds=f"{len({outcome.seed for outcome in outcomes})} of {len(SEEDS)}",
+        seeds=f"{len(_of(results, PRIVATE))} of {len(SEEDS)}",
         trained=_trained(),
         made_with="; ".join(sorted({outcome.made_with for outcome in outcomes})),
         code=", ".join(sorted({f"`{outcome.code[:12]}`" for outcome in outcomes})),

@@ -8,12 +8,17 @@ from django.contrib.humanize.templatetags.humanize import apnumber
 from docvqa_site.evaluation.display.status import STEP_NAMES
 from docvqa_site.evaluation.services import may_cancel
 from docvqa_site.submissions.draft_files import DraftFile, proof_of
+from docvqa_site.submissions.duplicates import would_repeat
 from docvqa_site.submissions.models import Artifact, Refund, RunState, Submission, SubmissionState
 from evaluator.messages.states import FINAL_STATES
 
 ENDED_BADLY = {RunState.REJECTED, RunState.FAILED}
 # A copy of the submission as a draft: the button, and what it is for.
 AGAIN = ("Try again with these files", "Fix the problem in the draft and submit it.")
+REUSE = (
+    "Use these files again",
+    "The draft gets the same text and files: change what you want and submit it.",
+)
 COMPETE = (
     "Compete with these files",
     "The new draft counts as a real submission: add anything missing and submit it.",
@@ -58,9 +63,12 @@ def team_actions_on(submission: Submission) -> TeamActions:
 
 
 def _copy(submission: Submission, states: Collection[RunState]) -> tuple[str, str] | None:
-    if submission.state != SubmissionState.SUBMITTED or ENDED_BADLY.intersection(states):
+    if ENDED_BADLY.intersection(states):
         return AGAIN
-    return COMPETE if submission.practice and RunState.SCORED in states else None
+    if submission.state != SubmissionState.SUBMITTED:
+        return REUSE
+    may_compete = submission.practice and RunState.SCORED in states and not would_repeat(submission)
+    return COMPETE if may_compete else None
 
 
 def _visibility(submission: Submission) -> str:

@@ -160,7 +160,10 @@ class TestPassing:
         submission = evaluation.run.submission
         assert message.to == [submission.created_by.email]
         assert message.subject == f"[PFL-DocVQA] {submission.title} is scored"
-        assert "ANLS 0.5, accuracy 0.2. Not ranked: ANLS 0.5 is below the threshold 0.8242." in message.body
+        assert (
+            "ANLS 0.5, accuracy 0.2, 6.00 kB. Not ranked: ANLS 0.5 is below the threshold 0.8242."
+            in message.body
+        )
         assert settings.SITE_URL + submission.get_absolute_url() in message.body
 
     def test_every_change_of_state_is_on_record(self, evaluation):
