@@ -7,11 +7,12 @@ isn't sent again, and the same record or index gets the same challenge.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
+from evaluator.checkpoints.contents import sha256_of
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.api import ChangedText, RunStatus, Submission, SubmissionStatus, TrackInfo
 from evaluator.messages.file_api import StoredArtifact
@@ -25,6 +26,7 @@ from starter_kit.runs.answering import answer_challenge, remove_vectors, require
 from starter_kit.runs.folder import OPENED_MESSAGES, OPENING, RunFolder, budget_of
 from starter_kit.runs.opened_round import open_rounds
 from starter_kit.runs.round_secret import remove_secret
+from starter_kit.runs.track_fit import token_problems
 from starter_kit.site.client import SiteClient
 from starter_kit.site.uploading import FileProgress, upload_file
 
@@ -119,7 +121,7 @@ def prepare(
 
     Raises:
         ProblemError: The track doesn't exist, a file is missing, a record is invalid or carries no run token, a run
-            can't answer a challenge, or two runs are for the same board.
+            can't answer a challenge, two runs are for the same board, or a checkpoint was submitted before.
     """
     for path in folders:
         if not path.is_dir():
@@ -169,8 +171,22 @@ def prepare(
             next_step=f"If your team agrees to publish under this license, add --license {required_license}. "
             "A trial with --practice needs none.",
         )
+    if not practice:
+        _require_new(client, track, runs.values())
     needs_code = rules.requires_code and not practice
     return SubmissionPlan(track, list(runs.values()), proof, practice, needs_code, required_license)
+
+
+def _require_new(client: SiteClient, track: str, runs: Iterable[PlannedRun]) -> None:
+    """Raise `ProblemError` (`E_SUBMISSION_DUPLICATE`) for checkpoints that were submitted before."""
+    checkpoints = [run.files[ArtifactKind.CHECKPOINT] for run in runs if ArtifactKind.CHECKPOINT in run.files]
+    problems = [
+        problem.model_copy(update={"where": str(path)})
+        for path in checkpoints
+        for problem in client.checkpoint_problems(track, sha256_of(path))
+    ]
+    if problems:
+        raise ProblemError(*problems)
 
 
 def register_keys(client: SiteClient, plan: SubmissionPlan) -> list[str]:
@@ -347,7 +363,7 @@ def outcome_line(run: RunStatus, url: str) -> str:
     name = f"ε = {run.budget:g}" if run.budget else "run"
     if run.rank:
         return f"{name}: rank {run.rank} of {run.ranked} · {url}"
-    return f"{name}: {f'no rank, {run.unranked_because}' if run.unranked_because else run.state} · {url}"
+    return f"{name}: {f'not ranked: {run.unranked_because}' if run.unranked_because else run.state} · {url}"
 
 
 def _require_data(annex: Annex, rules: TrackInfo, path: Path) -> None:
@@ -384,10 +400,8 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
     record = folder.record(max_rounds=rules.max_rounds)
     if with_code and record.run.round_keys_root and ArtifactKind.ROUND_OPENING in rules.optional_artifacts:
         files[ArtifactKind.ROUND_OPENING] = path / OPENING
-    if record.run.run_token is None:
-        raise ProblemError.of(
-            ErrorCode.RECORD_TOKEN, str(path), "a run token, requested before the training", "no run token"
-        )
+    if missing_token := list(token_problems(record.run, rules, str(path))):
+        raise ProblemError(*missing_token)
     _require_data(require_answerable(path), rules, path)
     budgets = [budget for budget in rules.budgets if budget is not None]
     return PlannedRun(

@@ -78,9 +78,14 @@ def test_the_readme_fits_on_few_screens_and_opens_with_a_picture_and_the_two_com
     assert re.findall(r"^make (\w+)", first_screen, re.M) == ["demo", "test"]
 
 
-def test_commands_of_the_readme_have_the_options_that_it_names() -> None:
-    commands = re.findall(r"^pfl ([a-z]+)(.*?)(?: #.*)?$", (ROOT / "README.md").read_text(), re.M)
-    assert {verb for verb, _ in commands} >= {"data", "base", "train", "check", "evaluate", "submit"}
+def test_commands_of_the_readme_and_of_the_roles_have_the_options_that_they_name() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs" / "roles").glob("*.md")]
+    commands = {
+        command
+        for page in pages
+        for command in re.findall(r"^ *pfl ([a-z]+)(.*?)(?: +#.*)?$", page.read_text(), re.M)
+    }
+    assert {verb for verb, _ in commands} >= {"data", "base", "train", "check", "evaluate", "submit", "new"}
     for verb, arguments in commands:
         subcommand = [arguments.split()[0]] if verb in {"data", "base"} else []
         shown = click.testing.CliRunner().invoke(

@@ -37,6 +37,7 @@ OTHER_FORMATS = {
     b"GGUF": "a GGUF file",
     b"version https://git-lfs": "a Git LFS pointer instead of the file itself",
 }
+ANOTHER_FORMAT = "another format"
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,10 @@ def parse_header(file: FileIO) -> Header:
     length = int.from_bytes(start[:8], "little")
     if len(start) < 9 or start[8:] != b"{" or length > size - 8:
         file.seek(0)
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_FORMAT, "start of file", "safetensors", _recognize(file.read(64))
-        )
+        found = _recognize(file.read(64))
+        if found == ANOTHER_FORMAT and start[8:] == b"{" and length <= MAX_HEADER_BYTES:
+            raise _incomplete(ErrorCode.CHECKPOINT_FORMAT, "start of file", 8 + length, size)
+        raise ProblemError.of(ErrorCode.CHECKPOINT_FORMAT, "start of file", "safetensors", found)
     if length > MAX_HEADER_BYTES:
         raise _bad_header(f"at most {MAX_HEADER_BYTES} bytes", f"{length} bytes")
     file.seek(8)
@@ -108,14 +110,14 @@ def parse_header(file: FileIO) -> Header:
         ((name, _read_entry(name, entry)) for name, entry in entries.items()),
         key=lambda item: (item[1].begin, item[1].end),
     )
-    _check_layout(tensors, size - 8 - length)
+    _check_layout(tensors, 8 + length, size)
     return Header(dict(tensors), 8 + length)
 
 
 def _recognize(start: bytes) -> str:
     if not start:
         return "an empty file"
-    return next((name for magic, name in OTHER_FORMATS.items() if start.startswith(magic)), "another format")
+    return next((name for magic, name in OTHER_FORMATS.items() if start.startswith(magic)), ANOTHER_FORMAT)
 
 
 def _check_metadata(metadata: object) -> None:
@@ -164,14 +166,17 @@ def _is_counts(value: object) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(type(item) is int and item >= 0 for item in value)
 
 
-def _check_layout(tensors: list[tuple[str, Tensor]], data_bytes: int) -> None:
+def _check_layout(tensors: list[tuple[str, Tensor]], data_start: int, size: int) -> None:
     """Reject overlaps, holes and a file that ends early or late; `tensors` are in the order of their bytes."""
+    data_bytes = size - data_start
     position = 0
     for name, tensor in tensors:
         if tensor.begin != position:
             start = "data_offsets that start at byte"
             raise _bad_offsets(f"{start} {position}", f"{start} {tensor.begin}", place_of(name))
         position = tensor.end
+    if position > data_bytes:
+        raise _incomplete(ErrorCode.CHECKPOINT_OFFSETS, "end of file", data_start + position, size)
     if position != data_bytes:
         raise _bad_offsets(f"{position} bytes of tensors", f"{data_bytes} bytes", "end of file")
 
@@ -182,6 +187,17 @@ def _bad_header(expected: str, found: object, where: str = "") -> ProblemError:
 
 def _bad_offsets(expected: str, found: object, where: str) -> ProblemError:
     return ProblemError.of(ErrorCode.CHECKPOINT_OFFSETS, where, expected, found)
+
+
+def _incomplete(code: ErrorCode, where: str, expected_bytes: int, found_bytes: int) -> ProblemError:
+    return ProblemError.of(
+        code,
+        where,
+        f"at least {expected_bytes} bytes, by the header",
+        f"{found_bytes} bytes",
+        message="The safetensors file is incomplete.",
+        next_step="Copy or download the file again, or save the checkpoint again.",
+    )
 
 
 def place_of(name: str) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from evaluator.errors import Problem
     from evaluator.messages.api import TrackInfo
-    from evaluator.messages.jobs import StepResult, TrackRules
+    from evaluator.messages.jobs import Check, StepResult, TrackRules
     from evaluator.messages.rankings import RankingRule
     from starter_kit.evaluation.steps import StepOutcome
     from starter_kit.runs.folder import RunFolder
@@ -93,7 +93,7 @@ def check(
     print_lines(_source(known, client))
     accepted = _check_run(folder, rules, base)
     if known and client:
-        accepted = _check_with_site(client, known, folder, base) and accepted
+        accepted = _check_with_site(client, known, folder, base, rules.max_rounds) and accepted
     if rules.privacy:
         print_lines(
             "The site also checks whether the run token and the key belong to your team. After it receives the record, "
@@ -165,9 +165,11 @@ def _check_run(folder: "RunFolder", rules: "TrackRules", base: "Path") -> bool:
     return accepted
 
 
-def _check_with_site(client: "SiteClient", track: "TrackInfo", folder: "RunFolder", base: "Path") -> bool:
+def _check_with_site(
+    client: "SiteClient", track: "TrackInfo", folder: "RunFolder", base: "Path", max_rounds: int
+) -> bool:
     """Print what else the site would reject, and return whether that is nothing."""
-    problems = list(_site_problems(client, track, folder, base))
+    problems = list(_site_problems(client, track, folder, base, max_rounds))
     print_lines(f"site: {'not passed' if problems else 'passed'}{_not_compared(client, track)}")
     print_problems(problems)
     return not problems
@@ -184,14 +186,16 @@ def _source(track: "TrackInfo | None", client: "SiteClient | None") -> str:
 
 
 def _site_problems(
-    client: "SiteClient", track: "TrackInfo", folder: "RunFolder", base: "Path"
+    client: "SiteClient", track: "TrackInfo", folder: "RunFolder", base: "Path", max_rounds: int
 ) -> "Iterator[Problem]":
-    """Yield what no step of the workers finds: other base weights, and a checkpoint that was submitted before."""
+    """Yield what no step of the workers finds: other base weights, a missing token, an earlier submission."""
     from evaluator.checkpoints.contents import sha256_of
     from evaluator.messages.jobs import ArtifactKind
-    from starter_kit.runs.track_fit import base_differences
+    from starter_kit.runs.track_fit import base_differences, token_problems
 
     yield from base_differences(base, track)
+    if track.rule.is_accounted:
+        yield from token_problems(folder.record(max_rounds=max_rounds).run, track, str(folder.path))
     checkpoint = folder.files().get(ArtifactKind.CHECKPOINT)
     if client.has_token and checkpoint:
         yield from client.checkpoint_problems(track.slug, sha256_of(checkpoint))
@@ -220,8 +224,16 @@ def _print_outcome(outcome: "StepOutcome", rules: "TrackRules") -> None:
     print_lines(f"{outcome.step}: {verdict}{_detail(result, rules)}")
     if isinstance(result, CommunicationResult | AccountingResult):
         for check in result.checks:
-            status = check.status.replace("_", " ")
-            print_lines(f"  {check.id:<22}{status:<16}{check.found}")
+            print_lines(f"  {check.id:<22}{_status(check):<16}{check.found}")
+
+
+def _status(check: "Check") -> str:
+    """A check's status in words; on one's own disk there is no challenge of the site to test."""
+    from evaluator.messages.jobs import CheckStatus
+
+    if check.id == "record.challenge" and check.status is CheckStatus.NO_POWER:
+        return "not testable before the upload: "
+    return check.status.replace("_", " ")
 
 
 def _detail(result: "StepResult", rules: "TrackRules") -> str:

@@ -388,7 +388,10 @@ def _private_part(folder: Path, private: float) -> str:
         return (
             f"The test set has no private part: {error.problem.expected} are needed, {error.problem.found}."
         )
-    return f"About {private:.0%} of the test questions are private, by split.json in {folder.name}; --private 0: none."
+    return (
+        f"About {private:.0%} of the test questions are private, as listed in {folder.name}/split.json. "
+        "To keep none private, use --private 0."
+    )
 
 
 def _split(folder: Path, private: float, on: str) -> list[str]:

@@ -170,6 +170,6 @@ def _visibility(submission: "SubmissionStatus") -> list[str]:
         )
     if not submission.anonymous:
         lines.append(
-            "Once the results are public, so are the communication log and any training record; the annex never is."
+            "The log and any training record become public with the results. The annex stays private."
         )
     return lines

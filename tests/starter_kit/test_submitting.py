@@ -229,6 +229,15 @@ def test_track_1_takes_what_it_requires_and_no_record(
     }
 
 
+def test_a_checkpoint_that_was_submitted_before_leaves_no_draft(
+    site_client: SiteClient, runs: dict[float, Path]
+) -> None:
+    submitted(site_client, "track-1", [runs[8]])
+    assert rejection(site_client, "track-1", [runs[8]]) is ErrorCode.SUBMISSION_DUPLICATE
+    assert Submission.objects.count() == 1
+    assert prepare(site_client, "track-1", [runs[8]], None, practice=True).practice
+
+
 def test_a_large_run_sends_its_index_and_then_the_rounds_that_the_site_drew(
     site_client: SiteClient, base: Path, data: Path, tmp_path: Path, settings: Any, few_drawn: None
 ) -> None:
@@ -285,7 +294,10 @@ def test_a_run_without_a_token_is_rejected_before_anything_is_sent(
     site_client: SiteClient, base: Path, data: Path, proof: Path, tmp_path: Path
 ) -> None:
     run = trained("fl-provider-dp", base, data, tmp_path / "run", ["rounds=1"], run_token=None)
-    assert rejection(site_client, "track-2", [run.path], proof) is ErrorCode.RECORD_TOKEN
+    with pytest.raises(ProblemError) as caught:
+        prepare(site_client, "track-2", [run.path], proof)
+    assert caught.value.problem.code is ErrorCode.RECORD_TOKEN
+    assert caught.value.problem.next_step == "Set PFL_SITE and PFL_TOKEN, and train again."
     assert not Submission.objects.exists()
     assert not TeamKey.objects.exists()
 

@@ -52,7 +52,7 @@ class Ranks:
         if submission.state != SubmissionState.SUBMITTED:
             return f"the submission is {submission.state}"
         if submission.practice:
-            return "the submission is for practice"
+            return "practice"
         if submission.is_unpublished:
             return "the submission is unpublished"
         return str(shortfall(run, rejected=verdict_on(submission).rejection) or "")

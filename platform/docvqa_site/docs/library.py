@@ -17,6 +17,12 @@ TITLE = re.compile(r"^# (.+)$", re.M)
 # Documents by their purpose: the name of each, its path below the documentation's folder without `.md`, and a line that
 # says what it is for where its title alone doesn't.
 GROUPS = {
+    "What you want to do": {
+        "roles/participant": "From an empty folder to a submission.",
+        "roles/organizer": "A site, its workers and a track.",
+        "roles/reviewer": "What to read, check and decide.",
+        "roles/method-author": "One file, from an idea to a submission.",
+    },
     "Start here": {
         "faq": "Who can take part, what you need, what becomes public.",
         "starter-kit": "Install `pfl`, train, check and submit, and write plug-ins.",

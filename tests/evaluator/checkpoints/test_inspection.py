@@ -127,6 +127,17 @@ def test_a_file_that_is_too_short_for_its_header_is_rejected(checkpoint: Path, c
     assert header_rejection(checkpoint, content).code is ErrorCode.CHECKPOINT_FORMAT
 
 
+def test_a_file_that_was_cut_off_is_called_incomplete(checkpoint: Path) -> None:
+    whole = raw({"x": entry([4], 0, 16)}, bytes(16))
+    for kept, needed in ((30, len(whole) - 16), (len(whole) - 5, len(whole))):
+        problem = header_rejection(checkpoint, whole[:kept])
+        assert problem.message == "The safetensors file is incomplete."
+        assert (problem.expected, problem.found) == (
+            f"at least {needed} bytes, by the header",
+            f"{kept} bytes",
+        )
+
+
 @pytest.mark.parametrize(
     "header",
     [

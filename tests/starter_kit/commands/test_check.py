@@ -53,7 +53,7 @@ def test_every_check_is_listed_with_its_status_and_what_it_found(run: Path, base
         "record.noise_size",
         "record.tensors",
     } <= set(rows)
-    good = ("passed", "no power", "not applicable")
+    good = ("passed", "no power", "not applicable", "not testable before the upload: ")
     assert all(any(status in row for status in good) for row in rows.values()), rows
     assert 7.9 < float(rows["record.budget"].split()[-1]) <= 8
 

@@ -1,5 +1,6 @@
 """`pfl check` and `pfl train` with a site at hand: they compare with its track what the site would reject later."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def offer(base: Path, folder: Path, settings: object, content: bytes | None = No
 
 
 class TestCheck:
-    def test_the_rules_are_those_of_the_sites_track(
+    def test_a_private_run_by_the_sites_rules_lacks_only_its_token(
         self,
         run: Path,
         base: Path,
@@ -53,10 +54,13 @@ class TestCheck:
     ) -> None:
         offer(base, tmp_path, settings)
         change(track, data_sha256=manifest_sha256(Dataset(data, "train")), providers_per_client=PROVIDERS)
-        passed = run_pfl("check", run, "--base", base, "--track", "track-2", environment=access)
-        assert passed.returncode == 0, passed
-        assert f"Rules: track-2 of {access['PFL_SITE']}" in passed.stdout
-        assert "site: passed\n" in passed.stdout
+        checked = run_pfl("check", run, "--base", base, "--track", "track-2", environment=access)
+        assert checked.returncode == 2, checked
+        assert f"Rules: track-2 of {access['PFL_SITE']}" in checked.stdout
+        assert "site: not passed\n" in checked.stdout
+        assert re.findall(r"E_\w+", checked.stderr) == ["E_RECORD_TOKEN"]
+        assert "Set PFL_SITE and PFL_TOKEN, and train again." in checked.stderr
+        assert "\n  record.challenge      not testable before the upload: " in checked.stdout
 
     def test_a_run_on_other_data_or_base_weights_does_not_pass(
         self, run: Path, base: Path, track: Track, access: dict[str, str], tmp_path: Path, settings: object
@@ -85,12 +89,12 @@ class TestCheck:
         self, run: Path, base: Path, track: Track, site: LiveSite
     ) -> None:
         change(track, data_sha256="5" * 64)
-        passed = run_pfl(
+        checked = run_pfl(
             "check", run, "--base", base, "--track", "track-2", environment={"PFL_SITE": site.url}
         )
-        assert passed.returncode == 0, passed
-        assert "not compared" in passed.stdout
-        assert "which need PFL_TOKEN" in passed.stdout
+        assert re.findall(r"E_\w+", checked.stderr) == ["E_RECORD_TOKEN"]
+        assert "not compared" in checked.stdout
+        assert "which need PFL_TOKEN" in checked.stdout
 
 
 class TestTrain:

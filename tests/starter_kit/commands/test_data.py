@@ -273,7 +273,7 @@ def test_a_file_in_the_place_of_the_folder_is_rejected(tmp_path: Path) -> None:
 def test_a_new_test_set_has_a_private_part_unless_the_organizer_declines(tmp_path: Path) -> None:
     sizes = ("--providers", "10", "--valid-forms", "4", "--test-forms", "12")
     made = pfl_data("forms", tmp_path / "split", *sizes)
-    assert "About 50% of the test questions are private" in made.output
+    assert "About 50% of the test questions are private, as listed in secret/split.json. " in made.output
     split = read_split(tmp_path / "split" / "secret")
     assert split is not None
     sides = private_questions(Dataset(tmp_path / "split" / "secret", "test"), split)

@@ -54,6 +54,6 @@ def test_watching_ends_with_the_reason_why_a_run_has_no_rank(team: Team) -> None
     scored(team, "Weak", 1000, anls=0.1)
     assert "run: scored, ANLS 0.1000, no rank" in passing("submissions")
     printed = passing("submissions", "--watch")
-    assert "run: no rank, ANLS 0.1000 is below the threshold" in printed.splitlines()[-1]
+    assert "run: not ranked: ANLS 0.1000 is below the threshold" in printed.splitlines()[-1]
     Run.objects.update(state=RunState.REJECTED, scored_at=None, results=RunResults())
     assert "run: rejected" in failing("submissions", "--watch", status=1)
