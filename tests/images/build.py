@@ -83,7 +83,8 @@ def build_ours(base: str | None, wheels: str | None) -> Iterable[Image]:
     based = ["--build-arg", f"BASE={base}"] if base else []
     torch = ["--build-arg", "TORCH_SOURCE=--find-links /wheels", "--volume", f"{wheels}:/wheels:ro"]
     for name, image in OURS.items():
-        options = [*based, *(torch if wheels and name != "site" else [])]
+        # The layers with torch are those of worker and kit.
+        options = ["--layers", *based, *(torch if wheels and name != "site" else [])]
         yield build(f"localhost/{image}:latest", DOCKER / f"{name}.Dockerfile", *options)
 
 
