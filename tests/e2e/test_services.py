@@ -85,7 +85,7 @@ def test_submissions_go_over_the_bucket_and_are_scored_on_all_four_services(
         assert complaints == []
         expect(participant.row_of(site, hands, "track-1", "Four services")).to_contain_text("Compilers")
 
-    # The same checkpoint again is a duplicate, which the site detects when the upload starts.
+    # The same checkpoint again is a duplicate, of which the site tells before anything is sent.
     printed = pfl(
         *("submit", run, "--track", "track-1", "--title", "FedAvg by pfl"),
         environment={
