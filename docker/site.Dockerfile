@@ -16,7 +16,7 @@ RUN python3 -m venv /build \
     && python3 -m venv --without-pip /opt/pfl \
     && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode --no-binary psycopg2 \
        --require-hashes -r /requirements/site.txt
-COPY pyproject.toml README.md LICENSE NOTICE /source/
+COPY pyproject.toml hatch_build.py README.md LICENSE NOTICE /source/
 COPY docs /source/docs
 COPY platform /source/platform
 COPY evaluator /source/evaluator

@@ -25,7 +25,7 @@ RUN python3 -m venv /build \
        ${TORCH_SOURCE} -c /requirements/constraints.txt torch
 RUN /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode \
        --require-hashes -r /requirements/worker.txt
-COPY pyproject.toml README.md LICENSE NOTICE /source/
+COPY pyproject.toml hatch_build.py README.md LICENSE NOTICE /source/
 COPY evaluator /source/evaluator
 COPY starter_kit /source/starter_kit
 WORKDIR /source

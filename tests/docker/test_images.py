@@ -1,6 +1,9 @@
 """What `make images` starts is what the compose file says: its containers, and the values that it is filled in with."""
 
+import re
 import shutil
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -8,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.docker.compose import VALUES, configuration
-from tests.images.build import DOCKER, Built, Image
+from tests.images.build import DOCKER, ROOT, Built, Image
 from tests.images.containers import probe_of, process_of, resources_of
 from tests.images.page import page
 from tests.images.run import configuration as of_folder
@@ -80,3 +83,30 @@ def test_the_page_has_sizes_start_times_and_ranks() -> None:
     assert "| site | 7.3 s |\n" in text
     assert "| track-1 | rank 1 of 1 |\n" in text
     assert "stood in for: redis." in text
+
+
+# What a Dockerfile copies from the source, besides the pins.
+COPIED = re.compile(r"^COPY (?!--from)(.+) /source/\S*$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("image", "folders"), [("site", [".", "platform"]), ("worker", ["."]), ("kit", ["."])]
+)
+def test_what_an_image_copies_is_enough_to_build_its_wheels(
+    tmp_path: Path, image: str, folders: list[str]
+) -> None:
+    copied = " ".join(COPIED.findall((DOCKER / f"{image}.Dockerfile").read_text())).split()
+    allowed = re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE)
+    assert set(copied) <= set(allowed)
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in copied:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, source)
+    for folder in folders:
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "wheel")]
+        built = subprocess.run(command, cwd=source / folder, text=True, capture_output=True, check=False)
+        assert built.returncode == 0, built.stderr
+    assert len(list((tmp_path / "wheel").iterdir())) == len(folders)
