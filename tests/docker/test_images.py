@@ -82,7 +82,7 @@ def test_the_page_has_sizes_start_times_and_ranks() -> None:
     assert "| pfl-docvqa/site:latest | 870 MB | 61 s |\n" in text
     assert "| site | 7.3 s |\n" in text
     assert "| track-1 | rank 1 of 1 |\n" in text
-    assert "stood in for: redis." in text
+    assert "something else stood in for: redis." in text
 
 
 # What a Dockerfile copies from the source, besides the pins.

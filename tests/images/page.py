@@ -26,8 +26,9 @@ def page(built: Built, start_s: Mapping[str, float], ranks: Mapping[str, str], d
     return "\n".join(
         [
             HEAD,
-            f"Measured on {day} on Linux {platform.release()}, {os.cpu_count()} cores. Base: {base}. Images of others "
-            f"that Debian's packages stood in for: {others}.\n",
+            f"Measured on {day} on Linux {platform.release()}, {os.cpu_count()} cores. Base: {base}.\n"
+            f"Images of others that something else stood in for: {others}.\n"
+            "The kit shares the layers with torch that the worker has built.\n",
             table(
                 ("image", "size", "built in"),
                 (
@@ -35,7 +36,7 @@ def page(built: Built, start_s: Mapping[str, float], ranks: Mapping[str, str], d
                     for image in built.images
                 ),
             ),
-            "From its start, a service took this long until its health check succeeded, or until it said that it was "
+            "From its start, a service took this long until its health check succeeded, or until it said that it was\n"
             "ready:\n",
             table(
                 ("service", "ready after"), ((name, f"{seconds:.1f} s") for name, seconds in start_s.items())

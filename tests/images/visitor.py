@@ -49,7 +49,7 @@ class Visitor:
         page = self.send("/account/tokens/", label="laptop", scope="submit", days="7")
         if 'name="password"' in page:
             page = self.send("/account/reauthenticate/", password=PASSWORD, next="/account/tokens/")
-        found = re.search(r"export PFL_TOKEN=(\w+)", page)
+        found = re.search(r"export PFL_TOKEN=([\w-]+)", page)
         if found is None:
             raise VisitorError(f"no token is shown:\n{page[-2000:]}")
         return found[1]

@@ -89,6 +89,7 @@ GROUPS = {
         "workers": "Evaluation machines and their accounts.",
         "storage": "File storage in a folder or a bucket, and retention.",
         "reliability": "How submissions survive failures of parts of the site.",
+        "images": "The container images: sizes, start times, and a run of each track.",
         "performance": "Speed of pages, uploads and evaluations.",
         "architecture": "Code layout, and the path of a checkpoint through the code.",
         "glossary": "Definitions of terms.",
