@@ -26,7 +26,7 @@ from starter_kit.runs.answering import answer_challenge, remove_vectors, require
 from starter_kit.runs.folder import OPENED_MESSAGES, OPENING, RunFolder, budget_of
 from starter_kit.runs.opened_round import open_rounds
 from starter_kit.runs.round_secret import remove_secret
-from starter_kit.runs.track_fit import token_problems
+from starter_kit.runs.run_token import token_problems
 from starter_kit.site.client import SiteClient
 from starter_kit.site.uploading import FileProgress, upload_file
 

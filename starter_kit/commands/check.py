@@ -191,7 +191,8 @@ def _site_problems(
     """Yield what no step of the workers finds: other base weights, a missing token, an earlier submission."""
     from evaluator.checkpoints.contents import sha256_of
     from evaluator.messages.jobs import ArtifactKind
-    from starter_kit.runs.track_fit import base_differences, token_problems
+    from starter_kit.runs.run_token import token_problems
+    from starter_kit.runs.track_fit import base_differences
 
     yield from base_differences(base, track)
     if track.rule.is_accounted:

@@ -12,7 +12,6 @@ from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, Problem
 from evaluator.messages.api import TrackInfo
-from evaluator.records.lines import RunLine
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.run_settings import PrivateSettings, RecordedSettings
 
@@ -45,18 +44,6 @@ def base_differences(base: Path, track: TrackInfo) -> Iterator[Problem]:
             f"{track.reference}, SHA-256 {track.reference_sha256[:12]}…",
             f"SHA-256 {found[:12]}…",
             "Download the base weights from the site's data page, and name their folder with --base.",
-        )
-
-
-def token_problems(run: RunLine, track: TrackInfo, where: str) -> Iterator[Problem]:
-    """Yield that a record doesn't carry the run token that the track asks for."""
-    if track.rule.is_accounted and run.run_token is None:
-        yield Problem.of(
-            ErrorCode.RECORD_TOKEN,
-            where,
-            "a run token, requested before the training",
-            "no run token",
-            next_step="Set PFL_SITE and PFL_TOKEN, and train again.",
         )
 
 

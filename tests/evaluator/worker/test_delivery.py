@@ -72,7 +72,8 @@ def test_a_busy_worker_holds_no_message_that_another_could_take(office: Office, 
     assert not office.reports_on(first)
     office.servers[-1].released.set()
     office.receive(lambda: bool(office.reports_on(first)))
-    assert len(office.reports) == 3
+    # Not all reports: a worker also delivers what one of an earlier test has kept in their folder.
+    assert [len(office.reports_on(job)) for job in (first, *waiting)] == [1, 1, 1]
 
 
 def test_a_job_whose_worker_is_killed_before_it_begins_is_taken_by_another(
