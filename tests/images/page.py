@@ -26,7 +26,7 @@ def page(built: Built, start_s: Mapping[str, float], ranks: Mapping[str, str], d
     return "\n".join(
         [
             HEAD,
-            f"Measured on {day} on Linux {platform.release()}, {os.cpu_count()} cores. Base: {base}.\n"
+            f"Measured on {day} on Linux {platform.release().partition('-')[0]}, {os.cpu_count()} cores. Base: {base}.\n"
             f"Images of others that something else stood in for: {others}.\n"
             "The kit shares the layers with torch that the worker has built.\n",
             table(
