@@ -23,10 +23,11 @@ def page(built: Built, start_s: Mapping[str, float], ranks: Mapping[str, str], d
     """Return the page. `start_s` are the seconds until a service was ready, `ranks` what `pfl submit` printed."""
     base = "Debian 12 by debootstrap" if built.stand_ins else "the images that the Dockerfiles name"
     others = ", ".join(sorted(built.stand_ins)) or "none"
+    kernel, _, _ = platform.release().partition("-")
     return "\n".join(
         [
             HEAD,
-            f"Measured on {day} on Linux {platform.release().partition('-')[0]}, {os.cpu_count()} cores. Base: {base}.\n"
+            f"Measured on {day} on Linux {kernel}, {os.cpu_count()} cores. Base: {base}.\n"
             f"Images of others that something else stood in for: {others}.\n"
             "The kit shares the layers with torch that the worker has built.\n",
             table(
