@@ -130,11 +130,7 @@ def extension_of(downtime: Downtime, now: datetime) -> Extension | None:
     if phase.ends_at is None or not downtime.needs_organizer:
         return None
     edited = Phase.objects.select_related("track").get(pk=phase.pk)
-    end = max(phase.ends_at, now) + downtime.owed
-    # Nobody gets less than is owed by the seconds of a phase that ended before.
-    edited.ends_at = end.replace(second=0, microsecond=0) + (
-        MINUTE if end.second or end.microsecond else 0 * MINUTE
-    )
+    edited.ends_at = _to_the_minute(max(phase.ends_at, now) + downtime.owed)
     later = phase.track.phases.filter(starts_at__gte=phase.ends_at, starts_at__lt=edited.ends_at)
     following = list(later.select_related("track"))
     obstacle = "".join(_obstacle(one, edited.ends_at, now) for one in following)
@@ -144,6 +140,12 @@ def extension_of(downtime: Downtime, now: datetime) -> Extension | None:
         one.starts_at = edited.ends_at
     previews = [preview_phase(stored[one.pk], one, now) for one in (*following, edited)]
     return Extension(downtime, [*following, edited], previews, obstacle)
+
+
+def _to_the_minute(end: datetime) -> datetime:
+    """Return the time, rounded up to a whole minute: nobody gets less than is owed."""
+    minute = end.replace(second=0, microsecond=0)
+    return minute if minute == end else minute + MINUTE
 
 
 def _obstacle(following: Phase, starts_at: datetime, now: datetime) -> str:
