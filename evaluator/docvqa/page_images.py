@@ -158,7 +158,7 @@ def _decode(image: ImageFile) -> bool:
         def read_or_end(size: int) -> bytes:
             if (content := read(size)) or ends:
                 return content
-            # The decoder fills the rest with gray when it is told that the image ends.
+            # At the end of an image, the decoder fills the rest with gray.
             ends.append(END_OF_JPEG)
             return END_OF_JPEG
 

@@ -53,7 +53,7 @@ def test_a_truncated_page_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
 def test_whole_and_damaged_pages_are_read_as_before_to_the_bit(
     monkeypatch: pytest.MonkeyPatch, mode: str, options: dict[str, object]
 ) -> None:
-    """What Pillow reads where it is told, for the whole process, to accept truncated files."""
+    """What Pillow reads if its process-wide switch accepts truncated files."""
     content = BytesIO()
     noise(90, 70).convert(mode).save(content, "JPEG", **options)
     whole, rng = content.getvalue(), np.random.default_rng(1)

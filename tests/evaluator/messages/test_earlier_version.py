@@ -1,8 +1,8 @@
 """A site and its workers of the previous version and of this one read each other's messages.
 
 `earlier.json` has the schemas of the messages as the previous version wrote them. A field may be added with a default,
-which isn't sent; no field, default or value of an enumeration may go or change. With a release, `earlier.json` is
-written anew: `python -m tests.evaluator.messages.test_earlier_version`.
+which isn't sent; no field, default or value of an enumeration may go or change. Regenerate `earlier.json` with each
+release: `python -m tests.evaluator.messages.test_earlier_version`.
 """
 
 import json
