@@ -1,8 +1,8 @@
 """A site and its workers of the previous version and of this one read each other's messages.
 
-`earlier.json` has the schemas of the messages as the previous version wrote them. A field may be added with a default,
-which isn't sent; no field, default or value of an enumeration may go or change. Regenerate `earlier.json` with each
-release: `python -m tests.evaluator.messages.test_earlier_version`.
+`earlier.json` has the previous version's names of queues and tasks, and its schemas of messages. A field may be added
+with a default, which isn't sent; no field, default or value of an enumeration may go or change. Regenerate
+`earlier.json` with each release: `python -m tests.evaluator.messages.test_earlier_version`.
 """
 
 import json
@@ -14,12 +14,20 @@ import pytest
 from pydantic import BaseModel, create_model
 from pydantic.json_schema import models_json_schema
 
+from evaluator.messages import inventories, jobs
 from evaluator.messages.inventories import Inventory
 from evaluator.messages.jobs import EvaluationJob, Progress, WorkerReport
 from evaluator.messages.signed import SignedMessage
 
 EARLIER = Path(__file__).parent / "earlier.json"
 MESSAGES = (EvaluationJob, Inventory, Progress, SignedMessage, WorkerReport)
+# By which they find each other at the broker.
+NAMES = {
+    name: value
+    for module in (jobs, inventories)
+    for name, value in vars(module).items()
+    if name.endswith(("_QUEUE", "_TASK"))
+}
 # What only says something to people.
 WORDS = {"description", "title"}
 
@@ -60,7 +68,9 @@ def _missing(having: dict[str, Any], lacking: dict[str, Any], part: str) -> list
 
 
 def test_messages_of_the_previous_version_can_be_read_and_its_workers_read_ours() -> None:
-    assert list(differences(json.loads(EARLIER.read_text()), schemas(*MESSAGES))) == []
+    earlier = json.loads(EARLIER.read_text())
+    assert earlier["names"] == NAMES
+    assert list(differences(earlier["schemas"], schemas(*MESSAGES))) == []
 
 
 @pytest.mark.parametrize(
@@ -82,4 +92,5 @@ def test_a_change_that_one_version_can_t_read_of_the_other_is_found(
 
 
 if __name__ == "__main__":
-    EARLIER.write_text(json.dumps(schemas(*MESSAGES), indent=1, sort_keys=True) + "\n")
+    found = {"names": NAMES, "schemas": schemas(*MESSAGES)}
+    EARLIER.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
