@@ -1,15 +1,18 @@
-"""A client whose providers train: the published way and ours, on a model of middle size, ready to be measured.
+"""A client whose providers train: the published way, a careful one and ours, on a model of middle size, ready to be
+measured.
 
 The model has the size of T5-efficient-tiny, with T5's vocabulary. Its image tower and the length of texts are to it
 what they are at full size: 28% of what the encoder reads is image. Eight providers take two steps on four questions
 each.
 """
 
+import fnmatch
 import random
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from peft import LoraConfig
 from torch import Tensor
 
 from evaluator.docvqa.architecture import VisualConfig, VT5Config
@@ -25,6 +28,7 @@ from starter_kit.learning.stacking import make_learner
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
 from tests.benchmarks import full_size
+from tests.benchmarks.careful_training import CarefulTraining
 from tests.benchmarks.published_training import PublishedTraining
 from tests.tiny_reference import random_vt5
 
@@ -111,6 +115,28 @@ class Client:
             clip_norm=clip_norm,
         )
 
+    def careful(self, lora: LoRA | None = None, clip_norm: float = CLIP_NORM) -> CarefulTraining:
+        vt5, published = make_model(), self.published()
+        questions = self.dataset.questions
+        with torch.inference_mode():
+            pages = {page: vt5.page_features(pixels[None])[0] for page, pixels in published.pixels.items()}
+        # In the same order, and adapters with the same initial values.
+        ours = TrainableModel(make_model(), lora=lora, stream=STREAM, fast_layers=False)
+        adapters = None
+        if lora:
+            patterns = "|".join(fnmatch.translate(target) for target in lora.targets)
+            adapters = LoraConfig(r=lora.rank, lora_alpha=int(lora.alpha), target_modules=patterns)
+        return CarefulTraining(
+            vt5,
+            [published.text(question) for question in questions],
+            [pages[question.page].clone() for question in questions],
+            [published.answer(question) for question in questions],
+            learning_rate=LOCAL.learning_rate,
+            clip_norm=clip_norm,
+            adapters=adapters,
+            start={name: weight.detach() for name, weight in ours.tensors.parameters.items()},
+        )
+
     def batches(self) -> dict[str, list[list[int]]]:
         """Each provider's batches, as a learner makes them."""
         return {
@@ -139,6 +165,10 @@ class Client:
         training, batches = self.published(), self.batches()
         return lambda: training.client_update(batches)
 
+    def careful_work(self, lora: LoRA | None = None) -> Work:
+        training, batches = self.careful(lora), self.batches()
+        return lambda: training.client_update(batches)
+
 
 def fastest(model: TrainableModel, documents: Documents) -> Learner:
     return make_learner(model, documents, LOCAL)
@@ -150,6 +180,8 @@ def one_by_one(model: TrainableModel, documents: Documents) -> Learner:
 
 CONTESTANTS: dict[str, Callable[[Client], Work]] = {
     "published loop": lambda client: client.published_work(),
+    "careful, all weights": lambda client: client.careful_work(),
+    "careful, adapters": lambda client: client.careful_work(LoRA()),
     "full fine-tuning": lambda client: client.work(fastest),
     "adapters, providers stacked": lambda client: client.work(fastest, LoRA()),
     "adapters, one provider by one": lambda client: client.work(one_by_one, LoRA()),

@@ -56,6 +56,13 @@ class Ending(LogitsProcessor):  # type: ignore[misc]
         return scores
 
 
+def plain_tokenizer(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
+    """Return the same tokenizer as transformers has it."""
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer._backend, pad_token=PAD, eos_token=END, unk_token=UNKNOWN
+    )
+
+
 class PublishedScoring:
     """Answers the questions of a dataset as the published code does."""
 
@@ -65,9 +72,7 @@ class PublishedScoring:
         self.batch_size = batch_size
         self.length_of = length_of
         self.watch = Stopwatch()
-        self._tokenizer = PreTrainedTokenizerFast(
-            tokenizer_object=tokenizer._backend, pad_token=PAD, eos_token=END, unk_token=UNKNOWN
-        )
+        self._tokenizer = plain_tokenizer(tokenizer)
 
     @torch.no_grad()
     def run(self, dataset: Dataset, questions: list[Question]) -> list[str]:

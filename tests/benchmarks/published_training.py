@@ -22,7 +22,7 @@ from transformers import GenerationConfig
 from evaluator.docvqa.architecture import MAX_ANSWER_LENGTH
 from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.docvqa.images import read_page
-from evaluator.docvqa.tokenization import Tokenizer
+from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch
 from tests.benchmarks.published_scoring import Ending, PublishedScoring, Stopwatch
 
@@ -39,7 +39,7 @@ class PublishedTraining:
         self.clip_norm = clip_norm
         self.watch = Stopwatch()
         self._reading = PublishedScoring(model, tokenizer, batch_size=0, length_of=lambda question: 0)
-        self._pixels = {
+        self.pixels = {
             page: read_page(dataset.image_path(page), model.config.visual.image_size)
             for page in dict.fromkeys(question.page for question in dataset.questions)
         }
@@ -84,10 +84,10 @@ class PublishedTraining:
         t5 = self.model.language_backbone
         questions = [self.dataset.questions[index] for index in chosen]
         with self.watch.on("words to tokens"):
-            texts = [self._reading._encode(self.dataset, question) for question in questions]
-            answers = [self._answer(question) for question in questions]
+            texts = [self.text(question) for question in questions]
+            answers = [self.answer(question) for question in questions]
         with self.watch.on("image tower"):
-            features = self.model.page_features(torch.stack([self._pixels[q.page] for q in questions]))
+            features = self.model.page_features(torch.stack([self.pixels[q.page] for q in questions]))
         with self.watch.on("forward pass"):
             batch = Batch.pad(texts, features, answers)
             embeddings = self.model.embed(batch.input_ids, batch.boxes, batch.features)
@@ -100,7 +100,10 @@ class PublishedTraining:
         loss: Tensor = output.loss
         return loss
 
-    def _answer(self, question: Question) -> list[int]:
+    def text(self, question: Question) -> EncodedText:
+        return self._reading._encode(self.dataset, question)
+
+    def answer(self, question: Question) -> list[int]:
         ids = self._reading._tokenizer(random.choice(question.answers), add_special_tokens=False).input_ids
         return [*ids, self.model.config.eos_token_id]
 
