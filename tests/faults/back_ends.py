@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import psycopg2
+import redis
+from kombu import Connection
 
+from evaluator.messages.jobs import EVALUATOR_QUEUE, INTAKE_QUEUE, SCORING_QUEUE
+from evaluator.worker.broker import broker_settings
 from tests.faults.proxy import FaultyProxy
 from tests.services import rabbitmq
 from tests.services.postgres import Postgres
@@ -17,6 +21,7 @@ from tests.services.rabbitmq import RabbitMQ
 from tests.services.redis import Redis
 from tests.services.seaweedfs import ACCESS_KEY, SECRET_KEY, SeaweedFS
 
+QUEUES = (EVALUATOR_QUEUE, SCORING_QUEUE, INTAKE_QUEUE)
 UNFINISHED = "SELECT count(*) FROM submissions_run WHERE state IN ('queued', 'running')"
 
 
@@ -94,6 +99,27 @@ class BackEnds:
             yield
         finally:
             self.broker.thaw()
+
+    @contextmanager
+    def broker_channel(self) -> Iterator[Any]:
+        """Open a channel to the broker, as the site and its workers do."""
+        url = self.broker.url if self.broker else f"sqlite:///{self.home}/broker.sqlite3"
+        settings = broker_settings(url)
+        with Connection(
+            url,
+            transport=settings.get("broker_transport"),
+            transport_options=settings.get("broker_transport_options", {}),
+        ) as connection:
+            yield connection.default_channel
+
+    def empty_broker(self) -> None:
+        """Remove every message."""
+        if self.kind is Kind.REDIS and self.broker:
+            redis.Redis.from_url(self.broker.url).flushall()
+            return
+        with self.broker_channel() as channel:
+            for name in QUEUES:
+                channel.queue_purge(name)
 
     def _start(self) -> None:
         stop = self._running.callback

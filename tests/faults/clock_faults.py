@@ -1,4 +1,4 @@
-"""Workers whose clocks are wrong."""
+"""Clocks that are wrong, and clocks that jump."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ from tests.faults.sites import WORKERS
 from tests.faults.trials import Trial
 
 OFFSETS = ("+10m", "-10m")
+SITE = ("web", "intake", "clock", "mail", *WORKERS)
 
 
 def library() -> Path | None:
@@ -26,5 +27,31 @@ def wrong_clocks(trial: Trial) -> None:
     trial.traffic.submit(8)
     trial.traffic.finish()
     for name in WORKERS:
+        trial.site.kill_with_children(name)
+        trial.site.start_process(name)
+
+
+def jumping_clock(trial: Trial) -> None:
+    """Let the clock of the site and its workers jump ten minutes ahead, back, and ten minutes behind, under load."""
+    preloaded, clock = library(), trial.folder / "clock"
+    assert preloaded is not None
+    clock.write_text("+0")
+    variables = {
+        "LD_PRELOAD": str(preloaded),
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+    for name in SITE:
+        trial.site.kill_with_children(name)
+        trial.site.start_process(name, variables)
+    for offset in (*OFFSETS, "+0"):
+        trial.watch_steps()
+        trial.traffic.submit(4)
+        trial.wait_for_step("scoring")
+        clock.write_text(offset)
+        trial.faults += 1
+    trial.traffic.finish()
+    for name in SITE:
         trial.site.kill_with_children(name)
         trial.site.start_process(name)

@@ -13,6 +13,12 @@ CHUNK_BYTES = 16 * 1024
 CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 CONNECTION = re.compile(rb"\r\nconnection:[^\r]*", re.IGNORECASE)
 ERROR = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+# As MinIO answers.
+FULL = (
+    b"HTTP/1.1 507 Insufficient Storage\r\nContent-Type: application/xml\r\nContent-Length: 45\r\n"
+    b"Connection: close\r\n\r\n<Error><Code>XMinioStorageFull</Code></Error>"
+)
+WRITES = (b"PUT ", b"POST ")
 
 # Called with "POST /path" when a request has been passed on.
 OnRequest = Callable[[str], None]
@@ -25,6 +31,7 @@ class Fault(Enum):
     ERROR = auto()  # every request is answered with status 500
     REFUSING = auto()  # nobody listens
     SILENT = auto()  # connections are accepted, and nothing is answered
+    FULL = auto()  # an S3 server that has no room: it answers what would write with status 507
     SLOW = auto()  # answers arrive at a few kilobytes a second
 
 
@@ -88,9 +95,10 @@ class FaultyProxy:
                 return
             while self._fault is Fault.SILENT and not self._ended:
                 time.sleep(0.1)
-            if self._fault is Fault.ERROR:
+            answer = self._failing_answer(head)
+            if answer:
                 _read_body(client, head, body)
-                client.sendall(ERROR)
+                client.sendall(answer)
                 return
             with socket.create_connection(("127.0.0.1", self.upstream_port)) as server:
                 server.sendall(CONNECTION.sub(b"", head)[:-2] + b"Connection: close\r\n\r\n" + body)
@@ -101,6 +109,12 @@ class FaultyProxy:
                 finally:
                     # The other thread waits for more of the request, and keeps open what is only closed.
                     client.shutdown(socket.SHUT_RDWR)
+
+    def _failing_answer(self, head: bytes) -> bytes:
+        """Return what the request is answered with at once, or nothing if it is passed on."""
+        if self._fault is Fault.ERROR:
+            return ERROR
+        return FULL if self._fault is Fault.FULL and head.startswith(WRITES) else b""
 
     def _answer(self, server: socket.socket, client: socket.socket) -> None:
         while chunk := server.recv(CHUNK_BYTES):

@@ -55,6 +55,7 @@ SCENARIOS = [
     Scenario("worker killed with its child, in each step", worker_faults.kill_worker_in_each_step),
     Scenario("worker's child killed, in each step", worker_faults.kill_child_in_each_step),
     Scenario("worker killed without its child, in each step", worker_faults.kill_worker_alone_in_each_step),
+    Scenario("each worker killed that takes a run", worker_faults.kill_each_worker_of_a_run, failed=1),
     Scenario("web server killed during *complete*", process_faults.kill_site_during("POST */complete")),
     Scenario("web server killed during *submit*", process_faults.kill_site_during("POST */submit")),
     Scenario("intake killed while reports arrive", process_faults.kill_intake),
@@ -62,10 +63,14 @@ SCENARIOS = [
     Scenario("broker frozen for 30 s", broker_faults.freeze_broker),
     Scenario("broker killed, and back after 30 s", broker_faults.restart_broker, SERVERS),
     Scenario("broker's file removed", broker_faults.remove_broker_file, EMBEDDED),
+    Scenario("broker emptied three times", broker_faults.empty_broker),
+    Scenario("messages doubled for half a minute", broker_faults.double_messages),
+    Scenario("unreadable messages in every queue", broker_faults.send_unreadable_messages),
     Scenario("database killed three times under load", database_faults.restart_database, SERVERS),
     Scenario("store answers 500 for a minute", store_faults.failing_store(Fault.ERROR), S3),
     Scenario("store refuses connections for a minute", store_faults.failing_store(Fault.REFUSING), S3),
     Scenario("store answers nothing for a minute", store_faults.failing_store(Fault.SILENT), S3),
+    Scenario("store full for a minute", store_faults.failing_store(Fault.FULL), S3),
     Scenario("store slow for a minute", store_faults.failing_store(Fault.SLOW), S3),
     Scenario("store's folder away for a minute", store_faults.move_folder_away, EMBEDDED),
     Scenario("a file lost from the store", store_faults.remove_file, (Kind.EMBEDDED, Kind.REDIS), failed=1),
@@ -76,7 +81,10 @@ SCENARIOS = [
         SERVERS,
         needs_faketime=True,
     ),
-    Scenario("chaos: a worker or its child killed every 4 to 12 s", worker_faults.chaos),
+    Scenario(
+        "clock of the site jumps by 10 minutes, three times", clock_faults.jumping_clock, needs_faketime=True
+    ),
+    Scenario("chaos: a worker or its child killed every 2 to 8 s", worker_faults.chaos),
 ]
 
 # Single messages, which need no site with all its processes.

@@ -13,6 +13,7 @@ from tests.faults.trials import Trial
 STEPS = ("validate", "communication", "accounting", "scoring")
 CHAOS_SUBMISSIONS = int(os.environ.get("PFL_FAULTS_SUBMISSIONS", "200"))
 CHAOS_TEAMS = 20
+CHAOS_KILLS = 60
 
 
 def kill_worker_in_each_step(trial: Trial) -> None:
@@ -53,12 +54,25 @@ def hit_each_step(trial: Trial, hit: Callable[[str], bool]) -> None:
             worker = trial.wait_for_step(step)
 
 
+def kill_each_worker_of_a_run(trial: Trial) -> None:
+    """Kill every worker that takes a certain run, as a file would that no worker survives."""
+    trial.watch_steps()
+    trial.traffic.submit(1)
+    while not trial.is_over:
+        if begun := trial.begun_step():
+            trial.kill(begun[0])
+        time.sleep(0.02)
+    trial.traffic.submit(3)
+
+
 def chaos(trial: Trial) -> None:
     """Kill a worker, or a process that it has started, every few seconds until everything is evaluated."""
     chance = random.Random(trial.seed)
     trial.traffic.submit(CHAOS_SUBMISSIONS)
-    while not trial.traffic.is_submitted or trial.site.back_ends.unfinished():
-        time.sleep(chance.uniform(4, 12))
+    while not trial.is_over or trial.faults < CHAOS_KILLS:
+        if trial.is_over:
+            trial.traffic.submit(10)
+        time.sleep(chance.uniform(2, 8))
         worker = chance.choice(WORKERS)
         trial.site.restart_ended()
         if chance.random() < 0.5 or not trial.kill_any_child(worker, chance):
