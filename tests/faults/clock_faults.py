@@ -6,7 +6,8 @@ from tests.faults.sites import WORKERS
 from tests.faults.trials import Trial
 
 OFFSETS = ("+10m", "-10m")
-SITE = ("web", "intake", "clock", "mail", *WORKERS)
+# A worker's sandbox can't read the file that tells the time; its clock may be wrong: see `wrong_clocks`.
+SITE = ("web", "intake", "clock", "mail")
 
 
 def library() -> Path | None:
@@ -32,7 +33,7 @@ def wrong_clocks(trial: Trial) -> None:
 
 
 def jumping_clock(trial: Trial) -> None:
-    """Let the clock of the site and its workers jump ten minutes ahead, back, and ten minutes behind, under load."""
+    """Let the clock of the site jump ten minutes ahead, then ten minutes behind, and back, under load."""
     preloaded, clock = library(), trial.folder / "clock"
     assert preloaded is not None
     clock.write_text("+0")
