@@ -104,7 +104,8 @@ def node(
         typer.Option(help="Certificate of the authority that signed the server's certificate, PEM."),
     ] = None,
     node_key: Annotated[
-        Path | None, typer.Option(help="This node's private key, if the server admits only nodes with known keys.")
+        Path | None,
+        typer.Option(help="This node's private key, if the server admits only nodes with known keys."),
     ] = None,
     wait_s: WaitS = 600.0,
     home: Annotated[

@@ -51,7 +51,8 @@ def leakage(
         bool, typer.Option(help="Also test for memorized answers; this doubles the time.")
     ] = True,
     search: Annotated[
-        bool, typer.Option("--search", help="Search for the best settings of the attacks' random forests (slow).")
+        bool,
+        typer.Option("--search", help="Search for the best settings of the attacks' random forests (slow)."),
     ] = False,
     target_sets: Annotated[
         list[int] | None,
@@ -71,8 +72,8 @@ def leakage(
 
     Members are the providers that dataset.json assigns to a client. The split must also contain pages of other
     providers. The published attacks are run for s = 0, 5 and 10. Features are ACC (accuracy), G1 (accuracy, NLS), G2
-    (loss, confidence), G3 (how much training improved both) and G4 (the memorization test). Everything stays on this machine:
-    tables, plots and examples are written to RUN/leakage.
+    (loss, confidence), G3 (how much training improved both) and G4 (the memorization test). Everything stays on this
+    machine: tables, plots and examples are written to RUN/leakage.
     """
     from evaluator.docvqa.dataset import Dataset
     from evaluator.leakage.assessment import Options

@@ -91,9 +91,9 @@ def submit(request: ApiRequest, submission_id: UUID, body: Submitting | None = N
     return get_submission(request, submission_id)
 
 
-@router.patch("/{submission_id}", response=SubmissionStatus, summary="Edit the description, the links and who can see them")
+@router.patch("/{submission_id}", response=SubmissionStatus, summary="Edit description, links and visibility")
 def edit(request: ApiRequest, submission_id: UUID, body: ChangedText) -> SubmissionStatus:
-    """Possible until the submission is withdrawn. The submission's page shows the date of the last edit. The title can't be changed."""
+    """Possible until the submission is withdrawn. Its page shows when it was last edited. The title can't be changed."""
     submission = own_submission(team_in(request), submission_id)
     changes = body.model_dump(exclude_none=True, exclude={"publishes_proof"})
     is_draft = submission.state == SubmissionState.DRAFT

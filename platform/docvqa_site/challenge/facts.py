@@ -19,7 +19,9 @@ FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
     "unbound_level": ("Unbound runs", lambda track: track.get_unbound_level_display()),
     "drawn_rounds": (
         "Drawn rounds",
-        lambda track: f"the last round and at least {track.drawn_rounds} others, picked at random by the site",
+        lambda track: (
+            f"the last round and at least {track.drawn_rounds} others, picked at random by the site"
+        ),
     ),
     "challenges_per_day": (
         "Challenges",
