@@ -93,7 +93,7 @@ def submit(request: ApiRequest, submission_id: UUID, body: Submitting | None = N
 
 @router.patch("/{submission_id}", response=SubmissionStatus, summary="Edit description, links and visibility")
 def edit(request: ApiRequest, submission_id: UUID, body: ChangedText) -> SubmissionStatus:
-    """Possible until the submission is withdrawn. Its page shows when it was last edited. The title can't be changed."""
+    """Possible until the submission is withdrawn. Its page shows the last edit's date. The title can't be changed."""
     submission = own_submission(team_in(request), submission_id)
     changes = body.model_dump(exclude_none=True, exclude={"publishes_proof"})
     is_draft = submission.state == SubmissionState.DRAFT
