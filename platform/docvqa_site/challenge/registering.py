@@ -25,10 +25,6 @@ TRANSITIONS: Transitions = {
     RegistrationState.ADMITTED: frozenset({RegistrationState.DECLINED}),
     RegistrationState.DECLINED: frozenset({RegistrationState.ADMITTED}),
 }
-DECISIONS = {
-    RegistrationState.ADMITTED: "The organizers have admitted {team} to {track}.",
-    RegistrationState.DECLINED: "The organizers have declined the registration of {team} for {track}.",
-}
 
 
 @transaction.atomic
@@ -61,7 +57,7 @@ def decide(registration: TeamRegistration, state: RegistrationState, reason: str
     move(current, state, TRANSITIONS, actor, {"reason": reason}, reason=reason)
     team, track = registration.team, registration.track
     texts = [
-        DECISIONS[state].format(team=team, track=track),
+        f"{team} was {state} to {track}.",
         *([reason] if reason else []),
         settings.SITE_URL + page_of(track),
     ]

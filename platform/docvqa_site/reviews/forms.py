@@ -44,12 +44,11 @@ class ChecklistQuestion:
 
     @property
     def offer(self) -> str:
-        """A sentence on the passed checks that speak for "yes"; empty if a check speaks against it or there is none."""
+        """The passed checks that speak for "yes", where none speaks against it; the reviewer decides."""
         checks = [fact for fact in self.facts if fact.is_check]
-        if not checks or not all(fact.is_passed for fact in checks):
-            return ""
-        support = "check supports" if len(checks) == 1 else "checks support"
-        return f"The passed {support} “yes”; the decision is yours."
+        return (
+            ", ".join(f"“{fact.title}”" for fact in checks) if all(fact.is_passed for fact in checks) else ""
+        )
 
 
 class ReviewForm(forms.Form):

@@ -128,9 +128,9 @@ class TestWhatBecameOfThem:
         make_token(team, track, record_sha256="6" * 64, challenge=waiting.challenge)
         html = self.page(client, owner)
         for words in (
-            "FedDP at ε\xa0=\xa04</a>: ε recomputed",
+            "FedDP at ε\xa0=\xa04</a>: accounted",
             "lost try: a record was uploaded",
-            "in use by a training run",
+            "a training has it",
             "not used yet",
             "Waiting at ε\xa0=\xa01</a>: in evaluation",
         ):
