@@ -19,8 +19,8 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from docvqa_site.uploads.location import Bucket, store_location
-from evaluator.logs import logging_settings
 from evaluator.worker.broker import broker_settings
+from evaluator.worker.logs import logging_settings
 
 # Django's generic classes, such as `admin.ModelAdmin`, take their type argument at run time from here on.
 django_stubs_ext.monkeypatch()
