@@ -218,6 +218,7 @@ ACCOUNT_FORMS = {
     "login": "docvqa_site.accounts.signup.LoginWithPasswordForm",
     "signup": "docvqa_site.accounts.signup.NewAccountForm",
     "reset_password": "docvqa_site.accounts.signup.ForgottenPasswordForm",
+    "reset_password_from_key": "docvqa_site.accounts.signup.PasswordFromLinkForm",
     "add_email": "docvqa_site.accounts.signup.NewAddressForm",
     "change_password": "docvqa_site.accounts.signup.NewPasswordForm",
 }

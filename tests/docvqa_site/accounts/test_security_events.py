@@ -122,6 +122,8 @@ class TestNewPassword:
         # Without tokens and linked accounts, nothing is left to end.
         page = session.get(reverse("account_change_password"))
         assert "end_access" not in page.text
+        assert "Current password" in page.text
+        assert page.text.count("At least 8 characters.") == 1
         form = {"oldpassword": PASSWORD, "password1": "new-hill-43-y", "password2": "new-hill-43-y"}
         session.post(reverse("account_change_password"), form)
         assert session.get("/account/").status_code == 200
