@@ -101,10 +101,8 @@ def test_the_numbers_are_those_of_the_library(client):
 
 
 def test_an_example_protects_a_client_with_all_its_data(client):
-    found = re.search(
-        r'href="([^"]+)#result">one client as the privacy unit<', client.get(PATH).content.decode()
-    )
-    html = client.get(unescape(found[1])).content.decode()
+    (address,) = re.findall('href="([^"]+)#result">one client as', client.get(PATH).content.decode())
+    html = client.get(unescape(address)).content.decode()
     # The kit's config of client-dp, by the official accountant: docs/proofs/client-dp.md.
     assert shown(html)[0] == pytest.approx(7.919, abs=1e-3)
 
