@@ -18,7 +18,7 @@ TEST_PROCESSES ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage memorization slow journeys images clean
+.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs docs-site constraints requirements release audit notebooks leakage memorization slow journeys images clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,11 @@ $(VENV)/.test: $(BIN)/uv pyproject.toml platform/pyproject.toml constraints.txt
 	@echo "Installing everything, with the test tools, into $(VENV) ..."
 	@$(INSTALL) -e '.[worker,kit,docile,flower,leakage,parquet,wandb,dev]' -e './platform[sentry,otel]'
 	@touch $@ $(VENV)/.demo
+
+# All that builds the static documentation, which is far less than the demonstration needs.
+$(VENV)/.docs: $(BIN)/uv pyproject.toml constraints.txt
+	@$(INSTALL) -e '.[docs]'
+	@touch $@
 
 demo: $(VENV)/$(if $(SERVICES),.test,.demo)  ## train, submit, evaluate and print both leaderboards (DATA=<folder> for real receipts, SERVICES=1 on PostgreSQL, RabbitMQ and S3)
 	@$(if $(SERVICES),$(BIN)/python -m tests.install && $(BIN)/python -m tests.services --) $(BIN)/python -m tests.demo.demo $(if $(SERVICES),--services) $(if $(DATA),--data "$(DATA)")
@@ -100,6 +105,10 @@ docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -m tests.studies published-settings
 	@$(BIN)/python -m tests.studies pages
 	@$(BIN)/python -c 'from tests.studies.settings_page import page; print(page(), end="")' > docs/settings.md
+
+docs-site: $(VENV)/.docs  ## build the documents as a static site in var/docs-site, checking every link (PFL_SOURCE_URL: where links to code lead)
+	@$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet -d var/docs-doctrees docs var/docs-site
+	@echo "Open var/docs-site/index.html."
 
 notebooks: $(VENV)/.test  ## run the kit's notebooks, and write their pages with what they print and draw
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies notebooks

@@ -15,6 +15,7 @@ READ_ONLY = {"contents": "read"}
 # All that any job may do beyond reading the code.
 ALLOWED = {
     ("codeql.yml", "analyze"): {"security-events"},
+    ("docs.yml", "publish"): {"id-token", "pages"},
     ("release.yml", "attest"): {"attestations", "id-token"},
     ("release.yml", "images"): {"attestations", "id-token", "packages"},
     ("release.yml", "pypi"): {"id-token"},

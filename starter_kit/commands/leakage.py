@@ -40,7 +40,7 @@ def leakage(
         list[Path] | None, typer.Option(help="The data folder of each reference, in the same order.")
     ] = None,
     escrow: Annotated[
-        Path | None, typer.Option(help="Folder that `pfl data canaries` wrote: audit RUN with it.")
+        Path | None, typer.Option(help="Folder that `pfl data canaries` wrote, to audit RUN.")
     ] = None,
     claimed_epsilon: Annotated[
         float | None,
@@ -65,12 +65,13 @@ def leakage(
         ),
     ] = None,
     search: Annotated[
-        bool, typer.Option("--search", help="Search for the best settings of the forests (slow).")
+        bool,
+        typer.Option("--search", help="Search for the best settings of the attacks' random forests (slow)."),
     ] = False,
     target_sets: Annotated[
         list[int] | None,
         typer.Option(
-            "--s", min=0, help="Attack only providers with at least so many questions; can be repeated."
+            "--s", min=0, help="Attack only providers with at least this many questions; can be repeated."
         ),
     ] = None,
     features: Annotated[
@@ -83,10 +84,10 @@ def leakage(
 ) -> None:
     """Attack a checkpoint: which providers was it trained on, and which hidden answers does it reveal?
 
-    Members are the providers that dataset.json lists with a client; the split needs pages of others as well. The
-    published attacks are made for s = 0, 5 and 10. Features are ACC (accuracy), G1 (accuracy, NLS), G2 (loss,
-    confidence), G3 (what training gained in both) and G4 (the memorization test). Everything stays on this machine:
-    tables, plots and examples are written to RUN/leakage.
+    Members are the providers that dataset.json assigns to a client. The split must also contain pages of other
+    providers. The published attacks are run for s = 0, 5 and 10. Features are ACC (accuracy), G1 (accuracy, NLS), G2
+    (loss, confidence), G3 (how much training improved both) and G4 (the memorization test). Everything stays on this
+    machine: tables, plots and examples are written to RUN/leakage.
     """
     from evaluator.docvqa.dataset import Dataset
     from evaluator.leakage.assessment import Options

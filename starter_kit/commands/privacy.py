@@ -183,7 +183,7 @@ def membership(
 
 @app.command()
 def published() -> None:
-    """List the published private runs: noise and claimed ε, and ε by each sampling rule and accountant."""
+    """List the published private runs: noise, claimed ε, and ε under each sampling rule and accountant."""
     from evaluator.accounting import comparison
     from starter_kit.settings.published_noise import published_runs
 

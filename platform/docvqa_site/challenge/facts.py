@@ -19,7 +19,9 @@ FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
     "unbound_level": ("Unbound runs", lambda track: track.get_unbound_level_display()),
     "drawn_rounds": (
         "Drawn rounds",
-        lambda track: f"the last round and at least {track.drawn_rounds} others",
+        lambda track: (
+            f"the last round and at least {track.drawn_rounds} others, picked at random by the site"
+        ),
     ),
     "challenges_per_day": (
         "Challenges",
@@ -35,7 +37,7 @@ FILES = {
     ArtifactKind.TRAINING_RECORD: "A signed `.jsonl` log of how each round used the data, written by the starter kit; "
     "ε is recomputed from it",
     ArtifactKind.TRAINING_ANNEX: "A `.jsonl` file used to check the record, for the organizers only; the starter kit "
-    "creates it once the site has the record and picks the parts to show",
+    "creates it once the site has received the record and picked the parts to show",
     ArtifactKind.PRIVACY_PROOF: "The privacy argument for the method, as `.pdf`, `.md` or `.ipynb`",
 }
 CODE = "Required: a description, plus either a link to a commit or, for each run, the settings or method file"

@@ -128,6 +128,7 @@ class TestNewPassword:
         assert elsewhere.get("/account/").status_code == 302
         assert mail.outbox[-1].to == ["ada@example.org"]
         assert "Password Changed" in mail.outbox[-1].subject
+        assert "If this wasn't you, reset your password" in mail.outbox[-1].body
 
     @pytest.mark.parametrize("ends", [True, False], ids=["ended", "kept"])
     def test_a_change_offers_to_end_tokens_and_linked_accounts(

@@ -1,6 +1,8 @@
 """The documentation on the site: every document is a page, and every link of it leads somewhere."""
 
 import re
+import runpy
+import tomllib
 from html import unescape
 from urllib.parse import unquote
 
@@ -116,3 +118,31 @@ def test_the_list_has_a_line_about_each_document_but_single_proofs(client: Clien
     assert "Every error code, with its meaning and the next step." in html
     assert "Install <code>pfl</code>" in html
     assert html.count('href="#section-') == html.count('id="section-') == len(library.GROUPS)
+
+
+def test_the_static_site_lists_every_document_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PFL_SOURCE_URL", "https://code.example/pfl")
+    configuration = runpy.run_path(str(library.CHECKOUT / "conf.py"))
+    listed = re.findall(r"^   (\S+/?\S*)$", configuration["navigation"](), re.M)
+    chapters = [
+        f"{name.rpartition('/')[0]}/{chapter}"
+        for name in library.names()
+        for chapter in re.findall(r"^(?!```|:)(\S+)$", configuration["chapters"](name), re.M)
+    ]
+    entries = [name for name in listed + chapters if not name.startswith(":")]
+    assert sorted(entries) == sorted(library.names())
+    link = configuration["linked"](
+        "[the guide](../CONTRIBUTING.md#set-up) and [data](data.md)", "architecture"
+    )
+    assert (
+        link == "[the guide](https://code.example/pfl/blob/HEAD/CONTRIBUTING.md#set-up) and [data](data.md)"
+    )
+
+
+def test_what_builds_the_static_site_is_pinned() -> None:
+    root = library.CHECKOUT.parent
+    extra = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]["docs"]
+    pins = {line.partition("==")[0] for line in (root / "constraints.txt").read_text().splitlines()}
+    configuration = runpy.run_path(str(library.CHECKOUT / "conf.py"))
+    needed = {"sphinx", configuration["html_theme"], *configuration["extensions"]}
+    assert {name.replace("_", "-") for name in needed} <= set(extra) <= pins
