@@ -35,7 +35,7 @@ $(VENV)/.demo: $(BIN)/uv pyproject.toml platform/pyproject.toml constraints.txt
 
 $(VENV)/.test: $(BIN)/uv pyproject.toml platform/pyproject.toml constraints.txt
 	@echo "Installing everything, with the test tools, into $(VENV) ..."
-	@$(INSTALL) -e '.[worker,kit,flower,leakage,parquet,wandb,dev]' -e './platform[sentry,otel]'
+	@$(INSTALL) -e '.[worker,kit,docile,flower,leakage,parquet,wandb,dev]' -e './platform[sentry,otel]'
 	@touch $@ $(VENV)/.demo
 
 # All that builds the static documentation, which is far less than the demonstration needs.

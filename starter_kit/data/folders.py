@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -94,6 +94,36 @@ def write_drawn(
                 writer.add(*draw(folders[split], split, number, provider))
                 done += 1
                 on_progress(done, total)
+        tallies[split] = writer.tally
+    return tallies
+
+
+def write_divided(
+    public: Path,
+    secret: Path,
+    info: DatasetInfo,
+    splits: Mapping[str, str],
+    rows: Callable[[str], Iterable[tuple[Page, list[Question]]]],
+) -> dict[str, SplitTally]:
+    """Write train and valid to one data folder and test to another, and return their counts.
+
+    Args:
+        public: Has the images of all pages already. Those of the test move to `secret`.
+        splits: Document -> split, in the order of writing.
+        rows: Returns the pages of a document with their questions.
+    """
+    # Both state the clients: scores are grouped by seen and unseen providers.
+    for folder in (public, secret):
+        write_info(folder, info)
+    (secret / "images").mkdir(parents=True, exist_ok=True)
+    tallies: dict[str, SplitTally] = {}
+    for split in ("train", "valid", "test"):
+        with SplitWriter(secret if split == "test" else public, split) as writer:
+            for page, questions in (row for name in splits if splits[name] == split for row in rows(name)):
+                writer.add(page, questions)
+                if split == "test":
+                    image = f"images/{page.page}.jpg"
+                    shutil.move(public / image, secret / image)
         tallies[split] = writer.tally
     return tallies
 

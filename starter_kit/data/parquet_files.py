@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, first_line, read_info, write_info
 from evaluator.progress import OnProgress, ignore_progress
@@ -64,9 +64,9 @@ HF_FEATURES = {
 
 
 class Image(BaseModel):
-    """An image as `datasets` stores it; files that are not within the Parquet file can't be read."""
+    """An image as `datasets` stores it; a row may name a file elsewhere instead, which isn't read."""
 
-    bytes: bytes
+    content: bytes | None = Field(default=None, alias="bytes")
 
 
 class QuestionOfPage(BaseModel):
@@ -84,7 +84,7 @@ class PageRow(BaseModel):
     page: str
     provider: str | None = ""
     client: int | None = None
-    image: Image
+    image: Image | None
     words: list[str]
     boxes: list[list[float]]
     questions: list[QuestionOfPage]
@@ -301,8 +301,9 @@ def _write_row(row: PageRow, path: Path, writer: SplitWriter, folder: Path, find
         page, questions = row.parts()
     except ValidationError as error:
         raise malformed(f"{path}, page {row.page}", "a page with its questions", first_line(error)) from error
-    if not store_image(row.image.bytes, folder / "images" / f"{page.page}.jpg", findings):
-        findings.note(Finding.BROKEN_IMAGE, page.page)
+    content = row.image.content if row.image else None
+    if not content or not store_image(content, folder / "images" / f"{page.page}.jpg", findings):
+        findings.note(Finding.BROKEN_IMAGE if content else Finding.MISSING_IMAGE, page.page)
         return False
     writer.add(page, questions)
     return True

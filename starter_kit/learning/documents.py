@@ -134,12 +134,13 @@ class Documents:
         return prepared.result() if prepared else self._read(examples)
 
     def _read(self, examples: Sequence[int]) -> Batch:
-        return Batch.pad(
+        batch = Batch.pad(
             [self._texts.text(example) for example in examples],
             self._features.read([self._page_row[example] for example in examples]),
             [self._answers[example] for example in examples],
             pad_token_id=self._model.config.pad_token_id,
         )
+        return batch.pinned(self._model.device)
 
 
 def _parts(examples: Sequence[int], size: int) -> list[Sequence[int]]:

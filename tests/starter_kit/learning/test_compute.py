@@ -33,7 +33,7 @@ class Steps:
         *,
         dropout: bool = False,
         lora: LoRA | None = None,
-        device: str = "cpu",
+        device: torch.device | str = "cpu",
         settings: Compute | None = None,
         **compute: object,
     ) -> None:

@@ -222,7 +222,7 @@ class TrainedRow:
 PARTS = [TrainedRow(row) for row in ROWS]
 
 
-def score_of(checkpoint: Path, data: Path) -> ScoringResult:
-    """Return the score of a checkpoint on the test split of `data`."""
+def score_of(checkpoint: Path, data: Path, split: str = "test") -> ScoringResult:
+    """Return the score of a checkpoint on a split of `data`."""
     base, silent = tiny_vt5.FOLDER, ignore_progress
-    return score_checkpoint(checkpoint, base=base, data=data, split="test", on_progress=silent).result
+    return score_checkpoint(checkpoint, base=base, data=data, split=split, on_progress=silent).result
