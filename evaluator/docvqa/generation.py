@@ -29,6 +29,7 @@ from torch.nn.functional import rms_norm, scaled_dot_product_attention
 from evaluator.docvqa.architecture import MAX_ANSWER_LENGTH
 from evaluator.docvqa.linear import linear
 from evaluator.docvqa.tokenization import EncodedText
+from evaluator.docvqa.transfer import sent
 from evaluator.docvqa.vt5 import VT5, Batch, pad_labels, row_losses
 
 # Ended rows are taken out when no more than this share of the rows continues.
@@ -54,7 +55,7 @@ class Encoded:
 
     Attributes:
         hidden: (B, N, d), the encoder's output.
-        lengths: (B,), the number of tokens of each row; after them `hidden` means nothing.
+        lengths: (B,) on the CPU, the number of tokens of each row; after them `hidden` means nothing.
     """
 
     hidden: Tensor
@@ -87,7 +88,8 @@ class Encoded:
         longest = self.hidden.shape[1]
         if bool((self.lengths == longest).all()):
             return None
-        return torch.arange(longest, device=self.lengths.device) >= self.lengths[:, None]
+        device = self.hidden.device
+        return torch.arange(longest, device=device) >= sent(self.lengths, device)[:, None]
 
 
 class Generator:
@@ -128,14 +130,14 @@ class Generator:
         """Return the image tower's output (P, V, dv) in float32 for pixels (P, 3, size, size)."""
         enabled = self.dtype is not torch.float32
         with torch.autocast(self.device.type, dtype=self.dtype, enabled=enabled):
-            return self.model.page_features(pixels.to(self.device)).float()
+            return self.model.page_features(sent(pixels, self.device)).float()
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[EncodedText], features: Tensor) -> Encoded:
         """Return the encoder's output for questions with the features (B, V, dv) of their pages."""
         batch = Batch.pad(texts, features, pad_token_id=self._pad).to(self.device)
-        x, mask = self.model.encoder_input(batch)
-        encoded = Encoded(x, mask.sum(1))
+        x, _ = self.model.encoder_input(batch)
+        encoded = Encoded(x, torch.tensor([len(text) for text in texts]) + features.shape[1])
         padding = encoded.padding()
         bias = self._bias(x.shape[1])
         if padding is not None:
@@ -170,12 +172,13 @@ class Generator:
             token = best.where(state.going, self._pad)
             ids[state.rows, step] = token
             state.token, state.going = token, state.going & (token != self._end)
-            going = int(state.going.sum())
-            if not going or step == steps - 1:
+            # The one time in a step that the host waits for a GPU.
+            going = state.going.cpu().nonzero().squeeze(1)
+            if not len(going) or step == steps - 1:
                 break
             confidences[state.rows] *= probability.where(state.going, 1.0)
-            if going <= STAYING * len(state.going):
-                state = state.only(state.going.nonzero().squeeze(1))
+            if len(going) <= STAYING * len(state.going):
+                state = state.only(sent(going, self.device))
         return [
             Answer(row[: row.index(self._end) + 1] if self._end in row else row, confidence)
             for row, confidence in zip(ids.tolist(), confidences.tolist(), strict=True)
@@ -185,9 +188,8 @@ class Generator:
     def losses(self, encoded: Encoded, gold: Sequence[Sequence[int]]) -> Tensor:
         """Return the mean cross-entropy (B,) of each row's gold tokens, of the answers that `decode` needn't give."""
         padding = encoded.padding()
-        mask = torch.ones(encoded.hidden.shape[:2], dtype=torch.bool, device=self.device)
-        labels = pad_labels(gold).to(self.device)
-        logits = self.model.decoder_logits(encoded.hidden, mask if padding is None else ~padding, labels)
+        labels = sent(pad_labels(gold), self.device)
+        logits = self.model.decoder_logits(encoded.hidden, None if padding is None else ~padding, labels)
         return row_losses(logits, labels)
 
     def _next(self, state: "_State", step: int) -> tuple[Tensor, Tensor]:

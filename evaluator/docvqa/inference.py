@@ -19,6 +19,7 @@ from evaluator.docvqa.generation import Answer, Encoded, Generator
 from evaluator.docvqa.loading import LoadedShard, Loader, Shard, shards
 from evaluator.docvqa.threads import set_threads_for
 from evaluator.docvqa.tokenization import EncodedText, Tokenizer
+from evaluator.docvqa.transfer import sent
 from evaluator.docvqa.vt5 import VT5, Batch, pad_labels, row_losses
 from evaluator.messages.base import Message
 from evaluator.progress import OnProgress, ignore_progress
@@ -207,7 +208,8 @@ class Answerer:
 
         def read(rows: range) -> tuple[list[EncodedText], Tensor]:
             some = places[rows.start : rows.stop]
-            return [texts[place] for place in some], features[[page_rows[place] for place in some]]
+            pages = torch.tensor([page_rows[place] for place in some])
+            return [texts[place] for place in some], features.index_select(0, sent(pages, features.device))
 
         answered = self._plainly if self._model.config.published_batching else self._quickly
         for rows, answers in answered(lengths, read, gold and [gold[place] for place in places]):
@@ -229,7 +231,7 @@ class Answerer:
 
     @torch.inference_mode()
     def _plain_losses(self, batch: Batch, gold: Sequence[Sequence[int]]) -> Tensor:
-        labels = pad_labels(gold).to(self.device)
+        labels = sent(pad_labels(gold), self.device)
         return row_losses(self._model.logits(replace(batch, labels=labels)), labels)
 
     def _quickly(

@@ -107,7 +107,7 @@ class Headline:
 
 @dataclass(frozen=True)
 class Glance:
-    """A track at a glance: the best result of every board, and a plot of them. Both are empty without results."""
+    """A track at a glance: final results, the best result of every board, and a plot, which is empty without any."""
 
     headlines: SafeString
     plot: SafeString
@@ -164,16 +164,14 @@ def withheld_of(track: Track, selection: Selection, version: str) -> list[UUID]:
 
 
 def _draw_glance(track: Track, tracks: Sequence[Track], version: str) -> str:
-    """Return the best result of every board and the plot, with a sign between them."""
+    """Return the final results and the best result of every board, and the plot, with a sign between them."""
     boards = [Headline(track, budget, first_points(track, budget, FIRST)) for budget in track.run_budgets()]
     rows = withheld_points(track, withheld_of(track, EVERYTHING, version))
     withheld = withheld_marks(rows, submission_addresses({row[2] for row in rows}).__getitem__)
     plot_of = _of_budgets if track.kind.has_budgets else _of_bytes
     plot = plot_of(track, tracks, [board.points for board in boards], withheld)
-    if plot is None:
-        return ""
-    headlines = render_to_string("pages/headlines.html", {"track": track, "boards": boards})
-    return headlines + PLOT + draw(plot)
+    headlines = render_to_string("pages/headlines.html", {"track": track, "boards": plot and boards})
+    return headlines + PLOT + (draw(plot) if plot else "")
 
 
 def _of_bytes(
