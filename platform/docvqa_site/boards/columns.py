@@ -57,10 +57,6 @@ def _by_bytes(track: Track) -> bool:
     return track.kind.rule.ranks_bytes
 
 
-def _nothing(_: Row) -> SafeString:
-    return SafeString("")
-
-
 @dataclass(frozen=True)
 class Column:
     """A column: its value in data, and what people read of it.
