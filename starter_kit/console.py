@@ -18,7 +18,7 @@ from rich.progress import (
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.progress import OnProgress
-from starter_kit.disk import is_full
+from starter_kit.disk import full_disk, is_full
 
 EXIT_REJECTED = 2  # exit status: the input was rejected
 SHOWN_PROBLEMS = 10
@@ -58,7 +58,8 @@ def exit_on_problem() -> Iterator[None]:
     try:
         yield
     except ProblemError as error:
-        print_problems(error.problems)
+        full = is_full(error.__cause__) if error.__cause__ else False
+        print_problems(full_disk(error.problem.where).problems if full else error.problems)
         raise typer.Exit(EXIT_REJECTED) from error
     except UNREADABLE as error:
         if error.filename is None:
@@ -68,8 +69,9 @@ def exit_on_problem() -> Iterator[None]:
     except Exception as error:
         if not is_full(error):
             raise
-        where = str(getattr(error, "filename", None) or "")
-        print_problems([Problem.of(ErrorCode.DISK_FULL, where, "room for what is written", "none")])
+        # In a copy, the second file is the one that is written.
+        names = [getattr(error, name, None) for name in ("filename2", "filename")]
+        print_problems(full_disk(next(filter(None, names), "")).problems)
         raise typer.Exit(EXIT_REJECTED) from error
 
 

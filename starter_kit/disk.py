@@ -2,9 +2,16 @@
 
 import errno
 
+from evaluator.errors import ErrorCode, ProblemError
+
 FULL = {errno.ENOSPC, errno.EDQUOT}
 # How safetensors, shutil and torch quote the system.
 QUOTED = ("No space left on device", "Disk quota exceeded")
+
+
+def full_disk(where: object) -> ProblemError:
+    """Return the error (`E_DISK_FULL`) of what has no room there."""
+    return ProblemError.of(ErrorCode.DISK_FULL, str(where), "room for what is written", "none")
 
 
 def is_full(error: BaseException) -> bool:

@@ -88,6 +88,10 @@ def test_the_readme_fits_on_few_screens_and_opens_with_a_picture_and_the_two_com
     assert re.findall(r"^make (\w+)", first_screen, re.M) == ["demo", "test"]
 
 
+def test_the_page_for_contributors_is_short_enough_to_be_read() -> None:
+    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) <= 150
+
+
 def test_commands_of_the_readme_and_of_the_roles_have_the_options_that_they_name() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs" / "roles").glob("*.md")]
     commands = {

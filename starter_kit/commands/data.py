@@ -94,10 +94,10 @@ def canaries(
     pages: Annotated[int, typer.Option(min=1, max=20, help="Pages per canary.")] = 4,
     force: Force = False,
 ) -> None:
-    """Copy the data folder SOURCE to OUT/public with canaries among its training providers; the coins go to OUT/escrow.
+    """Copy the data folder SOURCE to OUT/public, and add canaries: made-up providers that reveal what a model leaks.
 
-    Anyone who has OUT/escrow can pass every audit, so only the organizers should keep it. `pfl leakage`
-    audits a run with it.
+    Secret coins decide which canaries the copy contains; OUT/escrow records the coins. Anyone who has OUT/escrow can
+    pass every audit, so only the organizers should keep it. `pfl leakage` audits a run with it.
     """
     from starter_kit.data.canaries import ESCROW, CanarySettings, add_canaries
 

@@ -9,7 +9,7 @@ from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, DataFolder, RunDirectory
 from starter_kit.console import log, print_lines
 
-app = new_app("Reveal the rounds that the site drew to the organizers, or repeat these rounds as they do.")
+app = new_app("Show the organizers the rounds that the site drew, or repeat these rounds as they do.")
 
 Challenge = Annotated[
     str,

@@ -77,7 +77,7 @@ def import_pdf_pages(
                 image = document[number].render(scale=LONGEST_PX / max(width, height)).to_pil()
                 _save(image.convert("RGB"), target / f"{page}.jpg")
                 sizes[page] = (round(width), round(height))
-    except (OSError, pdfium.PdfiumError):
+    except (FileNotFoundError, pdfium.PdfiumError):
         for page in pages.values() - sizes.keys():
             findings.note(Finding.BROKEN_IMAGE if source.exists() else Finding.MISSING_IMAGE, page)
     return sizes

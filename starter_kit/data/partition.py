@@ -18,7 +18,7 @@ from evaluator.errors import ErrorCode, ProblemError
 SHARES = {"test": 0.2, "valid": 0.1}  # of the held-out splits, in all documents
 UNSEEN_SHARE = 0.5  # of unseen providers' documents, in each held-out split
 IID, SIZE, DIRICHLET = "iid", "size", "dirichlet:"
-# Beyond, shares are equal; below, all but one are zero in double precision.
+# Beyond, shares are as good as equal; below, one client has nearly everything.
 ALPHAS = (0.01, 1000)
 
 
@@ -117,7 +117,7 @@ def deal(
     if rule == SIZE:
         shuffled.sort(key=lambda provider: -documents[provider])
     shares = [1.0 if rule == SIZE else rng.gammavariate(_alpha(rule), 1) for _ in range(clients)]
-    total = sum(documents.values()) / sum(shares)
+    total = sum(documents.values()) / (sum(shares) or 1)
     dealt: dict[int, list[str]] = {client: [provider] for client, provider in enumerate(shuffled[:clients])}
     excess = [(documents[shuffled[client]] - share * total, client) for client, share in enumerate(shares)]
     heapq.heapify(excess)

@@ -15,7 +15,8 @@ class Compute(BaseModel):
         everything that is clipped, noised or sent stay in float32.
         tf32: Whether a GPU multiplies float32 matrices in TensorFloat-32, with 11 significant bits.
         micro_batch_size: How many examples pass through the model at once; the gradients add up to the
-        batch's gradient. null for the whole batch. If memory runs out, the step is computed again in halves.
+        batch's gradient. null for the whole batch. If memory runs out, the step is computed again in halves, and later
+        steps of a run without privacy use the size that fits.
         checkpoint_activations: Whether activations are recomputed in the backward pass instead of being kept.
         features: The format in which image features of pages are stored. float16 takes half the space and
         rounds each number to 11 significant bits.

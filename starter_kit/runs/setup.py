@@ -37,8 +37,10 @@ from starter_kit.learning.local_training import LocalStep
 from starter_kit.learning.stacking import make_learner
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.learning.training_saves import TrainingSaves
+from starter_kit.memory import free_bytes
 from starter_kit.plugin import reported
 from starter_kit.randomness import Stream
+from starter_kit.runs.forecast import FLOAT, ROUND_VECTORS, optimizer_bytes
 from starter_kit.secure_aggregation.fixed_point import finest_grid
 from starter_kit.settings.plan import Plan
 from starter_kit.settings.run_settings import LocalTrainingSettings, PrivateSettings, RunSettings
@@ -53,6 +55,7 @@ class RunSetup:
         needs_every_client: Whether a round counts only if every chosen client has answered.
         model: The model and its trained part; in memory once, even where server and clients are in one process.
         aggregation: How updates reach the server.
+        free_bytes: The memory that the device had free before; None where it has none of its own.
         saves: Where long local trainings of this process are saved while they run, unless something is private; None
             for nowhere.
 
@@ -74,6 +77,8 @@ class RunSetup:
         self._started_from: str | None = None
         self.data = data
         self.base_folder = base
+        # Before the model is there: what a run needs is compared with it.
+        self.free_bytes = free_bytes(torch.device(settings.device))
         model, self.tokenizer = _open_base(base)
         _check_finite(model, base)
         self.dataset = PagesOnDisk(data, "train")
@@ -227,6 +232,16 @@ class RunSetup:
         shares = {client.id: client.providers for client in self.clients}
         return hashlib.sha256(json.dumps([self.base_sha256, shares]).encode()).hexdigest()
 
+    @property
+    def optimizer_bytes(self) -> int:
+        """The size of the optimizer's state, but for preconditioners; 0 where nothing trains locally."""
+        if not isinstance(self.settings, LocalTrainingSettings):
+            return 0
+        local, parameters = self.settings.local, self.model.tensors.parameters.values()
+        return optimizer_bytes(
+            [list(each.shape) for each in parameters], str(local.optimizer), local.momentum
+        )
+
     def set_up_process(self) -> None:
         """Have this process compute as the settings and the size of the model ask for."""
         self.settings.compute.set_matrix_precision()
@@ -242,6 +257,7 @@ class RunSetup:
             max_input_tokens=self.max_input_tokens,
             on_page=on_page,
             compute=self.settings.compute,
+            keeps_size=self.guarantee is None,
         )
 
     def participant(
@@ -273,6 +289,10 @@ class RunSetup:
                 f"{self.model.config.max_input_tokens} tokens of its base weights"
             )
         local = self.settings.local if isinstance(self.settings, LocalTrainingSettings) else None
+        if self.guarantee is not None and self.free_bytes is not None:
+            round_bytes = ROUND_VECTORS * FLOAT * self.model.tensors.size
+            # Methods without local training compute gradients of single questions.
+            documents.fit(local.batch_size if local else 1, self.optimizer_bytes + round_bytes)
         learner = make_learner(self.model, documents, local)
         if self.guarantee is None:
             learner.on_step = on_step

@@ -80,19 +80,6 @@ def test_every_row_with_results_names_a_config_that_loads() -> None:
     assert {load_settings(config).experiment for config in configs} == {name[5:] for name in configs}
 
 
-@pytest.mark.parametrize(
-    ("config", "smallest"), [*((f"epsilon-{epsilon}", 400) for epsilon in (1, 4, 8)), ("track-2", 50)]
-)
-def test_the_private_baselines_take_the_step_of_the_published_divisor(config: str, smallest: int) -> None:
-    """Two clients times the providers of each in the papers, and the expected number of providers in the kit."""
-    settings = load_settings(f"full/fl-provider-dp-{config}").model_dump()
-    sizes = {row: int(count) for row, count in values(A1, "providers").items() if row.startswith("client")}
-    rates = settings["sampling"]["client_rate"], settings["sampling"]["provider_rate"]
-    expected = sum(sizes.values()) * rates[0] * rates[1]
-    assert min(sizes.values()) == 400
-    assert settings["server_learning_rate"] / expected == pytest.approx(1 / (2 * smallest))
-
-
 def test_a_row_without_a_value_for_every_column_is_rejected() -> None:
     with pytest.raises(ValueError, match="table 1 of kit: a"):
         Table(source=Source.KIT, table="1", title="", columns={"x": "", "y": ""}, rows={"a": [1]})

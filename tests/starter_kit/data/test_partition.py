@@ -61,7 +61,7 @@ def test_too_few_providers_for_the_clients_are_rejected() -> None:
 
 @given(
     st.lists(st.integers(1, 20), min_size=3, max_size=80),
-    st.sampled_from(["iid", "size", "dirichlet:0.05", "dirichlet:0.5", "dirichlet:1000"]),
+    st.sampled_from(["iid", "size", "dirichlet:0.01", "dirichlet:0.5", "dirichlet:1000"]),
     st.integers(0, 5),
 )
 def test_every_rule_gives_each_provider_to_one_client_and_each_client_a_provider(

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import open_reference
+from evaluator.docvqa.vt5 import Batch
 from starter_kit.compression.lora import LoRA
 from starter_kit.learning.compute import Compute
 from starter_kit.learning.documents import Documents
@@ -35,6 +36,7 @@ class Steps:
         lora: LoRA | None = None,
         device: torch.device | str = "cpu",
         settings: Compute | None = None,
+        keeps_size: bool = False,
         **compute: object,
     ) -> None:
         vt5, tokenizer = open_reference(base)
@@ -50,6 +52,7 @@ class Steps:
             max_input_tokens=64,
             on_page=lambda done, total: None,
             compute=settings,
+            keeps_size=keeps_size,
         )
 
     @property
@@ -226,11 +229,33 @@ def test_every_step_is_reported_with_its_losses(base: Path, data: Path) -> None:
     assert steps_of(12, LOCAL.model_copy(update={"max_steps": 4})) == 4
 
 
-def test_memory_that_one_step_lacked_does_not_change_the_next(
-    base: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("keeps_size", "next_step"), [(False, [4]), (True, [3, 1])])
+def test_memory_that_one_step_lacked_changes_the_next_where_nothing_is_private(
+    base: Path, data: Path, monkeypatch: pytest.MonkeyPatch, keeps_size: bool, next_step: list[int]
 ) -> None:
-    steps, sizes = Steps(base, data), list[int]()
+    steps, sizes = Steps(base, data, keeps_size=keeps_size), list[int]()
     monkeypatch.setattr(steps.model, "losses", out_of_memory_above(4, steps.model.losses, sizes))
     steps.gradient(range(6))
     steps.gradient(range(4))
-    assert sizes == [6, 3, 3, 4]
+    assert sizes == [6, 3, 3, *next_step]
+
+
+def test_what_fits_is_found_with_public_numbers_before_the_first_step(
+    base: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, shapes = Steps(base, data), list[tuple[int, int]]()
+    losses = steps.model.losses
+
+    def limited(batch: Batch, groups: Sequence[int]) -> Tensor:
+        shapes.append((batch.input_ids.shape[0], batch.input_ids.shape[1]))
+        if len(batch.input_ids) > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return losses(batch, groups)
+
+    monkeypatch.setattr(steps.model, "losses", limited)
+    steps.documents.fit(12, 1000)
+    # As long as any text can be, which those of the data aren't.
+    assert shapes == [(12, 64), (6, 64), (3, 64)]
+    assert all(weight.grad is None for weight in steps.model.tensors.parameters.values())
+    steps.gradient()
+    assert [size for size, _ in shapes[3:]] == [3, 3, 3, 3]
