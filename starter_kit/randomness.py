@@ -1,7 +1,7 @@
 """Reproducible randomness: streams that follow from a seed and a name.
 
 Generated data, batch orders, dropout, the initial values of adapters and, where nothing is private, the choice of
-clients come from here, so that the same settings give the same run on the same machine, whichever engine runs it and
+clients come from here, so that the same settings give the same run on the same CPU, whichever engine runs it and
 however often it was interrupted. What privacy depends on, sampling and noise, never does: see
 `starter_kit.dp.keystream`.
 """

@@ -27,9 +27,9 @@ from torch import Tensor
 from torch.nn.functional import rms_norm, scaled_dot_product_attention
 
 from evaluator.docvqa.architecture import MAX_ANSWER_LENGTH
+from evaluator.docvqa.devices import sent
 from evaluator.docvqa.linear import linear
 from evaluator.docvqa.tokenization import EncodedText
-from evaluator.docvqa.transfer import sent
 from evaluator.docvqa.vt5 import VT5, Batch, pad_labels, row_losses
 
 # Ended rows are taken out when no more than this share of the rows continues.

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from evaluator.docvqa.dataset import Dataset, Question
+from evaluator.docvqa.devices import precision_of, sent
 from evaluator.docvqa.generation import Answer, Encoded, Generator
 from evaluator.docvqa.loading import LoadedShard, Loader, Shard, shards
 from evaluator.docvqa.threads import set_threads_for
 from evaluator.docvqa.tokenization import EncodedText, Tokenizer
-from evaluator.docvqa.transfer import sent
 from evaluator.docvqa.vt5 import VT5, Batch, pad_labels, row_losses
 from evaluator.messages.base import Message
 from evaluator.progress import OnProgress, ignore_progress
@@ -58,13 +58,6 @@ class Budget:
     def of(cls, device: torch.device) -> "Budget":
         """Return the budget of a device: on a CPU what its caches hold, on a GPU a few gigabytes."""
         return cls(3_000, 16, 16) if device.type == "cpu" else cls(60_000, 512, 512)
-
-
-def precision_of(device: torch.device) -> torch.dtype:
-    """Return what a device computes in: bfloat16 on a GPU that has it, else float32."""
-    if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
-        return torch.bfloat16
-    return torch.float32
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from transformers.models.t5.configuration_t5 import T5Config
 from transformers.models.t5.modeling_t5 import T5ForConditionalGeneration
 
 from evaluator.docvqa.architecture import MAX_ANSWER_LENGTH, NOT_OF_T5, VT5Config, read_config, write_config
+from evaluator.docvqa.devices import pinned, sent
 from evaluator.docvqa.dit import ImageTower
 from evaluator.docvqa.linear import Linear
 from evaluator.docvqa.tokenization import EncodedText
-from evaluator.docvqa.transfer import pinned, sent
 from evaluator.docvqa.weights import fill, read_original, read_safetensors, write_safetensors
 
 MAX_COORDINATE = 1000
@@ -83,7 +83,7 @@ class Batch:
         return self._each(sent, device)
 
     def pinned(self, device: torch.device) -> Self:
-        """Return the batch in memory that `device` can read by itself: see `evaluator.docvqa.transfer`."""
+        """Return the batch in memory that `device` can read by itself: see `evaluator.docvqa.devices`."""
         return self._each(pinned, device)
 
     def _each(self, move: Callable[[Tensor, torch.device], Tensor], device: torch.device) -> Self:

@@ -1,8 +1,8 @@
 """The engine that runs clients in several processes of this machine, each with its own model.
 
-With the same number of threads per process, results equal those of the local engine to the bit: what a client does
-follows from the request, its state and its own stream, and replies are passed on in the order of the requests, so that
-they are added in the same order.
+On a CPU with the same number of threads per process, results equal those of the local engine to the bit: what a client
+does follows from the request, its state and its own stream, and replies are passed on in the order of the requests, so
+that they are added in the same order.
 
 Processes are spawned, never forked: a forked process would draw the coins and the noise of its parent again.
 """

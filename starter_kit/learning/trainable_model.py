@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from evaluator.docvqa.architecture import SHARED_EMBEDDING, VT5Config
 from evaluator.docvqa.dataset import Dataset, Question
+from evaluator.docvqa.devices import sent, without_tf32
 from evaluator.docvqa.inference import Prediction, predict
 from evaluator.docvqa.tokenization import Tokenizer
-from evaluator.docvqa.transfer import sent
 from evaluator.docvqa.vt5 import IGNORED, VT5, Batch
 from starter_kit.compression.lora import Adapters, LoRA
 from starter_kit.compression.peft_files import write_adapter
@@ -126,7 +126,8 @@ class TrainableModel:
     @torch.inference_mode()
     def page_features(self, pixels: Tensor) -> Tensor:
         """Return the frozen image tower's output (P, V, dv) float32, on the CPU, for pixels (P, 3, H, W)."""
-        return self._model.page_features(sent(pixels, self.device)).cpu()
+        with without_tf32():
+            return self._model.page_features(sent(pixels, self.device)).cpu()
 
     def losses(self, batch: Batch, sizes: Sequence[int]) -> Tensor:
         """Return the mean loss (G,) over the answers' tokens of each group of examples, from one pass over all.
@@ -183,6 +184,8 @@ class TrainableModel:
         if self.device.type == "cuda":
             with torch.cuda.device(self.device):
                 torch.cuda.empty_cache()
+        elif self.device.type == "mps":
+            torch.mps.empty_cache()
 
     def predict(
         self,
@@ -225,11 +228,12 @@ class TrainableModel:
         """Inside the block, the model has `weights` (d,) in the reference architecture, with adapters merged."""
         self.tensors.write(weights)
         try:
-            if self.adapters is None:
+            with ExitStack() as merged:
+                if self.adapters is not None:
+                    # The evaluator computes the products again, and allows for float32's rounding.
+                    with without_tf32():
+                        merged.enter_context(self.adapters.merged())
                 yield self._model
-            else:
-                with self.adapters.merged():
-                    yield self._model
         finally:
             self._set_training_mode()
 

@@ -32,6 +32,7 @@ from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import Aggregation, KnowsLayout, Method, Participant
 from starter_kit.federation.secure_aggregation import SecureAggregation, overhead_bytes
 from starter_kit.federation.wire import Wire
+from starter_kit.learning.compute import Compute
 from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import LocalStep
 from starter_kit.learning.stacking import make_learner
@@ -44,6 +45,12 @@ from starter_kit.runs.forecast import FLOAT, ROUND_VECTORS, optimizer_bytes
 from starter_kit.secure_aggregation.fixed_point import finest_grid
 from starter_kit.settings.plan import Plan
 from starter_kit.settings.run_settings import LocalTrainingSettings, PrivateSettings, RunSettings
+
+# Whether torch finds a device, of the kinds that a machine may lack.
+IS_THERE: dict[str, Callable[[], bool]] = {
+    "cuda": torch.cuda.is_available,
+    "mps": torch.backends.mps.is_available,
+}
 
 
 class RunSetup:
@@ -64,7 +71,7 @@ class RunSetup:
     """
 
     def __init__(self, settings: RunSettings, *, data: Path, base: Path) -> None:
-        if settings.device == "cuda" and not torch.cuda.is_available():
+        if settings.device in IS_THERE and not IS_THERE[settings.device]():
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="device",
@@ -86,6 +93,7 @@ class RunSetup:
         _check_marked_private(settings, self.plan)
         self.clients = list(self.plan.clients)
         self.guarantee, self.record_terms = self.plan.guarantee, self.plan.record_terms
+        _check_float64(settings, self.plan)
         self.rounds = self.plan.rounds
         self.needs_every_client = self.record_terms is not None or self.plan.needs_every_client
         if not any(client.examples for client in self.clients):
@@ -104,7 +112,7 @@ class RunSetup:
             lora=settings.lora,
             stream=self.stream,
             dropout=settings.dropout,
-            compute=settings.compute,
+            compute=self.compute,
         )
         self.wire = Wire(self._codec(), self.plan.auxiliary.appended(self.model.start))
         _check_stated_bits(self.wire, self.plan)
@@ -212,6 +220,13 @@ class RunSetup:
         return SecureAggregation(self.wire, bound, secure.tolerated_losses)
 
     @property
+    def compute(self) -> Compute:
+        """How steps are computed: as the settings say, and such that a round can be replayed where that is promised."""
+        compute = self.settings.compute
+        is_replayed = isinstance(self.settings, PrivateSettings) and self.settings.replayable
+        return compute.repeatable() if is_replayed else compute
+
+    @property
     def max_input_tokens(self) -> int:
         """How many tokens of a question with its page are read in training."""
         return self.settings.max_input_tokens or self.model.config.max_input_tokens
@@ -244,7 +259,7 @@ class RunSetup:
 
     def set_up_process(self) -> None:
         """Have this process compute as the settings and the size of the model ask for."""
-        self.settings.compute.set_matrix_precision()
+        self.compute.set_up_process()
         set_threads_for(self.model.parameters)
 
     def documents(self, examples: Sequence[int], on_page: Callable[[int, int], None]) -> Documents:
@@ -256,7 +271,7 @@ class RunSetup:
             examples=examples,
             max_input_tokens=self.max_input_tokens,
             on_page=on_page,
-            compute=self.settings.compute,
+            compute=self.compute,
             keeps_size=self.guarantee is None,
         )
 
@@ -362,6 +377,19 @@ def _check_stated_bits(wire: Wire, plan: Plan) -> None:
                 next_step="Correct bits_per_parameter in its file, or what it sends: the record states one number for "
                 "all messages, which check `record.bytes` compares with the log.",
             )
+
+
+def _check_float64(settings: RunSettings, plan: Plan) -> None:
+    """Reject an Apple GPU, which has no float64, where a method computes in it."""
+    local = settings.local if isinstance(settings, LocalTrainingSettings) else None
+    if settings.device == "mps" and (plan.guarantee is not None or (local and local.optimizer == "shampoo")):
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="device",
+            expected="cpu or cuda: this method computes in float64, which Apple's GPUs don't have",
+            found=settings.device,
+            next_step="Add --set device=cpu.",
+        )
 
 
 def _check_marked_private(settings: RunSettings, plan: Plan) -> None:

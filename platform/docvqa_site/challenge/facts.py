@@ -16,7 +16,13 @@ FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
     "sampling_rule": ("Sampling rule", lambda track: track.get_sampling_rule_display()),
     "accountant": ("Accountant", lambda track: track.get_accountant_display()),
     "adjacency": ("Adjacency", lambda track: track.get_adjacency_display()),
-    "unbound_level": ("Unbound runs", lambda track: track.get_unbound_level_display()),
+    "unbound_level": (
+        "Unbound runs",
+        lambda track: (
+            f"{track.get_unbound_level_display()}. A run is unbound if no check ties its recorded sums to its "
+            "checkpoint."
+        ),
+    ),
     "drawn_rounds": (
         "Drawn rounds",
         lambda track: (
@@ -25,7 +31,10 @@ FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
     ),
     "challenges_per_day": (
         "Challenges",
-        lambda track: f"{track.challenges_per_day} per team in any 24 hours",
+        lambda track: (
+            f"{track.challenges_per_day} per team in any 24 hours. Each new training record, or index of a large "
+            "run's messages, uses one."
+        ),
     ),
     "required_reviews": ("Required reviewers", lambda track: str(track.required_reviews)),
 }

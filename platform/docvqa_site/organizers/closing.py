@@ -206,7 +206,7 @@ def _open_end(phase: Phase, now: datetime) -> Iterator[Obstacle]:
         ends = (
             f"The phase ends on {phase.ends_at:%b %-d, %Y, %H:%M} UTC."
             if phase.ends_at
-            else "The phase has no end."
+            else "The phase has no end date."
         )
         yield Obstacle(ends, reverse("organizers:phase", args=[phase.track.slug, phase.pk]))
 

@@ -118,6 +118,15 @@ def test_bfloat16_trains_float32_weights_with_about_the_same_gradient(base: Path
     assert steps.change().dtype == torch.float32
 
 
+def test_the_precision_auto_is_float32_on_a_cpu_and_wherever_a_round_may_be_replayed(
+    base: Path, data: Path
+) -> None:
+    compute = Compute(precision="auto")
+    assert torch.equal(Steps(base, data, settings=compute).gradient(), Steps(base, data).gradient())
+    assert compute.repeatable() == Compute(precision="float32", deterministic=True)
+    assert Compute(precision="bfloat16").repeatable().precision == "bfloat16"
+
+
 def test_float16_features_change_a_step_by_rounding(base: Path, data: Path) -> None:
     found = Steps(base, data, features="float16").gradient()
     assert 0 < distance(found, Steps(base, data).gradient()) < 2e-3

@@ -1,8 +1,10 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+import torch.utils._python_dispatch
 
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import open_reference
@@ -10,6 +12,7 @@ from evaluator.docvqa.vt5 import IGNORED
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.lora import LoRA
+from starter_kit.learning.compute import Compute
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
 from tests.starter_kit.learning.middle import middle_batch, middle_model
@@ -49,6 +52,38 @@ def test_a_saved_model_has_the_adapters_products_and_the_one_in_training_has_not
     assert all(
         torch.equal(before[name], weight) for name, weight in vt5.state_dict().items() if name in before
     )
+
+
+def test_tensorfloat_32_is_for_steps_alone(base: Path, tmp_path: Path) -> None:
+    """A merged weight is computed again by the evaluator, and features are stored for other runs."""
+
+    def allowed() -> tuple[bool, bool]:
+        return torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+
+    vt5, _ = open_reference(base)
+    model, seen = TrainableModel(vt5, lora=LoRA(), stream=STREAM), list[tuple[bool, bool]]()
+    before = allowed()
+    try:
+        Compute(tf32=True).set_up_process()
+        assert allowed() == (True, True)
+        vt5.visual_embedding.image_model.register_forward_hook(lambda *_: seen.append(allowed()))
+        model.page_features(torch.zeros(1, 3, 32, 32))
+
+        class Noted(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                if func.overloadpacket is torch.ops.aten.mm:
+                    seen.append(allowed())
+                return func(*args, **(kwargs or {}))
+
+        with Noted():
+            model.save(model.start, tmp_path)
+        assert len(seen) > 1
+        assert set(seen) == {(False, False)}
+        assert allowed() == (True, True)
+        Compute().set_up_process()
+        assert allowed() == (False, False)
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
 
 
 @pytest.mark.parametrize("is_padded", [True, False])

@@ -56,8 +56,13 @@ def task_key(task: FormSettings, seed: int) -> str:
 
 def made_with() -> str:
     """Return what trains here: the versions of kit and torch, and the machine."""
-    machine = f"{platform.machine()}, {torch.get_num_threads()} threads"
-    return f"kit {evaluator_version()}, torch {torch.__version__}, {machine}"
+    return f"kit {evaluator_version()}, torch {torch.__version__}, {machine()}"
+
+
+def machine() -> str:
+    """Return the machine, and how many threads torch uses."""
+    threads = torch.get_num_threads()
+    return f"{platform.machine()}, {threads} thread{'s' * (threads > 1)}"
 
 
 class Results(BaseModel):
