@@ -19,6 +19,7 @@ from docvqa_site.boards.comparing import bytes_in_words, score_difference
 from docvqa_site.boards.ranking import Row
 from docvqa_site.boards.selection import Sort
 from docvqa_site.challenge.models import Track
+from docvqa_site.docs.glossary import linked
 from docvqa_site.evaluation.display.results import EPSILON_COLUMNS, EpsilonColumn, leakage_text
 from docvqa_site.ui.rounding import rounded_up
 from docvqa_site.ui.templatetags.bounds import epsilon
@@ -27,6 +28,23 @@ from evaluator.messages.jobs import ArtifactKind, TrustLevel
 from evaluator.messages.results import RunResults
 from evaluator.scoring.metrics import cut
 
+# What the heads of columns lead to in the glossary, by the keys of the columns.
+TERMS = {
+    "accountant": "accountant",
+    "anls": "ANLS",
+    "bytes_sent": "message",
+    "bytes_total": "communication log",
+    "counting": "counted",
+    "epsilon": "ε",
+    "epsilon_product": "amplification rule",
+    "epsilon_rdp": "accountant",
+    "epsilon_two_stage": "amplification rule",
+    "joint_epsilon": "joint ε",
+    "leakage": "leakage",
+    "rank": "rank",
+    "status": "verified",
+    "trust_level": "trust level",
+}
 # Marks the ε that is compared with the budget, in text.
 DECIDES = "*"
 
@@ -75,7 +93,7 @@ class Column:
         css: The classes of the cell.
         has_label: Whether the cell names its column on phones, where rows are cards.
         heads_row: Whether the cell is the head of its row.
-        link: Where the head leads to.
+        link: Where the head leads to; by default to its term in the glossary, if it is one.
         sort: The order of a board by this column; None if there is none.
         difference: What a comparison says of two rows; empty where there is nothing to say.
     """
@@ -100,7 +118,11 @@ class Column:
     @property
     def head(self) -> SafeString:
         """The head as HTML."""
-        title = f'<a href="{self.link}">{escape(self.title)}</a>' if self.link else escape(self.title)
+        title = escape(self.title)
+        if self.link:
+            title = f'<a href="{self.link}">{title}</a>'
+        elif self.key in TERMS:
+            title = linked(TERMS[self.key], self.title)
         return SafeString(f'<th scope="col" class="{self.css}">{title}</th>')
 
     def plain(self, row: Row) -> str:

@@ -13,6 +13,7 @@ CHECKOUT = Path(__file__).parents[3] / "docs"
 FOLDER_PAGE = "README"
 # Pictures and tables of numbers that documents show or link to.
 FILE_TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".json": "application/json"}
+NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 TITLE = re.compile(r"^# (.+)$", re.M)
 # Documents by their purpose: the name of each, its path below the documentation's folder without `.md`, and a line that
 # says what it is for where its title alone doesn't.
@@ -28,6 +29,7 @@ GROUPS = {
         "starter-kit": "Install `pfl`, train, check and submit, and write plug-ins.",
         "tracks": "When tracks are open, and who sees submissions and scores.",
         "leaderboards": "How to read the leaderboards, plots and intervals, and how to cite a result.",
+        "glossary": "Definitions of terms.",
     },
     "Notebooks": {
         "notebooks/first-submission": "From the data to a submission that passes all checks.",
@@ -92,7 +94,6 @@ GROUPS = {
         "images": "The container images: sizes, start times, and a run of each track.",
         "performance": "Speed of pages, uploads and evaluations.",
         "architecture": "Code layout, and the path of a checkpoint through the code.",
-        "glossary": "Definitions of terms.",
         "decisions/README": "Design decisions, alternatives and reasons.",
     },
 }
@@ -133,6 +134,11 @@ def title(name: str) -> str:
     """Return the first heading of a document, without rendering the rest."""
     heading = TITLE.search(read(name))
     return heading[1].replace("`", "") if heading else name
+
+
+def slug_of(heading: str) -> str:
+    """Return the fragment by which GitHub links to a heading, so that links work there and here."""
+    return NOT_IN_SLUG.sub("", heading.strip().lower()).replace(" ", "-")
 
 
 def below(name: str) -> list[str]:

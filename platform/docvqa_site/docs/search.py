@@ -28,6 +28,7 @@ ENTRIES = {
     "operations": "Setting of a site",
     "checks": "Check",
     "columns": "Column",
+    "glossary": "Term",
 }
 # Around a word that was found; no text has them.
 OPEN, CLOSE = "\x02", "\x03"

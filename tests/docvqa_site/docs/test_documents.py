@@ -12,7 +12,9 @@ from django.urls import resolve, reverse
 from pytest_django import Settings
 
 from docvqa_site.docs import library
-from docvqa_site.docs.rendering import document, slug_of
+from docvqa_site.docs.library import slug_of
+from docvqa_site.docs.rendering import document
+from tests.docvqa_site.factories import scored_submission
 from tests.docvqa_site.ui.test_pages import check
 
 
@@ -31,6 +33,27 @@ def test_every_document_is_in_one_group_of_the_list() -> None:
 def test_documents_keep_the_rules_of_all_pages(client: Client, db: None) -> None:
     for address in ("", "privacy/", "proofs/", "proofs/fl-provider-dp/", "checks/", "architecture/"):
         check(client, f"/docs/{address}")
+
+
+def test_terms_of_pages_and_of_the_glossary_lead_to_their_entries(client: Client, db: None) -> None:
+    html = document("glossary").html
+    for term in ("row-anls", "row-ε-δ", "row-former-member-former-reviewer"):
+        assert f'<tr id="{term}">' in html
+    assert html.count('<a href="#row-') > 200
+    assert '<a href="#row-budget">budget</a>' in html
+    submission = scored_submission()
+    track = submission.track
+    for page in (
+        f"/tracks/{track.slug}/",
+        f"/leaderboard/{track.slug}/?epsilon=1",
+        submission.get_absolute_url(),
+    ):
+        text = client.get(page).text
+        terms = re.findall(r'<a class="term" href="/docs/glossary/#([^"]+)">', text)
+        assert len(terms) >= 4, page
+        assert all(f'id="{unescape(one)}"' in html for one in terms), page
+        assert '<li><a href="/docs/glossary/">Glossary</a></li>' in text
+    assert list(library.GROUPS["Start here"])[-1] == "glossary"
 
 
 def links_of(name: str) -> list[str]:

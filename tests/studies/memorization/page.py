@@ -1,8 +1,11 @@
 """docs/memorization.md: all outcomes, and whether they show what the papers show. Nothing in it is set by hand."""
 
 from collections.abc import Callable, Sequence
+from math import ceil
 from pathlib import Path
 from statistics import mean
+
+from scipy.stats import combine_pvalues, norm
 
 from evaluator.leakage.memorization import exact_test
 from starter_kit.data.forms.skewed import CONSTANTS
@@ -83,6 +86,7 @@ def page(results: Results) -> str:
         ),
         findings=_findings(results),
         verdicts=_verdicts(results, half),
+        power=_power(_of(results, OPEN), half),
     )
 
 
@@ -183,7 +187,7 @@ def _findings(results: Results) -> str:
     pairs = [(one, other) for one in free for other in private if one.seed == other.seed]
     smaller = sum(other.scored.gap < one.scored.gap for one, other in pairs)
     weaker = sum(other.attack.auc < one.attack.auc for one, other in pairs)
-    lines = [f"- **Without privacy**, {_counts(free)}."]
+    lines = [f"- **Without privacy**, {_counts(free)}. {_combined(free)}"]
     if pairs:
         lines.append(
             f"- **With ε = 8**, {_counts([other for _, other in pairs])}. The AUC is lower than without privacy in "
@@ -195,6 +199,26 @@ def _findings(results: Results) -> str:
             "those that are missing."
         )
     return "\n".join(lines)
+
+
+def _combined(found: Sequence[Outcome]) -> str:
+    """Return the p-values of all seeds together."""
+    attack = combine_pvalues([one.attack.p_value for one in found]).pvalue
+    gap = combine_pvalues([one.scored.p_value for one in found]).pvalue
+    return f"Over all seeds together (Fisher's method), p = {attack:.1g} for the attack and {gap:.2g} for the gap."
+
+
+def _power(free: Sequence[Outcome], half: int) -> str:
+    """Return how well a gap is known, by the p-values, and how many providers would tell the mean gap from chance."""
+    clear = [one.scored for one in free if one.scored.gap > 0 and one.scored.p_value < 0.5]
+    if not clear:
+        return "The gap of a seed is within chance."
+    error = mean(one.gap / norm.isf(one.p_value) for one in clear)
+    needed = half * (norm.isf(SIGNIFICANT) * error / mean(one.scored.gap for one in free)) ** 2
+    return (
+        f"By chance alone, the gap of a seed would vary by ± {error:.3f}. With about {ceil(needed / 10) * 10} "
+        f"providers of each kind instead of {half}, a gap like the mean one would be significant in every second seed."
+    )
 
 
 def _counts(found: Sequence[Outcome]) -> str:
