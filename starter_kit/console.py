@@ -24,6 +24,8 @@ EXIT_REJECTED = 2  # exit status: the input was rejected
 SHOWN_PROBLEMS = 10
 LOG_INTERVAL_S = 5.0  # between two lines of progress where no terminal is attached
 
+# What is reported of folders that can't be written.
+OF_FOLDERS = {ErrorCode.RUN_FOLDER, ErrorCode.DATASET_FOLDER}
 UNREADABLE = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 console = Console()
@@ -58,7 +60,8 @@ def exit_on_problem() -> Iterator[None]:
     try:
         yield
     except ProblemError as error:
-        full = is_full(error.__cause__) if error.__cause__ else False
+        # The system says the same where other things than disks are full, such as the table of namespaces.
+        full = error.problem.code in OF_FOLDERS and error.__cause__ and is_full(error.__cause__)
         print_problems(full_disk(error.problem.where).problems if full else error.problems)
         raise typer.Exit(EXIT_REJECTED) from error
     except UNREADABLE as error:

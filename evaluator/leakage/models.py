@@ -210,7 +210,8 @@ def _measure(
 
     plain = _in_pieces(kept, "plain", answerer, dataset, passes, losses=True)
     hidden = {
-        name: _in_pieces(kept, name, answerer, trial, passes, losses=False) for name, trial in trials.items()
+        name: _in_pieces(kept, _stage(name, trial), answerer, trial, passes, losses=False)
+        for name, trial in trials.items()
     }
     change = None
     if with_change:
@@ -222,6 +223,11 @@ def _measure(
 
             change = kept.get("change", as_measured).confidence.tolist()
     return _Model(plain, hidden, change)
+
+
+def _stage(name: str, trial: Dataset) -> str:
+    """Return what a pass is kept as: with its questions' hash where they follow from more than the data set."""
+    return f"{name}-{trial.sha256()[:16]}" if name in (REUSED, ABSENT) else name
 
 
 def _in_pieces(

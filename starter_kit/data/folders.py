@@ -13,7 +13,7 @@ from evaluator.docvqa.dataset import DatasetInfo, Page, Question, to_line, write
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress
 from starter_kit.data.summary import SplitTally
-from starter_kit.disk import full_disk, is_full
+from starter_kit.disk import is_full, room_for
 
 PUBLIC = "public"  # train and valid: for everybody
 SECRET = "secret"  # noqa: S105 - a folder's name: test, for the organizers alone
@@ -150,12 +150,9 @@ def atomic_folder(out: Path, *, force: bool, entries: frozenset[str]) -> Iterato
     try:
         fresh = staging / "new"
         fresh.mkdir()
-        yield fresh
-        _swap(fresh, out, staging / "old")
-    except OSError as error:
-        if is_full(error):
-            raise full_disk(out) from error
-        raise
+        with room_for(out):
+            yield fresh
+            _swap(fresh, out, staging / "old")
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 

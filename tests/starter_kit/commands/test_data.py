@@ -238,6 +238,7 @@ def test_inspection_names_what_is_wrong(tmp_path: Path) -> None:
 def test_bad_input_ends_with_status_2_and_a_coded_problem(tmp_path: Path) -> None:
     for arguments in (
         ("receipts", tmp_path, tmp_path / "out"),
+        ("docile", tmp_path, tmp_path / "out"),
         ("imdb", tmp_path, tmp_path / "out"),
         ("export", tmp_path, tmp_path / "out"),
         ("inspect", tmp_path),
