@@ -120,11 +120,12 @@ constraints: $(BIN)/uv  ## renew the pins
 	@mv constraints.txt.tmp constraints.txt; rm constraints.txt.new
 	@$(MAKE) --no-print-directory requirements
 
-# Of the images: the same versions with their hashes. torch has a build for each kind of machine, and psycopg2 is built
-# from source.
+# Of the images, and of the audit in CI: the same versions with their hashes. torch has a build for each kind of
+# machine, and psycopg2 is built from source.
 IMAGE_PINS := $(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --generate-hashes -c constraints.txt
-requirements: $(BIN)/uv  ## renew what the images install, after a change of either pyproject.toml or of constraints.txt
+requirements: $(BIN)/uv  ## renew what the images and CI's audit install, after a change of either pyproject.toml or of constraints.txt
 	@$(IMAGE_PINS) docker/requirements/build.in -o docker/requirements/build.txt
+	@$(IMAGE_PINS) .github/requirements/pip-audit.in -o .github/requirements/pip-audit.txt
 	@$(IMAGE_PINS) --extra sentry --extra otel --no-emit-package psycopg2-binary --no-emit-package pfl-docvqa-benchmark platform/pyproject.toml docker/requirements/site.in -o docker/requirements/site.txt
 	@$(IMAGE_PINS) --extra worker --no-emit-package torch $(TORCH) pyproject.toml -o docker/requirements/worker.txt
 	@$(IMAGE_PINS) --extra kit --no-emit-package torch $(TORCH) pyproject.toml -o docker/requirements/kit.txt

@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import rms_norm, scaled_dot_product_attention
+from torch.nn.functional import gelu, rms_norm, scaled_dot_product_attention
 
 from evaluator.docvqa.architecture import MAX_ANSWER_LENGTH
 from evaluator.docvqa.devices import sent
@@ -102,6 +102,8 @@ class Generator:
         self.heads, self._head_width, self.eps = config.num_heads, config.d_kv, config.layer_norm_epsilon
         t5 = model.language_backbone
         self._embedding: Tensor = t5.shared.weight.detach().float()
+        self._head: Tensor = t5.lm_head.weight.detach().float()
+        self._is_gated = config.feed_forward_proj == "gated-gelu"
         self._encoder = [_Layer.of(block, dtype) for block in t5.encoder.block]
         self._encoder_norm = t5.encoder.final_layer_norm.weight.detach().float()
         self._decoder = [
@@ -148,8 +150,7 @@ class Generator:
             query, key, value = qkv.permute(2, 0, 3, 1, 4)
             mixed = scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=1.0)
             x += linear(mixed.transpose(1, 2).flatten(2), layer.output)
-            widened = linear(self._norm(x, layer.feed_norm), layer.wi, relu=True)
-            x += linear(widened, layer.wo)
+            x += linear(self._widened(self._norm(x, layer.feed_norm), layer.wi), layer.wo)
         return Encoded(self._normed(x, self._encoder_norm), encoded.lengths)
 
     @torch.inference_mode()
@@ -217,13 +218,20 @@ class Generator:
             mixed = (mean.transpose(0, 1) @ cross.value).transpose(0, 1)
             x += linear(mixed.flatten(1), cross.output)
 
-            widened = linear(self._normed(x, layer.feed_norm), layer.wi, relu=True)
-            x += linear(widened, layer.wo)
-        last = self._normed(x, self._decoder_norm) * self.model.config.d_model**-0.5
-        logits = linear(last, self._embedding)
+            x += linear(self._widened(self._normed(x, layer.feed_norm), layer.wi), layer.wo)
+        last = self._normed(x, self._decoder_norm)
+        if self.model.config.tie_word_embeddings:
+            last = last * self.model.config.d_model**-0.5
+        logits = linear(last, self._head)
         highest, best = logits.max(-1)
         # Finite weights may still overflow on the way: such an answer is as good as its tokens, and nothing is sure.
         return best, (highest - logits.logsumexp(-1)).exp().nan_to_num(0.0)
+
+    def _widened(self, x: Tensor, wi: Tensor) -> Tensor:
+        if not self._is_gated:
+            return linear(x, wi, relu=True)
+        gate, value = linear(x, wi).chunk(2, dim=-1)
+        return gelu(gate, approximate="tanh") * value
 
     def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
         """Return `x` (..., d) normed by `weight` (d,), in the precision of the encoder's products."""
@@ -242,7 +250,8 @@ class Generator:
 
 @dataclass(frozen=True)
 class _Layer:
-    """Self-attention and feed-forward of one block. `qkv` projects to queries, keys and values at once."""
+    """Self-attention and feed-forward of one block. `qkv` projects to queries, keys and values at once, and `wi` to the
+    gate and what passes through it where there is a gate."""
 
     attention_norm: Tensor
     qkv: Tensor
@@ -254,14 +263,17 @@ class _Layer:
     @classmethod
     def of(cls, block: Any, dtype: torch.dtype) -> "_Layer":
         attention, feed = block.layer[0], block.layer[-1]
+        dense = feed.DenseReluDense
+        names = ("wi_0", "wi_1") if hasattr(dense, "wi_0") else ("wi",)
+        widening = [getattr(dense, name).weight.detach() for name in names]
         projections = (attention.SelfAttention.q, attention.SelfAttention.k, attention.SelfAttention.v)
         return cls(
             attention_norm=attention.layer_norm.weight.detach().float(),
             qkv=torch.cat([projection.weight.detach() for projection in projections]).to(dtype),
             output=attention.SelfAttention.o.weight.detach().to(dtype),
             feed_norm=feed.layer_norm.weight.detach().float(),
-            wi=feed.DenseReluDense.wi.weight.detach().to(dtype),
-            wo=feed.DenseReluDense.wo.weight.detach().to(dtype),
+            wi=(torch.cat(widening) if len(widening) > 1 else widening[0]).to(dtype),
+            wo=dense.wo.weight.detach().to(dtype),
         )
 
 

@@ -113,7 +113,11 @@ class VT5(nn.Module):
     def __init__(self, config: VT5Config) -> None:
         super().__init__()
         self.config = config
+        # First, so that its weight has this name, and none that checkpoints may give to copies of the embedding.
+        self.answer_head = None if config.tie_word_embeddings else _answer_head(config)
         self.language_backbone = T5ForConditionalGeneration(_t5_config(config))
+        if self.answer_head is not None:
+            self.language_backbone.lm_head = self.answer_head
         self.spatial_embedding = SpatialEmbedding(config)
         self.visual_embedding = VisualEmbedding(config)
         self.visual_embedding.image_model.requires_grad_(config.train_visual_tower)
@@ -144,7 +148,8 @@ class VT5(nn.Module):
         fill(model, tensors, where=where)
         t5 = model.language_backbone
         t5.set_input_embeddings(t5.shared)
-        t5.lm_head.weight = t5.shared.weight
+        if config.tie_word_embeddings:
+            t5.lm_head.weight = t5.shared.weight
         return model.eval()
 
     def save(self, folder: Path) -> None:
@@ -316,6 +321,12 @@ def _move_padding_last(embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor
     """
     order = mask.argsort(dim=1, descending=True, stable=True)
     return embeddings.take_along_dim(order[:, :, None], dim=1), mask.gather(1, order)
+
+
+def _answer_head(config: VT5Config) -> nn.Linear:
+    head = nn.Linear(config.d_model, config.vocab_size, bias=False)
+    nn.init.normal_(head.weight, std=config.initializer_factor * config.d_model**-0.5)
+    return head
 
 
 def _t5_config(config: VT5Config) -> T5Config:
