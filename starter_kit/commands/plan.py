@@ -106,13 +106,13 @@ def _times(found: "Forecast") -> list[tuple[str, str]]:
     timing = found.timing
     if timing is None:
         return []
-    scoring = [("scoring of rounds", _duration(timing.scoring_s))] if timing.scoring_s else []
+    scoring = [("scoring of all rounds", _duration(timing.scoring_s))] if timing.scoring_s else []
     return [
         ("one step", f"{timing.step_s:.3g} s, measured"),
         ("image features", f"{_duration(timing.pages_s)}, once for all runs on the data"),
         ("one round", _duration(timing.round_s)),
         *scoring,
-        ("all rounds", _duration(timing.total_s)),
+        ("all rounds, with scoring" if scoring else "all rounds", _duration(timing.total_s)),
     ]
 
 

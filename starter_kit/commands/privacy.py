@@ -17,7 +17,7 @@ from evaluator.mechanisms.sampling import Poisson
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.mechanisms.values import MAX_NOISE_MULTIPLIER, MAX_ROUNDS
 from evaluator.messages.jobs import ArtifactKind
-from starter_kit.commands.app import new_app
+from starter_kit.commands.app import CommandOfNumber, new_app
 from starter_kit.commands.options import RunDirectory, require_number, wrong_option
 from starter_kit.console import console, print_lines
 from starter_kit.reporting.rounding import rounded_up
@@ -81,7 +81,7 @@ def epsilon(
     print_lines(rounded_up(bound, 6))
 
 
-@app.command()
+@app.command(cls=CommandOfNumber)
 def noise(
     target_epsilon: Annotated[float, typer.Argument(help="ε that the run must not exceed.")],
     sampling_rate: SamplingRate = None,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, first_line
 from evaluator.progress import OnProgress, ignore_progress
@@ -93,7 +93,7 @@ class OcrWord(BaseModel):
     """A word, and the corners of its box."""
 
     value: str
-    geometry: list[tuple[float, float]] = Field(min_length=2)
+    geometry: list[tuple[FiniteFloat, FiniteFloat]] = Field(min_length=2)
 
 
 class OcrLine(BaseModel):

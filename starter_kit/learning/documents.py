@@ -96,8 +96,8 @@ class Documents:
         """Add the gradient of the examples' `loss` to the model's trained tensors, which have none before, and return
         the loss, a scalar without a gradient.
 
-        The examples pass through the model in parts of `micro_batch_size`. Where memory runs out, the step is computed
-        again in parts half as large.
+        The examples pass through the model in parts of `micro_batch_size`, the longest first. Where memory runs out,
+        the step is computed again in parts half as large.
         """
         at_once = min(len(examples), self.micro_batch_size or len(examples))
         loss, fitting = self._halved(at_once, lambda size: self._backward_in_parts(examples, size))
@@ -151,7 +151,7 @@ class Documents:
 
     def prepare(self, examples: Sequence[int]) -> None:
         """Read the examples of the next step in another thread, while this one computes the current step."""
-        for part in _parts(examples, self.micro_batch_size or max(1, len(examples)))[:1]:
+        for part in self._parts(examples, self.micro_batch_size or max(1, len(examples)))[:1]:
             self._prepared[tuple(part)] = self._reader.submit(self._read, part)
 
     @cached_property
@@ -159,7 +159,7 @@ class Documents:
         return ThreadPoolExecutor(1, "examples")
 
     def _backward_in_parts(self, examples: Sequence[int], at_once: int) -> Tensor:
-        parts, model = _parts(examples, at_once), self._model
+        parts, model = self._parts(examples, at_once), self._model
         if len(parts) == 1:
             loss = model.losses(self._batch(examples), [len(examples)])[0]
             model.backward(loss)
@@ -175,6 +175,15 @@ class Documents:
             losses.append(share.detach())
         return torch.stack(losses).sum()
 
+    def _parts(self, examples: Sequence[int], size: int) -> list[Sequence[int]]:
+        """Return the examples in parts of a size: the longest texts together, as a part is padded to its longest.
+
+        As they are where they are one part, or where a row depends on those that it is padded with.
+        """
+        if len(examples) > size and not self._model.config.published_batching:
+            examples = sorted(examples, key=self._texts.length, reverse=True)
+        return [examples[start : start + size] for start in range(0, len(examples), size)]
+
     def _batch(self, examples: Sequence[int]) -> Batch:
         prepared = self._prepared.pop(tuple(examples), None)
         return prepared.result() if prepared else self._read(examples)
@@ -187,7 +196,3 @@ class Documents:
             pad_token_id=self._model.config.pad_token_id,
         )
         return batch.pinned(self._model.device)
-
-
-def _parts(examples: Sequence[int], size: int) -> list[Sequence[int]]:
-    return [examples[start : start + size] for start in range(0, len(examples), size)]

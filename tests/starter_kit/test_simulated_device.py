@@ -91,6 +91,8 @@ def _trained(base: Path, data: Path, lora: LoRA | None, compute: Compute) -> See
     with device() as (place, watch):
         steps = Steps(base, data, lora=lora, device=place, settings=compute)
         weights = steps.model.start.to(place)
+        # Whether a step fits is tried as in a private run.
+        steps.documents.fit(2, beside_bytes=1000)
         steps.model.tensors.write(weights)
         watch.waits.clear()
         watch.unpinned.clear()

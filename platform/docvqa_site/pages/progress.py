@@ -1,6 +1,7 @@
 """The plots of a track, rendered once for each version of its boards, and the page of its progress over time."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -127,10 +128,17 @@ def plot_with_mark(submission: Submission) -> SafeString:
     """Return the plot of the submission's track with its runs marked; empty where it has none in it."""
     tracks = list(Track.objects.all())
     plot = at_a_glance(submission.track, tracks, boards_versions([track.pk for track in tracks])).plot
-    mark = f'data-of="{submission.get_absolute_url()}"'
-    if mark not in plot:
-        return SafeString("")
-    return mark_safe(plot.replace(mark, f"{mark} data-here"))  # noqa: S308  (a template made it)
+    marked = with_marks(plot, [submission.get_absolute_url()])
+    return marked if marked != plot else SafeString("")
+
+
+def with_marks(plot: str, addresses: Iterable[str], badge: str = "") -> SafeString:
+    """Return a plot with the methods at these addresses marked, and with a badge in the table of its numbers."""
+    for address in addresses:
+        mark, row = f'data-of="{address}"', rf'(<th scope="row"><a href="{address}">[^<]*</a>)'
+        if mark in plot:
+            plot = re.sub(row, lambda found: found[1] + badge, plot.replace(mark, f"{mark} data-here"))
+    return mark_safe(plot)  # noqa: S308  (a template made it)
 
 
 @require_safe

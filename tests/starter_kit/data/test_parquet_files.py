@@ -154,6 +154,12 @@ def test_files_with_different_descriptions_are_rejected(exported: Path, train: P
         ({"page": "../../escaped"}, "page"),
         ({"boxes": [[0.0, 0.0, 7.0, 1.0]]}, "boxes"),
         ({"client": None}, "none"),
+        ({"rotation": 90}, "rotation"),
+        ({"image": {"bytes": None, "path": None, "crop": [0, 0, 5, 5]}}, "image.crop"),
+        (
+            {"questions": [{"question_id": "1", "question": "?", "answers": ["x"], "unit": "EUR"}]},
+            "questions.0.unit",
+        ),
     ],
 )
 def test_a_row_that_is_none_of_a_data_folder_is_rejected(

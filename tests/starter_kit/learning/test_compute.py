@@ -75,6 +75,23 @@ def test_gradients_of_micro_batches_add_up_to_the_batch_s(base: Path, data: Path
     assert distance(Steps(base, data, micro_batch_size=size).gradient(), Steps(base, data).gradient()) < 2e-6
 
 
+def test_micro_batches_put_texts_of_one_length_together(
+    base: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, lengths = Steps(base, data, micro_batch_size=3), list[int]()
+    losses = steps.model.losses
+
+    def noted(batch: Batch, groups: Sequence[int]) -> Tensor:
+        lengths.append(batch.input_ids.shape[1])
+        return losses(batch, groups)
+
+    monkeypatch.setattr(steps.model, "losses", noted)
+    steps.gradient()
+    tokens = sorted((steps.documents._texts.length(example) for example in ALL), reverse=True)
+    assert len(set(tokens)) > 1
+    assert lengths == tokens[::3]
+
+
 def test_a_micro_batch_as_large_as_the_batch_changes_nothing(base: Path, data: Path) -> None:
     assert torch.equal(Steps(base, data, micro_batch_size=12).change(), Steps(base, data).change())
 
