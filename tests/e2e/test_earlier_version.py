@@ -1,8 +1,11 @@
 """A worker of an earlier version takes runs of both tracks from this version's site to a score, and the reverse.
 
-The earlier version's code comes from git. `EARLIER` is the commit of the last release; set it with each release.
+Either way, the test set is one that the earlier version made, as nobody makes it again for an upgrade. The earlier
+version's code comes from git. `EARLIER` is the commit of the last release; set it with each release.
 """
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.demo.stack import Stack
-from tests.e2e.conftest import make_participant, pfl, train_privately
+from tests.e2e.conftest import SIZES, make_participant, pfl, train_privately
+from tests.starter_kit.commands.pfl import PFL
 
 ROOT = Path(__file__).resolve().parents[2]
 EARLIER = "8845f6ebd9ad2dfbca5323e7f6f182672c122955"
@@ -47,6 +51,17 @@ def assert_runs(module: str, code: Path, stack: Stack) -> None:
     assert Path(asked.stdout.strip()).is_relative_to(code)
 
 
+def replace_test_set(stack: Stack, code: Path, folder: Path) -> None:
+    """Give the worker the test set that this code makes of the same documents."""
+    subprocess.run(
+        [*PFL, "data", "synthetic", str(folder), *SIZES],
+        env={**os.environ, "PYTHONPATH": search_path(code)}, cwd=stack.home, check=True, timeout=300,
+    )  # fmt: skip
+    test_set = stack.evaluator_home / "test_sets" / "small"
+    shutil.rmtree(test_set)
+    shutil.copytree(folder / "secret", test_set)
+
+
 @pytest.mark.parametrize("new", ["site", "worker"])
 def test_versions_that_follow_each_other_take_a_run_of_each_track_to_a_score(
     new: str, earlier: Path, new_stack: Callable[..., Stack], trained: Path, tmp_path: Path
@@ -57,6 +72,7 @@ def test_versions_that_follow_each_other_take_a_run_of_each_track_to_a_score(
     stack.stop_process("worker")
     stack.environment["PYTHONPATH"] = search_path(worker_code)
     assert_runs("evaluator", worker_code, stack)
+    replace_test_set(stack, earlier, tmp_path / "data")
     stack.start_process("worker")
     access = {
         "PFL_SITE": stack.url,

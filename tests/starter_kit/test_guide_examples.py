@@ -4,13 +4,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 from transformers.models.t5.configuration_t5 import T5Config
 from transformers.models.t5.modeling_t5 import T5ForConditionalGeneration
 
 from evaluator.docvqa.reference import open_reference
+from starter_kit.exporting.model_card import LOAD_BACKBONE
 
 GUIDE = Path(__file__).parents[2] / "docs" / "starter-kit.md"
 
@@ -40,7 +43,9 @@ def test_a_script_trains_with_a_callback_and_its_run_opens_in_transformers(
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["1", "2"]
 
 
-def test_flan_t5_becomes_base_weights(base: Path, tmp_path: Path) -> None:
+def test_flan_t5_becomes_base_weights_and_opens_in_transformers_again(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a small model in its place, which is read from a folder instead of the Hub."""
     config = T5Config(
         vocab_size=400,
@@ -63,3 +68,10 @@ def test_flan_t5_becomes_base_weights(base: Path, tmp_path: Path) -> None:
     model, _ = open_reference(tmp_path / "base")
     assert model.answer_head is not None
     assert torch.equal(model.answer_head.weight, t5.lm_head.weight)
+
+    opened: dict[str, Any] = {}
+    monkeypatch.chdir(tmp_path / "base")
+    exec(LOAD_BACKBONE.removeprefix("```python").removesuffix("```"), opened)
+    ids = torch.tensor([[5, 6, 1]])
+    scores = (each.eval()(input_ids=ids, decoder_input_ids=ids).logits for each in (t5, opened["backbone"]))
+    assert torch.equal(*scores)
