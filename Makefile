@@ -18,7 +18,7 @@ TEST_PROCESSES ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage memorization slow journeys images clean
+.PHONY: help demo services test pytest check lint benchmark faults reproduce base-weights docs docs-site constraints requirements release audit notebooks leakage memorization slow journeys images clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -35,8 +35,13 @@ $(VENV)/.demo: $(BIN)/uv pyproject.toml platform/pyproject.toml constraints.txt
 
 $(VENV)/.test: $(BIN)/uv pyproject.toml platform/pyproject.toml constraints.txt
 	@echo "Installing everything, with the test tools, into $(VENV) ..."
-	@$(INSTALL) -e '.[worker,kit,flower,leakage,parquet,wandb,dev]' -e './platform[sentry,otel]'
+	@$(INSTALL) -e '.[worker,kit,docile,flower,leakage,parquet,wandb,dev]' -e './platform[sentry,otel]'
 	@touch $@ $(VENV)/.demo
+
+# All that builds the static documentation, which is far less than the demonstration needs.
+$(VENV)/.docs: $(BIN)/uv pyproject.toml constraints.txt
+	@$(INSTALL) -e '.[docs]'
+	@touch $@
 
 demo: $(VENV)/$(if $(SERVICES),.test,.demo)  ## train, submit, evaluate and print both leaderboards (DATA=<folder> for real receipts, SERVICES=1 on PostgreSQL, RabbitMQ and S3)
 	@$(if $(SERVICES),$(BIN)/python -m tests.install && $(BIN)/python -m tests.services --) $(BIN)/python -m tests.demo.demo $(if $(SERVICES),--services) $(if $(DATA),--data "$(DATA)")
@@ -79,6 +84,7 @@ journeys: $(VENV)/.test  ## whole paths in a browser: on a demonstration and on 
 reproduce: $(VENV)/.demo  ## train the papers' rows on a small task, those without outcomes (AGAIN=1: all); write docs/reproduction.md, ablations.md, fewest-bytes.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) reproduction
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) ablations
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) competition-tables
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) fewest-bytes
 
 leakage: $(VENV)/.test  ## attack the baselines of `make reproduce`, whose runs it uses or trains, and write docs/leakage.md
@@ -101,6 +107,10 @@ docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -m tests.studies pages
 	@$(BIN)/python -c 'from tests.studies.settings_page import page; print(page(), end="")' > docs/settings.md
 
+docs-site: $(VENV)/.docs  ## build the documents as a static site in var/docs-site, checking every link (PFL_SOURCE_URL: where links to code lead)
+	@$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet -d var/docs-doctrees docs var/docs-site
+	@echo "Open var/docs-site/index.html."
+
 notebooks: $(VENV)/.test  ## run the kit's notebooks, and write their pages with what they print and draw
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies notebooks
 
@@ -110,11 +120,12 @@ constraints: $(BIN)/uv  ## renew the pins
 	@mv constraints.txt.tmp constraints.txt; rm constraints.txt.new
 	@$(MAKE) --no-print-directory requirements
 
-# Of the images: the same versions with their hashes. torch has a build for each kind of machine, and psycopg2 is built
-# from source.
+# Of the images, and of the audit in CI: the same versions with their hashes. torch has a build for each kind of
+# machine, and psycopg2 is built from source.
 IMAGE_PINS := $(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --generate-hashes -c constraints.txt
-requirements: $(BIN)/uv  ## renew what the images install, after a change of either pyproject.toml or of constraints.txt
+requirements: $(BIN)/uv  ## renew what the images and CI's audit install, after a change of either pyproject.toml or of constraints.txt
 	@$(IMAGE_PINS) docker/requirements/build.in -o docker/requirements/build.txt
+	@$(IMAGE_PINS) .github/requirements/pip-audit.in -o .github/requirements/pip-audit.txt
 	@$(IMAGE_PINS) --extra sentry --extra otel --no-emit-package psycopg2-binary --no-emit-package pfl-docvqa-benchmark platform/pyproject.toml docker/requirements/site.in -o docker/requirements/site.txt
 	@$(IMAGE_PINS) --extra worker --no-emit-package torch $(TORCH) pyproject.toml -o docker/requirements/worker.txt
 	@$(IMAGE_PINS) --extra kit --no-emit-package torch $(TORCH) pyproject.toml -o docker/requirements/kit.txt

@@ -18,12 +18,14 @@ from rich.progress import (
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.progress import OnProgress
-from starter_kit.disk import is_full
+from starter_kit.disk import full_disk, is_full
 
 EXIT_REJECTED = 2  # exit status: the input was rejected
 SHOWN_PROBLEMS = 10
 LOG_INTERVAL_S = 5.0  # between two lines of progress where no terminal is attached
 
+# What is reported of folders that can't be written.
+OF_FOLDERS = {ErrorCode.RUN_FOLDER, ErrorCode.DATASET_FOLDER}
 UNREADABLE = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 console = Console()
@@ -58,7 +60,9 @@ def exit_on_problem() -> Iterator[None]:
     try:
         yield
     except ProblemError as error:
-        print_problems(error.problems)
+        # The system says the same where other things than disks are full, such as the table of namespaces.
+        full = error.problem.code in OF_FOLDERS and error.__cause__ and is_full(error.__cause__)
+        print_problems(full_disk(error.problem.where).problems if full else error.problems)
         raise typer.Exit(EXIT_REJECTED) from error
     except UNREADABLE as error:
         if error.filename is None:
@@ -68,8 +72,9 @@ def exit_on_problem() -> Iterator[None]:
     except Exception as error:
         if not is_full(error):
             raise
-        where = str(getattr(error, "filename", None) or "")
-        print_problems([Problem.of(ErrorCode.DISK_FULL, where, "room for what is written", "none")])
+        # In a copy, the second file is the one that is written.
+        names = [getattr(error, name, None) for name in ("filename2", "filename")]
+        print_problems(full_disk(next(filter(None, names), "")).problems)
         raise typer.Exit(EXIT_REJECTED) from error
 
 

@@ -63,7 +63,7 @@ def run_own_file(path: Path, *, again: bool = True) -> OwnFile:
             message="A Python file that the settings name can't be run.",
             where=place_in(path, error),
             expected="a Python file that runs",
-            found=f"{type(error).__name__}: {error}",
+            found=named(error),
             next_step="Correct the file.",
         ) from error
     return module
@@ -82,7 +82,7 @@ def errors_reported() -> Iterator[None]:
         yield
     except (ProblemError, OSError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         path = _last_own_path(error)
         if path is None:
             raise
@@ -91,9 +91,14 @@ def errors_reported() -> Iterator[None]:
             message="Code in a Python file that the settings name doesn't work.",
             where=place_in(path, error),
             expected="code that runs",
-            found=f"{type(error).__name__}: {error}",
+            found=named(error),
             next_step="Correct the file; `pfl new` writes files that work, with their tests.",
         ) from error
+
+
+def named(error: BaseException) -> str:
+    """Return the kind of an error, with what it says if it says something."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _last_own_path(error: BaseException) -> Path | None:

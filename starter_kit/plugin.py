@@ -27,7 +27,7 @@ from pydantic.functional_serializers import PlainSerializer
 from pydantic.functional_validators import PlainValidator
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.own_files import OwnFile, file_of, loaded_file, place_in, run_own_file
+from starter_kit.own_files import OwnFile, file_of, loaded_file, named, place_in, run_own_file
 
 PLUGINS = Path(__file__).parent / "plugins"
 # The key of the SHA-256 of a plug-in's file, in the settings that a run stores.
@@ -202,7 +202,7 @@ def reported(plugin: Plugin) -> Iterator[None]:
             message="A plug-in doesn't work.",
             where=place_in(file.path, cause) if file else str(plugin),
             expected=f"the contract documented in {type(plugin).__mro__[1].__name__}",
-            found=f"{type(cause).__name__}: {cause}",
+            found=named(cause),
             next_step="Correct its file or its settings; `pfl new` writes plug-ins that work, with their tests.",
         ) from error
 

@@ -1,7 +1,7 @@
 """Reproducible randomness: streams that follow from a seed and a name.
 
 Generated data, batch orders, dropout, the initial values of adapters and, where nothing is private, the choice of
-clients come from here, so that the same settings give the same run on the same machine, whichever engine runs it and
+clients come from here, so that the same settings give the same run on the same CPU, whichever engine runs it and
 however often it was interrupted. What privacy depends on, sampling and noise, never does: see
 `starter_kit.dp.keystream`.
 """
@@ -9,6 +9,9 @@ however often it was interrupted. What privacy depends on, sampling and noise, n
 import hashlib
 import random
 from dataclasses import dataclass
+
+# Smaller seeds can be guessed.
+SECRET_SEED = 2**64
 
 
 @dataclass(frozen=True)
@@ -34,5 +37,11 @@ class Stream:
 
 
 def data_stream(seed: int, *name: object) -> random.Random:
-    """Return a separate generator for the part of a data set called `name`, so that no part shifts another's draws."""
-    return random.Random("/".join(map(str, (seed, *name))))  # noqa: S311  (nothing secret comes from it)
+    """Return a separate generator for the part of a data set called `name`, so that no part shifts another's draws.
+
+    A generator's numbers give away what it was made from. From `SECRET_SEED` on, that is a hash, so that published
+    parts of a data set don't give away its seed, and with it the other parts.
+    """
+    text = "/".join(map(str, (seed, *name)))
+    start = text if abs(seed) < SECRET_SEED else hashlib.sha256(text.encode()).digest()
+    return random.Random(start)  # noqa: S311  (of a secret seed, see above)

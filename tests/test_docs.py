@@ -70,12 +70,26 @@ def test_no_guide_for_production_needs_the_tests(page: Path) -> None:
     assert re.findall(r"(?<![\w/])tests[./]\w+|make (?:test|services)|\.venv/\.test", page.read_text()) == []
 
 
+def test_every_variable_of_the_environment_is_documented() -> None:
+    code = [
+        path for folder in ("platform", "evaluator", "starter_kit") for path in (ROOT / folder).rglob("*.py")
+    ]
+    read = {name for path in code for name in re.findall(r'"(PFL_[A-Z_]+)"', path.read_text())}
+    assert len(read) > 60
+    documented = "".join(page.read_text() for page in PAGES)
+    assert {name for name in read if name not in documented} == set()
+
+
 def test_the_readme_fits_on_few_screens_and_opens_with_a_picture_and_the_two_commands() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len(lines) <= 110
     first_screen = "\n".join(lines[:25])
     assert re.search(r"^!\[.*\]\(docs/.*\.png\)$", first_screen, re.M)
     assert re.findall(r"^make (\w+)", first_screen, re.M) == ["demo", "test"]
+
+
+def test_the_page_for_contributors_is_short_enough_to_be_read() -> None:
+    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) <= 150
 
 
 def test_commands_of_the_readme_and_of_the_roles_have_the_options_that_they_name() -> None:

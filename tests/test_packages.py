@@ -84,7 +84,7 @@ def test_the_unpacked_wheels_run_without_the_repository(tmp_path: Path, wheels: 
 
 
 # Whose modules need which extras of which distribution. A module that only one optional feature needs counts as well.
-OPTIONAL = ["flower", "leakage", "parquet", "tensorboard", "wandb"]
+OPTIONAL = ["docile", "flower", "leakage", "parquet", "tensorboard", "wandb"]
 NEEDED = {
     "docvqa_site": (SITE, []),
     "evaluator": (ROOT, ["worker"]),

@@ -15,6 +15,7 @@ READ_ONLY = {"contents": "read"}
 # All that any job may do beyond reading the code.
 ALLOWED = {
     ("codeql.yml", "analyze"): {"security-events"},
+    ("docs.yml", "publish"): {"id-token", "pages"},
     ("release.yml", "attest"): {"attestations", "id-token"},
     ("release.yml", "images"): {"attestations", "id-token", "packages"},
     ("release.yml", "pypi"): {"id-token"},
@@ -65,3 +66,11 @@ def test_no_token_stays_in_the_clone_and_no_value_is_pasted_into_a_command(path:
             assert "${{" not in step.get("run", "")
             if "actions/checkout@" in step.get("uses", ""):
                 assert step["with"]["persist-credentials"] is False
+
+
+@every_workflow
+def test_what_a_job_installs_from_the_index_is_compared_with_hashes(path: Path) -> None:
+    commands = [step.get("run", "") for job in jobs(path).values() for step in job["steps"]]
+    assert [
+        command for command in commands if "pip install" in command and "--require-hashes" not in command
+    ] == []

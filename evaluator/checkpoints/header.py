@@ -121,6 +121,8 @@ def _recognize(start: bytes) -> str:
 
 
 def _check_metadata(metadata: object) -> None:
+    if metadata is None:  # as the library takes it for none
+        return
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise _bad_header("strings", metadata, "__metadata__")
 

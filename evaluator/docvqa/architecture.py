@@ -30,7 +30,11 @@ OWN_FIELDS = {"box_scale", "max_input_tokens", "published_batching", "train_visu
 # What `config.json` must say of a VT5, where it says it at all: other values mean another architecture, or another
 # computation with the same tensors.
 KIND = {"model_type": "t5", "architectures": ["HF_VT5"]}
-SWITCHES = {"dense_act_fn": "relu", "is_gated_act": False, "tie_word_embeddings": True}
+# What follows from how T5's feed-forward layers are made: in T5, and in T5 1.1 and Flan-T5.
+FEED_FORWARD: dict[str, dict[str, object]] = {
+    "relu": {"dense_act_fn": "relu", "is_gated_act": False},
+    "gated-gelu": {"dense_act_fn": "gelu_new", "is_gated_act": True},
+}
 VISUAL_SWITCHES = {"hidden_act": "gelu", "model_type": "beit"}
 # What the published code, too, added to T5's configuration.
 NOT_OF_T5 = OWN_FIELDS | {"visual", "max_2d_position_embeddings", "layer_norm_eps", "hidden_dropout_prob"}
@@ -64,6 +68,9 @@ class VT5Config(BaseModel):
     """The whole model. Names and defaults are T5's, but for these:
 
     Attributes:
+        feed_forward_proj: `gated-gelu` in T5 1.1 and Flan-T5.
+        tie_word_embeddings: Whether answers are scored with the embedding of the words, as in T5; T5 1.1 and Flan-T5
+            have a table of their own for it, which a checkpoint holds as `answer_head.weight`.
         max_2d_position_embeddings: Size of the tables of box coordinates, which run from 0 to 1000.
         layer_norm_eps, hidden_dropout_prob: Those of the box embedding; T5 has its own two.
         box_scale: What word boxes in [0, 1] are multiplied by before they are cut down to whole numbers. The
@@ -89,7 +96,8 @@ class VT5Config(BaseModel):
     dropout_rate: float = Field(default=0.1, ge=0, lt=1)
     layer_norm_epsilon: float = 1e-6
     initializer_factor: float = 1.0
-    feed_forward_proj: Literal["relu"] = "relu"
+    feed_forward_proj: Literal["relu", "gated-gelu"] = "relu"
+    tie_word_embeddings: bool = True
     pad_token_id: int = 0
     eos_token_id: int = 1
     decoder_start_token_id: int = 0
@@ -127,7 +135,8 @@ def read_config(folder: Path) -> VT5Config:
     try:
         config: dict[str, Any] = _read_json(folder / "config.json")
         visual: dict[str, Any] = _read_json(visual_path) if visual_path.exists() else {}
-        _require_vt5(folder / "config.json", config, KIND | SWITCHES, named=KIND)
+        feed_forward = FEED_FORWARD.get(config.get("feed_forward_proj", "relu"), {})
+        _require_vt5(folder / "config.json", config, KIND | feed_forward, named=KIND)
         _require_vt5(visual_path, visual, VISUAL_SWITCHES)
         return VT5Config.model_validate({**config, "visual": visual})
     except (OSError, ValueError, TypeError) as error:

@@ -61,11 +61,15 @@ class Question(Message):
 
 
 class DatasetInfo(Message):
-    """`dataset.json`. `clients` partitions the training providers: client id -> provider names."""
+    """`dataset.json`. `clients` partitions the training providers: client id -> provider names.
+
+    `partition` is the rule that `pfl data` divided them by, where it did.
+    """
 
     format: str = Field(default="pfl-docvqa/1", pattern=r"^pfl-docvqa/1$")
     name: str
     description: str = ""
+    partition: str = ""
     clients: dict[ClientId, list[str]] = {}
 
 
@@ -158,7 +162,9 @@ def to_line(row: BaseModel) -> str:
 
 def write_info(folder: Path, info: DatasetInfo) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "dataset.json").write_text(info.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    unstated = None if info.partition else {"partition"}
+    stored = info.model_dump_json(indent=1, exclude=unstated)
+    (folder / "dataset.json").write_text(stored + "\n", encoding="utf-8")
 
 
 def malformed(where: Path | str, expected: str, found: object) -> ProblemError:

@@ -24,9 +24,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import rms_norm, scaled_dot_product_attention
+from torch.nn.functional import gelu, rms_norm, scaled_dot_product_attention
 
 from evaluator.docvqa.architecture import MAX_ANSWER_LENGTH
+from evaluator.docvqa.devices import sent
 from evaluator.docvqa.linear import linear
 from evaluator.docvqa.tokenization import EncodedText
 from evaluator.docvqa.vt5 import VT5, Batch, pad_labels, row_losses
@@ -54,7 +55,7 @@ class Encoded:
 
     Attributes:
         hidden: (B, N, d), the encoder's output.
-        lengths: (B,), the number of tokens of each row; after them `hidden` means nothing.
+        lengths: (B,) on the CPU, the number of tokens of each row; after them `hidden` means nothing.
     """
 
     hidden: Tensor
@@ -87,7 +88,8 @@ class Encoded:
         longest = self.hidden.shape[1]
         if bool((self.lengths == longest).all()):
             return None
-        return torch.arange(longest, device=self.lengths.device) >= self.lengths[:, None]
+        device = self.hidden.device
+        return torch.arange(longest, device=device) >= sent(self.lengths, device)[:, None]
 
 
 class Generator:
@@ -100,6 +102,8 @@ class Generator:
         self.heads, self._head_width, self.eps = config.num_heads, config.d_kv, config.layer_norm_epsilon
         t5 = model.language_backbone
         self._embedding: Tensor = t5.shared.weight.detach().float()
+        self._head: Tensor = t5.lm_head.weight.detach().float()
+        self._is_gated = config.feed_forward_proj == "gated-gelu"
         self._encoder = [_Layer.of(block, dtype) for block in t5.encoder.block]
         self._encoder_norm = t5.encoder.final_layer_norm.weight.detach().float()
         self._decoder = [
@@ -128,14 +132,14 @@ class Generator:
         """Return the image tower's output (P, V, dv) in float32 for pixels (P, 3, size, size)."""
         enabled = self.dtype is not torch.float32
         with torch.autocast(self.device.type, dtype=self.dtype, enabled=enabled):
-            return self.model.page_features(pixels.to(self.device)).float()
+            return self.model.page_features(sent(pixels, self.device)).float()
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[EncodedText], features: Tensor) -> Encoded:
         """Return the encoder's output for questions with the features (B, V, dv) of their pages."""
         batch = Batch.pad(texts, features, pad_token_id=self._pad).to(self.device)
-        x, mask = self.model.encoder_input(batch)
-        encoded = Encoded(x, mask.sum(1))
+        x, _ = self.model.encoder_input(batch)
+        encoded = Encoded(x, torch.tensor([len(text) for text in texts]) + features.shape[1])
         padding = encoded.padding()
         bias = self._bias(x.shape[1])
         if padding is not None:
@@ -146,8 +150,7 @@ class Generator:
             query, key, value = qkv.permute(2, 0, 3, 1, 4)
             mixed = scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=1.0)
             x += linear(mixed.transpose(1, 2).flatten(2), layer.output)
-            widened = linear(self._norm(x, layer.feed_norm), layer.wi, relu=True)
-            x += linear(widened, layer.wo)
+            x += linear(self._widened(self._norm(x, layer.feed_norm), layer.wi), layer.wo)
         return Encoded(self._normed(x, self._encoder_norm), encoded.lengths)
 
     @torch.inference_mode()
@@ -170,12 +173,13 @@ class Generator:
             token = best.where(state.going, self._pad)
             ids[state.rows, step] = token
             state.token, state.going = token, state.going & (token != self._end)
-            going = int(state.going.sum())
-            if not going or step == steps - 1:
+            # The one time in a step that the host waits for a GPU.
+            going = state.going.cpu().nonzero().squeeze(1)
+            if not len(going) or step == steps - 1:
                 break
             confidences[state.rows] *= probability.where(state.going, 1.0)
-            if going <= STAYING * len(state.going):
-                state = state.only(state.going.nonzero().squeeze(1))
+            if len(going) <= STAYING * len(state.going):
+                state = state.only(sent(going, self.device))
         return [
             Answer(row[: row.index(self._end) + 1] if self._end in row else row, confidence)
             for row, confidence in zip(ids.tolist(), confidences.tolist(), strict=True)
@@ -185,9 +189,8 @@ class Generator:
     def losses(self, encoded: Encoded, gold: Sequence[Sequence[int]]) -> Tensor:
         """Return the mean cross-entropy (B,) of each row's gold tokens, of the answers that `decode` needn't give."""
         padding = encoded.padding()
-        mask = torch.ones(encoded.hidden.shape[:2], dtype=torch.bool, device=self.device)
-        labels = pad_labels(gold).to(self.device)
-        logits = self.model.decoder_logits(encoded.hidden, mask if padding is None else ~padding, labels)
+        labels = sent(pad_labels(gold), self.device)
+        logits = self.model.decoder_logits(encoded.hidden, None if padding is None else ~padding, labels)
         return row_losses(logits, labels)
 
     def _next(self, state: "_State", step: int) -> tuple[Tensor, Tensor]:
@@ -215,13 +218,20 @@ class Generator:
             mixed = (mean.transpose(0, 1) @ cross.value).transpose(0, 1)
             x += linear(mixed.flatten(1), cross.output)
 
-            widened = linear(self._normed(x, layer.feed_norm), layer.wi, relu=True)
-            x += linear(widened, layer.wo)
-        last = self._normed(x, self._decoder_norm) * self.model.config.d_model**-0.5
-        logits = linear(last, self._embedding)
+            x += linear(self._widened(self._normed(x, layer.feed_norm), layer.wi), layer.wo)
+        last = self._normed(x, self._decoder_norm)
+        if self.model.config.tie_word_embeddings:
+            last = last * self.model.config.d_model**-0.5
+        logits = linear(last, self._head)
         highest, best = logits.max(-1)
         # Finite weights may still overflow on the way: such an answer is as good as its tokens, and nothing is sure.
         return best, (highest - logits.logsumexp(-1)).exp().nan_to_num(0.0)
+
+    def _widened(self, x: Tensor, wi: Tensor) -> Tensor:
+        if not self._is_gated:
+            return linear(x, wi, relu=True)
+        gate, value = linear(x, wi).chunk(2, dim=-1)
+        return gelu(gate, approximate="tanh") * value
 
     def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
         """Return `x` (..., d) normed by `weight` (d,), in the precision of the encoder's products."""
@@ -240,7 +250,8 @@ class Generator:
 
 @dataclass(frozen=True)
 class _Layer:
-    """Self-attention and feed-forward of one block. `qkv` projects to queries, keys and values at once."""
+    """Self-attention and feed-forward of one block. `qkv` projects to queries, keys and values at once, and `wi` to the
+    gate and what passes through it where there is a gate."""
 
     attention_norm: Tensor
     qkv: Tensor
@@ -252,14 +263,17 @@ class _Layer:
     @classmethod
     def of(cls, block: Any, dtype: torch.dtype) -> "_Layer":
         attention, feed = block.layer[0], block.layer[-1]
+        dense = feed.DenseReluDense
+        names = ("wi_0", "wi_1") if hasattr(dense, "wi_0") else ("wi",)
+        widening = [getattr(dense, name).weight.detach() for name in names]
         projections = (attention.SelfAttention.q, attention.SelfAttention.k, attention.SelfAttention.v)
         return cls(
             attention_norm=attention.layer_norm.weight.detach().float(),
             qkv=torch.cat([projection.weight.detach() for projection in projections]).to(dtype),
             output=attention.SelfAttention.o.weight.detach().to(dtype),
             feed_norm=feed.layer_norm.weight.detach().float(),
-            wi=feed.DenseReluDense.wi.weight.detach().to(dtype),
-            wo=feed.DenseReluDense.wo.weight.detach().to(dtype),
+            wi=(torch.cat(widening) if len(widening) > 1 else widening[0]).to(dtype),
+            wo=dense.wo.weight.detach().to(dtype),
         )
 
 

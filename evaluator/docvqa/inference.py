@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from evaluator.docvqa.dataset import Dataset, Question
+from evaluator.docvqa.devices import precision_of, sent
 from evaluator.docvqa.generation import Answer, Encoded, Generator
 from evaluator.docvqa.loading import LoadedShard, Loader, Shard, shards
 from evaluator.docvqa.threads import set_threads_for
@@ -57,13 +58,6 @@ class Budget:
     def of(cls, device: torch.device) -> "Budget":
         """Return the budget of a device: on a CPU what its caches hold, on a GPU a few gigabytes."""
         return cls(3_000, 16, 16) if device.type == "cpu" else cls(60_000, 512, 512)
-
-
-def precision_of(device: torch.device) -> torch.dtype:
-    """Return what a device computes in: bfloat16 on a GPU that has it, else float32."""
-    if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
-        return torch.bfloat16
-    return torch.float32
 
 
 @dataclass(frozen=True)
@@ -207,7 +201,8 @@ class Answerer:
 
         def read(rows: range) -> tuple[list[EncodedText], Tensor]:
             some = places[rows.start : rows.stop]
-            return [texts[place] for place in some], features[[page_rows[place] for place in some]]
+            pages = torch.tensor([page_rows[place] for place in some])
+            return [texts[place] for place in some], features.index_select(0, sent(pages, features.device))
 
         answered = self._plainly if self._model.config.published_batching else self._quickly
         for rows, answers in answered(lengths, read, gold and [gold[place] for place in places]):
@@ -229,7 +224,7 @@ class Answerer:
 
     @torch.inference_mode()
     def _plain_losses(self, batch: Batch, gold: Sequence[Sequence[int]]) -> Tensor:
-        labels = pad_labels(gold).to(self.device)
+        labels = sent(pad_labels(gold), self.device)
         return row_losses(self._model.logits(replace(batch, labels=labels)), labels)
 
     def _quickly(

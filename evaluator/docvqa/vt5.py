@@ -7,10 +7,10 @@ checkpoint holds.
 Shapes below: B questions, L text tokens, V visual tokens, P pages, d the model's width, dv the image tower's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from transformers.models.t5.configuration_t5 import T5Config
 from transformers.models.t5.modeling_t5 import T5ForConditionalGeneration
 
 from evaluator.docvqa.architecture import MAX_ANSWER_LENGTH, NOT_OF_T5, VT5Config, read_config, write_config
+from evaluator.docvqa.devices import pinned, sent
 from evaluator.docvqa.dit import ImageTower
 from evaluator.docvqa.linear import Linear
 from evaluator.docvqa.tokenization import EncodedText
@@ -43,6 +44,7 @@ class Batch:
         attention_mask: (B, L) bool, false at padding.
         features: (B, V, dv), the image tower's output for each question's page.
         labels: (B, T) int64, padded with -100; None where answers are to be generated.
+        is_padded: False where no text is padded, so that attention needs no mask.
     """
 
     input_ids: Tensor
@@ -50,6 +52,7 @@ class Batch:
     attention_mask: Tensor
     features: Tensor
     labels: Tensor | None = None
+    is_padded: bool = True
 
     @classmethod
     def pad(
@@ -70,13 +73,23 @@ class Batch:
             places[row, : len(text.ids)] = text.boxes
         input_ids, boxes = torch.from_numpy(ids), torch.from_numpy(places)
         lengths = torch.tensor([len(text.ids) for text in texts])
+        is_padded = any(len(text.ids) < length for text in texts)
         attention_mask = torch.arange(length) < lengths[:, None]
         labels = None if answers is None else pad_labels(answers)
-        return cls(input_ids, boxes, attention_mask, features, labels)
+        return cls(input_ids, boxes, attention_mask, features, labels, is_padded)
 
-    def to(self, device: torch.device | str) -> Self:
-        """Return the batch on a device."""
-        moved = {name: value.to(device) for name, value in vars(self).items() if value is not None}
+    def to(self, device: torch.device) -> Self:
+        """Return the batch on a device; the host goes on while it is copied."""
+        return self._each(sent, device)
+
+    def pinned(self, device: torch.device) -> Self:
+        """Return the batch in memory that `device` can read by itself: see `evaluator.docvqa.devices`."""
+        return self._each(pinned, device)
+
+    def _each(self, move: Callable[[Tensor, torch.device], Tensor], device: torch.device) -> Self:
+        moved: dict[str, Any] = {
+            name: move(value, device) for name, value in vars(self).items() if isinstance(value, Tensor)
+        }
         return replace(self, **moved)
 
 
@@ -100,7 +113,11 @@ class VT5(nn.Module):
     def __init__(self, config: VT5Config) -> None:
         super().__init__()
         self.config = config
+        # First, so that its weight has this name, and none that checkpoints may give to copies of the embedding.
+        self.answer_head = None if config.tie_word_embeddings else _answer_head(config)
         self.language_backbone = T5ForConditionalGeneration(_t5_config(config))
+        if self.answer_head is not None:
+            self.language_backbone.lm_head = self.answer_head
         self.spatial_embedding = SpatialEmbedding(config)
         self.visual_embedding = VisualEmbedding(config)
         self.visual_embedding.image_model.requires_grad_(config.train_visual_tower)
@@ -131,7 +148,8 @@ class VT5(nn.Module):
         fill(model, tensors, where=where)
         t5 = model.language_backbone
         t5.set_input_embeddings(t5.shared)
-        t5.lm_head.weight = t5.shared.weight
+        if config.tie_word_embeddings:
+            t5.lm_head.weight = t5.shared.weight
         return model.eval()
 
     def save(self, folder: Path) -> None:
@@ -166,25 +184,30 @@ class VT5(nn.Module):
         embeddings = self.embed(batch.input_ids, batch.boxes, batch.features)
         seen = batch.attention_mask.new_ones(batch.features.shape[:2])
         mask = torch.cat([batch.attention_mask, seen], dim=1)
-        return (embeddings, mask) if self.config.published_batching else _move_padding_last(embeddings, mask)
+        stays = self.config.published_batching or not batch.is_padded
+        return (embeddings, mask) if stays else _move_padding_last(embeddings, mask)
 
     def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the encoder's output (B, L+V, d) and its mask (B, L+V)."""
         embeddings, mask = self.encoder_input(batch)
-        output = self.language_backbone.encoder(inputs_embeds=embeddings, attention_mask=mask)
+        output = self.language_backbone.encoder(
+            inputs_embeds=embeddings, attention_mask=_for_attention(mask if batch.is_padded else None)
+        )
         return output.last_hidden_state, mask
 
     def logits(self, batch: Batch) -> Tensor:
         """Return the scores (B, T, vocabulary) of every next token of the labels, given the tokens before it."""
         if batch.labels is None:
             raise ValueError("the batch has no labels")
-        return self.decoder_logits(*self.encode(batch), batch.labels)
+        encoded, mask = self.encode(batch)
+        return self.decoder_logits(encoded, mask if batch.is_padded else None, batch.labels)
 
-    def decoder_logits(self, encoded: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
-        """Return the same scores (B, T, vocabulary) from the encoder's output (B, L+V, d) and its mask (B, L+V)."""
+    def decoder_logits(self, encoded: Tensor, mask: Tensor | None, labels: Tensor) -> Tensor:
+        """Return the same scores (B, T, vocabulary) from the encoder's output (B, L+V, d) and its mask (B, L+V), which
+        is None where nothing is padded."""
         output = self.language_backbone(
             encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
-            attention_mask=mask,
+            attention_mask=_for_attention(mask),
             decoder_input_ids=self.language_backbone.prepare_decoder_input_ids_from_labels(labels),
             use_cache=False,
         )
@@ -286,6 +309,11 @@ class Matcher(nn.Module):
         return matched
 
 
+def _for_attention(mask: Tensor | None) -> Tensor | None:
+    """Return a mask (B, N) as (B, 1, 1, N), of which T5 doesn't ask, with the host waiting, whether all are seen."""
+    return None if mask is None else mask[:, None, None]
+
+
 def _move_padding_last(embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Let each row's visual tokens follow its own text, so that T5's relative positions don't depend on padding.
 
@@ -293,6 +321,12 @@ def _move_padding_last(embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor
     """
     order = mask.argsort(dim=1, descending=True, stable=True)
     return embeddings.take_along_dim(order[:, :, None], dim=1), mask.gather(1, order)
+
+
+def _answer_head(config: VT5Config) -> nn.Linear:
+    head = nn.Linear(config.d_model, config.vocab_size, bias=False)
+    nn.init.normal_(head.weight, std=config.initializer_factor * config.d_model**-0.5)
+    return head
 
 
 def _t5_config(config: VT5Config) -> T5Config:

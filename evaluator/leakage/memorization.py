@@ -53,13 +53,14 @@ def memorized_questions(dataset: Dataset) -> list[Question]:
     return list(chosen.values()) or [question for question in dataset.questions if question.answers]
 
 
-def constant_fields(dataset: Dataset) -> set[str]:
+def constant_fields(*datasets: Dataset) -> set[str]:
     """Return the fields whose answer is the same on all of a provider's pages, by the answers that are known."""
     answers: dict[tuple[str, str], list[str]] = {}
-    for question in dataset.questions:
-        if question.key and question.answers:
-            owner = dataset.pages[question.page].provider
-            answers.setdefault((question.key, owner), []).append(question.answers[0].lower().strip())
+    for dataset in datasets:
+        for question in dataset.questions:
+            if question.key and question.answers:
+                owner = dataset.provider(question.page)
+                answers.setdefault((question.key, owner), []).append(question.answers[0].lower().strip())
     alike: dict[str, list[bool]] = {}
     for (key, _), found in answers.items():
         if len(found) > 1:

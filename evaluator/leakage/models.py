@@ -4,10 +4,11 @@ One model is in memory at a time. The providers that `dataset.json` lists as cli
 """
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -35,6 +36,7 @@ from evaluator.leakage.memorization import (
 from evaluator.leakage.results import Example, LeakageResult, RecallResult
 from evaluator.leakage.statistics import Bools, Floats, check_both_kinds
 from evaluator.leakage.stored_measurements import StoredMeasurements
+from evaluator.leakage.training_answers import absent_questions, disclosed, reused_questions
 from evaluator.progress import OnProgress, ignore_progress
 from evaluator.scoring.predictions import circumstances
 
@@ -43,14 +45,15 @@ EXAMPLES = 50
 PIECE_PAGES = 512
 # Modules here that what is measured depends on: a change of the attacks or their statistics measures nothing again.
 MEASURED_BY = ("hiding.py", "measuring.py", "memorization.py")
+REUSED, ABSENT = "reused", "absent"  # passes that need training's answers
 
 
 @dataclass(frozen=True)
 class _Model:
-    """What one model did: with all questions, with hidden ones, and with pages without a question."""
+    """What one model did: with all questions, with hidden ones of each kind, and with pages without a question."""
 
     plain: Measured
-    hidden: dict[Hiding, Measured]
+    hidden: dict[str, Measured]
     change: list[float] | None
 
 
@@ -78,12 +81,18 @@ def assess_checkpoint(
     *,
     options: Options = EVERYTHING,
     references: Sequence[ProviderFeatures] = (),
+    training: Dataset | None = None,
+    reuse: bool = False,
+    absent: Sequence[str] = (),
     kept: Path | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> LeakageResult:
     """Return what a checkpoint leaks of the data set's providers, compared with the base weights.
 
     Args:
+        training: The training split, for the two memorization tests that need its answers.
+        reuse: Whether its answers serve as gold answers where members' pages have none.
+        absent: Fields that nonmembers' pages are asked for although they don't have them; in training's words.
         kept: Where measurements are kept, so that an interrupted assessment resumes.
         on_progress: Receives the questions that were asked, and how many there are in all passes.
 
@@ -94,10 +103,22 @@ def assess_checkpoint(
     # Before minutes of work.
     check_both_kinds(np.array([is_member.get(name, False) for name in dataset.questions_by_provider()]))
     questions = memorized_questions(dataset) if options.memorization else []
-    passes = _Passes(on_progress, 2 * (len(dataset.questions) + len(Hiding) * len(questions)))
-    submitted, before = _measured(checkpoint, base, dataset, passes, questions=questions, kept=kept)
+    hidden = dict.fromkeys(map(str, Hiding), questions)
+    if training:
+        hidden[REUSED] = reused_questions(dataset, training, is_member) if reuse and questions else []
+        hidden[ABSENT] = [
+            question for field in absent for question in absent_questions(dataset, training, is_member, field)
+        ]
+    passes = _Passes(on_progress, 2 * sum(map(len, (dataset.questions, *hidden.values()))))
+    submitted, before = _measured(checkpoint, base, dataset, passes, hidden=hidden, kept=kept)
     result = assess(_asked(dataset, is_member, submitted, before, questions), references, options)
-    return _with_recalls(result, dataset, is_member, questions, submitted, before) if questions else result
+    if questions:
+        result = _with_recalls(result, dataset, is_member, hidden, submitted, before)
+    if training and hidden[ABSENT]:
+        answers, of_base = (model.hidden[ABSENT].answers for model in (submitted, before))
+        found = disclosed(hidden[ABSENT], answers, of_base, dataset, training)
+        result = result.model_copy(update={"disclosed": found})
+    return result
 
 
 def losses_of(
@@ -141,19 +162,22 @@ def _measured(
     dataset: Dataset,
     passes: _Passes,
     *,
-    questions: Sequence[Question] = (),
+    hidden: Mapping[str, Sequence[Question]] = MappingProxyType({}),
     kept: Path | None = None,
 ) -> tuple[_Model, _Model]:
     """Return what the checkpoint and the base weights do with all questions, and with hidden answers to some."""
     with tempfile.TemporaryDirectory(prefix="leakage-") as folder:
         work = Path(folder)
         trials = {
-            hiding: hidden_answers(dataset, questions, hiding, work / hiding)
-            for hiding in (Hiding if questions else ())
+            name: hidden_answers(
+                dataset, questions, Hiding.PAGE if name == Hiding.PAGE else Hiding.EVIDENCE, work / name
+            )
+            for name, questions in hidden.items()
+            if questions
         }
         submitted, before = (
-            _measure(path, base, dataset, trials, kept or work / "kept", passes, with_change=is_submitted)
-            for path, is_submitted in ((checkpoint, bool(questions)), (base / WEIGHTS, False))
+            _measure(path, base, dataset, trials, kept or work / "kept", passes, with_change=with_change)
+            for path, with_change in ((checkpoint, Hiding.EVIDENCE in trials), (base / WEIGHTS, False))
         )
         return submitted, before
 
@@ -162,7 +186,7 @@ def _measure(
     checkpoint: Path,
     base: Path,
     dataset: Dataset,
-    trials: dict[Hiding, Dataset],
+    trials: Mapping[str, Dataset],
     kept_folder: Path,
     passes: _Passes,
     *,
@@ -186,8 +210,8 @@ def _measure(
 
     plain = _in_pieces(kept, "plain", answerer, dataset, passes, losses=True)
     hidden = {
-        hiding: _in_pieces(kept, hiding, answerer, trial, passes, losses=False)
-        for hiding, trial in trials.items()
+        name: _in_pieces(kept, _stage(name, trial), answerer, trial, passes, losses=False)
+        for name, trial in trials.items()
     }
     change = None
     if with_change:
@@ -199,6 +223,11 @@ def _measure(
 
             change = kept.get("change", as_measured).confidence.tolist()
     return _Model(plain, hidden, change)
+
+
+def _stage(name: str, trial: Dataset) -> str:
+    """Return what a pass is kept as: with its questions' hash where they follow from more than the data set."""
+    return f"{name}-{trial.sha256()[:16]}" if name in (REUSED, ABSENT) else name
 
 
 def _in_pieces(
@@ -249,11 +278,12 @@ def _with_recalls(
     result: LeakageResult,
     dataset: Dataset,
     is_member: dict[str, bool],
-    questions: Sequence[Question],
+    hidden: Mapping[str, Sequence[Question]],
     submitted: _Model,
     before: _Model,
 ) -> LeakageResult:
     """Return the result with the memorization test of both models."""
+    questions = hidden[Hiding.EVIDENCE]
     owners = [dataset.pages[question.page].provider for question in questions]
     members = np.array([is_member[owner] for owner in owners])
     recalls = [
@@ -263,6 +293,20 @@ def _with_recalls(
         for answers in [found.hidden[hiding].scored(questions)]
         for field, kind, chosen in _groups(questions, members)
     ]
+    if reused := hidden.get(REUSED):
+        recalls += [
+            RecallResult(
+                **dict(recall(answers, chosen)),
+                hiding=Hiding.EVIDENCE,
+                field=f"{field} ({REUSED})",
+                model=model,
+                kind="members",
+            )
+            for model, found in (("submitted", submitted), ("base", before))
+            for answers in [found.hidden[REUSED].scored(reused)]
+            for field, kind, chosen in _groups(reused, np.ones(len(reused), dtype=bool), total=False)
+            if kind == "members"
+        ]
     scored = submitted.hidden[Hiding.EVIDENCE].scored(questions)
     known = [is_member[name] for name in recalled_providers(scored, owners)]
     counts = [sum(is_member[owner] == kind for owner in set(owners)) for kind in (True, False)]
@@ -277,11 +321,13 @@ def _with_recalls(
     )
 
 
-def _groups(questions: Sequence[Question], members: Bools) -> Iterator[tuple[str, str, Bools]]:
+def _groups(
+    questions: Sequence[Question], members: Bools, *, total: bool = True
+) -> Iterator[tuple[str, str, Bools]]:
     """Yield all questions and each field's, of members and of nonmembers."""
     keys = np.array([question.key for question in questions])
     fields = sorted(set(keys.tolist()) - {""})
-    for field in ["all", *(fields if len(fields) > 1 else [])]:
+    for field in ["all", *(fields if len(fields) > 1 else [])] if total else fields:
         of_field = np.ones(len(keys), dtype=bool) if field == "all" else keys == field
         yield field, "members", of_field & members
         yield field, "nonmembers", of_field & ~members
@@ -292,7 +338,8 @@ def _examples(
 ) -> list[Example]:
     """Return the surest of the hidden answers that were given exactly."""
     found = []
-    for hiding, measured in submitted.hidden.items():
+    for hiding in Hiding:
+        measured = submitted.hidden[hiding]
         scored: Answers = measured.scored(questions)
         for place in np.flatnonzero(scored.accuracy == 1).tolist():
             question = questions[place]

@@ -3,6 +3,7 @@
 from evaluator.leakage.hiding import Hiding
 from evaluator.leakage.memorization import Recall
 from evaluator.leakage.statistics import Estimate, Interval, Statistic
+from evaluator.leakage.training_answers import Disclosed
 from evaluator.messages.base import Message
 
 # Our own attack's name, beside the published ones.
@@ -70,6 +71,7 @@ class LeakageResult(Message):
 
     Attributes:
         left_out: What was not assessed, and why: coded problems, in words.
+        disclosed: The most frequent answers about fields that nonmembers' pages don't have.
         recalled_members: Members of which a hidden answer was given exactly; `recalled_nonmembers` likewise.
         recall_p_value: Fisher's exact test of those two counts; None without a memorization test.
         without_loss: Questions whose loss was no finite number.
@@ -80,6 +82,7 @@ class LeakageResult(Message):
     attacks: list[AttackResult]
     recalls: list[RecallResult] = []
     examples: list[Example] = []
+    disclosed: list[Disclosed] = []
     recalled_members: int = 0
     recalled_nonmembers: int = 0
     recall_p_value: float | None = None

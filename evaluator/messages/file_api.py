@@ -3,7 +3,7 @@
 from typing import Literal, Self
 from uuid import UUID
 
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, StrictInt, model_validator
 
 from evaluator.messages.api import SHA256, Request, Response
 from evaluator.messages.jobs import ArtifactKind
@@ -65,7 +65,7 @@ class NewFile(Request):
     run: UUID | None = None
     kind: str
     filename: str = Field(min_length=1, max_length=1000)
-    size_bytes: int
+    size_bytes: StrictInt
     head: Base64Bytes = b""
 
     @model_validator(mode="after")
@@ -96,7 +96,7 @@ class UploadPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
 
     number: int
-    size_bytes: int
+    size_bytes: StrictInt
     sha256: str = Field(pattern=SHA256)
 
 

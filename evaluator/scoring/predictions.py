@@ -33,13 +33,13 @@ from pydantic import ValidationError
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.dataset import Dataset, Question
+from evaluator.docvqa.devices import precision_of
 from evaluator.docvqa.inference import (
     Answerer,
     Budget,
     Prediction,
     ShardAnswers,
     in_order,
-    precision_of,
 )
 from evaluator.docvqa.loading import Shard, shards
 from evaluator.docvqa.tokenization import Tokenizer

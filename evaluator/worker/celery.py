@@ -6,11 +6,11 @@ from typing import Any
 
 from celery import Celery
 
-from evaluator.logs import log_tasks_in_context, logging_settings
 from evaluator.messages.jobs import INTAKE_QUEUE, Progress, WorkerReport
 from evaluator.messages.signed import sign
 from evaluator.worker.broker import is_rabbitmq, worker_settings
 from evaluator.worker.home import broker_url
+from evaluator.worker.logs import log_tasks_in_context, logging_settings
 
 # Without the fixups: Celery would load the site beside the worker wherever the environment names its settings.
 app = Celery("evaluator", include=["evaluator.worker.tasks"], fixups=[])

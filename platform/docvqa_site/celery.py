@@ -14,8 +14,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "docvqa_site.settings")
 
 from django.conf import settings
 
-from evaluator.logs import log_tasks_in_context
 from evaluator.messages.jobs import INTAKE_QUEUE
+from evaluator.worker.logs import log_tasks_in_context
 
 WATCH_TASK = "docvqa_site.watch_evaluations"
 EXAMINE_TASK = "docvqa_site.examine"

@@ -19,8 +19,8 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from docvqa_site.uploads.location import Bucket, store_location
-from evaluator.logs import logging_settings
 from evaluator.worker.broker import broker_settings
+from evaluator.worker.logs import logging_settings
 
 # Django's generic classes, such as `admin.ModelAdmin`, take their type argument at run time from here on.
 django_stubs_ext.monkeypatch()
@@ -218,6 +218,7 @@ ACCOUNT_FORMS = {
     "login": "docvqa_site.accounts.signup.LoginWithPasswordForm",
     "signup": "docvqa_site.accounts.signup.NewAccountForm",
     "reset_password": "docvqa_site.accounts.signup.ForgottenPasswordForm",
+    "reset_password_from_key": "docvqa_site.accounts.signup.PasswordFromLinkForm",
     "add_email": "docvqa_site.accounts.signup.NewAddressForm",
     "change_password": "docvqa_site.accounts.signup.NewPasswordForm",
 }

@@ -6,7 +6,6 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 from docvqa_site import well_known
-from docvqa_site.docs import views as documents
 from docvqa_site.evaluation import urls as evaluation
 from docvqa_site.operations import views as operations
 from docvqa_site.pages import urls as leaderboard
@@ -44,7 +43,6 @@ urlpatterns = [
     path("", include((TEAM_PAGES, "teams"))),
     path("tracks/", include("docvqa_site.challenge.urls")),
     path("privacy/calculator/", include("docvqa_site.calculator.urls")),
-    path("search/", documents.search_documents, name="search"),
     path("docs/", include("docvqa_site.docs.urls")),
     path("about/", include("docvqa_site.about.urls")),
     path("results/", include((leaderboard.final, "results"))),

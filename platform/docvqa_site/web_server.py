@@ -30,8 +30,6 @@ keepalive = 75
 control_socket_disable = True
 # On disk, a busy disk makes a process look as if it hung.
 worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108  (no file is left there)
-# Nobody here uses it, and all sites of one account would share its file.
-control_socket_disable = True
 # What is received at once is as much as a part of an upload is written at once: a megabyte, as gunicorn's own, is moved
 # through memory several times on its way.
 SocketUnreader.max_body_chunk = CHUNK_BYTES

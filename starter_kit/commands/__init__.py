@@ -3,7 +3,22 @@
 Only this package and `starter_kit.console` know the command line; the libraries below take values and return values.
 """
 
-import typer.core
+try:
+    import typer.core
+except ModuleNotFoundError as error:
+    # The package was installed without the kit: for the site, or by mistake.
+    from evaluator.errors import ErrorCode, ProblemError
+    from starter_kit.extras import install_command
+
+    problem = ProblemError.of(
+        ErrorCode.CONFIGURATION,
+        message="The starter kit is not installed.",
+        where="pfl",
+        expected="the packages of the extra `kit`",
+        found=error,
+        next_step=f"Install them with `{install_command('kit')}`.",
+    )
+    raise SystemExit(str(problem)) from error
 
 # Plain help loads no rich, nothing in it is cut off, and it can be copied. `rich_markup_mode=None` alone would leave
 # markup in the help of options.

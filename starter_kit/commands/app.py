@@ -1,10 +1,11 @@
 """How the verbs make their apps."""
 
+import re
 from collections.abc import Callable
 
 import click
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 
@@ -17,6 +18,16 @@ class VerbGroup(TyperGroup):
             formatter.write_dl(
                 [(name, (command.help or "").partition("\n\n")[0]) for name, command in self.commands.items()]
             )
+
+
+class CommandOfNumber(TyperCommand):
+    """A command whose argument is a number, which is one below zero too: it isn't taken for an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put a leading number below zero behind all options."""
+        if args and re.fullmatch(r"-[\d.].*", args[0]):
+            args = [*args[1:], "--", args[0]]
+        return super().parse_args(ctx, args)
 
 
 def new_app(about: str | None = None, cls: type[VerbGroup] = VerbGroup) -> typer.Typer:

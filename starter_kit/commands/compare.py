@@ -44,15 +44,15 @@ def compare(
         typer.echo(as_text[form](), nl=False)
     else:
         console.print(_table(comparison))
+        for note in comparison.notes:
+            console.print(Text(note))
 
 
 def _table(comparison: "RunComparison") -> Table:
-    """The comparison as a table for the terminal, with its notes below."""
+    """The comparison as a table for the terminal."""
     table = Table(
         *(Column(name, min_width=8, overflow="fold") for name in comparison.text_columns),
         *(Column(name, justify="right") for name in comparison.number_columns),
-        caption=Text("\n".join(comparison.notes)),
-        caption_justify="left",
     )
     for cells in comparison.cells:
         table.add_row(*map(Text, cells))

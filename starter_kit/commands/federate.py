@@ -48,7 +48,7 @@ def server(
     out: NewRun,
     changes: Changes = None,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 9092,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 9092,
     certificate: Annotated[Path | None, typer.Option(help="The server's certificate, PEM.")] = None,
     certificate_key: Annotated[Path | None, typer.Option(help="The certificate's private key, PEM.")] = None,
     authority: Annotated[
@@ -104,7 +104,8 @@ def node(
         typer.Option(help="Certificate of the authority that signed the server's certificate, PEM."),
     ] = None,
     node_key: Annotated[
-        Path | None, typer.Option(help="This node's private key, if the server asks for it.")
+        Path | None,
+        typer.Option(help="This node's private key, if the server admits only nodes with known keys."),
     ] = None,
     wait_s: WaitS = 600.0,
     home: Annotated[

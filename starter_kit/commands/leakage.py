@@ -40,7 +40,7 @@ def leakage(
         list[Path] | None, typer.Option(help="The data folder of each reference, in the same order.")
     ] = None,
     escrow: Annotated[
-        Path | None, typer.Option(help="Folder that `pfl data canaries` wrote: audit RUN with it.")
+        Path | None, typer.Option(help="Folder that `pfl data canaries` wrote, to audit RUN.")
     ] = None,
     claimed_epsilon: Annotated[
         float | None,
@@ -50,13 +50,28 @@ def leakage(
     memorization: Annotated[
         bool, typer.Option(help="Also test for memorized answers; this doubles the time.")
     ] = True,
+    training_answers: Annotated[
+        bool,
+        typer.Option(
+            "--training-answers",
+            help="Also ask for hidden answers that only the train split has: about members, as in the paper's D.1.3.",
+        ),
+    ] = False,
+    absent: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Also ask for this field, such as tax, where nonmembers' pages don't have it (D.1.4); can be "
+            "repeated.",
+        ),
+    ] = None,
     search: Annotated[
-        bool, typer.Option("--search", help="Search for the best settings of the forests (slow).")
+        bool,
+        typer.Option("--search", help="Search for the best settings of the attacks' random forests (slow)."),
     ] = False,
     target_sets: Annotated[
         list[int] | None,
         typer.Option(
-            "--s", min=0, help="Attack only providers with at least so many questions; can be repeated."
+            "--s", min=0, help="Attack only providers with at least this many questions; can be repeated."
         ),
     ] = None,
     features: Annotated[
@@ -69,10 +84,10 @@ def leakage(
 ) -> None:
     """Attack a checkpoint: which providers was it trained on, and which hidden answers does it reveal?
 
-    Members are the providers that dataset.json lists with a client; the split needs pages of others as well. The
-    published attacks are made for s = 0, 5 and 10. Features are ACC (accuracy), G1 (accuracy, NLS), G2 (loss,
-    confidence), G3 (what training gained in both) and G4 (the memorization test). Everything stays on this machine:
-    tables, plots and examples are written to RUN/leakage.
+    Members are the providers that dataset.json assigns to a client. The split must also contain pages of other
+    providers. The published attacks are run for s = 0, 5 and 10. Features are ACC (accuracy), G1 (accuracy, NLS), G2
+    (loss, confidence), G3 (how much training improved both) and G4 (the memorization test). Everything stays on this
+    machine: tables, plots and examples are written to RUN/leakage.
     """
     from evaluator.docvqa.dataset import Dataset
     from evaluator.leakage.assessment import Options
@@ -87,6 +102,9 @@ def leakage(
     checkpoint = RunFolder(run).file(ArtifactKind.CHECKPOINT) if run.is_dir() else run
     audited = _audit(run, checkpoint, base, escrow, claimed_epsilon, delta) if escrow else None
     references = _references(reference or [], reference_data or [], base, split)
+    training = Dataset(data, "train") if training_answers or absent else None
+    if unknown := set(absent or ()) - {question.key for question in (training.questions if training else ())}:
+        raise wrong_option("--absent", "a field that the train split's questions name", min(unknown))
     with progress("questions") as show:
         result = assess_checkpoint(
             checkpoint,
@@ -99,6 +117,9 @@ def leakage(
                 search=search,
             ),
             references=references,
+            training=training,
+            reuse=training_answers,
+            absent=absent or (),
             on_progress=show,
         )
     target = out or (run if run.is_dir() else None)
@@ -179,6 +200,8 @@ def _print(result: "LeakageResult") -> None:
             f"Providers of which a hidden answer was given exactly: {result.recalled_members} members, "
             f"{result.recalled_nonmembers} nonmembers (Fisher's exact test: p = {result.recall_p_value:.2g})."
         )
+    if result.disclosed:
+        console.print(_disclosed(result))
     for example in result.examples[:SHOWN]:
         kind = "member" if example.is_member else "nonmember"
         print_lines(
@@ -275,6 +298,28 @@ def _recalls(result: "LeakageResult", fields: "list[str]", *, confident: bool) -
         numbers = [f"{count:,}" for count in counts]
         numbers += ["–" if share is None else f"{share:.1%}" for share in shares]
         table.add_row(hiding, Text(field), model, *numbers)
+    return table
+
+
+def _disclosed(result: "LeakageResult") -> Table:
+    """The most frequent answers about fields that nonmembers' pages don't have, and whose they are in training."""
+    columns = ("times", "base", "members", "other field")
+    table = Table(
+        "field",
+        "answer",
+        *(Column(name, justify="right") for name in columns),
+        title="What does it answer where nonmembers' pages lack the field?",
+        caption="members: whose answer it is in training; other field: it answers another training question",
+    )
+    for found in result.disclosed:
+        table.add_row(
+            Text(found.field),
+            Text(found.answer),
+            f"{found.times:,}",
+            f"{found.by_base:,}",
+            f"{found.providers:,}",
+            "yes" if found.elsewhere else "no",
+        )
     return table
 
 

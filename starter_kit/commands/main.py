@@ -38,7 +38,7 @@ VERBS = {
     "tensorboard": "Write a run's rounds for TensorBoard; view them with `tensorboard --logdir DIR`.",
     "conformance": "Test on synthetic data whether a private method behaves as its ε assumes.",
     "privacy": "Compute ε and noise with the benchmark's own accountants, and explain the checks on a record.",
-    "replay": "Open rounds that the site has drawn, and replay rounds as the organizers do.",
+    "replay": "Show the organizers the rounds that the site drew, or repeat these rounds as they do.",
     "check": "Run the workers' checks on your machine, and list everything they would reject.",
     "export": "Export a run for Hugging Face (with a model card) or PEFT.",
     "convert": "Convert a pickled or sharded checkpoint into a single safetensors file.",

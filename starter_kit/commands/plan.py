@@ -87,7 +87,9 @@ def _sizes(found: "Forecast") -> list[tuple[str, str]]:
         ("largest parts of memory", ", ".join(f"{name} {size_text(size)}" for name, size in _parts(memory))),
     ]
     if room.device is not None:
-        free = f"{size_text(memory.device_bytes)} of {size_text(room.device)} free"
+        peak = found.device_peak_bytes
+        measured = "" if peak is None else f"; {size_text(peak)} measured in a step"
+        free = f"{size_text(memory.device_bytes)} of {size_text(room.device)} free{measured}"
         rows.append(("memory of the GPU", free))
     features = f"{size_text(disk.features_bytes)} for the pages' image features"
     return [*rows, ("disk", f"{size_text(disk.run_bytes)} for the run, {features}")]
@@ -104,11 +106,13 @@ def _times(found: "Forecast") -> list[tuple[str, str]]:
     timing = found.timing
     if timing is None:
         return []
+    scoring = [("scoring of all rounds", _duration(timing.scoring_s))] if timing.scoring_s else []
     return [
         ("one step", f"{timing.step_s:.3g} s, measured"),
         ("image features", f"{_duration(timing.pages_s)}, once for all runs on the data"),
         ("one round", _duration(timing.round_s)),
-        ("all rounds", _duration(timing.total_s)),
+        *scoring,
+        ("all rounds, with scoring" if scoring else "all rounds", _duration(timing.total_s)),
     ]
 
 

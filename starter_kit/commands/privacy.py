@@ -9,13 +9,15 @@ from typing import Annotated, TypeVar
 import typer
 from rich.table import Column, Table
 
-from evaluator.mechanisms.events import Event, Release
+from evaluator.accounting.accountant import Accountant
+from evaluator.mechanisms.events import Event, Laplace, Release
 from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
 from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Poisson
-from evaluator.mechanisms.values import MAX_ROUNDS
+from evaluator.mechanisms.units import Adjacency, PrivacyUnit
+from evaluator.mechanisms.values import MAX_NOISE_MULTIPLIER, MAX_ROUNDS
 from evaluator.messages.jobs import ArtifactKind
-from starter_kit.commands.app import new_app
+from starter_kit.commands.app import CommandOfNumber, new_app
 from starter_kit.commands.options import RunDirectory, require_number, wrong_option
 from starter_kit.console import console, print_lines
 from starter_kit.reporting.rounding import rounded_up
@@ -40,13 +42,20 @@ ProviderRate = Annotated[
 NoiseMultiplier = Annotated[
     float | None, typer.Option(help="σ: standard deviation of the noise over the clip norm.")
 ]
+LaplaceScale = Annotated[
+    float | None,
+    typer.Option(
+        help="Instead of σ: scale of Laplace noise over the L1 sensitivity, which protects one question, replaced by "
+        "another."
+    ),
+]
 Rounds = Annotated[int, typer.Option(help="Number of rounds.")]
 Delta = Annotated[float, typer.Option(help="δ.")]
 Rule = Annotated[SamplingRule, typer.Option(help="Amplification rule for two stages of sampling.")]
 
 DELTA = 1e-5  # the competition's
 CLIENTS = 10  # likewise; with the server's noise their number doesn't count
-FIELDS = Poisson.model_fields | Noise.model_fields | Release.model_fields
+FIELDS = Poisson.model_fields | Noise.model_fields | Release.model_fields | Laplace.model_fields
 
 
 @app.command()
@@ -56,6 +65,7 @@ def epsilon(
     client_rate: ClientRate = None,
     provider_rate: ProviderRate = None,
     noise_multiplier: NoiseMultiplier = None,
+    laplace_scale: LaplaceScale = None,
     rounds: Rounds = 1,
     delta: Delta = DELTA,
     sampling_rule: Rule = SamplingRule.TWO_STAGE,
@@ -64,12 +74,14 @@ def epsilon(
     from evaluator.accounting import official
 
     require_number("--delta", delta, below=1)
-    releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
+    releases = _releases(
+        record, sampling_rate, client_rate, provider_rate, noise_multiplier, laplace_scale, rounds
+    )
     bound = _within_range(lambda: official.epsilon(releases[sampling_rule], delta))
     print_lines(rounded_up(bound, 6))
 
 
-@app.command()
+@app.command(cls=CommandOfNumber)
 def noise(
     target_epsilon: Annotated[float, typer.Argument(help="ε that the run must not exceed.")],
     sampling_rate: SamplingRate = None,
@@ -78,6 +90,9 @@ def noise(
     rounds: Rounds = 1,
     delta: Delta = DELTA,
     sampling_rule: Rule = SamplingRule.TWO_STAGE,
+    accountant: Annotated[
+        Accountant, typer.Option(help="pld is official; the competition's script searched with rdp.")
+    ] = Accountant.PLD,
 ) -> None:
     """Print the smallest noise multiplier σ whose ε doesn't exceed the target."""
     from evaluator.accounting.calibration import noise_multiplier_for
@@ -89,6 +104,14 @@ def noise(
             mechanism, epsilon=target_epsilon, delta=delta, rounds=rounds, rule=sampling_rule
         )
     )
+    if accountant is Accountant.RDP:
+        from evaluator.accounting import rdp
+
+        def is_enough(multiplier: float) -> bool:
+            events = mechanism.with_noise_multiplier(multiplier).events(sampling_rule, rounds)
+            return rdp.epsilon(events, delta) <= target_epsilon
+
+        sigma = _within_range(lambda: _least_from(sigma, is_enough))
     print_lines(rounded_up(sigma, 6))
 
 
@@ -99,6 +122,7 @@ def compare(
     client_rate: ClientRate = None,
     provider_rate: ProviderRate = None,
     noise_multiplier: NoiseMultiplier = None,
+    laplace_scale: LaplaceScale = None,
     rounds: Rounds = 1,
     delta: Delta = DELTA,
     tuning_runs: Annotated[
@@ -115,7 +139,9 @@ def compare(
 
     require_number("--delta", delta, below=1)
     require_number("--tuning-runs", tuning_runs)
-    releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
+    releases = _releases(
+        record, sampling_rate, client_rate, provider_rate, noise_multiplier, laplace_scale, rounds
+    )
     bounds = _within_range(lambda: comparison.compare(releases, delta, tuning_runs=tuning_runs))
     table = Table("sampling rule", "accountant", "ε", title=f"δ = {delta:g}")
     for bound in bounds:
@@ -132,6 +158,7 @@ def membership(
     client_rate: ClientRate = None,
     provider_rate: ProviderRate = None,
     noise_multiplier: NoiseMultiplier = None,
+    laplace_scale: LaplaceScale = None,
     rounds: Rounds = 1,
     delta: Delta = DELTA,
     sampling_rule: Rule = SamplingRule.TWO_STAGE,
@@ -140,7 +167,9 @@ def membership(
     from evaluator.accounting.membership import membership_bounds, privacy_profiles
 
     require_number("--delta", delta, below=1)
-    releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
+    releases = _releases(
+        record, sampling_rate, client_rate, provider_rate, noise_multiplier, laplace_scale, rounds
+    )
     bounds = _within_range(lambda: membership_bounds(privacy_profiles(releases[sampling_rule]), delta))
     table = Table("what an attack can reach", "at most", title="Whether a provider took part")
     table.add_row("balanced accuracy (guessing: 50%)", _percent_up(bounds.balanced_accuracy))
@@ -154,7 +183,7 @@ def membership(
 
 @app.command()
 def published() -> None:
-    """List the published private runs: noise and claimed ε, and ε by each sampling rule and accountant."""
+    """List the published private runs: noise, claimed ε, and ε under each sampling rule and accountant."""
     from evaluator.accounting import comparison
     from starter_kit.settings.published_noise import published_runs
 
@@ -263,6 +292,19 @@ def annex(
     )
 
 
+def _least_from(low: float, is_enough: Callable[[float], bool]) -> float:
+    """Return the least noise multiplier from `low` on that is enough, to one in 10⁵."""
+    high = low
+    while not is_enough(high):
+        if high == MAX_NOISE_MULTIPLIER:
+            raise ValueError(f"no noise multiplier up to {MAX_NOISE_MULTIPLIER:g} is enough")
+        low, high = high, min(2 * high, MAX_NOISE_MULTIPLIER)
+    while high > low * (1 + 1e-5):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
 def _percent_up(share: float) -> str:
     """Return a share in percent, rounded up to a tenth."""
     return f"{math.ceil(round(1000 * share, 6)) / 10:g}%"
@@ -274,6 +316,7 @@ def _releases(
     client_rate: float | None,
     provider_rate: float | None,
     noise_multiplier: float | None,
+    laplace_scale: float | None,
     rounds: int,
 ) -> Releases:
     """Return what a record, or equal rounds of the options, release under each amplification rule."""
@@ -283,6 +326,19 @@ def _releases(
 
         read = read_record(record, max_rounds=MAX_ROUNDS)
         return {rule: rules.releases(read, rule) for rule in RULES}
+    if laplace_scale is not None:
+        if (sampling_rate, client_rate, provider_rate, noise_multiplier) != (None,) * 4:
+            raise wrong_option("--laplace-scale", "no option for σ or for sampling", "one")
+        released = _within_range(
+            lambda: Laplace(
+                unit=PrivacyUnit.RECORD,
+                adjacency=Adjacency.REPLACE,
+                relative_scale=laplace_scale,
+                rounds=rounds,
+            ),
+            {"relative_scale": "--laplace-scale"},
+        )
+        return {rule: [released] for rule in RULES}
     if noise_multiplier is None:
         raise wrong_option("--noise-multiplier", "σ, or a training record", "neither")
     mechanism = _mechanism(sampling_rate, client_rate, provider_rate, noise_multiplier)

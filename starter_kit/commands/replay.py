@@ -9,7 +9,7 @@ from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, DataFolder, RunDirectory
 from starter_kit.console import log, print_lines
 
-app = new_app("Open rounds that the site has drawn, and replay rounds as the organizers do.")
+app = new_app("Show the organizers the rounds that the site drew, or repeat these rounds as they do.")
 
 Challenge = Annotated[
     str,
@@ -33,10 +33,10 @@ Drawn = Annotated[
 
 @app.command("open")
 def open_(run: RunDirectory, challenge: Challenge, drawn: Drawn = DRAWN_ROUNDS) -> None:
-    """Write what opens the last round and the drawn ones. `pfl submit` does so automatically.
+    """Write the file that reveals the last round and the drawn ones. `pfl submit` does so automatically.
 
-    For a replayable run, the file is RUN/round_opening.bin: keys and vectors, for the organizers only. For a run
-    with a transcript, it is RUN/opened_messages.bin: messages and the states before the rounds.
+    For a replayable run, the file is RUN/round_opening.bin, with keys and vectors for the organizers only. For a run
+    with a transcript, the file is RUN/opened_messages.bin, with messages and the states before the rounds.
     """
     from evaluator.messages.jobs import ArtifactKind
     from starter_kit.runs.folder import OPENED_MESSAGES, OPENING, RunFolder
@@ -63,7 +63,7 @@ def run_(
     challenge: Challenge,
     drawn: Drawn = DRAWN_ROUNDS,
 ) -> None:
-    """Repeat the opened rounds and compare them with the run, as the organizers do."""
+    """Repeat the last round and the drawn ones as the organizers do, and compare them with the run."""
     from evaluator.messages.jobs import ArtifactKind
     from starter_kit.replay.examination import ReplayInputs, examine
     from starter_kit.replay.training import train_round

@@ -61,7 +61,11 @@ def run_training(settings: "RunSettings", options: RunOptions, open_engine: "Ope
     from starter_kit.runs.logged_rounds import logged_rounds
     from starter_kit.runs.progress import show_progress
     from starter_kit.runs.training import train
-    from starter_kit.settings.own_methods import own_files
+    from starter_kit.settings.own_methods import check_returns, own_files
+
+    def checked_and_compared(setup: "RunSetup") -> None:
+        check_returns(setup.method)
+        compare(setup)
 
     out, track, resume = options.out, options.track or RECORD_TRACK, options.resume
     loggers = loggers_of(options.log_to)
@@ -86,7 +90,7 @@ def run_training(settings: "RunSettings", options: RunOptions, open_engine: "Ope
             on_round=delivery.write,
             resume=resume,
             open_engine=open_engine,
-            on_setup=compare,
+            on_setup=checked_and_compared,
         )
         delivery.close(read_summary(out / SUMMARY))
     for file in own_files(settings):

@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +13,7 @@ from evaluator.docvqa.dataset import DatasetInfo, Page, Question, to_line, write
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress
 from starter_kit.data.summary import SplitTally
-from starter_kit.disk import is_full
+from starter_kit.disk import is_full, room_for
 
 PUBLIC = "public"  # train and valid: for everybody
 SECRET = "secret"  # noqa: S105 - a folder's name: test, for the organizers alone
@@ -98,6 +98,36 @@ def write_drawn(
     return tallies
 
 
+def write_divided(
+    public: Path,
+    secret: Path,
+    info: DatasetInfo,
+    splits: Mapping[str, str],
+    rows: Callable[[str], Iterable[tuple[Page, list[Question]]]],
+) -> dict[str, SplitTally]:
+    """Write train and valid to one data folder and test to another, and return their counts.
+
+    Args:
+        public: Has the images of all pages already. Those of the test move to `secret`.
+        splits: Document -> split, in the order of writing.
+        rows: Returns the pages of a document with their questions.
+    """
+    # Both state the clients: scores are grouped by seen and unseen providers.
+    for folder in (public, secret):
+        write_info(folder, info)
+    (secret / "images").mkdir(parents=True, exist_ok=True)
+    tallies: dict[str, SplitTally] = {}
+    for split in ("train", "valid", "test"):
+        with SplitWriter(secret if split == "test" else public, split) as writer:
+            for page, questions in (row for name in splits if splits[name] == split for row in rows(name)):
+                writer.add(page, questions)
+                if split == "test":
+                    image = f"images/{page.page}.jpg"
+                    shutil.move(public / image, secret / image)
+        tallies[split] = writer.tally
+    return tallies
+
+
 @contextmanager
 def atomic_folder(out: Path, *, force: bool, entries: frozenset[str]) -> Iterator[Path]:
     """Yield a temporary folder that replaces `out` if the block succeeds, and that is removed if it fails.
@@ -120,8 +150,9 @@ def atomic_folder(out: Path, *, force: bool, entries: frozenset[str]) -> Iterato
     try:
         fresh = staging / "new"
         fresh.mkdir()
-        yield fresh
-        _swap(fresh, out, staging / "old")
+        with room_for(out):
+            yield fresh
+            _swap(fresh, out, staging / "old")
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +12,9 @@ from PIL import Image, ImageFont
 
 from evaluator.docvqa.page_images import SUFFIXES, UNREADABLE, PageImage, read_page_image
 from evaluator.progress import OnProgress, ignore_progress
+from starter_kit.data.folders import malformed
 from starter_kit.data.summary import Finding, Findings
+from starter_kit.extras import import_extra
 
 LONGEST_PX = 1000
 JPEG_QUALITY = 85
@@ -47,6 +50,36 @@ def import_images(
             else:
                 findings.note(Finding.BROKEN_IMAGE if source.exists() else Finding.MISSING_IMAGE, source.name)
             on_progress(done, len(sources))
+    return sizes
+
+
+def import_pdf_pages(
+    source: Path, page_count: int, pages: Mapping[int, str], target: Path, findings: Findings
+) -> dict[str, Size]:
+    """Draw pages of a PDF, by their numbers from 0, and write them to `target` as `import_images` does.
+
+    Returns:
+        Page -> width and height, in points, of the pages that have an image now; the others are noted.
+
+    Raises:
+        ProblemError: `E_DATASET_FORMAT`, if the PDF hasn't `page_count` pages. `E_CONFIGURATION`, if no library that
+            draws PDFs is installed.
+    """
+    pdfium = import_extra("pypdfium2", "docile", "pypdfium2")
+    target.mkdir(parents=True, exist_ok=True)
+    sizes: dict[str, Size] = {}
+    try:
+        with closing(pdfium.PdfDocument(source)) as document:
+            if len(document) != page_count:
+                raise malformed(source, f"{page_count} pages, as in the annotation", len(document))
+            for number, page in pages.items():
+                width, height = document[number].get_size()
+                image = document[number].render(scale=LONGEST_PX / max(width, height)).to_pil()
+                _save(image.convert("RGB"), target / f"{page}.jpg")
+                sizes[page] = (round(width), round(height))
+    except (FileNotFoundError, pdfium.PdfiumError):
+        for page in pages.values() - sizes.keys():
+            findings.note(Finding.BROKEN_IMAGE if source.exists() else Finding.MISSING_IMAGE, page)
     return sizes
 
 

@@ -9,6 +9,8 @@ A row is a page with its questions::
     boxes              list of [x0, y0, x1, y1] in [0, 1], one a word
     questions          list of question_id, question, answers, key
 
+A file with other columns, which could say something else of a page, is rejected.
+
 `<out>/data/<split>-00000-of-00001.parquet` and so on, where the split `valid` is called `validation` and `red-<name>`
 `red.<name>`, as names of splits have no hyphens; `README.md` names the files of each split, and the files say which
 features `datasets` shall make of the columns. Nothing is lost: what comes back is the folder that was written, images
@@ -25,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, first_line, read_info, write_info
 from evaluator.progress import OnProgress, ignore_progress
@@ -64,13 +66,18 @@ HF_FEATURES = {
 
 
 class Image(BaseModel):
-    """An image as `datasets` stores it; files that are not within the Parquet file can't be read."""
+    """An image as `datasets` stores it; a row may name a file elsewhere instead, which isn't read."""
 
-    bytes: bytes
+    model_config = ConfigDict(extra="forbid")
+
+    content: bytes | None = Field(default=None, alias="bytes")
+    path: str | None = None
 
 
 class QuestionOfPage(BaseModel):
     """A question of a row."""
+
+    model_config = ConfigDict(extra="forbid")
 
     question_id: str
     question: str
@@ -84,7 +91,7 @@ class PageRow(BaseModel):
     page: str
     provider: str | None = ""
     client: int | None = None
-    image: Image
+    image: Image | None
     words: list[str]
     boxes: list[list[float]]
     questions: list[QuestionOfPage]
@@ -280,10 +287,13 @@ def _rows(path: Path) -> Iterator[PageRow]:
     arrow, _ = _arrow()
     number = 0
     with _opened(path) as file:
-        if missing := PageRow.model_fields.keys() - set(file.schema_arrow.names):
-            raise malformed(
-                path, f"the columns {', '.join(PageRow.model_fields)}", f"no {sorted(missing)[0]}"
-            )
+        expected = f"the columns {', '.join(PageRow.model_fields)}"
+        # pandas stores its index beside the columns.
+        names = {name for name in file.schema_arrow.names if not name.startswith("__index_level_")}
+        if missing := PageRow.model_fields.keys() - names:
+            raise malformed(path, expected, f"no {sorted(missing)[0]}")
+        if unknown := names - PageRow.model_fields.keys():
+            raise malformed(path, f"{expected}, and no others", ", ".join(sorted(unknown)))
         try:
             for group in file.iter_batches(batch_size=PAGES_IN_A_GROUP, columns=list(PageRow.model_fields)):
                 for values in group.to_pylist():
@@ -301,8 +311,9 @@ def _write_row(row: PageRow, path: Path, writer: SplitWriter, folder: Path, find
         page, questions = row.parts()
     except ValidationError as error:
         raise malformed(f"{path}, page {row.page}", "a page with its questions", first_line(error)) from error
-    if not store_image(row.image.bytes, folder / "images" / f"{page.page}.jpg", findings):
-        findings.note(Finding.BROKEN_IMAGE, page.page)
+    content = row.image.content if row.image else None
+    if not content or not store_image(content, folder / "images" / f"{page.page}.jpg", findings):
+        findings.note(Finding.BROKEN_IMAGE if content else Finding.MISSING_IMAGE, page.page)
         return False
     writer.add(page, questions)
     return True

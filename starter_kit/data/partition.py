@@ -4,14 +4,22 @@ A provider's training documents all belong to one client. Validation and test ho
 providers (seen) and all documents of providers that training never meets (unseen), as in the paper (section 3).
 """
 
+import heapq
 import random
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from evaluator.errors import ErrorCode, ProblemError
 
 SHARES = {"test": 0.2, "valid": 0.1}  # of the held-out splits, in all documents
 UNSEEN_SHARE = 0.5  # of unseen providers' documents, in each held-out split
+IID, SIZE, DIRICHLET = "iid", "size", "dirichlet:"
+# Beyond, shares are as good as equal; below, one client has nearly everything.
+ALPHAS = (0.01, 1000)
 
 
 @dataclass(frozen=True)
@@ -22,7 +30,26 @@ class Partition:
     clients: dict[int, list[str]]
 
 
-def partition(documents: Mapping[str, str], clients: int, rng: random.Random) -> Partition:
+def _known_rule(rule: str) -> str:
+    if rule not in {IID, SIZE} and not ALPHAS[0] <= _alpha(rule) <= ALPHAS[1]:
+        raise ValueError(
+            f"{IID}, {SIZE} or {DIRICHLET} and a number from {ALPHAS[0]} to {ALPHAS[1]}, such as {DIRICHLET}0.5"
+        )
+    return rule
+
+
+def _alpha(rule: str) -> float:
+    """Return the parameter of a Dirichlet rule; 0 if it is none."""
+    try:
+        return float(rule.removeprefix(DIRICHLET)) if rule.startswith(DIRICHLET) else 0
+    except ValueError:
+        return 0
+
+
+Rule = Annotated[str, AfterValidator(_known_rule)]
+
+
+def partition(documents: Mapping[str, str], clients: int, rng: random.Random, rule: Rule = IID) -> Partition:
     """Split documents (document -> provider) and divide the training providers among clients.
 
     Unseen providers are taken whole, in random order, while they fit the share; one that alone would make up more
@@ -61,22 +88,41 @@ def partition(documents: Mapping[str, str], clients: int, rng: random.Random) ->
         splits |= dict.fromkeys(spare[:wanted], split)
         spare = spare[wanted:]
     splits |= dict.fromkeys(spare, "train")
-    return Partition(splits, deal(training, clients, rng))
+    sizes_in_training = Counter(documents[document] for document, split in splits.items() if split == "train")
+    return Partition(splits, deal({one: sizes_in_training[one] for one in training}, clients, rng, rule))
 
 
-def deal(providers: Sequence[str], clients: int, rng: random.Random) -> dict[int, list[str]]:
-    """Divide providers among clients at random; numbers of providers differ by at most one.
+def deal(
+    documents: Mapping[str, int], clients: int, rng: random.Random, rule: Rule = IID
+) -> dict[int, list[str]]:
+    """Divide providers (provider -> number of its training documents) among clients, each of which gets one at least.
 
-    Equal numbers matter to track 2: a provider's sampling rate is set by the client with the fewest providers.
+    `iid`: at random; numbers of providers differ by at most one. Equal numbers matter to track 2: a provider's sampling
+    rate is set by the client with the fewest providers. The other rules give each provider to the client that lacks
+    most documents of its share. `size`: shares are equal, and the largest providers come first. `dirichlet:α`: shares
+    are drawn from a symmetric Dirichlet distribution, and providers come in random order.
     """
-    if len(providers) < clients:
+    if len(documents) < clients:
         raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             message="There are too few training providers for the clients.",
             where="--clients",
             expected=f"at least {clients} training providers",
-            found=len(providers),
+            found=len(documents),
             next_step="Give more documents of more providers, or ask for fewer clients.",
         )
-    shuffled = rng.sample(list(providers), len(providers))
-    return {client: sorted(shuffled[client::clients]) for client in range(clients)}
+    shuffled = rng.sample(list(documents), len(documents))
+    if rule == IID:
+        return {client: sorted(shuffled[client::clients]) for client in range(clients)}
+    if rule == SIZE:
+        shuffled.sort(key=lambda provider: -documents[provider])
+    shares = [1.0 if rule == SIZE else rng.gammavariate(_alpha(rule), 1) for _ in range(clients)]
+    total = sum(documents.values()) / (sum(shares) or 1)
+    dealt: dict[int, list[str]] = {client: [provider] for client, provider in enumerate(shuffled[:clients])}
+    excess = [(documents[shuffled[client]] - share * total, client) for client, share in enumerate(shares)]
+    heapq.heapify(excess)
+    for provider in shuffled[clients:]:
+        over, client = excess[0]
+        dealt[client].append(provider)
+        heapq.heapreplace(excess, (over + documents[provider], client))
+    return {client: sorted(providers) for client, providers in dealt.items()}

@@ -11,7 +11,9 @@ import yaml
 _TABLES: dict[str, dict[str, list[str]]] = yaml.safe_load(
     Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 )
-INVOICE_PHRASINGS, RECEIPT_PHRASINGS = _TABLES["invoices"], _TABLES["receipts"]
+INVOICE_PHRASINGS, RECEIPT_PHRASINGS, DOCILE_PHRASINGS = (
+    _TABLES[source] for source in ("invoices", "receipts", "docile")
+)
 
 
 def ask(phrasings: dict[str, list[str]], key: str, rng: random.Random) -> str:

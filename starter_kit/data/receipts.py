@@ -7,24 +7,23 @@ their number of letters.
 """
 
 import hashlib
-import shutil
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 
-from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, write_info
+from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question
 from evaluator.docvqa.page_images import SUFFIXES
 from evaluator.progress import OnProgress, ignore_progress
 from evaluator.untrusted_text import decode
-from starter_kit.data.folders import SplitWriter, malformed
-from starter_kit.data.folding import fold_company, squeeze
+from starter_kit.data.folders import malformed, write_divided
+from starter_kit.data.folding import squeeze
 from starter_kit.data.images import Size, image_file, import_images
-from starter_kit.data.partition import partition
+from starter_kit.data.partition import IID, Rule, partition
 from starter_kit.data.phrasings import RECEIPT_PHRASINGS, ask
-from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
+from starter_kit.data.providers import join_spellings
+from starter_kit.data.summary import Finding, Findings, ImportSummary
 from starter_kit.randomness import data_stream
 
 NAME = "receipts"
@@ -39,6 +38,7 @@ class ReceiptSettings(BaseModel):
 
     seed: int = 7
     clients: int = Field(default=10, ge=1, le=1000)
+    partition: Rule = IID
 
 
 @dataclass(frozen=True)
@@ -87,29 +87,27 @@ def import_receipts(
         on_progress,
     )
     receipts = [receipt for receipt in receipts if receipt.page in sizes]
-    providers = _providers(receipts, findings)
+    providers = join_spellings({receipt.name: receipt.values["company"] for receipt in receipts}, findings)
     division = partition(
         {receipt.page: providers[receipt.name] for receipt in receipts},
         settings.clients,
         data_stream(settings.seed, NAME),
+        settings.partition,
     )
 
     description = "Receipts, each company a provider."
-    info = DatasetInfo(name=NAME, description=description, clients=division.clients)
-    write_info(folder_public, info)
-    write_info(folder_secret, info)  # the clients, too: scores are grouped by seen and unseen providers
-    (folder_secret / "images").mkdir(parents=True, exist_ok=True)
-    tallies: dict[str, SplitTally] = {}
-    for split in ("train", "valid", "test"):
-        with SplitWriter(folder_secret if split == "test" else folder_public, split) as writer:
-            for receipt in receipts:
-                if division.splits[receipt.page] == split:
-                    page = _page(receipt, providers[receipt.name], sizes[receipt.page], findings)
-                    writer.add(page, _questions(receipt, page, settings.seed, findings))
-                    if split == "test":
-                        image = f"images/{page.page}.jpg"
-                        shutil.move(folder_public / image, folder_secret / image)
-        tallies[split] = writer.tally
+    info = DatasetInfo(
+        name=NAME, description=description, partition=settings.partition, clients=division.clients
+    )
+    by_page = {receipt.page: receipt for receipt in receipts}
+
+    def rows(name: str) -> list[tuple[Page, list[Question]]]:
+        receipt = by_page[name]
+        page = _page(receipt, providers[receipt.name], sizes[name], findings)
+        return [(page, _questions(receipt, page, settings.seed, findings))]
+
+    splits = {name: division.splits[name] for name in by_page}
+    tallies = write_divided(folder_public, folder_secret, info, splits, rows)
     return ImportSummary(info, tallies, findings)
 
 
@@ -193,22 +191,6 @@ def _parse_line(row: str) -> ReceiptLine | None:
         return None
     xs, ys = corners[0::2], corners[1::2]
     return ReceiptLine(parts[COORDINATES].strip(), (min(xs), min(ys), max(xs), max(ys)))
-
-
-def _providers(receipts: list[Receipt], findings: Findings) -> dict[str, str]:
-    """Receipt -> provider. Spellings of one company join under the commonest, or the first of equals."""
-    spellings: dict[str, Counter[str]] = {}
-    for receipt in receipts:
-        company = receipt.values["company"]
-        spellings.setdefault(fold_company(company), Counter())[company] += 1
-    names: dict[str, str] = {}
-    for folded, counted in spellings.items():
-        names[folded] = min(counted, key=lambda spelling: (-counted[spelling], spelling))
-        if len(counted) > 1:
-            findings.note(Finding.JOINED_SPELLINGS, " = ".join(sorted(counted)))
-        if counted.total() == 1:
-            findings.note(Finding.ONE_DOCUMENT, names[folded])
-    return {receipt.name: names[fold_company(receipt.values["company"])] for receipt in receipts}
 
 
 def _page(receipt: Receipt, provider: str, size: Size, findings: Findings) -> Page:

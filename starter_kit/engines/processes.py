@@ -1,8 +1,8 @@
 """The engine that runs clients in several processes of this machine, each with its own model.
 
-With the same number of threads per process, results equal those of the local engine to the bit: what a client does
-follows from the request, its state and its own stream, and replies are passed on in the order of the requests, so that
-they are added in the same order.
+On a CPU with the same number of threads per process, results equal those of the local engine to the bit: what a client
+does follows from the request, its state and its own stream, and replies are passed on in the order of the requests, so
+that they are added in the same order.
 
 Processes are spawned, never forked: a forked process would draw the coins and the noise of its parent again.
 """
@@ -27,12 +27,12 @@ from starter_kit.engines.devices import use_device
 from starter_kit.federation.client_state import LocalState
 from starter_kit.federation.local_engine import MachineEngine
 from starter_kit.federation.rounds import Engine, Reply, Request
-from starter_kit.own_files import run_own_file
+from starter_kit.own_files import errors_reported, run_own_file
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.training import OpenEngine
 from starter_kit.settings.configuration import settings_class
-from starter_kit.settings.own_methods import own_file, own_files
+from starter_kit.settings.own_methods import check_returns, own_file, own_files
 
 # How long a process has to end by itself, before it is killed.
 STOPPING_S = 5.0
@@ -260,12 +260,15 @@ def _serve(pipe: "Connection[Any, Any]", plan: _SetupInputs, number: int) -> Non
     # Either error means that the engine is gone.
     with suppress(EOFError, BrokenPipeError):
         try:
-            participant = plan.setup().participant(lambda done, total: pipe.send(_Pages(done, total)))
+            setup = plan.setup()
+            check_returns(setup.method)
+            participant = setup.participant(lambda done, total: pipe.send(_Pages(done, total)))
             pipe.send(_Ready())
             while True:
                 job: _Job = pipe.recv()
                 kept = LocalState.from_bytes(job.state)
-                reply = participant.answer(job.request, kept)
+                with errors_reported():
+                    reply = participant.answer(job.request, kept)
                 pipe.send(_Answer(reply, kept.to_bytes()))
         except ProblemError as error:
             pipe.send(_Rejected(error.problems))

@@ -7,6 +7,7 @@ from pathlib import Path
 from evaluator.docvqa.dataset import Dataset, malformed
 from evaluator.progress import OnProgress
 from evaluator.scoring.predictions import Answered, Scoring, answer_all
+from starter_kit.disk import room_for
 from starter_kit.evaluation.scores import require_finite
 
 
@@ -34,6 +35,12 @@ def write_predictions(
         for found in answered.predictions
     )
     partial = out.with_name(f".{out.name}.partial")
-    partial.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    partial.replace(out)
+    try:
+        with room_for(out):
+            partial.write_text(
+                "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
+            )
+            partial.replace(out)
+    finally:
+        partial.unlink(missing_ok=True)
     return answered

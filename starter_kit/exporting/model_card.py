@@ -24,6 +24,7 @@ model, tokenizer = open_reference(Path("."))  # this folder, as downloaded
 answers = predict(model, tokenizer, Dataset(Path("data/public"), "valid"))
 ```"""
 LOAD_BACKBONE = """```python
+import torch
 from safetensors.torch import load_file
 from transformers import T5Config, T5ForConditionalGeneration
 
@@ -34,6 +35,8 @@ backbone.load_state_dict(
     {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)},
     strict=False,  # the embedding, which T5 uses in four places, is stored once
 )
+if "answer_head.weight" in weights:  # T5 1.1 and Flan-T5 score answers with a table of their own
+    backbone.lm_head.weight = torch.nn.Parameter(weights["answer_head.weight"])
 ```"""
 LOAD_ADAPTER = """```python
 from pathlib import Path

@@ -5,13 +5,16 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
+from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from evaluator.docvqa.architecture import MAX_ANSWER_LENGTH
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.inference import is_out_of_memory
-from evaluator.docvqa.tokenization import Tokenizer
+from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.docvqa.vt5 import Batch
 from starter_kit.learning.compute import EXACT, Compute
 from starter_kit.learning.encoded_examples import EncodedExamples
@@ -19,6 +22,8 @@ from starter_kit.learning.page_features import page_features
 from starter_kit.learning.trainable_model import TrainableModel
 
 logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 
 class Documents:
@@ -32,9 +37,11 @@ class Documents:
         examples: The indexes of those that will be used; only their pages are read.
         max_input_tokens: The longest text of an example, question and words.
         on_page: Called with the number of pages read so far, and of all pages.
+        keeps_size: Whether steps begin with the size of parts that memory sufficed for in an earlier step. Not in
+            private runs, where what one provider's examples need has no influence on another's steps.
 
     Attributes:
-        micro_batch_size: See `Compute`.
+        micro_batch_size: See `Compute`; smaller where memory didn't suffice.
     """
 
     def __init__(
@@ -47,8 +54,11 @@ class Documents:
         max_input_tokens: int,
         on_page: Callable[[int, int], None],
         compute: Compute = EXACT,
+        keeps_size: bool = False,
     ) -> None:
         self._model = model
+        self._keeps_size = keeps_size
+        self._max_input_tokens = max_input_tokens
         chosen = {example: dataset.questions[example] for example in sorted(examples)}
         pages = list(dict.fromkeys(question.page for question in chosen.values()))
         rows = {page: row for row, page in enumerate(pages)}
@@ -86,26 +96,62 @@ class Documents:
         """Add the gradient of the examples' `loss` to the model's trained tensors, which have none before, and return
         the loss, a scalar without a gradient.
 
-        The examples pass through the model in parts of `Compute.micro_batch_size`. Where memory runs out, the step is
-        computed again in parts half as large. The next step begins with the size of the settings: what one provider's
-        examples need has no influence on another's steps.
+        The examples pass through the model in parts of `micro_batch_size`, the longest first. Where memory runs out,
+        the step is computed again in parts half as large.
         """
         at_once = min(len(examples), self.micro_batch_size or len(examples))
+        loss, fitting = self._halved(at_once, lambda size: self._backward_in_parts(examples, size))
+        if fitting < at_once and self._keeps_size:
+            self.micro_batch_size = fitting
+        return loss
+
+    def fit(self, batch_size: int, beside_bytes: int) -> None:
+        """Set `micro_batch_size` to what memory suffices for, if it doesn't for a batch of this size.
+
+        Tried with texts as long as any can be, and no page: what is public decides, so that a private run needn't find
+        out in each provider's steps.
+
+        Args:
+            beside_bytes: What else will be in the device's memory during a step.
+        """
+        at_once = min(batch_size, self.micro_batch_size or batch_size)
+
+        def attempt(size: int) -> None:
+            if size == 1:
+                # Not tried: the texts of the data may be shorter.
+                return
+            beside = torch.empty(beside_bytes, dtype=torch.uint8, device=self._model.device)
+            text = EncodedText(
+                [0] * self._max_input_tokens, np.zeros((self._max_input_tokens, 4), np.float32)
+            )
+            visual = self._model.config.visual
+            features = torch.zeros(size, visual.tokens, visual.hidden_size)
+            batch = Batch.pad([text] * size, features, [[0] * MAX_ANSWER_LENGTH] * size)
+            self._model.backward(self._model.losses(batch, [size])[0])
+            del beside
+            self._model.let_go()
+
+        _, fitting = self._halved(at_once, attempt)
+        if fitting < at_once:
+            self.micro_batch_size = fitting
+
+    def _halved(self, size: int, run: Callable[[int], Result]) -> tuple[Result, int]:
+        """Return what `run` makes of a size, or of the first of its halves for which memory suffices, and that size."""
         while True:
             try:
-                return self._backward_in_parts(examples, at_once)
+                return run(size), size
             except Exception as error:
-                if not is_out_of_memory(error) or at_once == 1:
+                if not is_out_of_memory(error) or size == 1:
                     raise
             # Outside of the handler, nothing holds what the failed pass stored.
-            at_once //= 2
+            size //= 2
             self._model.let_go()
             self._prepared.clear()
-            logger.warning("memory doesn't suffice for a step: set compute.micro_batch_size to %d", at_once)
+            logger.warning("memory doesn't suffice for a step: set compute.micro_batch_size to %d", size)
 
     def prepare(self, examples: Sequence[int]) -> None:
         """Read the examples of the next step in another thread, while this one computes the current step."""
-        for part in _parts(examples, self.micro_batch_size or max(1, len(examples)))[:1]:
+        for part in self._parts(examples, self.micro_batch_size or max(1, len(examples)))[:1]:
             self._prepared[tuple(part)] = self._reader.submit(self._read, part)
 
     @cached_property
@@ -113,7 +159,7 @@ class Documents:
         return ThreadPoolExecutor(1, "examples")
 
     def _backward_in_parts(self, examples: Sequence[int], at_once: int) -> Tensor:
-        parts, model = _parts(examples, at_once), self._model
+        parts, model = self._parts(examples, at_once), self._model
         if len(parts) == 1:
             loss = model.losses(self._batch(examples), [len(examples)])[0]
             model.backward(loss)
@@ -129,18 +175,24 @@ class Documents:
             losses.append(share.detach())
         return torch.stack(losses).sum()
 
+    def _parts(self, examples: Sequence[int], size: int) -> list[Sequence[int]]:
+        """Return the examples in parts of a size: the longest texts together, as a part is padded to its longest.
+
+        As they are where they are one part, or where a row depends on those that it is padded with.
+        """
+        if len(examples) > size and not self._model.config.published_batching:
+            examples = sorted(examples, key=self._texts.length, reverse=True)
+        return [examples[start : start + size] for start in range(0, len(examples), size)]
+
     def _batch(self, examples: Sequence[int]) -> Batch:
         prepared = self._prepared.pop(tuple(examples), None)
         return prepared.result() if prepared else self._read(examples)
 
     def _read(self, examples: Sequence[int]) -> Batch:
-        return Batch.pad(
+        batch = Batch.pad(
             [self._texts.text(example) for example in examples],
             self._features.read([self._page_row[example] for example in examples]),
             [self._answers[example] for example in examples],
             pad_token_id=self._model.config.pad_token_id,
         )
-
-
-def _parts(examples: Sequence[int], size: int) -> list[Sequence[int]]:
-    return [examples[start : start + size] for start in range(0, len(examples), size)]
+        return batch.pinned(self._model.device)

@@ -5,7 +5,7 @@ Few are kept in memory. More are kept in a file beside the data, made once and r
 training takes no memory for pages that aren't in the batch; the system caches what it has memory for. It isn't mapped:
 an error of the disk would end the process without a word, and mapped pages count as the process's memory.
 
-    <data>/page-features/<image tower>-<precision>/
+    <data>/page-features/<image tower>-<precision>-<kind of device>/
         features.bin      rows of V × dv numbers, in the order in which they were made
         index.jsonl       one `_Entry` a line; of several lines about a page the last one counts
         lock              held by the process that adds rows
@@ -117,7 +117,7 @@ def _writable_folder(dataset: Dataset, model: TrainableModel, precision: Precisi
     """Return the folder of the features' file, created if it wasn't there; None if it can't be written."""
     chosen = os.environ.get(FOLDER_VARIABLE)
     folder = Path(chosen) if chosen else dataset.folder / FOLDER
-    folder /= f"{model.image_tower_sha256[:32]}-{precision}"
+    folder /= f"{model.image_tower_sha256[:32]}-{precision}-{model.device.type}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

@@ -222,6 +222,10 @@ def bytes_saved(forward: Callable[[], Tensor], beside: Iterable[Tensor] = ()) ->
 
 
 def _memory_bytes(device: torch.device) -> int:
-    if device.type == "cpu":
-        return CPU_MEMORY_BYTES
-    return torch.cuda.get_device_properties(device).total_memory // GPU_MEMORY_SHARE
+    match device.type:
+        case "cuda":
+            return torch.cuda.get_device_properties(device).total_memory // GPU_MEMORY_SHARE
+        case "mps":
+            return torch.mps.recommended_max_memory() // GPU_MEMORY_SHARE
+        case _:
+            return CPU_MEMORY_BYTES

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from evaluator.docvqa.architecture import SHARED_EMBEDDING, VT5Config
 from evaluator.docvqa.dataset import Dataset, Question
+from evaluator.docvqa.devices import sent, without_tf32
 from evaluator.docvqa.inference import Prediction, predict
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import IGNORED, VT5, Batch
@@ -125,39 +126,49 @@ class TrainableModel:
     @torch.inference_mode()
     def page_features(self, pixels: Tensor) -> Tensor:
         """Return the frozen image tower's output (P, V, dv) float32, on the CPU, for pixels (P, 3, H, W)."""
-        return self._model.page_features(pixels.to(self.device)).cpu()
+        with without_tf32():
+            return self._model.page_features(sent(pixels, self.device)).cpu()
 
     def losses(self, batch: Batch, sizes: Sequence[int]) -> Tensor:
         """Return the mean loss (G,) over the answers' tokens of each group of examples, from one pass over all.
 
         Args:
-            batch: The examples of all groups in their order, with labels.
+            batch: The examples of all groups in their order, with labels, on the CPU: what depends on how many tokens
+                there are is computed there, as the host would have to wait for a GPU.
             sizes: How many examples each of the G groups has.
 
         Raises:
             ValueError: The batch has no labels.
         """
-        batch = batch.to(self.device)
-        if batch.features.dtype == torch.float16:
-            batch = replace(batch, features=batch.features.float())
         if batch.labels is None:
             raise ValueError("the batch has no labels")
         is_token = batch.labels != IGNORED
+        of_rows = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+        group = of_rows.repeat_interleave(is_token.sum(1))
+        parts = [
+            is_token.flatten().nonzero().squeeze(1),
+            batch.labels[is_token],
+            group,
+            group.bincount(minlength=len(sizes)),
+        ]
+        sizes_of_parts = [len(part) for part in parts]
+        places, tokens, group, counts = torch.split(sent(torch.cat(parts), self.device), sizes_of_parts)
+        batch = batch.to(self.device)
+        if batch.features.dtype == torch.float16:
+            batch = replace(batch, features=batch.features.float())
         # Scores over the whole vocabulary are computed only where there is a token to score.
         with (
             self._compute.autocast(self.device),
             self._model.language_backbone.lm_head.register_forward_pre_hook(
-                lambda _, hidden: hidden[0][is_token]
+                lambda _, hidden: hidden[0].flatten(0, 1).index_select(0, places)
             ),
         ):
             scores = self._model.logits(batch)
         if scores.dtype == torch.bfloat16:
             scores = scores.float()
-        of_tokens = nn.functional.cross_entropy(scores, batch.labels[is_token], reduction="none")
-        of_rows = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)).to(self.device)
-        group = of_rows.repeat_interleave(is_token.sum(1))
+        of_tokens = nn.functional.cross_entropy(scores, tokens, reduction="none")
         zeros = of_tokens.new_zeros(len(sizes))
-        return zeros.index_add(0, group, of_tokens) / group.bincount(minlength=len(sizes))
+        return zeros.index_add(0, group, of_tokens) / counts
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradient of a loss that follows from `losses` to the tensors that it depends on.
@@ -173,6 +184,8 @@ class TrainableModel:
         if self.device.type == "cuda":
             with torch.cuda.device(self.device):
                 torch.cuda.empty_cache()
+        elif self.device.type == "mps":
+            torch.mps.empty_cache()
 
     def predict(
         self,
@@ -215,11 +228,12 @@ class TrainableModel:
         """Inside the block, the model has `weights` (d,) in the reference architecture, with adapters merged."""
         self.tensors.write(weights)
         try:
-            if self.adapters is None:
+            with ExitStack() as merged:
+                if self.adapters is not None:
+                    # The evaluator computes the products again, and allows for float32's rounding.
+                    with without_tf32():
+                        merged.enter_context(self.adapters.merged())
                 yield self._model
-            else:
-                with self.adapters.merged():
-                    yield self._model
         finally:
             self._set_training_mode()
 

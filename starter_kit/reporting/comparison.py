@@ -19,6 +19,7 @@ from starter_kit.settings.words import written
 
 MISSING = "–"
 SHOWN_SETTINGS = 8
+SHOWN_DIGITS = 12  # of a hash
 NOT_PRIVATE = "inf"  # in CSV, where most readers parse it as a number
 
 
@@ -137,11 +138,14 @@ class RunComparison:
             values: dict[str, list[str]] = {}
             for row in self.rows:
                 value = written(row.settings[name]) if name in row.settings else MISSING
+                value = value[:SHOWN_DIGITS] if name.endswith("sha256") else value
                 values.setdefault(value, []).append(row.runs[0])
             said = "; ".join(f"{value} ({', '.join(runs)})" for value, runs in values.items())
             lines.append(f"{name}: {said}.")
         if (more := len(self.differing) - SHOWN_SETTINGS) > 0:
-            lines.append(f"{more} more settings differ: --format json lists them.")
+            lines.append(
+                f"{more} more setting{'s differ' if more > 1 else ' differs'}: --format json lists them."
+            )
         return lines
 
     @property

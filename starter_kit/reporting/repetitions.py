@@ -36,7 +36,7 @@ class RunGroup:
     """One run, or several that repeat each other.
 
     Attributes:
-        runs: The names of the folders.
+        runs: The names of the folders, with those above where needed to tell them apart.
         anls: None where a run of the row was not evaluated; likewise `accuracy`.
         split: The split that was scored; None without scores.
         decimals: How many decimals of scores it supports.
@@ -76,7 +76,19 @@ def run_groups(folders: Sequence[Path], *, group: bool) -> list[RunGroup]:
             rows.setdefault(key, []).append((folder, summary))
     if problems:
         raise ProblemError(*problems)
-    return [_row(runs) for runs in rows.values()]
+    names = _names(folders)
+    return [_row(runs, names) for runs in rows.values()]
+
+
+def _names(folders: Sequence[Path]) -> dict[Path, str]:
+    """Return what each folder is called: its name, after those of the folders above it as far as others share it."""
+    paths = {folder.resolve() for folder in folders}
+    names: dict[Path, str] = {}
+    for path in paths:
+        ends = ("/".join(path.parts[-count:]) for count in range(1, len(path.parts)))
+        alone = (end for end in ends if sum(f"{other}".endswith(f"/{end}") for other in paths) == 1)
+        names[path] = next(alone, str(path))
+    return names
 
 
 def _summary(folder: Path) -> RunSummary:
@@ -136,11 +148,11 @@ def _flat(settings: Mapping[str, object], before: str = "") -> Iterator[tuple[st
             yield f"{before}{name}", value
 
 
-def _row(runs: Sequence[tuple[Path, RunSummary]]) -> RunGroup:
+def _row(runs: Sequence[tuple[Path, RunSummary]], names: Mapping[Path, str]) -> RunGroup:
     summaries = [summary for _, summary in runs]
     first = summaries[0]
     return RunGroup(
-        runs=[folder.resolve().name for folder, _ in runs],
+        runs=[names[folder.resolve()] for folder, _ in runs],
         method=first.method,
         anls=_spread([summary.anls for summary in summaries]),
         accuracy=_spread([summary.accuracy for summary in summaries]),

@@ -23,6 +23,8 @@ ACTIVATIONS = 1.1
 ACTIVATIONS_OF_PARTS = 1.6
 # Vectors of a local training: where it begins, and the change that it makes.
 TRAINING_VECTORS = 2
+# Vectors on a GPU for a whole private round, beside the model: where its providers begin, and the sum of their updates.
+ROUND_VECTORS = 2
 FLOAT = 4
 
 
@@ -125,6 +127,8 @@ class Memory:
         states_bytes: What the clients of a round keep from it to later ones.
         texts_bytes: The names of all pages, and their questions.
         preconditioners_bytes: Shampoo's matrices, which are there before the first step.
+        round_bytes: The vectors that a private round keeps on a GPU; 0 on the CPU, whose vectors are all counted.
+        clipping_bytes: Those that are there while an update is clipped, after its steps; likewise.
     """
 
     model_bytes: int
@@ -135,12 +139,14 @@ class Memory:
     states_bytes: int
     texts_bytes: int
     preconditioners_bytes: int = 0
+    round_bytes: int = 0
+    clipping_bytes: int = 0
 
     @property
     def device_bytes(self) -> int:
         """What is where the model is."""
-        training = self.gradient_bytes + self.optimizer_bytes + self.preconditioners_bytes
-        return self.model_bytes + training + self.activations_bytes
+        kept = self.gradient_bytes + self.optimizer_bytes + self.preconditioners_bytes
+        return self.model_bytes + self.round_bytes + max(kept + self.activations_bytes, self.clipping_bytes)
 
     @property
     def host_bytes(self) -> int:
@@ -170,6 +176,7 @@ class Timing:
     Attributes:
         provider_s: Clipping and adding one provider's update.
         pages_s: Making the image features of all pages, once for all runs on the data.
+        scoring_s: Scoring rounds on the validation split.
         round_s: A round on one device, without messages between machines.
     """
 
@@ -178,14 +185,23 @@ class Timing:
     pages_s: float
     round_s: float
     total_s: float
+    scoring_s: float
 
     @classmethod
     def of(
-        cls, steps: float, providers: float, rounds: int, *, step_s: float, provider_s: float, pages_s: float
+        cls,
+        steps: float,
+        providers: float,
+        rounds: int,
+        *,
+        step_s: float,
+        provider_s: float,
+        pages_s: float,
+        scoring_s: float = 0.0,
     ) -> "Timing":
         """Return the time of rounds of so many steps, and updates clipped one by one, on average."""
         round_s = steps * step_s + providers * provider_s
-        return cls(step_s, provider_s, pages_s, round_s, rounds * round_s)
+        return cls(step_s, provider_s, pages_s, round_s, rounds * round_s + scoring_s, scoring_s)
 
 
 @dataclass(frozen=True)
@@ -203,7 +219,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Room:
-    """What there is, in bytes; `device` is None where the model trains on the CPU."""
+    """What there is, in bytes: `device` before the model is there, and None where the model trains on the CPU."""
 
     memory: int
     device: int | None
@@ -212,7 +228,12 @@ class Room:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run will take."""
+    """What a run will take.
+
+    Attributes:
+        device_peak_bytes: What the measured step took of a GPU's memory at its peak, with the model; None if nothing
+            was measured there.
+    """
 
     experiment: str
     method: str
@@ -224,6 +245,7 @@ class Forecast:
     timing: Timing | None
     disk: Disk
     room: Room
+    device_peak_bytes: int | None = None
 
     @property
     def host_bytes(self) -> int:

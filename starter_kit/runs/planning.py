@@ -1,6 +1,5 @@
 """The forecast of a run: set up as for training, with one step measured and nothing written."""
 
-import os
 import shutil
 from collections.abc import Sequence
 from functools import partial
@@ -12,6 +11,7 @@ from pydantic import TypeAdapter
 
 from evaluator.accounting import official
 from evaluator.accounting.calibration import noise_multiplier_for
+from evaluator.docvqa.inference import Budget
 from evaluator.mechanisms.mechanism import SamplingRule
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.dp.clipping import clip
@@ -20,10 +20,12 @@ from starter_kit.learning.local_training import Learner, LocalTraining
 from starter_kit.learning.pacing import steps_of
 from starter_kit.learning.page_features import row_bytes
 from starter_kit.learning.stacking import StackedLearner, bytes_saved, make_learner
+from starter_kit.memory import forget_peak, host_bytes, peak_bytes, synchronize
 from starter_kit.runs.forecast import (
     ACTIVATIONS,
     ACTIVATIONS_OF_PARTS,
     FLOAT,
+    ROUND_VECTORS,
     TEXT_BYTES,
     Disk,
     Forecast,
@@ -32,16 +34,18 @@ from starter_kit.runs.forecast import (
     Room,
     Timing,
     Traffic,
-    optimizer_bytes,
     shampoo_bytes,
 )
 from starter_kit.runs.progress import Watcher
+from starter_kit.runs.results import scored_questions
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.run_settings import LocalTrainingSettings
 from starter_kit.settings.track_rules import DELTA, MAX_ROUNDS, RULE
 
 # Vectors in memory at once: the model, a message of it, an update, its clipped form, the sum, and a message of that.
 VECTORS = 6
+# More of them while an update is clipped, when a step's tensors are gone: the update, and its clipped form.
+CLIPPING_VECTORS = 2
 # Different numbers in the update whose message is measured.
 DRAWN = 1 << 20
 # Providers whose training is measured.
@@ -63,6 +67,8 @@ def forecast(setup: RunSetup, out: Path, budgets: Sequence[float], *, measure: b
     traffic = _traffic(setup)
     measured = _Measured(setup) if measure else None
     pages = len(setup.dataset.pages)
+    vector = FLOAT * setup.model.tensors.size
+    on_device = setup.guarantee is not None and setup.model.device.type != "cpu"
     return Forecast(
         experiment=setup.settings.experiment,
         method=setup.settings.method,
@@ -72,14 +78,16 @@ def forecast(setup: RunSetup, out: Path, budgets: Sequence[float], *, measure: b
         privacy=_privacy(setup, budgets),
         memory=Memory(
             model_bytes=FLOAT * setup.model.parameters,
-            gradient_bytes=FLOAT * setup.model.tensors.size,
-            optimizer_bytes=_optimizer_bytes(setup),
+            gradient_bytes=vector,
+            optimizer_bytes=setup.optimizer_bytes,
             preconditioners_bytes=_preconditioners_bytes(setup),
             activations_bytes=measured.activations_bytes if measured else 0,
-            vectors_bytes=VECTORS * FLOAT * setup.model.tensors.size,
+            vectors_bytes=VECTORS * vector,
             # Between rounds they are in files.
             states_bytes=setup.plan.clients_in_a_round * _state_bytes(setup),
             texts_bytes=TEXT_BYTES * pages,
+            round_bytes=ROUND_VECTORS * vector if on_device else 0,
+            clipping_bytes=CLIPPING_VECTORS * vector if on_device else 0,
         ),
         timing=_timing(setup, measured, pages) if measured else None,
         disk=Disk(
@@ -87,6 +95,7 @@ def forecast(setup: RunSetup, out: Path, budgets: Sequence[float], *, measure: b
             run_bytes=_run_bytes(setup),
         ),
         room=_room(setup, out),
+        device_peak_bytes=measured.peak_bytes if measured else None,
     )
 
 
@@ -185,6 +194,7 @@ def _timing(setup: RunSetup, measured: "_Measured", pages: int) -> Timing:
         step_s=measured.step_s,
         provider_s=measured.provider_s if providers else 0.0,
         pages_s=measured.page_s * pages,
+        scoring_s=measured.question_s * scored_questions(setup),
     )
 
 
@@ -219,11 +229,6 @@ def _shapes(setup: RunSetup) -> list[Sequence[int]]:
     return [list(parameter.shape) for parameter in setup.model.tensors.parameters.values()]
 
 
-def _optimizer_bytes(setup: RunSetup) -> int:
-    local = _local(setup)
-    return optimizer_bytes(_shapes(setup), str(local.optimizer), local.momentum) if local else 0
-
-
 def _preconditioners_bytes(setup: RunSetup) -> int:
     local = _local(setup)
     return shampoo_bytes(_shapes(setup)) if local and local.optimizer == "shampoo" else 0
@@ -249,7 +254,7 @@ def _run_bytes(setup: RunSetup) -> int:
         inside = 2 * setup.rounds * vector
     elif setup.guarantee is None:
         # The replies of clients, and the weights of one that trains with its optimizer's state.
-        saved = vector + _optimizer_bytes(setup) + _preconditioners_bytes(setup)
+        saved = vector + setup.optimizer_bytes + _preconditioners_bytes(setup)
         inside = setup.plan.clients_in_a_round * vector + saved * (kept.local_steps > 0)
     # The new state of a client is written before its earlier one is deleted.
     states = (len(setup.clients) + setup.plan.clients_in_a_round) * _state_bytes(setup)
@@ -258,9 +263,7 @@ def _run_bytes(setup: RunSetup) -> int:
 
 def _room(setup: RunSetup, out: Path) -> Room:
     folder = next(path for path in (out, *out.resolve().parents) if path.exists())
-    device = torch.cuda.mem_get_info()[0] if setup.settings.device == "cuda" else None
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return Room(memory=memory, device=device, disk=shutil.disk_usage(folder).free)
+    return Room(memory=host_bytes(), device=setup.free_bytes, disk=shutil.disk_usage(folder).free)
 
 
 class _Measured:
@@ -270,6 +273,8 @@ class _Measured:
     Attributes:
         step_s, provider_s, activations_bytes: See `Timing` and `Memory`.
         page_s: The time of a page's image features.
+        question_s: The time of scoring a question; 0 where no round is scored.
+        peak_bytes: The most memory that tensors took on a GPU in the step; None on the CPU.
     """
 
     def __init__(self, setup: RunSetup) -> None:
@@ -296,6 +301,8 @@ class _Measured:
         # Before the step, which doesn't give back all memory: clipping takes two vectors of the model's size.
         self.provider_s = self._provider_s() if setup.record_terms else 0.0
         self.step_s = self._step_s(learner, providers, examples)
+        self.peak_bytes = peak_bytes(learner.device)
+        self.question_s = self._question_s(examples) if setup.settings.evaluate_every else 0.0
 
     def _drawn_providers(self, local: LocalTraining) -> dict[str, list[int]]:
         """A few providers with examples, enough of them for a batch."""
@@ -318,7 +325,8 @@ class _Measured:
         weights = self._setup.model.start.to(learner.device)
         stream = self._setup.stream
         learner.train(weights, examples[:1], self._local, stream)
-        _synchronize(learner.device)
+        synchronize(learner.device)
+        forget_peak(learner.device)
         began = perf_counter()
         if isinstance(learner, StackedLearner) and self._setup.record_terms:
             steps = sum(1 for _ in learner.provider_changes(weights, providers, self._local, stream))
@@ -327,8 +335,17 @@ class _Measured:
             chosen = of_a_step if self._setup.record_terms else examples[: self._local.batch_size]
             learner.train(weights, chosen, self._local, stream)
             steps = 1
-        _synchronize(learner.device)
+        synchronize(learner.device)
         return (perf_counter() - began) / steps
+
+    def _question_s(self, examples: Sequence[int]) -> float:
+        setup = self._setup
+        asked = [
+            setup.dataset.questions[example] for example in examples[: Budget.of(setup.model.device).rows]
+        ]
+        began = perf_counter()
+        setup.model.predict(setup.model.start, setup.tokenizer, setup.dataset, asked)
+        return (perf_counter() - began) / len(asked)
 
     def _provider_s(self) -> float:
         start = self._setup.model.start.to(self._setup.model.device)
@@ -337,10 +354,5 @@ class _Measured:
         clipped = clip(start, 1e-3)
         if clipped is not None:
             total += clipped
-        _synchronize(start.device)
+        synchronize(start.device)
         return perf_counter() - began
-
-
-def _synchronize(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

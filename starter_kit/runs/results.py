@@ -218,6 +218,16 @@ def _validate(setup: RunSetup, finished: Round) -> dict[str, Any]:
     return found
 
 
+def scored_questions(setup: RunSetup) -> int:
+    """Return how many questions all rounds together are scored on."""
+    every = setup.settings.evaluate_every
+    if not every or not setup.rounds:
+        return 0
+    questions = len(Dataset(setup.data, "valid").questions)
+    earlier = (setup.rounds - 1) // every
+    return questions + earlier * (len(_sample(setup, questions)) or questions)
+
+
 def _sample(setup: RunSetup, questions: int) -> list[int]:
     """Return the places of the questions that rounds are compared by, in their order; empty where these are all."""
     wanted = setup.settings.evaluate_questions

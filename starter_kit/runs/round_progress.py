@@ -6,8 +6,8 @@ In the unfinished run folder, readable by the owner only and until the round is 
     resume/round/training.pt     the local training that runs, after some of its steps
 
 What a client computes follows from the round's model, its state and its own stream, so a round that is resumed ends as
-if it had not been interrupted, to the bit. A private round is never resumed: it begins again, with new coins and new
-noise, and where its messages may have been seen it counts as spent.
+if it had not been interrupted, on a CPU to the bit. A private round is never resumed: it begins again, with new coins
+and new noise, and where its messages may have been seen it counts as spent.
 """
 
 import shutil

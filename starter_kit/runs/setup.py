@@ -32,16 +32,25 @@ from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import Aggregation, KnowsLayout, Method, Participant
 from starter_kit.federation.secure_aggregation import SecureAggregation, overhead_bytes
 from starter_kit.federation.wire import Wire
+from starter_kit.learning.compute import Compute
 from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import LocalStep
 from starter_kit.learning.stacking import make_learner
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.learning.training_saves import TrainingSaves
+from starter_kit.memory import free_bytes
 from starter_kit.plugin import reported
 from starter_kit.randomness import Stream
+from starter_kit.runs.forecast import FLOAT, ROUND_VECTORS, optimizer_bytes
 from starter_kit.secure_aggregation.fixed_point import finest_grid
 from starter_kit.settings.plan import Plan
 from starter_kit.settings.run_settings import LocalTrainingSettings, PrivateSettings, RunSettings
+
+# Whether torch finds a device, of the kinds that a machine may lack.
+IS_THERE: dict[str, Callable[[], bool]] = {
+    "cuda": torch.cuda.is_available,
+    "mps": torch.backends.mps.is_available,
+}
 
 
 class RunSetup:
@@ -53,6 +62,7 @@ class RunSetup:
         needs_every_client: Whether a round counts only if every chosen client has answered.
         model: The model and its trained part; in memory once, even where server and clients are in one process.
         aggregation: How updates reach the server.
+        free_bytes: The memory that the device had free before; None where it has none of its own.
         saves: Where long local trainings of this process are saved while they run, unless something is private; None
             for nowhere.
 
@@ -61,7 +71,7 @@ class RunSetup:
     """
 
     def __init__(self, settings: RunSettings, *, data: Path, base: Path) -> None:
-        if settings.device == "cuda" and not torch.cuda.is_available():
+        if settings.device in IS_THERE and not IS_THERE[settings.device]():
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="device",
@@ -74,6 +84,8 @@ class RunSetup:
         self._started_from: str | None = None
         self.data = data
         self.base_folder = base
+        # Before the model is there: what a run needs is compared with it.
+        self.free_bytes = free_bytes(torch.device(settings.device))
         model, self.tokenizer = _open_base(base)
         _check_finite(model, base)
         self.dataset = PagesOnDisk(data, "train")
@@ -81,6 +93,7 @@ class RunSetup:
         _check_marked_private(settings, self.plan)
         self.clients = list(self.plan.clients)
         self.guarantee, self.record_terms = self.plan.guarantee, self.plan.record_terms
+        _check_float64(settings, self.plan)
         self.rounds = self.plan.rounds
         self.needs_every_client = self.record_terms is not None or self.plan.needs_every_client
         if not any(client.examples for client in self.clients):
@@ -99,7 +112,7 @@ class RunSetup:
             lora=settings.lora,
             stream=self.stream,
             dropout=settings.dropout,
-            compute=settings.compute,
+            compute=self.compute,
         )
         self.wire = Wire(self._codec(), self.plan.auxiliary.appended(self.model.start))
         _check_stated_bits(self.wire, self.plan)
@@ -207,6 +220,13 @@ class RunSetup:
         return SecureAggregation(self.wire, bound, secure.tolerated_losses)
 
     @property
+    def compute(self) -> Compute:
+        """How steps are computed: as the settings say, and such that a round can be replayed where that is promised."""
+        compute = self.settings.compute
+        is_replayed = isinstance(self.settings, PrivateSettings) and self.settings.replayable
+        return compute.repeatable() if is_replayed else compute
+
+    @property
     def max_input_tokens(self) -> int:
         """How many tokens of a question with its page are read in training."""
         return self.settings.max_input_tokens or self.model.config.max_input_tokens
@@ -227,9 +247,19 @@ class RunSetup:
         shares = {client.id: client.providers for client in self.clients}
         return hashlib.sha256(json.dumps([self.base_sha256, shares]).encode()).hexdigest()
 
+    @property
+    def optimizer_bytes(self) -> int:
+        """The size of the optimizer's state, but for preconditioners; 0 where nothing trains locally."""
+        if not isinstance(self.settings, LocalTrainingSettings):
+            return 0
+        local, parameters = self.settings.local, self.model.tensors.parameters.values()
+        return optimizer_bytes(
+            [list(each.shape) for each in parameters], str(local.optimizer), local.momentum
+        )
+
     def set_up_process(self) -> None:
         """Have this process compute as the settings and the size of the model ask for."""
-        self.settings.compute.set_matrix_precision()
+        self.compute.set_up_process()
         set_threads_for(self.model.parameters)
 
     def documents(self, examples: Sequence[int], on_page: Callable[[int, int], None]) -> Documents:
@@ -241,7 +271,8 @@ class RunSetup:
             examples=examples,
             max_input_tokens=self.max_input_tokens,
             on_page=on_page,
-            compute=self.settings.compute,
+            compute=self.compute,
+            keeps_size=self.guarantee is None,
         )
 
     def participant(
@@ -273,6 +304,10 @@ class RunSetup:
                 f"{self.model.config.max_input_tokens} tokens of its base weights"
             )
         local = self.settings.local if isinstance(self.settings, LocalTrainingSettings) else None
+        if self.guarantee is not None and self.free_bytes is not None:
+            round_bytes = ROUND_VECTORS * FLOAT * self.model.tensors.size
+            # Methods without local training compute gradients of single questions.
+            documents.fit(local.batch_size if local else 1, self.optimizer_bytes + round_bytes)
         learner = make_learner(self.model, documents, local)
         if self.guarantee is None:
             learner.on_step = on_step
@@ -342,6 +377,19 @@ def _check_stated_bits(wire: Wire, plan: Plan) -> None:
                 next_step="Correct bits_per_parameter in its file, or what it sends: the record states one number for "
                 "all messages, which check `record.bytes` compares with the log.",
             )
+
+
+def _check_float64(settings: RunSettings, plan: Plan) -> None:
+    """Reject an Apple GPU, which has no float64, where a method computes in it."""
+    local = settings.local if isinstance(settings, LocalTrainingSettings) else None
+    if settings.device == "mps" and (plan.guarantee is not None or (local and local.optimizer == "shampoo")):
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="device",
+            expected="cpu or cuda: this method computes in float64, which Apple's GPUs don't have",
+            found=settings.device,
+            next_step="Add --set device=cpu.",
+        )
 
 
 def _check_marked_private(settings: RunSettings, plan: Plan) -> None:

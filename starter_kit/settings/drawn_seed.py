@@ -1,7 +1,7 @@
 """The seed of a run whose settings name none.
 
-Equal settings, data, base weights and seeds give the same checkpoint to the bit, and a site accepts each checkpoint
-only once. So a new run draws its seed, and stores it with its settings.
+On a CPU, equal settings, data, base weights and seeds give the same checkpoint to the bit, and a site accepts each
+checkpoint only once. So a new run draws its seed, and stores it with its settings.
 """
 
 import secrets

@@ -80,7 +80,8 @@ class RunSettings(BaseModel, ABC):
         evaluate_questions: Number of questions of the validation split to score in these rounds, the same each time;
             null for all. The last round is also scored on all of them.
         checkpoints: Models to keep in addition to the last one, and how often to save for resuming.
-        device: Device for training.
+        device: Device for training: the processor, an NVIDIA GPU, or an Apple GPU (without privacy only, and with
+            dropout that doesn't follow from the seed).
         compute: Computation of a training step: time, memory and rounding.
     """
 
@@ -103,7 +104,7 @@ class RunSettings(BaseModel, ABC):
     evaluate_every: int = Field(default=0, ge=0)
     evaluate_questions: int | None = Field(default=None, ge=1)
     checkpoints: Checkpoints = Checkpoints()
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Literal["cpu", "cuda", "mps"] = "cpu"
     compute: Compute = Compute()
 
     @abstractmethod

@@ -12,6 +12,7 @@ from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import WEIGHTS
 from starter_kit.compression.peft_files import ADAPTER_CONFIG, merged, read_adapter
+from starter_kit.disk import room_for
 from starter_kit.weights.adapter_settings import require_sum_of_products
 
 
@@ -40,7 +41,7 @@ def merge(source: Path, target: Path, *, base: Path | None, report: Callable[[st
     known = {name: tensor.float() for name, tensor in read_safetensors(base / WEIGHTS).items()}
     tensors = {name: tensor for name, tensor in merged(adapter, known).items() if name not in ALIASES}
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".pfl-convert-") as folder:
+    with room_for(target), tempfile.TemporaryDirectory(dir=target.parent, prefix=".pfl-convert-") as folder:
         written = Path(folder) / WEIGHTS
         save_file(tensors, written, metadata={"format": "pt"})
         require_finite(written)

@@ -2,10 +2,8 @@
 
 import json
 import os
-import socket
-import ssl
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -16,6 +14,7 @@ import urllib3
 
 from tests.docker.compose import ROOT, configuration
 from tests.docker.containers import Containers
+from tests.docker.slow_bodies import SlowBodies, slow_connections, slow_streams
 from tests.services.mail import MailServer
 from tests.services.ports import free_port
 from tests.services.redis import SITE, WORKER, Redis
@@ -151,17 +150,15 @@ def test_log_in_works_through_the_proxy(deployed: Deployed) -> None:
     assert "Secure" in answer.headers["Set-Cookie"]
 
 
-def test_bodies_that_never_arrive_take_no_thread_of_the_site(deployed: Deployed) -> None:
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    head = f"POST /account/login/ HTTP/1.1\r\nHost: {HOST}:{deployed.tls_port}\r\nContent-Length: 100000\r\n\r\nx"
-    with ExitStack() as stack:
-        # More than the site has threads.
-        for _ in range(40):
-            plain = stack.enter_context(socket.create_connection(("127.0.0.1", deployed.tls_port)))
-            slow = stack.enter_context(context.wrap_socket(plain, server_hostname=HOST))
-            slow.sendall(head.encode())
+@pytest.mark.parametrize("opening", [slow_connections, slow_streams])
+def test_bodies_that_never_arrive_take_no_thread_of_the_site(
+    deployed: Deployed, opening: Callable[[str, int, int], AbstractContextManager[SlowBodies]]
+) -> None:
+    # More than the site has threads.
+    with opening(HOST, deployed.tls_port, 40) as slow:
+        slow.drip()
         assert deployed.get("/account/login/").status == 200
+        slow.drip()
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/readyz", "/healthz"])

@@ -5,10 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 from django.db import connection
+from django.test import Client
 
 from docvqa_site.evaluation.models import Evaluation
 from docvqa_site.evaluation.queue.places import STEPS
@@ -156,10 +158,105 @@ class TestKubernetes:
             assert security["capabilities"] == {"drop": ["ALL"]}
             assert "memory" in container["resources"]["limits"]
 
+    @pytest.mark.parametrize(
+        ("name", "pod"), pods(), ids=lambda value: value if isinstance(value, str) else ""
+    )
+    def test_a_pod_has_what_its_image_expects(
+        self, name: str, pod: dict[str, Any], services: dict[str, Any]
+    ) -> None:
+        (container,) = pod["containers"]
+        registry_and_name = services[name]["image"].partition(":")[0]
+        assert container["image"] == registry_and_name
+        image = (DOCKER / f"{registry_and_name.partition('/')[2].partition('-')[0]}.Dockerfile").read_text()
+        user, group = re.findall(r"^USER (\d+):(\d+)$", image, re.MULTILINE)[-1]
+        security = pod["securityContext"]
+        assert [security["runAsUser"], security["runAsGroup"], security["fsGroup"]] == [
+            int(user), int(group), int(group),
+        ]  # fmt: skip
+        (home,) = re.findall(r"^ +(?:ENV )?PFL_(?:EVALUATOR_)?HOME=(\S+)", image, re.MULTILINE)[-1:]
+        mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
+        # The root is read-only, and sandboxes have their folders in /tmp.
+        assert not any(mounts[path].get("readOnly") for path in (home, "/tmp"))
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        assert {mount["name"] for mount in mounts.values()} == volumes.keys()
+        # A full volume ends one pod, a full disk all that are on the node.
+        for volume in volumes.values():
+            assert "sizeLimit" in volume.get("emptyDir", {"sizeLimit": ""}), volume["name"]
+        for port in container.get("ports", []):
+            assert f"EXPOSE {port['containerPort']}\n" in image
+            assert f"--bind=0.0.0.0:{port['containerPort']}" in container["command"]
+
+    @pytest.mark.parametrize(
+        ("name", "pod"), pods(), ids=lambda value: value if isinstance(value, str) else ""
+    )
+    def test_a_pod_has_the_folders_and_the_time_that_the_compose_file_gives_it(
+        self, name: str, pod: dict[str, Any], services: dict[str, Any]
+    ) -> None:
+        service, (container,) = services[name], pod["containers"]
+        shared = {
+            mount["target"]: mount["read_only"] for mount in service["volumes"] if mount["type"] == "bind"
+        }
+        mounted = {
+            mount["mountPath"]: mount["readOnly"]
+            for mount in container["volumeMounts"]
+            if "readOnly" in mount
+        }
+        missing = shared.items() - mounted.items()
+        # On Kubernetes, workers without a GPU score nothing. What doesn't answer visitors compares no weights.
+        if name == "worker-cpu":
+            assert {path for path, _ in missing} == {"/var/lib/pfl/test_sets"}
+        else:
+            assert missing == set() or name not in {"site", "worker-cuda"}
+        grace = service.get("stop_grace_period", "10s")
+        hours, minutes, seconds = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(\d+)s", grace).groups(default=0)
+        grace_s = int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+        assert pod.get("terminationGracePeriodSeconds", 30) >= grace_s
+
+    def test_services_probes_and_ingresses_lead_to_the_site(self, client: Client, db: None) -> None:
+        found = {
+            kind: [one for one in documents(DOCKER / "kubernetes" / "site.yaml") if one["kind"] == kind]
+            for kind in ("Deployment", "Service", "PodDisruptionBudget", "Ingress")
+        }
+        (deployment,), (service,), (budget,) = (
+            found[kind] for kind in ("Deployment", "Service", "PodDisruptionBudget")
+        )
+        labels = deployment["spec"]["template"]["metadata"]["labels"]
+        for selector in (
+            deployment["spec"]["selector"]["matchLabels"],
+            service["spec"]["selector"],
+            budget["spec"]["selector"]["matchLabels"],
+        ):
+            assert selector.items() <= labels.items()
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        ports = {port["name"] for port in container["ports"]}
+        assert {port["targetPort"] for port in service["spec"]["ports"]} == ports
+        (settings,) = documents(DOCKER / "kubernetes" / "settings.yaml")
+        host = urlsplit(settings["data"]["PFL_SITE_URL"]).hostname
+        for ingress in found["Ingress"]:
+            (rule,), (tls,) = ingress["spec"]["rules"], ingress["spec"]["tls"]
+            assert [rule["host"], *tls["hosts"]] == [host, host]
+            for path in rule["http"]["paths"]:
+                backend = path["backend"]["service"]
+                assert backend["name"] == service["metadata"]["name"]
+                assert backend["port"]["name"] in {port["name"] for port in service["spec"]["ports"]}
+        for name in ("readinessProbe", "livenessProbe", "startupProbe"):
+            probe = container[name]["httpGet"]
+            assert probe["port"] in ports
+            assert {header["name"]: header["value"] for header in probe["httpHeaders"]} == {"Host": host}
+            assert client.get(probe["path"]).status_code == 200
+
+    def test_the_site_has_every_setting_that_compose_requires(self, services: dict[str, Any]) -> None:
+        (settings,) = documents(DOCKER / "kubernetes" / "settings.yaml")
+        secrets, *_ = documents(DOCKER / "kubernetes" / "secrets.example.yaml")
+        named = settings["data"].keys() | secrets["stringData"].keys()
+        composed = {name for name, value in services["site"]["environment"].items() if value}
+        # The proxy that sends files of a folder store, and the health check of the compose file.
+        assert composed - named == {"PFL_ACCEL_PREFIX", "PFL_PROBE_URL"}
+
     def test_all_processes_of_the_compose_file_run_here_by_the_same_commands(self) -> None:
         services = configuration()["services"]
         commands = {name: pod["containers"][0]["command"] for name, pod in pods()}
-        for name in {"intake", "clock", "mail", "migrate"}:
+        for name in {"intake", "clock", "mail", "migrate", "worker-cuda"}:
             assert commands[name] == services[name]["command"]
         without_number = {argument for argument in commands["site"] if "--workers" not in argument}
         assert without_number <= set(services["site"]["command"])

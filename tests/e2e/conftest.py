@@ -13,6 +13,11 @@ from tests.demo.stack import Stack
 from tests.starter_kit.commands.pfl import run_pfl
 
 PASSWORD = "correct-horse-battery-staple"
+# Of the small data.
+SIZES = [
+    *("--train-providers", "30", "--train-pages", "60", "--valid-pages", "10", "--test-pages", "20"),
+    *("--private", "0"),
+]
 
 
 def pfl(*arguments: object, status: int = 0, environment: Mapping[str, str] = {}) -> str:
@@ -50,8 +55,7 @@ def train_openly(folder: Path) -> None:
     # Loads torch, which every process of pytest would do to read this file.
     from tests.tiny_reference import create_reference
 
-    sizes = ["--train-providers", "30", "--train-pages", "60", "--valid-pages", "10", "--test-pages", "20"]
-    pfl("data", "synthetic", folder / "data", *sizes, "--private", "0")
+    pfl("data", "synthetic", folder / "data", *SIZES)
     public = folder / "data" / "public"
     texts = [" ".join(page.words) for page in Dataset(public, "train").pages.values()]
     # Not pre-trained: quality plays no part here.

@@ -1,6 +1,7 @@
+import random
 from itertools import combinations
 
-from starter_kit.randomness import Stream
+from starter_kit.randomness import Stream, data_stream
 
 
 def test_a_stream_repeats_itself() -> None:
@@ -29,3 +30,9 @@ def test_numbers_fit_a_generators_seed_and_are_spread_over_all_bits() -> None:
     assert all(0 <= number < 2**63 for number in numbers)
     for bit in range(63):
         assert 850 < sum(number >> bit & 1 for number in numbers) < 1150
+
+
+def test_only_a_seed_that_can_be_guessed_is_what_its_generators_are_made_from() -> None:
+    for seed, gives_itself_away in ((7, True), (2**255 + 7, False)):
+        made_from_it = random.Random(f"{seed}/clients").random()
+        assert (data_stream(seed, "clients").random() == made_from_it) is gives_itself_away

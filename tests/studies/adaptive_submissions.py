@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.messages.results import MOST_DECIMALS, supported_decimals
-from starter_kit.commands.data import DEFAULT_PRIVATE
+from starter_kit.commands.data_options import DEFAULT_PRIVATE
 from starter_kit.console import log
 from tests.studies.markdown import fill, table_row
 from tests.studies.study import completed

@@ -33,10 +33,11 @@ from tests.studies.rehearsal.page import with_table
 from tests.studies.rehearsal.rehearsal import Rehearsal, stage_names
 from tests.studies.rehearsal.results import Conditions
 from tests.studies.rehearsal.results import Results as RehearsalResults
-from tests.studies.reproduction import experiment
+from tests.studies.reproduction import curves, experiment
 from tests.studies.reproduction import page as reproduction_page
 from tests.studies.reproduction.ablations import page as ablations_page
 from tests.studies.reproduction.ablations import staged_scores
+from tests.studies.reproduction.curves import Convergence, Curves
 from tests.studies.reproduction.experiment import TASK, Experiment, Results
 from tests.studies.reproduction.fewest import counted as fewest_counted
 from tests.studies.reproduction.fewest import page as fewest_page
@@ -61,6 +62,16 @@ def ablations(folder: Folder = FOLDER, seeds: Seeds = 3) -> Study[Results]:
     """Train the ablations of track 1's winner on the same task, and report which claims hold."""
     trained = Experiment(folder, seeds, parts=staged_scores.PARTS)
     return Study("ablations", Results, trained.run, ablations_page.page, trained.forget)
+
+
+def competition(folder: Folder = FOLDER, seeds: Seeds = 3) -> Study[Curves]:
+    """Train the rows of the competition's figures again, score every round, and write its tables beside ours."""
+    trained = Convergence(folder, seeds)
+
+    def page(curves: Curves) -> str:
+        return competition_tables.page(reproduction().read(), ablations().read(), curves)
+
+    return Study("competition-tables", Curves, trained.run, page, trained.forget)
 
 
 def fewest_bytes(folder: Folder = FOLDER, seeds: Seeds = 3) -> Study[Results]:
@@ -194,6 +205,7 @@ def rehearsal(
 STUDIES: Mapping[str, Callable[..., Study[Any]]] = {
     "reproduction": reproduction,
     "ablations": ablations,
+    "competition-tables": competition,
     "fewest-bytes": fewest_bytes,
     "leakage": leakage,
     "memorization": memorization,
@@ -211,8 +223,9 @@ STUDIES: Mapping[str, Callable[..., Study[Any]]] = {
 def derived_files() -> dict[str, str]:
     """Return the files in docs/ that are made of the outcomes of several studies, or of one with a page of its own."""
     exposed, *_ = published_epsilon.exposed_runs()
+    drawn = competition().read()
     return {
         "published-epsilon.md": published_epsilon.page(published().read()),
         "published-epsilon.svg": published_epsilon.picture(exposed),
-        "competition-tables.md": competition_tables.page(reproduction().read(), ablations().read()),
+        **{curves.file_of(figure): curves.picture(drawn, figure) for figure in curves.pictures(drawn)},
     }

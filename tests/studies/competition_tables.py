@@ -7,9 +7,11 @@ from statistics import mean
 from starter_kit.published import Source, published
 from tests.studies.markdown import fill, table_row
 from tests.studies.published_bytes import TOTALS, Total
+from tests.studies.reproduction import curves as figures
 from tests.studies.reproduction.ablations.claims import CLAIMS as ABLATION_CLAIMS
 from tests.studies.reproduction.ablations.rows import STAGED_RUNS, Stage
 from tests.studies.reproduction.claims import PRIVACY_CLAIMS, TRACK_1, TRACK_1_CLAIMS, TRACK_2, TRACK_2_CLAIMS
+from tests.studies.reproduction.curves import Curves
 from tests.studies.reproduction.experiment import Results
 from tests.studies.reproduction.rows import EPSILONS, Outcome
 from tests.studies.reproduction.verdicts import (
@@ -27,7 +29,7 @@ TOTAL_OF = {total.config: total for total in TOTALS}
 STAGED = {"Tuned HPs": "float32", "Quantization": "nf4"}
 
 
-def page(reproduced: Results, ablated: Results) -> str:
+def page(reproduced: Results, ablated: Results, curves: Curves) -> str:
     """Return the page in Markdown."""
     rows, cells = by_row(reproduced.outcomes), by_row(ablated.outcomes)
     seeds = seeds_of(reproduced)
@@ -44,11 +46,36 @@ def page(reproduced: Results, ablated: Results) -> str:
         track_2_summary=summary(TRACK_2_CLAIMS, rows),
         track_2_claims=claims_table(TRACK_2_CLAIMS, rows),
         ablations=summary(ABLATION_CLAIMS, cells)[0],
+        convergence=_convergence(curves),
         all_claims=len(compared),
         possible=2**seeds,
         by_chance=f"{len(compared) / 2**seeds:.1f}",
         holding=summary(compared, rows)[0].split(", ")[1],
     )
+
+
+def _convergence(curves: Curves) -> list[str]:
+    """The figures' pictures, and which row is above the other; or how to make them."""
+    if not curves.curves:
+        return [
+            "**Not run.** `python -m tests.studies competition-tables` trains their rows, and scores every round."
+        ]
+    seeds = len({curve.seed for curve in curves.curves})
+    lines = [
+        f"These runs repeat rows as published, with {seeds} {'seeds' if seeds > 1 else 'seed'}, and score the "
+        "validation split after every round. Thin lines are single seeds. The paper prints no numbers for its "
+        "figures; in each plot, its text places the second row of the legend above the first. Half of the validation "
+        "documents are of training providers, so ε doesn't cover these scores.",
+        "",
+    ]
+    for figure in figures.pictures(curves):
+        lines += [f"![{figures.in_words(curves, figure)}]({figures.file_of(figure)})", ""]
+    return [
+        *lines,
+        table_row("figure", "claim", "margin after the last round of both", "margin at the end of each"),
+        table_row(*["---"] * 4),
+        *figures.comparisons(curves),
+    ]
 
 
 def _ours(outcomes: Sequence[Outcome]) -> str:

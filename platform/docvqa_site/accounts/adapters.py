@@ -39,6 +39,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         forget_attempts(request, str(credentials.get("email", "")))
 
     @override
+    def format_email_subject(self, subject: str) -> str:
+        """Return allauth's own subjects, such as "Password Changed", as the site writes all others."""
+        return str(super().format_email_subject(subject.capitalize()))
+
+    @override
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **options: Any) -> HttpResponse:
         response: HttpResponse = super().post_login(request, user, **options)
         remember_device(response, user.get_username())

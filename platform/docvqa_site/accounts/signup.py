@@ -5,7 +5,14 @@ Apart from `forms`, which allauth imports to build these.
 
 from typing import Any, ClassVar
 
-from allauth.account.forms import AddEmailForm, ChangePasswordForm, LoginForm, ResetPasswordForm, SignupForm
+from allauth.account.forms import (
+    AddEmailForm,
+    ChangePasswordForm,
+    LoginForm,
+    ResetPasswordForm,
+    ResetPasswordKeyForm,
+    SignupForm,
+)
 from django import forms
 from django.contrib.auth.hashers import make_password
 from django.db import transaction
@@ -17,6 +24,7 @@ from docvqa_site.accounts.selectors import active_tokens
 from docvqa_site.accounts.services import revoke_all_tokens, unlink_accounts
 
 EMAIL = "Email address"
+NEW_PASSWORD = {"password1": "New password", "password2": "New password (again)"}
 ADVICE = (
     "At least 8 characters. Not a common password, not only digits, and nothing like your name or address."
 )
@@ -31,8 +39,10 @@ class SiteLabels:
         super().__init__(*args, **kwargs)
         for name, label in self.labels.items():
             self.fields[name].label = label  # type: ignore[attr-defined]
-        for one in self.fields.values():  # type: ignore[attr-defined]
+        for name, one in self.fields.items():  # type: ignore[attr-defined]
             one.widget.attrs.pop("placeholder", None)
+            if name == "password1":
+                one.help_text = ADVICE
 
 
 class LoginWithPasswordForm(SiteLabels, LoginForm):  # type: ignore[misc]
@@ -47,15 +57,25 @@ class NewAddressForm(SiteLabels, AddEmailForm):  # type: ignore[misc]
     """The address that replaces the present one."""
 
 
-class NewPasswordForm(ChangePasswordForm):  # type: ignore[misc]
+class PasswordFromLinkForm(SiteLabels, ResetPasswordKeyForm):  # type: ignore[misc]
+    """A password in place of a forgotten one."""
+
+    labels = NEW_PASSWORD
+
+
+class NewPasswordForm(SiteLabels, ChangePasswordForm):  # type: ignore[misc]
     """A password in place of another, which somebody else may have known: what they may have made ends with it."""
 
+    labels = {"oldpassword": "Current password", **NEW_PASSWORD}
+
     end_access = forms.BooleanField(
-        required=False, initial=True, label="Also revoke my API tokens and unlink accounts for signing in"
+        required=False, initial=True, label="Also revoke my API tokens and unlink my linked accounts"
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        # The page has a link for those who have forgotten it.
+        self.fields["oldpassword"].help_text = ""
         tokens, linked = active_tokens(self.user).count(), self.user.socialaccount_set.count()
         if not tokens + linked:
             del self.fields["end_access"]
@@ -84,10 +104,6 @@ class EvenTime(SiteLabels):
 
 class NewAccountForm(EvenTime, SignupForm):  # type: ignore[misc]
     """Reports all that is wrong at once."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["password1"].help_text = ADVICE
 
     @override
     def clean(self) -> Any:

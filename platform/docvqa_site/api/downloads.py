@@ -19,7 +19,7 @@ router = Router(tags=["downloads"])
 
 @router.get("", response=list[DownloadInfo], auth=None, throttle=PUBLIC_LIMITS, summary="List the downloads")
 def list_downloads(request: HttpRequest, track: str = "") -> list[DownloadInfo]:
-    """With `track`, those of this track alone. No token is needed, except to see which terms you have accepted."""
+    """With `track`, only this track's downloads. No token is needed, except to see which terms you have accepted."""
     if track:
         get_object_or_404(Track, slug=track)
     user = requester(request)

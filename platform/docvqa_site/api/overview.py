@@ -73,7 +73,7 @@ def get_quota(request: ApiRequest, slug: str) -> QuotaStatus:
     tags=TRACKS,
 )
 def get_checkpoint(request: ApiRequest, slug: str, sha256: str) -> CheckpointStatus:
-    """`sha256` is that of the file. Each checkpoint is submitted once, except for practice."""
+    """`sha256` is the file's hash. Each checkpoint can be submitted only once, except for practice."""
     problem = duplicate(team_in(request), Track.objects.get(slug=slug), sha256)
     return CheckpointStatus(problems=[problem] if problem else [])
 

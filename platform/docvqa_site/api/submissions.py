@@ -91,7 +91,7 @@ def submit(request: ApiRequest, submission_id: UUID, body: Submitting | None = N
     return get_submission(request, submission_id)
 
 
-@router.patch("/{submission_id}", response=SubmissionStatus, summary="Edit description, links and consent")
+@router.patch("/{submission_id}", response=SubmissionStatus, summary="Edit description, links and visibility")
 def edit(request: ApiRequest, submission_id: UUID, body: ChangedText) -> SubmissionStatus:
     """Possible until the submission is withdrawn. Its page shows the last edit's date. The title can't be changed."""
     submission = own_submission(team_in(request), submission_id)

@@ -29,7 +29,7 @@ router = Router(tags=["uploads"])
 
 @router.post("/check", response={204: None}, summary="Check the beginning of a file")
 def check_head(request: ApiRequest, body: NewFile) -> None:
-    """Rejects a file that is wrong from its beginning, before it is read for its SHA-256. Nothing is stored."""
+    """Rejects a file with a wrong beginning, so you don't have to compute its SHA-256.  Nothing is stored."""
     _place_checked(request, body)
 
 

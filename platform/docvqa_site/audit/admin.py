@@ -5,12 +5,21 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import Model, QuerySet
 from django.forms import BaseInlineFormSet, ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.template.response import TemplateResponse
+from django.utils.safestring import SafeString
 from typing_extensions import override
 
 from docvqa_site.audit.models import AuditEntry, entries_for, personal, record
+from docvqa_site.audit.sentences import told
+
+# On the page of an object's history.
+MOST_SHOWN = 200
 
 ModelT = TypeVar("ModelT", bound=Model)
 ParentT = TypeVar("ParentT", bound=Model)
@@ -29,7 +38,32 @@ class ReadOnly:
         return False
 
 
-class ReadOnlyAdmin(ReadOnly, admin.ModelAdmin[ModelT]):
+class WithHistory(admin.ModelAdmin[ModelT]):
+    """An admin in which the history of an object is what the audit trail has about it, for those who may read that."""
+
+    @override
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        obj = self.get_object(request, unquote(object_id))
+        may_read = request.user.has_perm("audit.view_auditentry")
+        if obj is None or not may_read or not self.has_view_or_change_permission(request, obj):
+            return super().history_view(request, object_id, extra_context)
+        entries = entries_for(request.user).select_related("actor")
+        about = entries.filter(object_type=self.opts.label_lower, object_id=str(obj.pk))
+        shown = list(about[: MOST_SHOWN + 1])
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"History: {obj}",
+            "opts": self.opts,
+            "object": obj,
+            "told": told(shown[:MOST_SHOWN], request),
+            "more": len(shown) > MOST_SHOWN,
+        }
+        return TemplateResponse(request, "admin/audited_history.html", context)
+
+
+class ReadOnlyAdmin(ReadOnly, WithHistory[ModelT]):
     """An admin of records that are never edited."""
 
 
@@ -44,12 +78,12 @@ class ReadOnlyInline(ReadOnly, admin.TabularInline[ModelT, ParentT]):
 class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     """The audit trail, newest entry first."""
 
-    list_display = ["at", "actor", "action", "object_type", "object_id"]
+    list_display = ["at", "sentence", "changes"]
     list_filter = ["action", "object_type", "at"]
     list_select_related = ["actor"]
     search_fields = ["action", "object_type", "object_id", "actor__email", "actor__name"]
-    fields = ("at", "actor", "action", "object_type", "object_id", "readable")
-    readonly_fields = ("readable",)
+    fields = ("at", "sentence", "changes", "actor", "action", "object_type", "object_id", "readable")
+    readonly_fields = ("sentence", "changes", "readable")
     date_hierarchy = "at"
     show_full_result_count = False
 
@@ -57,12 +91,38 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
         return entries_for(request.user)
 
+    @override
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """Return the list with what its entries say, of which the page's are looked up at once."""
+        listed = super().get_changelist_instance(request)
+        rows = told(listed.result_list, request)
+        for row in rows:
+            row.entry.told = row  # type: ignore[attr-defined]
+        listed.result_list = [row.entry for row in rows]
+        return listed
+
+    @override
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        entry = super().get_object(request, object_id, from_field)
+        if entry is not None:
+            (entry.told,) = told([entry], request)  # type: ignore[attr-defined]
+        return entry
+
+    @admin.display(description="what happened")
+    def sentence(self, entry: Any) -> SafeString:
+        said: SafeString = entry.told.sentence
+        return said
+
+    @admin.display(description="values")
+    def changes(self, entry: Any) -> SafeString:
+        return render_to_string("audit/changes.html", {"changes": entry.told.changes})
+
     @admin.display(description="details")
     def readable(self, entry: AuditEntry) -> str:
         return json.dumps(entry.readable, indent=2, ensure_ascii=False)
 
 
-class AuditedAdmin(admin.ModelAdmin[ModelT]):
+class AuditedAdmin(WithHistory[ModelT]):
     """An admin whose additions, changes and deletions, inlines included, go into the audit trail with their values.
 
     The fields `set_once` are written when an object is added, and read-only from then on.

@@ -19,6 +19,7 @@ from docvqa_site.boards.comparing import bytes_in_words, score_difference
 from docvqa_site.boards.ranking import Row
 from docvqa_site.boards.selection import Sort
 from docvqa_site.challenge.models import Track
+from docvqa_site.docs.glossary import linked
 from docvqa_site.evaluation.display.results import EPSILON_COLUMNS, EpsilonColumn, leakage_text
 from docvqa_site.ui.rounding import rounded_up
 from docvqa_site.ui.templatetags.bounds import epsilon
@@ -27,6 +28,23 @@ from evaluator.messages.jobs import ArtifactKind, TrustLevel
 from evaluator.messages.results import RunResults
 from evaluator.scoring.metrics import cut
 
+# What the heads of columns lead to in the glossary, by the keys of the columns.
+TERMS = {
+    "accountant": "accountant",
+    "anls": "ANLS",
+    "bytes_sent": "message",
+    "bytes_total": "communication log",
+    "counting": "counted",
+    "epsilon": "ε",
+    "epsilon_product": "amplification rule",
+    "epsilon_rdp": "accountant",
+    "epsilon_two_stage": "amplification rule",
+    "joint_epsilon": "joint ε",
+    "leakage": "leakage",
+    "rank": "rank",
+    "status": "verified",
+    "trust_level": "trust level",
+}
 # Marks the ε that is compared with the budget, in text.
 DECIDES = "*"
 
@@ -57,10 +75,6 @@ def _by_bytes(track: Track) -> bool:
     return track.kind.rule.ranks_bytes
 
 
-def _nothing(_: Row) -> SafeString:
-    return SafeString("")
-
-
 @dataclass(frozen=True)
 class Column:
     """A column: its value in data, and what people read of it.
@@ -70,7 +84,7 @@ class Column:
         title: Its head.
         meaning: What the value is, for the documentation and the schema.
         value: A row's value in data: a number, a text or None.
-        shown: Where it is shown.
+        shown: Where it is shown; by default in data alone.
         type: The value's type in the schema.
         is_result: Whether the value is a field of `RunResults`, which JSON has as one object.
         text: A row's value in plain text; `MISSING` where it is empty.
@@ -79,7 +93,7 @@ class Column:
         css: The classes of the cell.
         has_label: Whether the cell names its column on phones, where rows are cards.
         heads_row: Whether the cell is the head of its row.
-        link: Where the head leads to.
+        link: Where the head leads to; by default to its term in the glossary, if it is one.
         sort: The order of a board by this column; None if there is none.
         difference: What a comparison says of two rows; empty where there is nothing to say.
     """
@@ -88,7 +102,7 @@ class Column:
     title: str
     meaning: str
     value: Callable[[Row], Any]
-    shown: Shown
+    shown: Shown = Shown.DATA
     type: Any = str
     is_result: bool = False
     text: Callable[[Row], str] | None = None
@@ -104,7 +118,11 @@ class Column:
     @property
     def head(self) -> SafeString:
         """The head as HTML."""
-        title = f'<a href="{self.link}">{escape(self.title)}</a>' if self.link else escape(self.title)
+        title = escape(self.title)
+        if self.link:
+            title = f'<a href="{self.link}">{title}</a>'
+        elif self.key in TERMS:
+            title = linked(TERMS[self.key], self.title)
         return SafeString(f'<th scope="col" class="{self.css}">{title}</th>')
 
     def plain(self, row: Row) -> str:
@@ -256,13 +274,12 @@ COLUMNS: tuple[Column, ...] = (
         has_label=False,
         sort=Sort.RANK,
     ),
-    Column("reason", "Reason", "Reason why the run is not ranked.", lambda row: row.reason, Shown.DATA),
+    Column("reason", "Reason", "Reason why the run is not ranked.", lambda row: row.reason),
     Column(
         "pending",
         "Pending",
         "Level of verification that the run still needs for a final rank; empty if the rank is final.",
         lambda row: row.pending,
-        Shown.DATA,
         type=TrustLevel | None,
     ),
     METHOD,
@@ -282,15 +299,10 @@ COLUMNS: tuple[Column, ...] = (
         sort=Sort.ANLS,
         difference=lambda one, other: score_difference(one.entry.results, other.entry.results),
     ),
+    _score("anls_low", "ANLS, low", "Lower end of the 95% interval of `anls` over providers."),
+    _score("anls_high", "ANLS, high", "Upper end of this interval."),
     _score(
-        "anls_low", "ANLS, low", "Lower end of the 95% interval of `anls` over providers.", shown=Shown.DATA
-    ),
-    _score("anls_high", "ANLS, high", "Upper end of this interval.", shown=Shown.DATA),
-    _score(
-        "public_anls",
-        "Public ANLS",
-        "`anls` on the public part, once ranks are based on the private part.",
-        shown=Shown.DATA,
+        "public_anls", "Public ANLS", "`anls` on the public part, once ranks are based on the private part."
     ),
     _epsilon(
         "epsilon",
@@ -305,9 +317,7 @@ COLUMNS: tuple[Column, ...] = (
         "Total ε of all the team's training runs in the track up to and including this one.",
         shown=Shown.METHOD | Shown.COMPARISON | Shown.DATA,
     ),
-    _result(
-        "joint_runs", "Joint runs", "Number of training runs included in `joint_epsilon`.", shown=Shown.DATA
-    ),
+    _result("joint_runs", "Joint runs", "Number of training runs included in `joint_epsilon`."),
     _bytes(
         "bytes_total",
         "Communication",
@@ -330,15 +340,13 @@ COLUMNS: tuple[Column, ...] = (
         "not_counted_because",
         "Not counted",
         "Reason why the bytes aren't counted although a transcript was attached.",
-        shown=Shown.DATA,
     ),
     _result(
         "rounds_folded",
         "Rounds recomputed",
         "Number of rounds that the evaluator computed from their messages.",
-        shown=Shown.DATA,
     ),
-    _result("log_rounds", "Rounds", "Number of rounds in the communication log.", shown=Shown.DATA),
+    _result("log_rounds", "Rounds", "Number of rounds in the communication log."),
     _bytes(
         "bytes_sent",
         "Bytes sent",
@@ -359,29 +367,21 @@ COLUMNS: tuple[Column, ...] = (
         "`free` or `counted`: whether `bytes_total` includes the first round's downloads, under the rule that applied "
         "when the run was submitted.",
         lambda row: row.entry.first_download,
-        Shown.DATA,
     ),
-    _result("decoder_bytes", "Decoder", "Size of the team's own codec file.", shown=Shown.DATA),
+    _result("decoder_bytes", "Decoder", "Size of the team's own codec file."),
     _result(
         "log_flag",
         "Flagged log",
         "First flagged check of a declared log, which withholds the rank until an organizer accepts the log.",
-        shown=Shown.DATA,
     ),
     Column(
         "is_log_accepted",
         "Accepted log",
         "Whether an organizer accepted the declared log despite a flag.",
         lambda row: row.entry.is_log_accepted,
-        Shown.DATA,
         type=bool,
     ),
-    _result(
-        "bytes_needed",
-        "Bytes needed",
-        "Lower bound on the bytes needed to send the changed weights.",
-        shown=Shown.DATA,
-    ),
+    _result("bytes_needed", "Bytes needed", "Lower bound on the bytes needed to send the changed weights."),
     _score(
         "accuracy",
         "Accuracy",
@@ -389,8 +389,8 @@ COLUMNS: tuple[Column, ...] = (
         shown=Shown.MORE | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
         cell=lambda row: score(row.entry.results.accuracy, row.entry.results.decimals),
     ),
-    _score("public_accuracy", "Public accuracy", "`accuracy` on the public part.", shown=Shown.DATA),
-    _result("decimals", "Decimals", "Number of decimals that pages show for scores.", shown=Shown.DATA),
+    _score("public_accuracy", "Public accuracy", "`accuracy` on the public part."),
+    _result("decimals", "Decimals", "Number of decimals that pages show for scores."),
     *map(_recomputed, EPSILON_COLUMNS),
     Column(
         "accountant",
@@ -412,26 +412,21 @@ COLUMNS: tuple[Column, ...] = (
         cell=lambda row: cells.verification(row.entry.results),
     ),
     _result(
-        "trust_rounds",
-        "Verified part",
-        "The part of the run that this level covers, if not the whole run.",
-        shown=Shown.DATA,
+        "trust_rounds", "Verified part", "The part of the run that this level covers, if not the whole run."
     ),
-    _result("trust_by", "Verified by", "Organizer who confirmed this level.", shown=Shown.DATA),
-    _result("trust_at", "Verified at", "Time of this confirmation.", shown=Shown.DATA),
+    _result("trust_by", "Verified by", "Organizer who confirmed this level."),
+    _result("trust_at", "Verified at", "Time of this confirmation."),
     _result(
         "unbound",
         "Unbound",
         "Check that leaves the run unbound, and its outcome; empty if the recorded sums are tied to the checkpoint.",
-        shown=Shown.DATA,
     ),
     _result(
         "failed_level",
         "Failed level",
         "Level of the latest replay or rerun if it failed, which takes the rank.",
-        shown=Shown.DATA,
     ),
-    _result("failed_because", "Failure", "What that examination found.", shown=Shown.DATA),
+    _result("failed_because", "Failure", "What that examination found."),
     STATUS,
     Column(
         "flagged_checks",
@@ -446,7 +441,6 @@ COLUMNS: tuple[Column, ...] = (
         "Baseline",
         "Whether it is a baseline submitted by the organizers.",
         lambda row: row.entry.is_baseline,
-        Shown.DATA,
         type=bool,
     ),
     Column(
@@ -454,39 +448,29 @@ COLUMNS: tuple[Column, ...] = (
         "Disqualified",
         "Whether the organizers disqualified it.",
         lambda row: bool(row.entry.disqualified_because),
-        Shown.DATA,
         type=bool,
     ),
-    Column("phase", "Phase", "Phase of the submission.", lambda row: row.entry.phase, Shown.DATA),
+    Column("phase", "Phase", "Phase of the submission.", lambda row: row.entry.phase),
     Column(
         "license",
         "License",
         "License of the submission, as an SPDX identifier; empty if the track stated none.",
         lambda row: row.entry.license,
-        Shown.DATA,
     ),
     Column(
         "submitted_at",
         "Submitted",
         "Submission time (UTC).",
         lambda row: row.entry.submitted_at,
-        Shown.DATA,
         type=datetime,
         sort=Sort.NEWEST,
     ),
-    Column(
-        "url",
-        "Page",
-        "Address of the method's page.",
-        lambda row: settings.SITE_URL + row.entry.url,
-        Shown.DATA,
-    ),
+    Column("url", "Page", "Address of the method's page.", lambda row: settings.SITE_URL + row.entry.url),
     Column(
         "code_url",
         "Code",
         "Address of the method's code, as its team states it.",
         lambda row: row.entry.code_url or None,
-        Shown.DATA,
         type=str | None,
     ),
     Column(
@@ -494,7 +478,6 @@ COLUMNS: tuple[Column, ...] = (
         "Paper",
         "Address of the paper on the method, as its team states it.",
         lambda row: row.entry.paper_url or None,
-        Shown.DATA,
         type=str | None,
     ),
     Column(
@@ -502,7 +485,6 @@ COLUMNS: tuple[Column, ...] = (
         "Proof",
         "Address of the privacy proof, if public.",
         lambda row: settings.SITE_URL + row.entry.proof_url if row.entry.proof_url else None,
-        Shown.DATA,
         type=str | None,
     ),
     Column(
@@ -512,7 +494,6 @@ COLUMNS: tuple[Column, ...] = (
         lambda row: (
             row.entry.file_url(ArtifactKind.TRAINING_RECORD) if row.entry.results.accountant else None
         ),
-        Shown.DATA,
         type=str | None,
     ),
     Column(
@@ -520,16 +501,13 @@ COLUMNS: tuple[Column, ...] = (
         "Communication log",
         "Address of the communication log, from which the bytes follow; empty for anonymous teams.",
         lambda row: row.entry.file_url(ArtifactKind.COMMUNICATION_LOG),
-        Shown.DATA,
         type=str | None,
     ),
     Column(
         "transcript_url",
         "Transcript",
         "Address of the index of the messages; empty for runs whose bytes are declared and anonymous teams.",
-        # A model that nobody trained is counted without one.
         lambda row: row.entry.file_url(ArtifactKind.TRANSCRIPT) if row.entry.results.rounds_folded else None,
-        Shown.DATA,
         type=str | None,
     ),
 )

@@ -75,6 +75,13 @@ class FinalResults(models.Model):
         return entry(f"pfl-docvqa-{self.slug}", fields)
 
 
+def newest_results() -> "models.QuerySet[FinalResults]":
+    """Return the final results of all phases, without those that a correction has replaced."""
+    newer = FinalResults.objects.filter(phase=models.OuterRef("phase")).order_by("-made_at", "-pk")
+    found = FinalResults.objects.filter(pk=models.Subquery(newer.values("pk")[:1]))
+    return found.select_related("phase__track")
+
+
 class FrozenFile(models.Model):
     """One file of final results, compressed in the database, so that a backup of it has them all."""
 

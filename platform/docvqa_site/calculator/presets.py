@@ -17,6 +17,13 @@ def presets() -> dict[str, str]:
     changes: dict[str, dict[str, object]] = {
         "the competition's winner": {},
         "all clients in every round": {"sampling": Participation.ONE_STAGE},
+        "one client as the privacy unit": {
+            "client_rate": 0.5,
+            "provider_rate": 1.0,
+            "noise_multiplier": 2.0,
+            "rounds": 18,
+            "budget": 8,
+        },
         **{f"noise for ε = {e}": {"find": Wanted.NOISE, "budget": e} for e in (1, 4, 8)},
     }
     return {title: _address({**_initial(), **values}) for title, values in changes.items()}

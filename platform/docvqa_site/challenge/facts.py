@@ -16,14 +16,25 @@ FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
     "sampling_rule": ("Sampling rule", lambda track: track.get_sampling_rule_display()),
     "accountant": ("Accountant", lambda track: track.get_accountant_display()),
     "adjacency": ("Adjacency", lambda track: track.get_adjacency_display()),
-    "unbound_level": ("Unbound runs", lambda track: track.get_unbound_level_display()),
+    "unbound_level": (
+        "Unbound runs",
+        lambda track: (
+            f"{track.get_unbound_level_display()}. A run is unbound if no check ties its recorded sums to its "
+            "checkpoint."
+        ),
+    ),
     "drawn_rounds": (
         "Drawn rounds",
-        lambda track: f"the last round and at least {track.drawn_rounds} others",
+        lambda track: (
+            f"the last round and at least {track.drawn_rounds} others, picked at random by the site"
+        ),
     ),
     "challenges_per_day": (
         "Challenges",
-        lambda track: f"{track.challenges_per_day} per team in any 24 hours",
+        lambda track: (
+            f"{track.challenges_per_day} per team in any 24 hours. Each new training record, or index of a large "
+            "run's messages, uses one."
+        ),
     ),
     "required_reviews": ("Required reviewers", lambda track: str(track.required_reviews)),
 }
@@ -35,7 +46,7 @@ FILES = {
     ArtifactKind.TRAINING_RECORD: "A signed `.jsonl` log of how each round used the data, written by the starter kit; "
     "ε is recomputed from it",
     ArtifactKind.TRAINING_ANNEX: "A `.jsonl` file used to check the record, for the organizers only; the starter kit "
-    "creates it once the site has the record and picks the parts to show",
+    "creates it once the site has received the record and picked the parts to show",
     ArtifactKind.PRIVACY_PROOF: "The privacy argument for the method, as `.pdf`, `.md` or `.ipynb`",
 }
 CODE = "Required: a description, plus either a link to a commit or, for each run, the settings or method file"

@@ -52,7 +52,7 @@ folder_name = RegexValidator(r"^[a-z0-9][a-z0-9._-]{0,63}$", "Lower-case letters
 SAMPLING_RULES = [
     (
         SamplingRule.TWO_STAGE.value,
-        "two-stage: from the perspective of someone who knows which clients take part",
+        "two-stage: assumes that the observer knows which clients take part in each round",
     ),
     (SamplingRule.PRODUCT.value, "product: client rate times provider rate, as in the published competition"),
 ]
@@ -282,10 +282,10 @@ class Track(models.Model):
     drawn_rounds = models.PositiveSmallIntegerField(
         default=DRAWN_ROUNDS,
         validators=[MaxValueValidator(MAX_DRAWN)],
-        help_text="How many rounds are drawn, in addition to the last one: of a replayable run for a replay, and "
-        "of a run whose messages are too large to be attached as a whole (more if they fit into 12 GB). If a "
-        "draft's rounds were opened before this number changes, a replayable run must be trained again, and messages "
-        "must be opened again.",
+        help_text="How many rounds the site draws at random, in addition to the last one, from each run that is "
+        "replayable or whose messages are too large to be attached as a whole (more of these if they fit into 12 GB). "
+        "If this number changes after the rounds of a draft were opened, a replayable run must be trained again, and "
+        "messages must be opened again.",
     )
     challenges_per_day = models.PositiveSmallIntegerField(
         default=DEFAULT_CHALLENGES,
@@ -312,8 +312,8 @@ class Track(models.Model):
         max_length=80,
         blank=True,
         validators=[validate_license],
-        help_text="Teams accept it when they submit, for what is public of their submissions: texts, results, "
-        f"communication logs and training records. {EXAMPLES} Blank: none is stated.",
+        help_text="Teams accept this license when they submit. It covers the public parts of their submissions: "
+        f"texts, results, communication logs and training records. {EXAMPLES} Blank: no license.",
     )
 
     objects = PublishedTracks()
@@ -491,7 +491,7 @@ class Phase(models.Model):
     requires_counted = models.BooleanField(
         "counted bytes only",
         default=True,
-        help_text="Bytes ranking: runs whose bytes are declared are listed without a rank.",
+        help_text="Only for tracks ranked by bytes: runs with declared bytes are listed without a rank.",
     )
     extended_minutes = models.PositiveIntegerField(
         default=0, editable=False, help_text="How much the phase's end was moved to make up for outages."

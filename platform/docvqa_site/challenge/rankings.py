@@ -335,7 +335,7 @@ FEWEST_BYTES = Ranking(
         "Byte counts are exact, so ranks are certain. If the interval extends below the threshold, the run "
         "might not qualify on a different sample of providers.",
         "Counted: the evaluator computed the checkpoint from the run's messages; for a large run, it computed the last "
-        "round and the drawn ones. Declared: the bytes come from the team's log.",
+        "round and several others drawn at random. Declared: the bytes come from the team's log.",
     ),
 )
 BEST_ANLS_AT_BUDGET = Ranking(
@@ -367,8 +367,8 @@ BEST_ANLS_AT_BUDGET = Ranking(
         _RANGES,
         "ε is recomputed from the training record and rounded up. “More columns” shows ε under every rule and "
         "accountant; the bold value is used for ranking.",
-        "In an unbound run, no check ties the recorded sums to the checkpoint. Either the update rule can't be "
-        "replayed, or the check record.linkage or record.whole_change was flagged or had no power.",
+        "In an unbound run, no check ties the recorded sums to the checkpoint. This happens if the update rule can't "
+        "be replayed, or if the check record.linkage or record.whole_change was flagged or had no power.",
     ),
 )
 BEST_ANLS = Ranking(

@@ -25,6 +25,10 @@ TRANSITIONS: Transitions = {
     RegistrationState.ADMITTED: frozenset({RegistrationState.DECLINED}),
     RegistrationState.DECLINED: frozenset({RegistrationState.ADMITTED}),
 }
+DECISIONS = {
+    RegistrationState.ADMITTED: "The organizers have admitted {team} to {track}.",
+    RegistrationState.DECLINED: "The organizers have declined the registration of {team} for {track}.",
+}
 
 
 @transaction.atomic
@@ -57,7 +61,7 @@ def decide(registration: TeamRegistration, state: RegistrationState, reason: str
     move(current, state, TRANSITIONS, actor, {"reason": reason}, reason=reason)
     team, track = registration.team, registration.track
     texts = [
-        f"{team} was {state} to {track}.",
+        DECISIONS[state].format(team=team, track=track),
         *([reason] if reason else []),
         settings.SITE_URL + page_of(track),
     ]

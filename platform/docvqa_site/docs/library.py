@@ -13,6 +13,7 @@ CHECKOUT = Path(__file__).parents[3] / "docs"
 FOLDER_PAGE = "README"
 # Pictures and tables of numbers that documents show or link to.
 FILE_TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".json": "application/json"}
+NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 TITLE = re.compile(r"^# (.+)$", re.M)
 # Documents by their purpose: the name of each, its path below the documentation's folder without `.md`, and a line that
 # says what it is for where its title alone doesn't.
@@ -28,6 +29,7 @@ GROUPS = {
         "starter-kit": "Install `pfl`, train, check and submit, and write plug-ins.",
         "tracks": "When tracks are open, and who sees submissions and scores.",
         "leaderboards": "How to read the leaderboards, plots and intervals, and how to cite a result.",
+        "glossary": "Definitions of terms.",
     },
     "Notebooks": {
         "notebooks/first-submission": "From the data to a submission that passes all checks.",
@@ -45,7 +47,7 @@ GROUPS = {
         "secure-aggregation": "The server sees only the sum of all updates.",
         "reports": "The numbers and plots in a run folder.",
         "reproduction": "The papers' methods compared on a task for a small model.",
-        "competition-tables": "The competition's tables beside ours, with a verdict on each claim.",
+        "competition-tables": "The competition's tables next to ours, with a verdict on each claim.",
         "ablations": "The effect of epochs, clients and quantization on the method that won track 1.",
         "fewest-bytes": "How few counted bytes reach the threshold of track 1 on a small task.",
         "published-settings": "Privacy of the papers' settings under both rules.",
@@ -58,19 +60,19 @@ GROUPS = {
         "errors": "Every error code, with its meaning and the next step.",
     },
     "How results are verified": {
-        "privacy": "What ε guarantees, how it is computed, and what the checks know.",
+        "privacy": "What ε guarantees, how it is computed, and what the checks can detect.",
         "checks": "What each check covers, and what it doesn't.",
         "reviews": "Who reviews privacy proofs, the checklist, and how to appeal.",
-        "bytes": "Which bytes rank a run, and which of them are counted.",
+        "bytes": "Which bytes determine a rank, and when they are counted rather than declared.",
         "trust-levels": "Each level's meaning and requirements.",
-        "forging": "Every lie of the tests, what it gains, and what detects it.",
-        "replay": "Repeating one randomly chosen round of a training run.",
+        "forging": "Every forgery in the tests: what it would gain, and what detects it.",
+        "replay": "Repeating the last round of a training run and some randomly drawn ones.",
         "conformance": "Testing a method's code against the assumptions behind its ε.",
         "leakage": "Membership attacks on submitted models.",
         "memorization": "What a small model memorizes of providers, and what privacy prevents.",
-        "auditing": "Measuring a run's privacy with synthetic providers.",
+        "auditing": "Measuring a run's privacy with made-up providers.",
         "genuine-runs": "False alarms of the checks on honest runs of the kit.",
-        "false-alarms": "False alarms of the noise checks at the strongest allowed signals.",
+        "false-alarms": "False alarms of the noise checks on simulated runs with the strongest allowed signals.",
         "adaptive-submissions": "Gains from adapting many submissions to the displayed scores.",
     },
     "Privacy proofs of the kit's methods": {
@@ -92,7 +94,6 @@ GROUPS = {
         "images": "The container images: sizes, start times, and a run of each track.",
         "performance": "Speed of pages, uploads and evaluations.",
         "architecture": "Code layout, and the path of a checkpoint through the code.",
-        "glossary": "Definitions of terms.",
         "decisions/README": "Design decisions, alternatives and reasons.",
     },
 }
@@ -133,6 +134,11 @@ def title(name: str) -> str:
     """Return the first heading of a document, without rendering the rest."""
     heading = TITLE.search(read(name))
     return heading[1].replace("`", "") if heading else name
+
+
+def slug_of(heading: str) -> str:
+    """Return the fragment by which GitHub links to a heading, so that links work there and here."""
+    return NOT_IN_SLUG.sub("", heading.strip().lower()).replace(" ", "-")
 
 
 def below(name: str) -> list[str]:

@@ -17,12 +17,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it.token import Token
 
-from docvqa_site.docs import library
+from docvqa_site.docs import glossary, library
+from docvqa_site.docs.library import slug_of
 from docvqa_site.ui.budgets import unbroken
 from docvqa_site.ui.front_matter import split_front_matter
 from docvqa_site.ui.markdown import DRAWN, Allowance, Prepared, parser, prepare
 
-NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 # In the list of contents.
 CONTENTS_LEVELS = {"h2", "h3"}
 
@@ -58,6 +58,8 @@ def document(name: str) -> Document:
     tokens = _parser.parse(environment[DRAWN].text, environment)
     found = list(_numbered_headings(tokens))
     _name_rows(tokens)
+    if name == "glossary":
+        _link_terms(tokens)
     for token in _all_tokens(tokens):
         _adapt(token, name)
     return Document(
@@ -83,16 +85,20 @@ def parsed(name: str) -> list[Token]:
 
 
 def row_name(tokens: list[Token], at: int) -> str | None:
-    """Return what a row of a table is about: the code that is all of its first cell; None where there is none.
+    """Return what a row of a table is about: the code or the bold term in its first cell; None where there is none.
 
-    Several, such as two settings, are a name with commas.
+    Several, such as two settings, are a name with commas. There is nothing else in the cell.
     """
     if tokens[at].type != "tr_open" or tokens[at + 1].type != "td_open":
         return None
     cell = tokens[at + 2].children or []
     codes = [child.content for child in cell if child.type == "code_inline"]
     between = {child.content for child in cell if child.type != "code_inline"}
-    return ", ".join(codes) if codes and between <= {", "} else None
+    if codes and between <= {", "}:
+        return ", ".join(codes)
+    terms = [text.content for mark, text in pairwise(cell) if mark.type == "strong_open"]
+    between = {child.content for child in cell if child.content not in terms}
+    return ", ".join(terms) if terms and between <= {"", ", "} else None
 
 
 def _name_rows(tokens: list[Token]) -> None:
@@ -105,9 +111,15 @@ def _name_rows(tokens: list[Token]) -> None:
             token.attrSet("id", f"row-{slug_of(name)}")
 
 
-def slug_of(heading: str) -> str:
-    """Return the fragment by which GitHub links to a heading, so that links work there and here."""
-    return NOT_IN_SLUG.sub("", heading.strip().lower()).replace(" ", "-")
+def _link_terms(tokens: list[Token]) -> None:
+    """Make a link of each emphasized word that has an entry of its own."""
+    for token in tokens:
+        children = token.children or []
+        for at, child in enumerate(children):
+            row = glossary.row_of(children[at + 1].content) if child.type == "em_open" else None
+            if row:
+                child.tag = children[at + 2].tag = "a"
+                child.attrSet("href", f"#row-{slug_of(row)}")
 
 
 def _numbered_headings(tokens: list[Token]) -> Iterator[Heading]:

@@ -1,13 +1,13 @@
-"""A full-text search of the documentation: its sections, and each error code, setting, check and column by itself.
+"""Full-text search in memory, and that of the documentation: its sections, error codes, settings, checks and columns.
 
-The documents come with the code and never change while it runs, so their index is in memory, built at the first search:
-SQLite's FTS5, whatever database the site has. See `docs/decisions/0028-search.md`.
+The documents come with the code and never change while it runs, so their index is built at the first search. Every
+index is of SQLite's FTS5, whatever database the site has. See `docs/decisions/0028-search.md`.
 """
 
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -28,13 +28,15 @@ ENTRIES = {
     "operations": "Setting of a site",
     "checks": "Check",
     "columns": "Column",
+    "glossary": "Term",
 }
-# Around a word that was found; no document has them.
+# Around a word that was found; no text has them.
 OPEN, CLOSE = "\x02", "\x03"
 TABLE = """
 CREATE VIRTUAL TABLE passages USING fts5(
     address UNINDEXED, kind UNINDEXED, heading, title, text, tokenize = "porter unicode61 remove_diacritics 2"
 )"""
+TERMS = "CREATE VIRTUAL TABLE terms USING fts5vocab(passages, row)"
 # What is named by all of the text comes first. Otherwise a word counts ten times as much in a heading as in a text, and
 # four times in the title of the document.
 QUERY = """
@@ -46,11 +48,11 @@ ORDER BY heading = ? COLLATE NOCASE DESC, bm25(passages, 0, 0, 10, 4, 1), rowid 
 
 @dataclass(frozen=True)
 class Passage:
-    """A part of a document that can be found.
+    """What can be found: a part of a document, or anything else with an address of its own.
 
     Attributes:
         kind: What it is, where it isn't a section.
-        title: That of the document.
+        title: That of the document; of anything else, what belongs beside its heading.
     """
 
     address: str
@@ -72,33 +74,47 @@ class Found:
 
 
 class Index:
-    """All passages, for searches by several threads."""
+    """Passages that can be searched by several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, passages: Iterable[Passage]) -> None:
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
         self._connection.execute(TABLE)
-        rows = (
-            (one.address, one.kind, one.heading, one.title, one.text)
-            for name in sorted(library.names())
-            for one in passages(name)
-        )
+        rows = ((one.address, one.kind, one.heading, one.title, one.text) for one in passages)
         self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", rows)
 
-    def search(self, query: str, name: str) -> list[Found]:
-        """Return the passages that match a query of FTS5: those of this name first, then the best."""
+    def search(self, text: str) -> list[Found]:
+        """Return the passages with every word of a text, of which the last may be the beginning of one.
+
+        Those that the text is the heading of come first, then the best.
+        """
+        query = _query(text)
+        if not query:
+            return []
         with self._lock:
-            rows = self._connection.execute(QUERY, (OPEN, CLOSE, query, name, MOST_RESULTS)).fetchall()
+            rows = self._connection.execute(
+                QUERY, (OPEN, CLOSE, query, text.strip(), MOST_RESULTS)
+            ).fetchall()
         return [
             Found(address, kind, heading, title, _marked(excerpt))
             for address, kind, heading, title, excerpt in rows
         ]
 
+    def terms(self) -> list[str]:
+        """Return the words of all passages as they are compared: in lower case, without marks and endings."""
+        with self._lock:
+            self._connection.execute(TERMS)
+            return [term for (term,) in self._connection.execute("SELECT term FROM terms")]
+
 
 def search(text: str) -> list[Found]:
-    """Return the passages that have every word of a text; the last word may be the beginning of one."""
-    query = _query(text)
-    return _index().search(query, text.strip()) if query else []
+    """Return the passages of the documentation that have every word of a text."""
+    return _documents().search(text)
+
+
+def terms(text: str) -> list[str]:
+    """Return the words of a text as an index compares them."""
+    return Index([Passage("", "", "", "", text)]).terms()
 
 
 def passages(name: str) -> Iterator[Passage]:
@@ -145,5 +161,5 @@ def _marked(excerpt: str) -> SafeString:
 
 
 @cache
-def _index() -> Index:
-    return Index()
+def _documents() -> Index:
+    return Index(one for name in sorted(library.names()) for one in passages(name))

@@ -10,7 +10,6 @@ from django.views.decorators.http import require_safe
 
 from docvqa_site.docs import library
 from docvqa_site.docs.rendering import document
-from docvqa_site.docs.search import MOST_CHARACTERS, MOST_RESULTS, search
 
 
 @dataclass(frozen=True)
@@ -28,14 +27,6 @@ def contents(request: HttpRequest) -> HttpResponse:
         title: [_entry(name, line) for name, line in lines.items()] for title, lines in library.GROUPS.items()
     }
     return render(request, "docs/contents.html", {"sections": sections})
-
-
-@require_safe
-def search_documents(request: HttpRequest) -> HttpResponse:
-    """Search documents, error codes, settings, checks and columns for a text in the address."""
-    text = " ".join(request.GET.get("q", "").split())[:MOST_CHARACTERS]
-    context = {"text": text, "found": search(text), "most": MOST_RESULTS}
-    return render(request, "docs/search.html", context)
 
 
 @require_safe

@@ -1,4 +1,4 @@
-"""When each of the site's processes last showed that it works, outages, and the notices at the top of every page.
+"""When each of the site's processes last worked, and the last backup was made; outages, and notices for every page.
 
 All times are the database's own clock, so that no two machines need to agree on theirs.
 """
@@ -18,8 +18,12 @@ class Process(StrEnum):
     MAIL = "mail"
 
 
+# Made by a command, so that its age is no silence of a process.
+BACKUP = "backup"
+
+
 class SignOfLife(models.Model):
-    """The last sign of life of one kind of process; of several of a kind, the latest counts."""
+    """The last sign of life of one kind of process, or the last backup; of several of a kind, the latest counts."""
 
     process = models.CharField(max_length=20, unique=True)
     at = models.DateTimeField()
@@ -33,19 +37,36 @@ class SignOfLife(models.Model):
 
 def show_life(process: Process) -> None:
     """Record that a process of this kind works now."""
+    _record(process)
+
+
+def note_backup() -> None:
+    """Record that a backup is complete now."""
+    _record(BACKUP)
+
+
+def silences() -> dict[Process, timedelta | None]:
+    """Return how long each process has been silent; None if it never showed any sign of life."""
+    found = ages()
+    return {process: found.get(process) for process in Process}
+
+
+def ages() -> dict[str, timedelta]:
+    """Return how long ago each process showed its last sign of life, and the newest backup was complete.
+
+    What never happened is left out. The database's clock counts.
+    """
+    rows = SignOfLife.objects.annotate(now=Now())
+    return {row.process: max(row.now - row.at, timedelta()) for row in rows}
+
+
+def _record(name: str) -> None:
     SignOfLife.objects.bulk_create(
-        [SignOfLife(process=process, at=Now())],
+        [SignOfLife(process=name, at=Now())],
         update_conflicts=True,
         unique_fields=["process"],
         update_fields=["at"],
     )
-
-
-def silences() -> dict[Process, timedelta | None]:
-    """Return how long each process has been silent by the database's clock; None if it never showed any."""
-    rows = SignOfLife.objects.annotate(now=Now())
-    silent = {row.process: max(row.now - row.at, timedelta()) for row in rows}
-    return {process: silent.get(process) for process in Process}
 
 
 class Cause(models.TextChoices):

@@ -26,6 +26,7 @@ from pydantic import BaseModel
 
 from docvqa_site.audit.versions import boards_versions
 from docvqa_site.challenge.models import Track
+from docvqa_site.liveness.models import note_backup
 from docvqa_site.operations.ranks import Ranks, all_ranks
 from docvqa_site.operations.schema import last_migrations, missing_migrations
 from docvqa_site.operations.snapshots import BackupError, StoredFile, snapshot
@@ -103,6 +104,7 @@ def make_backup(folder: Path, *, link: bool = True) -> Manifest:
     unfinished = folder / f"{MANIFEST}.unfinished"
     unfinished.write_text(manifest.model_dump_json(indent=1))
     unfinished.replace(folder / MANIFEST)
+    note_backup()
     return manifest
 
 

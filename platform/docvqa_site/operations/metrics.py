@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from docvqa_site.evaluation import clock, inventories
 from docvqa_site.evaluation.models import StepReport
-from docvqa_site.liveness.models import silences
+from docvqa_site.liveness.models import BACKUP, Process, ages
 from docvqa_site.operations import figures
 from docvqa_site.submissions.models import Run, Submission
 from docvqa_site.uploads.models import Upload, UploadState
@@ -34,7 +34,7 @@ class SiteCollector(Collector):
         yield from _uploads()
         yield from _mails()
         yield from _disk()
-        yield _processes()
+        yield from _signs_of_life()
 
 
 def exposition() -> bytes:
@@ -122,11 +122,14 @@ def _disk() -> Iterable[Metric]:
     yield value("pfl_disk_free_bytes", "Free bytes on that disk.", disk.free_bytes)
 
 
-def _processes() -> Metric:
-    """Return how long each process has been silent; one that has never shown a sign of life is left out."""
-    silent = {
-        str(name): silence.total_seconds() for name, silence in silences().items() if silence is not None
-    }
-    return by_label(
+def _signs_of_life() -> Iterable[Metric]:
+    """Yield how long each process has been silent, and the age of the newest backup; what never was is left out."""
+    found = ages()
+    silent = {str(name): found[name].total_seconds() for name in Process if name in found}
+    yield by_label(
         "pfl_process_silence_seconds", "Seconds since a process's last sign of life.", "process", silent
     )
+    backup = GaugeMetricFamily("pfl_backup_age_seconds", "Seconds since the newest backup was complete.")
+    if BACKUP in found:
+        backup.add_metric([], found[BACKUP].total_seconds())
+    yield backup

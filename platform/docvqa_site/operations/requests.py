@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
-from evaluator.logs import log_context
+from evaluator.worker.logs import log_context
 
 HEADER = "X-Request-ID"
 # Whatever else a client sends would only confuse who reads the logs.

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from django.core.exceptions import ImproperlyConfigured
 
-from evaluator.logs import mask_secrets
+from evaluator.worker.logs import mask_secrets
 
 SENTRY_VARIABLE = "PFL_SENTRY_DSN"
 # OpenTelemetry's own name; its other variables, such as OTEL_SERVICE_NAME, hold as well.

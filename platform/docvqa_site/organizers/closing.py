@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import record
-from docvqa_site.audit.versions import boards_versions
+from docvqa_site.audit.versions import boards_changed, boards_versions
 from docvqa_site.boards.boards import selected_rows, stored_boards
 from docvqa_site.boards.models import FinalResults, FrozenFile
 from docvqa_site.boards.ranking import Row
@@ -161,6 +161,8 @@ def close_phase(phase: Phase, publication: Publication, *, seen: str, actor: Use
         for name, content in files.items()
     )
     phase.notices.update(shown_until=now)
+    # They link to the results.
+    boards_changed(track.pk)
     RuleChange.objects.create(
         track=track, text=f"Phase “{phase.name}” closed: “{results.title}” is published at {address}."
     )
@@ -204,7 +206,7 @@ def _open_end(phase: Phase, now: datetime) -> Iterator[Obstacle]:
         ends = (
             f"The phase ends on {phase.ends_at:%b %-d, %Y, %H:%M} UTC."
             if phase.ends_at
-            else "The phase has no end."
+            else "The phase has no end date."
         )
         yield Obstacle(ends, reverse("organizers:phase", args=[phase.track.slug, phase.pk]))
 

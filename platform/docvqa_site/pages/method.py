@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -14,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.boards.columns import Shown, Table, columns_of
+from docvqa_site.boards.models import newest_results
 from docvqa_site.boards.ordering import pending_levels, rank_if_published, ranks_of
 from docvqa_site.boards.plots import leakage_plot
 from docvqa_site.boards.ranking import Entry, Row
@@ -117,6 +119,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "verdict": verdict,
         "proof_url": public_proof_url(submission, verdict.status),
         "decided_at": decided_at(submission),
+        "final_ranks": _final_ranks(submission) if is_listed else [],
         "runs": runs,
         "types": type_rows([run.results for run in scored]),
         "heads": [at_budget(run.budget, "{}") or "ANLS" for run in scored],
@@ -155,6 +158,18 @@ def _tombstone(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     reason = entry.details.get("reason", "") if entry else ""
     context = {"submission": submission, "withdrawn_at": entry and entry.at, "reason": reason}
     return render(request, "pages/withdrawn.html", context, status=410)
+
+
+def _final_ranks(submission: Submission) -> list[dict[str, Any]]:
+    """Return the ranks of the submission among the final results of its phase, as far down as their page shows."""
+    address = submission.get_absolute_url()
+    return [
+        {"results": results, "board": part["board"], "rank": row["rank"]}
+        for results in newest_results().filter(phase=submission.phase_id)
+        for part in results.standings
+        for row in part["rows"]
+        if row["url"] == address
+    ]
 
 
 def decided_at(submission: Submission) -> datetime | None:

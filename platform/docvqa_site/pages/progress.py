@@ -1,6 +1,7 @@
 """The plots of a track, rendered once for each version of its boards, and the page of its progress over time."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -107,7 +108,7 @@ class Headline:
 
 @dataclass(frozen=True)
 class Glance:
-    """A track at a glance: the best result of every board, and a plot of them. Both are empty without results."""
+    """A track at a glance: final results, the best result of every board, and a plot, which is empty without any."""
 
     headlines: SafeString
     plot: SafeString
@@ -127,10 +128,17 @@ def plot_with_mark(submission: Submission) -> SafeString:
     """Return the plot of the submission's track with its runs marked; empty where it has none in it."""
     tracks = list(Track.objects.all())
     plot = at_a_glance(submission.track, tracks, boards_versions([track.pk for track in tracks])).plot
-    mark = f'data-of="{submission.get_absolute_url()}"'
-    if mark not in plot:
-        return SafeString("")
-    return mark_safe(plot.replace(mark, f"{mark} data-here"))  # noqa: S308  (a template made it)
+    marked = with_marks(plot, [submission.get_absolute_url()])
+    return marked if marked != plot else SafeString("")
+
+
+def with_marks(plot: str, addresses: Iterable[str], badge: str = "") -> SafeString:
+    """Return a plot with the methods at these addresses marked, and with a badge in the table of its numbers."""
+    for address in addresses:
+        mark, row = f'data-of="{address}"', rf'(<th scope="row"><a href="{address}">[^<]*</a>)'
+        if mark in plot:
+            plot = re.sub(row, lambda found: found[1] + badge, plot.replace(mark, f"{mark} data-here"))
+    return mark_safe(plot)  # noqa: S308  (a template made it)
 
 
 @require_safe
@@ -164,16 +172,14 @@ def withheld_of(track: Track, selection: Selection, version: str) -> list[UUID]:
 
 
 def _draw_glance(track: Track, tracks: Sequence[Track], version: str) -> str:
-    """Return the best result of every board and the plot, with a sign between them."""
+    """Return the final results and the best result of every board, and the plot, with a sign between them."""
     boards = [Headline(track, budget, first_points(track, budget, FIRST)) for budget in track.run_budgets()]
     rows = withheld_points(track, withheld_of(track, EVERYTHING, version))
     withheld = withheld_marks(rows, submission_addresses({row[2] for row in rows}).__getitem__)
     plot_of = _of_budgets if track.kind.has_budgets else _of_bytes
     plot = plot_of(track, tracks, [board.points for board in boards], withheld)
-    if plot is None:
-        return ""
-    headlines = render_to_string("pages/headlines.html", {"track": track, "boards": boards})
-    return headlines + PLOT + draw(plot)
+    headlines = render_to_string("pages/headlines.html", {"track": track, "boards": plot and boards})
+    return headlines + PLOT + (draw(plot) if plot else "")
 
 
 def _of_bytes(

@@ -3,7 +3,7 @@
 What it shows of the boards is rendered once for each version of them, except where a visitor searches for text.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from urllib.parse import urlencode
@@ -32,8 +32,8 @@ from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.examining.levels import MEANINGS
 from docvqa_site.evaluation.models import Examination, ExaminationState
 from docvqa_site.evaluation.test_sets.parts import scored_test_set
-from docvqa_site.pages.progress import at_a_glance, withheld_of
-from docvqa_site.submissions.selectors import public_runs, quota_of
+from docvqa_site.pages.progress import at_a_glance, with_marks, withheld_of
+from docvqa_site.submissions.selectors import public_runs, quota_of, submission_addresses, submissions_of
 from docvqa_site.teams.models import Team
 from docvqa_site.teams.selectors import team_of
 from docvqa_site.ui.budgets import at_budget, budget_text
@@ -155,13 +155,16 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
     def respond() -> HttpResponse:
         team = team_of(request.user) if request.user.is_authenticated else None
         boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today)
-        offered = sorts_of(shown)
+        offered, glance = sorts_of(shown), at_a_glance(shown, tracks, versions)
+        plot = with_marks(glance.plot, _addresses_of(team, shown), OWN) if glance.plot else glance.plot
         context = {
             "track": shown,
             "asked": asked,
             "tabs": _tabs(shown, asked),
             "data": data,
-            "glance": at_a_glance(shown, tracks, versions),
+            "glance": glance,
+            "plot": plot,
+            "marks_own": plot != glance.plot,
             "boards": with_own_marked(boards, team),
             "trust_levels": [(level.label, meaning) for level, meaning in MEANINGS.items()],
             "own_team": team,
@@ -179,6 +182,12 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
 
     # The time that is left and the data are part of the version: they change while the boards don't.
     return page_unless_unchanged(request, f"{versions} {today} {deadline} {data}", respond)
+
+
+def _addresses_of(team: Team | None, track: Track) -> Iterable[str]:
+    """Return the addresses of the pages of a team's methods in a track; none of no team."""
+    own = submissions_of(team).filter(track=track).values_list("pk", flat=True) if team else []
+    return submission_addresses(own).values()
 
 
 def titles_of_data(track: Track) -> list[str]:

@@ -13,6 +13,7 @@ from docvqa_site.pages import (
     proof,
     results,
     run,
+    search,
     team,
     track,
 )
@@ -51,6 +52,7 @@ final: list[URLPattern] = [
 teams: list[URLPattern] = [path("teams/<slug:slug>/", team.team, name="detail")]
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", home.home, name="home"),
+    path("search/", search.search, name="search"),
     path("participation/", participation.participation, name="participation"),
     path("leaderboard/", include((boards, "leaderboard"))),
 ]

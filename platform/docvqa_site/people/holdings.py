@@ -30,9 +30,9 @@ class Person:
 class Fate(StrEnum):
     """What becomes of something when the person is erased."""
 
-    ERASED = "erased"
-    KEPT = "kept, by a former member or reviewer"
-    EMPTIED = "emptied, except for its number"
+    ERASED = "deleted"
+    KEPT = "kept, under “former member” or “former reviewer”"
+    EMPTIED = "deleted, except for the account number"
 
 
 Find = Callable[[Person], "QuerySet[Any]"]
@@ -198,7 +198,7 @@ HOLDINGS: dict[str, Holding] = dict(
         (
             "mail.OutgoingMail",
             Holding(
-                "Emails to you that aren't delivered yet (without their texts)",
+                "Emails to you that haven't been delivered yet (without their texts)",
                 Fate.ERASED,
                 _mails,
                 ("subject", "recipients", "created_at", "failed_at"),
@@ -221,7 +221,7 @@ HOLDINGS: dict[str, Holding] = dict(
         _held(
             "teams.PastMembership",
             "user",
-            "Teams you have left, which the rules on conflicts of interest depend on",
+            "Teams you have left (needed to detect conflicts of interest)",
             Fate.KEPT,
             "team__name",
             "role",
@@ -344,7 +344,7 @@ HOLDINGS: dict[str, Holding] = dict(
         _held(
             "reviews.ProofReview",
             "reviewer",
-            "Your reviews of privacy proofs; undecided ones are erased",
+            "Your reviews of privacy proofs (undecided ones are deleted)",
             Fate.KEPT,
             "submission__id",
             "checklist",
@@ -398,7 +398,7 @@ HOLDINGS: dict[str, Holding] = dict(
         (
             "admin.LogEntry.user",
             Holding(
-                "What you did in the administration, and what was done there to your account",
+                "Your actions on the admin site, and others' actions on your account",
                 Fate.ERASED,
                 _log_entries,
                 ("action_time", "object_repr", "action_flag", "change_message"),

@@ -13,7 +13,7 @@ from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it.token import Token
 
-from docvqa_site.docs.rendering import slug_of
+from docvqa_site.docs.library import slug_of
 from docvqa_site.ui.markdown import MATH, cleaned
 
 # The page has one above them.

@@ -51,7 +51,7 @@ CHECKLIST = [
     Item(
         "releases",
         Group.CLAIM,
-        "Does the proof list everything that depends on the data and leaves the training?",
+        "Does the proof list every output of the training that depends on the data?",
         "Counts, loss curves, normalizers, a vocabulary or the choice of the best round are releases too.",
     ),
     Item(
@@ -69,8 +69,8 @@ CHECKLIST = [
     Item(
         "noise",
         Group.MECHANISM,
-        "Are the noise's distribution and standard deviation stated, independent in every coordinate and "
-        "round?",
+        "Are the noise's distribution and standard deviation stated, and is the noise independent in every coordinate "
+        "and round?",
         "Confusing variance with standard deviation, a known seed, or noise in half precision breaks the "
         "guarantee.",
     ),

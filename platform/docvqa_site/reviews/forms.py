@@ -44,11 +44,12 @@ class ChecklistQuestion:
 
     @property
     def offer(self) -> str:
-        """The passed checks that speak for "yes", where none speaks against it; the reviewer decides."""
+        """A sentence on the passed checks that speak for "yes"; empty if a check speaks against it or there is none."""
         checks = [fact for fact in self.facts if fact.is_check]
-        return (
-            ", ".join(f"“{fact.title}”" for fact in checks) if all(fact.is_passed for fact in checks) else ""
-        )
+        if not checks or not all(fact.is_passed for fact in checks):
+            return ""
+        support = "check supports" if len(checks) == 1 else "checks support"
+        return f"The passed {support} “yes”; the decision is yours."
 
 
 class ReviewForm(forms.Form):

@@ -283,7 +283,7 @@ def _notify_team(review: ProofReview) -> None:
         f"{SECOND_OPINION_TIME.days} days."
         if verdict.is_proposal
         else "",
-        "The page of the review has the reviewer's notes, and a form to reply.",
+        "Read the reviewer's notes and reply:",
         settings.SITE_URL + reverse("reviews:team", args=[submission.pk]),
     ]
     notify(

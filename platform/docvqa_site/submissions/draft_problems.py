@@ -16,7 +16,7 @@ from evaluator.messages.jobs import ArtifactKind
 
 
 def problems_of(submission: Submission, now: datetime) -> list[Problem]:
-    """Return everything that is missing or wrong. Certain only while the team's and the track's rows are locked."""
+    """Return everything that is missing or wrong. Certain only under the locks that `submit` takes."""
     return [
         *_closed(submission.track, now),
         *registration_problems(submission.team, submission.track),

@@ -72,9 +72,15 @@ def duplicates_in(submission: Submission) -> list[Problem]:
 
 def would_repeat(submission: Submission) -> bool:
     """Return whether a checkpoint of a practice submission can't be submitted for a rank, as it was already."""
+    return any(
+        duplicate(submission.team, submission.track, sha256) for sha256 in checkpoint_hashes(submission)
+    )
+
+
+def checkpoint_hashes(submission: Submission) -> list[str]:
+    """Return the SHA-256 of each of the submission's checkpoints."""
     checkpoints = submission.artifacts.filter(kind=ArtifactKind.CHECKPOINT)
-    hashes = checkpoints.values_list("upload__sha256", flat=True)
-    return any(duplicate(submission.team, submission.track, sha256) for sha256 in hashes)
+    return list(checkpoints.values_list("upload__sha256", flat=True))
 
 
 def reject_duplicate(submission: Submission, sha256: str, filename: str) -> None:

@@ -29,11 +29,9 @@ class TextForm(forms.ModelForm[Submission]):
         """Say at the fields that these tracks require description and code, which a draft may still lack."""
         if not tracks:
             return
-        require = f"{' and '.join(map(str, tracks))} {'requires' if len(tracks) == 1 else 'require'}"
-        self.fields["description"].help_text = f"Markdown. {require} one."
-        self.fields[
-            "code_url"
-        ].help_text = f"To a commit. {require} this, or files of the code with each run."
+        required = f"Required in {' and '.join(f'“{track}”' for track in tracks)}"
+        self.fields["description"].help_text = f"Markdown. {required}."
+        self.fields["code_url"].help_text = f"To a commit. {required}, unless each run has files of the code."
         for name in ("description", "code_url"):
             self.fields[name].widget.is_required_later = True
 

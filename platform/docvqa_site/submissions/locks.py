@@ -1,6 +1,9 @@
-"""The locks of teams and submissions. A team's is taken before one of its submissions', never after."""
+"""The locks of teams, tracks, submissions and checkpoints, always taken in this order."""
 
+from collections.abc import Iterable
 from uuid import UUID
+
+from django.db import connection
 
 from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Team
@@ -16,6 +19,25 @@ IN_WORDS = {
 def lock_team(team_id: int) -> None:
     """Lock the team's row; rows that refer to it may still be added."""
     Team.objects.select_for_update(no_key=True).get(pk=team_id)
+
+
+def hold_track(track_id: int) -> None:
+    """Keep organizers from changing the track in this transaction; submissions of other teams needn't wait for it.
+
+    SQLite needs no lock: it has one writer at a time.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT FROM challenge_track WHERE id = %s FOR SHARE", [track_id])
+
+
+def lock_checkpoints(track_id: int, hashes: Iterable[str]) -> None:
+    """Let other submissions of a checkpoint of these SHA-256 to the track wait for the end of this transaction."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            for sha256 in sorted(set(hashes)):
+                name = f"checkpoint:{track_id}:{sha256}"
+                cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
 
 
 def lock_submission(key: UUID, *states: SubmissionState) -> Submission:

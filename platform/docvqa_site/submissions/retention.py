@@ -14,13 +14,14 @@ from typing import TypeVar
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.db import transaction
-from django.db.models import Exists, Max, Model, OuterRef, QuerySet
+from django.db.models import Exists, F, Max, Model, OuterRef, QuerySet, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from docvqa_site.challenge.models import Phase, Track
-from docvqa_site.mail.retention import remove_mails
-from docvqa_site.notifications.retention import remove_notifications
-from docvqa_site.periods import cutoff
+from docvqa_site.mail.models import OutgoingMail
+from docvqa_site.notifications.models import Notification
+from docvqa_site.periods import MOST_NOTIFICATIONS, cutoff
 from docvqa_site.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
 from docvqa_site.uploads import services as uploads
 from docvqa_site.uploads.models import UploadState
@@ -69,6 +70,26 @@ def remove_checkpoints(now: datetime, limit: int) -> int:
         artifacts__upload__state=UploadState.COMPLETED,
     )
     return _each(ended, limit, _remove_checkpoint)
+
+
+def remove_mails(now: datetime, limit: int) -> int:
+    """Remove mails that were given up long ago. Those that wait stay; delivered ones are deleted at once."""
+    before = cutoff("mails", now)
+    if before is None:
+        return 0
+    given_up = OutgoingMail.objects.filter(failed_at__lt=before).order_by("failed_at", "pk")
+    return OutgoingMail.objects.filter(pk__in=list(given_up.values_list("pk", flat=True)[:limit])).delete()[0]
+
+
+def remove_notifications(now: datetime, limit: int) -> int:
+    """Remove notifications that are old, and the oldest of people who have many."""
+    old = []
+    if before := cutoff("notifications", now):
+        old = list(Notification.objects.filter(created_at__lt=before).values_list("pk", flat=True)[:limit])
+    place = Window(RowNumber(), partition_by="user", order_by=[F("created_at").desc(), F("pk").desc()])
+    ranked = Notification.objects.order_by().annotate(place=place).filter(place__gt=MOST_NOTIFICATIONS)
+    surplus = list(ranked.values_list("pk", flat=True)[:limit])
+    return Notification.objects.filter(pk__in=[*old, *surplus]).delete()[0]
 
 
 def _each(rows: QuerySet[ModelT], limit: int, remove: Callable[[ModelT], int | None]) -> int:

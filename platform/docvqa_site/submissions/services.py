@@ -21,8 +21,14 @@ from docvqa_site.submissions.challenges import (
     reject_other_messages,
 )
 from docvqa_site.submissions.draft_problems import no_such_budget, problems_of
-from docvqa_site.submissions.duplicates import reject_duplicate
-from docvqa_site.submissions.locks import lock_submission, lock_team, wrong_state
+from docvqa_site.submissions.duplicates import checkpoint_hashes, reject_duplicate
+from docvqa_site.submissions.locks import (
+    hold_track,
+    lock_checkpoints,
+    lock_submission,
+    lock_team,
+    wrong_state,
+)
 from docvqa_site.submissions.models import (
     Artifact,
     ArtifactState,
@@ -276,11 +282,11 @@ def submit(
     Raises `ProblemError` with everything that is missing or wrong at once.
     """
     now = now or timezone.now()
-    # The team's row serializes submissions against its quota, the track's against duplicates of other teams.
-    # In this order everywhere; neither lock stops rows from being added that refer to them.
+    # The team's row serializes submissions against its quota, and its checkpoints against duplicates of other teams.
     lock_team(submission.team_id)
-    Track.objects.select_for_update(no_key=True).get(pk=submission.track_id)
+    hold_track(submission.track_id)
     current = lock_submission(submission.pk, SubmissionState.DRAFT)
+    lock_checkpoints(current.track_id, checkpoint_hashes(current))
     required_license = license_of(current)
     problems = problems_of(current, now)
     if accepted_license != required_license != "":

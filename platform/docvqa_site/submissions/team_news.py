@@ -38,7 +38,7 @@ def notify_of_withdrawal(submission: Submission, actor: User, reason: str) -> No
         submission,
         f"{submission} is withdrawn",
         f"{actor.name or actor.email} has withdrawn {submission} from {submission.track}. This can't be undone, and "
-        "its quota slot stays used.",
+        "the quota slot stays used.",
         *([f"Reason: {reason}"] if reason else []),
         address=reverse("submissions:list"),
     )

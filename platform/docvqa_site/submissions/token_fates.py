@@ -37,13 +37,12 @@ def fates_of(tokens: Iterable[RunToken]) -> list[TokenFate]:
 
 def _fate(token: RunToken, waiting: Run | None) -> TokenFate:
     if token.run is not None:
-        return TokenFate(token, "accounted", token.run)
+        return TokenFate(token, "ε recomputed", token.run)
     if token.challenge and waiting is not None:
-        return TokenFate(token, "in evaluation; a lost try until it is accounted", waiting, is_lost=True)
+        return TokenFate(token, "in evaluation; a lost try until ε is recomputed", waiting, is_lost=True)
     if token.challenge:
-        return TokenFate(
-            token, "lost try: a record was uploaded, and no run of it is accounted", is_lost=True
-        )
+        words = "lost try: a record was uploaded, but ε was never recomputed for its run"
+        return TokenFate(token, words, is_lost=True)
     if token.training:
-        return TokenFate(token, "a training has it; no record was uploaded yet")
+        return TokenFate(token, "in use by a training run; no record was uploaded yet")
     return TokenFate(token, "not used yet; your next pfl train takes it")

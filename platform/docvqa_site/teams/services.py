@@ -225,7 +225,9 @@ def remove_member(team: Team, membership_id: int, *, by: User, organizes: bool =
     membership.delete()
     record(by, "team.member_removed", team, user=removed.pk)
     notify_person(
-        removed, f"You were removed from {team}", f"{who} removed you from {team}. Its results stay with it."
+        removed,
+        f"You were removed from {team}",
+        f"{who} removed you from {team}. The team keeps its results.",
     )
     notify_members(
         team, f"{removed} was removed from {team}", f"{who} removed {removed} from your team.", but=by

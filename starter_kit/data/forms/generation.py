@@ -32,7 +32,7 @@ from starter_kit.data.forms.fields import (
     without_currency,
     write_lines,
 )
-from starter_kit.data.partition import deal
+from starter_kit.data.partition import IID, Rule, deal
 from starter_kit.data.summary import ImportSummary, SplitTally
 from starter_kit.randomness import data_stream
 
@@ -57,6 +57,7 @@ class FormSettings(BaseModel):
 
     seed: int = 7
     clients: int = Field(default=10, ge=1)
+    partition: Rule = IID
     providers: int = Field(default=800, ge=1, le=MAX_PROVIDERS)
     valid_forms: int = Field(default=200, ge=2)
     test_forms: int = Field(default=600, ge=2)
@@ -97,11 +98,10 @@ def generate(
         "valid": _held_out(settings, "valid", settings.valid_forms, training),
         "test": _held_out(settings, "test", settings.test_forms, training),
     }
-    clients = deal(
-        [provider.name for provider in training], settings.clients, data_stream(settings.seed, "clients")
-    )
+    sizes = {provider.name: FORMS_A_PROVIDER for provider in training}
+    clients = deal(sizes, settings.clients, data_stream(settings.seed, "clients"), settings.partition)
     description = "Made-up forms with questions that use words by conventions of their own."
-    info = DatasetInfo(name=NAME, description=description, clients=clients)
+    info = DatasetInfo(name=NAME, description=description, partition=settings.partition, clients=clients)
     folders = {"train": folder_public, "valid": folder_public, "test": folder_secret}
     return ImportSummary(
         info, write_drawn(folders, plan, info, partial(_write_form, settings.seed), on_progress)

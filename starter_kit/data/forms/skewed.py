@@ -38,23 +38,11 @@ from starter_kit.data.forms.fields import (
     write_lines,
 )
 from starter_kit.data.forms.generation import MAX_PROVIDERS, NAMED_SHARE
+from starter_kit.data.inspection import published_parts
 from starter_kit.data.summary import ImportSummary
 from starter_kit.randomness import data_stream
 
 NAME = "skewed-forms"
-# Of each client, by Table A1: its providers and its documents.
-PUBLISHED = (
-    (400, 2224),
-    (418, 2382),
-    (404, 2296),
-    (414, 2358),
-    (429, 4543),
-    (423, 2378),
-    (423, 2700),
-    (416, 1951),
-    (401, 1932),
-    (421, 2136),
-)
 # Of the law of a provider's documents within a client, whose mean is 3 where the least is 1.
 PARETO_SHAPE = 1.5
 MOST_DOCUMENTS = 40
@@ -67,6 +55,9 @@ LOGO_SHARE = 0.4  # forms whose words lack the name
 LABEL_OF_NAME = "provider"
 # How often each constant is asked for, of the questions about any.
 CONSTANTS = {LABEL_OF_NAME: 0.7, "email": 0.25, "tax": 0.05}
+
+
+Group = tuple[int, int]  # numbers of providers and of their forms
 
 
 class SkewedSettings(BaseModel):
@@ -92,6 +83,61 @@ class SkewedSettings(BaseModel):
         if ceil(max(self.valid_forms, self.test_forms) / 2 / FORMS_HELD_OUT) > self.providers:
             raise ValueError("a held-out split has more training providers than there are")
         return self
+
+    def held_out(self, split: str) -> tuple[Group, Group]:
+        """Return the providers and forms of a split, by whether the providers are training providers."""
+        forms = self.valid_forms if split == "valid" else self.test_forms
+        seen, unseen = forms // 2, forms - forms // 2
+        return (ceil(seen / FORMS_HELD_OUT), seen), (ceil(unseen / FORMS_HELD_OUT), unseen)
+
+    def training_forms(self, client: int, providers: int) -> int | None:
+        """Return the number of forms of a client's providers, if it is fixed."""
+        return None
+
+
+class PublishedSettings(SkewedSettings):
+    """The sizes of the competition's data, by Table A1, or a fraction of them.
+
+    Attributes:
+        seen, unseen: Of the validation split and the test split, the training providers and the others.
+    """
+
+    seen: dict[str, Group]
+    unseen: dict[str, Group]
+
+    @classmethod
+    def scaled(cls, fraction: float, seed: int) -> Self:
+        """Return the published sizes times `fraction`."""
+
+        def scale(part: str) -> Group:
+            providers, documents = (published_parts()[part][name] for name in ("providers", "documents"))
+            return max(1, round(providers * fraction)), max(1, round(documents * fraction))
+
+        training = _published_clients()
+        providers, documents = (sum(numbers) for numbers in zip(*training, strict=True))
+        seen, unseen = (
+            {split: scale(f"{split}, {group} providers") for split in ("valid", "test")}
+            for group in ("seen", "unseen")
+        )
+        return cls(
+            seed=seed,
+            clients=len(training),
+            providers=max(len(training), round(providers * fraction)),
+            documents=documents / providers,
+            valid_forms=seen["valid"][1] + unseen["valid"][1],
+            test_forms=seen["test"][1] + unseen["test"][1],
+            seen=seen,
+            unseen=unseen,
+        )
+
+    def held_out(self, split: str) -> tuple[Group, Group]:
+        """Return the providers and forms of a split, by whether the providers are training providers."""
+        return self.seen[split], self.unseen[split]
+
+    def training_forms(self, client: int, providers: int) -> int | None:
+        """Return the published number of forms of so many providers of a client."""
+        published_providers, documents = _published_clients()[client]
+        return round(documents / published_providers * providers)
 
 
 @dataclass(frozen=True)
@@ -124,8 +170,8 @@ def generate_skewed(
     }
     plan = {
         "train": [provider for provider in training for _ in range(sizes[provider.name])],
-        "valid": _held_out(settings, "valid", settings.valid_forms, training),
-        "test": _held_out(settings, "test", settings.test_forms, training),
+        "valid": _held_out(settings, "valid", training),
+        "test": _held_out(settings, "test", training),
     }
     description = "Made-up forms of providers with constants, as uneven as the competition's."
     info = DatasetInfo(name=NAME, description=description, clients=clients)
@@ -133,9 +179,15 @@ def generate_skewed(
     return ImportSummary(info, write_drawn(folders, plan, info, partial(_write_form, seed), on_progress))
 
 
+def _published_clients() -> list[Group]:
+    parts = published_parts()
+    clients = (parts[name] for name in sorted(parts) if name.startswith("client "))
+    return [(client["providers"], client["documents"]) for client in clients]
+
+
 def _clients(settings: SkewedSettings) -> dict[int, list[str]]:
     """Divide the providers among clients in the published proportions; every client has one."""
-    shares = [providers for providers, _ in islice(cycle(PUBLISHED), settings.clients)]
+    shares = [providers for providers, _ in islice(cycle(_published_clients()), settings.clients)]
     spare = settings.providers - settings.clients
     ends = [round(spare * summed / sum(shares)) for summed in accumulate(shares, initial=0)]
     names = iter(f"provider-{number:05}" for number in range(settings.providers))
@@ -147,27 +199,35 @@ def _clients(settings: SkewedSettings) -> dict[int, list[str]]:
 def _sizes(settings: SkewedSettings, client: int, names: list[str]) -> list[tuple[str, int]]:
     """Return how many training forms each provider of a client has."""
     rng = data_stream(settings.seed, "sizes", client)
-    ratios = [documents / providers for providers, documents in PUBLISHED]
+    ratios = [documents / providers for providers, documents in _published_clients()]
     mean = settings.documents * ratios[client % len(ratios)] / (sum(ratios) / len(ratios))
     least = mean * (PARETO_SHAPE - 1) / PARETO_SHAPE
-    return [
-        (name, min(MOST_DOCUMENTS, max(1, round(least * rng.paretovariate(PARETO_SHAPE))))) for name in names
-    ]
+    sizes = [min(MOST_DOCUMENTS, max(1, round(least * rng.paretovariate(PARETO_SHAPE)))) for _ in names]
+    wanted = settings.training_forms(client, len(names))
+    while wanted is not None and sum(sizes) != wanted:
+        # The cut at the most documents leaves some over, which go to providers in proportion to their sizes.
+        (place,) = rng.choices(range(len(sizes)), sizes)
+        changed = sizes[place] + (1 if sum(sizes) < wanted else -1)
+        sizes[place] = min(MOST_DOCUMENTS, max(1, changed))
+    return list(zip(names, sizes, strict=True))
 
 
-def _held_out(
-    settings: SkewedSettings, split: str, forms: int, training: list[SkewedProvider]
-) -> list[SkewedProvider]:
-    """The provider of each form of a split: half training providers, half providers of the split's own."""
-    seen_forms = forms // 2
+def _held_out(settings: SkewedSettings, split: str, training: list[SkewedProvider]) -> list[SkewedProvider]:
+    """The provider of each form of a split: training providers first, then providers of the split's own."""
+    (seen_providers, seen_forms), (unseen_providers, unseen_forms) = settings.held_out(split)
     rng = data_stream(settings.seed, "seen", split)
-    seen = rng.sample(training, ceil(seen_forms / FORMS_HELD_OUT))
+    seen = rng.sample(training, seen_providers)
     unseen = [
         _provider(settings.seed, f"{split}-provider-{number:05}", rng.randrange(settings.clients))
-        for number in range(ceil((forms - seen_forms) / FORMS_HELD_OUT))
+        for number in range(unseen_providers)
     ]
-    repeated = ([one for one in some for _ in range(FORMS_HELD_OUT)] for some in (seen, unseen))
-    return [*next(repeated)[:seen_forms], *next(repeated)[: forms - seen_forms]]
+    return _repeated(seen, seen_forms) + _repeated(unseen, unseen_forms)
+
+
+def _repeated(providers: list[SkewedProvider], forms: int) -> list[SkewedProvider]:
+    """Return each provider as often as it has forms; their numbers of forms differ by at most one."""
+    each, more = divmod(forms, len(providers))
+    return [one for place, one in enumerate(providers) for _ in range(each + (place < more))]
 
 
 def _provider(seed: int, name: str, client: int) -> SkewedProvider:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from evaluator.docvqa.dataset import DatasetInfo, Page, Question
 from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import write_drawn
-from starter_kit.data.partition import deal
+from starter_kit.data.partition import IID, Rule, deal
 from starter_kit.data.phrasings import INVOICE_PHRASINGS, ask
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 from starter_kit.data.synthetic.invoices import Invoice, write_invoice
@@ -58,6 +58,7 @@ class SyntheticSettings(BaseModel):
 
     seed: int = 7
     clients: int = Field(default=10, ge=1, le=1000)
+    partition: Rule = IID
     train_providers: int = Field(default=400, ge=1)
     train_pages: int = Field(default=900, ge=1)
     valid_pages: int = Field(default=60, ge=2)
@@ -110,10 +111,11 @@ def generate(
         "valid": _held_out(settings, "valid", settings.valid_pages, training, pages, unseen_valid),
         "test": _held_out(settings, "test", settings.test_pages, training, pages, unseen_test),
     }
-    clients = deal([p.name for p in training], settings.clients, data_stream(settings.seed, "clients"))
+    sizes = {provider.name: count for provider, count in zip(training, pages, strict=True)}
+    clients = deal(sizes, settings.clients, data_stream(settings.seed, "clients"), settings.partition)
 
     description = "Drawn invoices of made-up providers."  # without the seed: it would give the test set away
-    info = DatasetInfo(name=NAME, description=description, clients=clients)
+    info = DatasetInfo(name=NAME, description=description, partition=settings.partition, clients=clients)
     folders = {"train": folder_public, "valid": folder_public, "test": folder_secret}
     tallies = write_drawn(folders, plan, info, partial(write_page, settings.seed), on_progress)
     return ImportSummary(info, tallies, _lone_providers(tallies))

@@ -4,6 +4,9 @@ import hashlib
 import shutil
 from pathlib import Path
 
+from evaluator.errors import ProblemError
+from starter_kit.disk import room_for
+
 FOLDER = Path(__file__).with_name("reference")
 # How the files were made; written by `make base-weights`.
 ORIGIN = Path(__file__).with_name("origin.json")
@@ -14,9 +17,10 @@ def copy_to(folder: Path) -> None:
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        shutil.copytree(FOLDER, unfinished)
-        unfinished.rename(folder)
-    except OSError:
+        with room_for(folder):
+            shutil.copytree(FOLDER, unfinished)
+            unfinished.rename(folder)
+    except (OSError, ProblemError):
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
 

@@ -58,7 +58,7 @@ def test_an_organizer_sets_up_an_app_and_the_administration_opens(organizer: Use
     assert User.objects.get(pk=organizer.pk).has_perm("submissions.view_submission")
     # Sessions that began without it end.
     assert elsewhere.get("/account/").status_code == 302
-    assert "Authenticator App Activated" in mail.outbox[-1].subject
+    assert "Authenticator app activated" in mail.outbox[-1].subject
     entries = AuditEntry.objects.filter(action="user.second_factor_added")
     assert {entry.details["type"] for entry in entries} == {"totp", "recovery_codes"}
     for stored in Authenticator.objects.all():

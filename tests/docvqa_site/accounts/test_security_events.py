@@ -94,7 +94,7 @@ class TestNewAddress:
         change_address(session)
         received = [message for message in mail.outbox if message.to == ["ada@example.org"]]
         assert "new@example.org" in str(received[-1].body)
-        assert "Email Changed" in received[-1].subject
+        assert "Email changed" in received[-1].subject
 
     def test_tokens_and_other_sessions_end(self, session: Client, ada: User) -> None:
         _, secret = create_token(ada, "cluster")
@@ -122,12 +122,15 @@ class TestNewPassword:
         # Without tokens and linked accounts, nothing is left to end.
         page = session.get(reverse("account_change_password"))
         assert "end_access" not in page.text
+        assert "Current password" in page.text
+        assert page.text.count("At least 8 characters.") == 1
         form = {"oldpassword": PASSWORD, "password1": "new-hill-43-y", "password2": "new-hill-43-y"}
         session.post(reverse("account_change_password"), form)
         assert session.get("/account/").status_code == 200
         assert elsewhere.get("/account/").status_code == 302
         assert mail.outbox[-1].to == ["ada@example.org"]
-        assert "Password Changed" in mail.outbox[-1].subject
+        assert "Password changed" in mail.outbox[-1].subject
+        assert "If this wasn't you, reset your password" in mail.outbox[-1].body
 
     @pytest.mark.parametrize("ends", [True, False], ids=["ended", "kept"])
     def test_a_change_offers_to_end_tokens_and_linked_accounts(
@@ -152,7 +155,7 @@ class TestNewPassword:
         visitor.post(page.redirect_chain[-1][0], form)
         assert authenticate_token(secret) is None
         assert session.get("/account/").status_code == 302
-        assert "Password Reset" in mail.outbox[-1].subject
+        assert "Password reset" in mail.outbox[-1].subject
         assert AuditEntry.objects.get(action="user.tokens_revoked").details == {"because": "password reset"}
 
 

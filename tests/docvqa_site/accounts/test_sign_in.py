@@ -85,6 +85,8 @@ class TestLinking:
         assert entry.readable == {"provider": "github", "uid": "583231"}
         assert Notification.objects.get().kind == "security"
         assert mail.outbox[-1].to == ["ada@example.org"]
+        assert mail.outbox[-1].subject == "[PFL-DocVQA] Account linked"
+        assert "Your account at GitHub was linked." in mail.outbox[-1].body
 
     def test_a_session_alone_links_nothing(self, client: Client, ada: User, server: OAuthServer) -> None:
         client.force_login(ada)

@@ -203,6 +203,7 @@ def test_everything_that_is_missing_is_reported_at_once(api):
         ({"run": "6ba7b810-9dad-11d1-80b4-00c04fd430c8"}, 404, "E_REQUEST_NOT_FOUND"),
         ({"run": "first"}, 422, "E_REQUEST_INVALID"),
         ({"size_bytes": "many"}, 422, "E_REQUEST_INVALID"),
+        ({"size_bytes": True}, 422, "E_REQUEST_INVALID"),
         ({"filename": ""}, 422, "E_REQUEST_INVALID"),
         ({"path": "/etc/passwd"}, 422, "E_REQUEST_INVALID"),
     ],

@@ -120,9 +120,15 @@ class TestPages:
     def test_a_team_finds_its_own_rows_with_their_ranks_and_sees_them_marked(self, client, track):
         team = make_team()
         add_run(track, 8, team)
-        assert "your team" not in client.get("/leaderboard/communication/").text
+        visited = client.get("/leaderboard/communication/").text
+        assert "your team" not in visited
+        assert "data-here" not in visited
         client.force_login(team.memberships.get().user)
-        assert client.get("/leaderboard/communication/").text.count("badge-own") == 1
+        page = client.get("/leaderboard/communication/").text
+        # In the row, and beside the plot of two drawings, of which the table has the numbers.
+        assert page.count("badge-own") == 2
+        assert page.count("data-here") == 2
+        assert "Larger marks: your team's methods." in page
         assert shown(client, f"/leaderboard/communication/?team={team.slug}") == [8]
         assert "<strong>6</strong>" in client.get(f"/leaderboard/communication/?team={team.slug}").text
 
@@ -322,13 +328,15 @@ class TestDeadlineAndQuota:
         client.logout()
         assert "Your team has used" not in client.get(self.ADDRESS).text
 
-    def test_the_quota_takes_one_query(self, client, track, django_assert_num_queries):
+    def test_the_quota_and_the_own_marks_in_the_plot_take_one_query_each(
+        self, client, track, django_assert_num_queries
+    ):
         client.force_login(user := make_user())
         client.get(self.ADDRESS)
         with CaptureQueriesContext(connection) as without:
             client.get(self.ADDRESS)
         make_team(user)
-        with django_assert_num_queries(len(without) + 1):
+        with django_assert_num_queries(len(without) + 2):
             client.get(self.ADDRESS)
 
 

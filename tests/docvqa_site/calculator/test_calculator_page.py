@@ -4,6 +4,7 @@ import math
 import re
 import subprocess
 import sys
+from html import unescape
 from typing import Any
 from urllib.parse import urlencode
 
@@ -97,6 +98,13 @@ def test_the_numbers_are_those_of_the_library(client):
         for accountant in (pld, rdp):
             assert accountant.epsilon(SCENARIO.releases()[rule], 1e-5) in numbers
     assert numbers[0] == pytest.approx(1.909, abs=1e-3)
+
+
+def test_an_example_protects_a_client_with_all_its_data(client):
+    (address,) = re.findall('href="([^"]+)#result">one client as', client.get(PATH).content.decode())
+    html = client.get(unescape(address)).content.decode()
+    # The kit's config of client-dp, by the official accountant: docs/proofs/client-dp.md.
+    assert shown(html)[0] == pytest.approx(7.919, abs=1e-3)
 
 
 def test_the_verdict_follows_the_budget_with_the_margin(client):

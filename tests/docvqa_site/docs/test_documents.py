@@ -1,6 +1,8 @@
 """The documentation on the site: every document is a page, and every link of it leads somewhere."""
 
 import re
+import runpy
+import tomllib
 from html import unescape
 from urllib.parse import unquote
 
@@ -10,7 +12,9 @@ from django.urls import resolve, reverse
 from pytest_django import Settings
 
 from docvqa_site.docs import library
-from docvqa_site.docs.rendering import document, slug_of
+from docvqa_site.docs.library import slug_of
+from docvqa_site.docs.rendering import document
+from tests.docvqa_site.factories import change_results, scored_submission
 from tests.docvqa_site.ui.test_pages import check
 
 
@@ -29,6 +33,28 @@ def test_every_document_is_in_one_group_of_the_list() -> None:
 def test_documents_keep_the_rules_of_all_pages(client: Client, db: None) -> None:
     for address in ("", "privacy/", "proofs/", "proofs/fl-provider-dp/", "checks/", "architecture/"):
         check(client, f"/docs/{address}")
+
+
+def test_terms_of_pages_and_of_the_glossary_lead_to_their_entries(client: Client, db: None) -> None:
+    html = document("glossary").html
+    for term in ("row-anls", "row-ε-δ", "row-former-member-former-reviewer"):
+        assert f'<tr id="{term}">' in html
+    assert html.count('<a href="#row-') > 200
+    assert '<a href="#row-budget">budget</a>' in html
+    submission = scored_submission()
+    change_results(submission.runs.get(), epsilon=0.9)
+    track = submission.track
+    for page in (
+        f"/tracks/{track.slug}/",
+        f"/leaderboard/{track.slug}/?epsilon=1",
+        submission.get_absolute_url(),
+    ):
+        text = client.get(page).text
+        terms = re.findall(r'<a class="term" href="/docs/glossary/#([^"]+)">', text)
+        assert len(terms) >= 4, page
+        assert all(f'id="{unescape(one)}"' in html for one in terms), page
+        assert '<li><a href="/docs/glossary/">Glossary</a></li>' in text
+    assert list(library.GROUPS["Start here"])[-1] == "glossary"
 
 
 def links_of(name: str) -> list[str]:
@@ -116,3 +142,31 @@ def test_the_list_has_a_line_about_each_document_but_single_proofs(client: Clien
     assert "Every error code, with its meaning and the next step." in html
     assert "Install <code>pfl</code>" in html
     assert html.count('href="#section-') == html.count('id="section-') == len(library.GROUPS)
+
+
+def test_the_static_site_lists_every_document_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PFL_SOURCE_URL", "https://code.example/pfl")
+    configuration = runpy.run_path(str(library.CHECKOUT / "conf.py"))
+    listed = re.findall(r"^   (\S+/?\S*)$", configuration["navigation"](), re.M)
+    chapters = [
+        f"{name.rpartition('/')[0]}/{chapter}"
+        for name in library.names()
+        for chapter in re.findall(r"^(?!```|:)(\S+)$", configuration["chapters"](name), re.M)
+    ]
+    entries = [name for name in listed + chapters if not name.startswith(":")]
+    assert sorted(entries) == sorted(library.names())
+    link = configuration["linked"](
+        "[the guide](../CONTRIBUTING.md#set-up) and [data](data.md)", "architecture"
+    )
+    assert (
+        link == "[the guide](https://code.example/pfl/blob/HEAD/CONTRIBUTING.md#set-up) and [data](data.md)"
+    )
+
+
+def test_what_builds_the_static_site_is_pinned() -> None:
+    root = library.CHECKOUT.parent
+    extra = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]["docs"]
+    pins = {line.partition("==")[0] for line in (root / "constraints.txt").read_text().splitlines()}
+    configuration = runpy.run_path(str(library.CHECKOUT / "conf.py"))
+    needed = {"sphinx", configuration["html_theme"], *configuration["extensions"]}
+    assert {name.replace("_", "-") for name in needed} <= set(extra) <= pins

@@ -7,10 +7,10 @@ from django.test import Client
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
-from docvqa_site.notifications import retention
 from docvqa_site.notifications.inbox import unread_count
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.models import Notification
+from docvqa_site.submissions import retention
 from docvqa_site.submissions.retention import clean_up
 from tests.docvqa_site.factories import make_track, make_user
 

@@ -95,7 +95,7 @@ class TestSecurity:
         form = {"oldpassword": PASSWORD, "password1": "new-hill-43-y", "password2": "new-hill-43-y"}
         client.post("/account/password/change/", form)
         assert [sent.subject for sent in mail.outbox if "Password" in sent.subject] == [
-            "[PFL-DocVQA] Password Changed"
+            "[PFL-DocVQA] Password changed"
         ]
         assert "Your password was changed" in client.get("/account/notifications/").content.decode()
 

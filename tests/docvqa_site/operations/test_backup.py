@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from django.db import connection, connections
 
 from docvqa_site.downloads.models import DownloadKind
 from docvqa_site.downloads.services import add_download
+from docvqa_site.liveness.models import BACKUP, ages
 from docvqa_site.operations.backup import make_backup, read_manifest
 from docvqa_site.operations.restore import verify_backup
 from docvqa_site.operations.snapshots import BackupError
@@ -116,6 +118,7 @@ def test_a_site_in_use_is_backed_up_and_restored_whole(
     manifest = make_backup(tmp_path / "backup", link=link)
     uploader.enough.set()
     uploader.join()
+    assert ages()[BACKUP] < timedelta(minutes=1)
     assert len(manifest.files) >= 3
     assert Upload.objects.count() > len(manifest.files)
 
@@ -192,6 +195,7 @@ class TestWhatIsRejected:
             make_backup(tmp_path / "backup")
         with pytest.raises(BackupError, match="no finished backup"):
             verify_backup(tmp_path / "backup")
+        assert BACKUP not in ages()
 
     @pytest.mark.parametrize("link", [True, False], ids=["linked", "copied"])
     def test_a_store_whose_file_is_damaged(self, tmp_path: Path, link: bool) -> None:

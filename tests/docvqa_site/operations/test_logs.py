@@ -9,7 +9,7 @@ from django.urls import path
 
 from docvqa_site.evaluation.tasks import receive_report
 from docvqa_site.urls import urlpatterns as site
-from evaluator.logs import REQUEST_HEADER, JsonFormatter, TextFormatter, log_context, logging_settings
+from evaluator.worker.logs import REQUEST_HEADER, JsonFormatter, TextFormatter, log_context, logging_settings
 from tests.docvqa_site.evaluation.messages import make_report
 
 

@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from docvqa_site.evaluation.inventories import receive
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
-from docvqa_site.liveness.models import Process, show_life
+from docvqa_site.liveness.models import Process, note_backup, show_life
 from docvqa_site.mail.models import OutgoingMail
 from docvqa_site.submissions.models import RunState
 from docvqa_site.uploads.models import UploadState
@@ -102,6 +102,14 @@ def test_uploads_mails_disk_and_processes_are_shown(client: Client) -> None:
     assert (found["pfl_mails_waiting",], found["pfl_mails_failed",]) == (1, 1)
     assert 0 < found["pfl_disk_free_bytes",] <= found["pfl_disk_bytes",]
     assert 0 <= found["pfl_process_silence_seconds", "clock"] < 60
+
+
+def test_the_newest_backup_has_an_age_and_is_no_process(client: Client) -> None:
+    assert ("pfl_backup_age_seconds",) not in metrics(client)
+    note_backup()
+    found = metrics(client)
+    assert 0 <= found["pfl_backup_age_seconds",] < 60
+    assert ("pfl_process_silence_seconds", "backup") not in found
 
 
 def test_the_number_of_queries_is_constant(

@@ -138,6 +138,26 @@ def test_open_proof_reviews_and_missing_examinations_are_in_the_way(client: Clie
     assert "ε = 4" in page.text
 
 
+def test_pages_of_the_track_lead_to_its_newest_final_results_and_back(client: Client, organizer) -> None:
+    track, phase = ended_track()
+    method = add(track, "Small").submission
+    places = ["/", "/leaderboard/", "/leaderboard/track/", "/tracks/track/", method.get_absolute_url()]
+    for place in places:
+        assert "/results/autumn" not in client.get(place).text
+    close(client, phase)
+    for place in places:
+        assert '<a href="/results/autumn/">Autumn: final results</a>' in client.get(place).text, place
+    assert "is closed, and its ranks are final" in client.get("/leaderboard/track/").text
+    assert "Final rank 1 in <a" in client.get(method.get_absolute_url()).text
+    results = client.get("/results/autumn/").text
+    assert all(f'href="{place}"' in results for place in places[2:])
+    close(client, phase, slug="autumn-2", title="Corrected")
+    for place in places:
+        page = client.get(place).text
+        assert '"/results/autumn-2/"' in page
+        assert '"/results/autumn/"' not in page
+
+
 def test_a_corrected_version_is_linked_from_the_first(client: Client, organizer) -> None:
     track, phase = ended_track()
     add(track, "Small")

@@ -106,7 +106,7 @@ def test_one_click_extends_a_phase_and_tells_everybody(client: Client, organizer
     end = phase.ends_at
     phase.refresh_from_db()
     assert timedelta() < phase.ends_at - end - 3 * HOUR - timedelta(minutes=19) <= timedelta(minutes=2)
-    assert "Nothing to make up for." in page.text
+    assert "No lost time to make up." in page.text
     assert "lost time" not in client.get("/organize/").text
     assert "The phase lost 3 h 20 min to outages." in client.get("/tracks/track/").text
     assert [message.to for message in mail.outbox] == [[person.email]]

@@ -142,6 +142,21 @@ def test_from_a_name_to_a_public_track_that_was_tested(client: Client, organizer
     assert AuditEntry.objects.filter(actor=organizer, action="track.published").exists()
 
 
+def test_a_step_names_the_next_one_and_going_back_or_staying_saves_as_well(
+    client: Client, organizer: User, worker: None
+) -> None:
+    track = begin(client)
+    assert "Save and go back" not in client.get(f"{SETUP}kind/").text
+    assert "Save and continue: Base weights and test set" in client.get(f"{SETUP}texts/").text
+    assert "Save and continue: Check and publish" in client.get(f"{SETUP}people/").text
+    back = fill(client, "texts", summary="Fewer bytes.", description="Be *kind*.", back="1")
+    assert back["Location"] == f"{SETUP}kind/"
+    assert "Be *kind*." in client.get(f"{SETUP}texts/").text
+    ids = {"phases-0-id": str(track.phases.get().pk), "phases-0-track": str(track.pk)}
+    ids |= {"phases-0-requires_counted": "on", "phases-1-requires_counted": "on"}
+    assert fill(client, "phases", **PHASE, **ids, stay="1")["Location"] == f"{SETUP}phases/"
+
+
 def test_a_draft_is_seen_by_organizers_alone(client: Client, organizer: User, worker: None) -> None:
     track = begin_test(client)
     finish_test(track)

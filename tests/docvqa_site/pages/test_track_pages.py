@@ -193,8 +193,8 @@ class TestTrackPage:
             review(run, Decision.ACCEPTED)
         # The tracks, their versions and data, the first of two boards, their runs, and the rows. Of the plot: the first
         # of two boards, its best baseline, and in two queries the runs that lost their ranks. And the counts of two
-        # boards, whether the set is split, and the notices.
-        with django_assert_num_queries(17):
+        # boards, whether the set is split, the final results, and the notices.
+        with django_assert_num_queries(18):
             page_of(client, private_track)
         # The tracks, their versions, data and phases, the counts, the levels, the first rows with a rank and without,
         # the rows, the intervals beside theirs, whether ranks of last week are known, whether the test set is split,
@@ -206,8 +206,8 @@ class TestTrackPage:
             review(rejected, Decision.REJECTED, "no composition")
         boards_changed(private_track.pk)
         # And the reasons of rejections; for the plot, the first of two boards, its best baseline, the best without
-        # privacy, and in three queries the runs that lost their ranks.
-        with django_assert_num_queries(12 + 1 + 7):
+        # privacy, in three queries the runs that lost their ranks, and the final results.
+        with django_assert_num_queries(12 + 1 + 8):
             assert "proof rejected" in client.get("/leaderboard/privacy/?epsilon=1").text
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):
@@ -243,8 +243,9 @@ class TestHome:
     ):
         for number in range(6):
             add_run(bytes_track, bytes_total=number + 1)
-        # Tracks, versions, news, kinds of files, the kit's, the first run with a rank, its row, the notices.
-        with django_assert_num_queries(9):
+        # Tracks, versions, news, kinds of files, the kit's, the first run with a rank, its row, the final results, the
+        # notices.
+        with django_assert_num_queries(10):
             client.get(reverse("home"))
 
     def test_the_list_of_leaderboards_has_their_leaders(self, client, bytes_track):

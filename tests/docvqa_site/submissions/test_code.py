@@ -53,8 +53,8 @@ def test_the_forms_say_which_tracks_require_description_and_code(client, draft):
     create, edit = reverse("submissions:create"), reverse("submissions:edit", args=[draft.pk])
     for address in (create, edit):
         page = client.get(address).text
-        assert f"Markdown. {draft.track} requires one." in page
-        assert "Lenient track requires" not in page
+        assert f"Markdown. Required in “{draft.track}”." in page
+        assert "Required in “Lenient" not in page
         assert 'Description <span class="optional">' not in page
         assert 'Link to a paper <span class="optional">' in page
 

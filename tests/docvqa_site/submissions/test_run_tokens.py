@@ -128,9 +128,9 @@ class TestWhatBecameOfThem:
         make_token(team, track, record_sha256="6" * 64, challenge=waiting.challenge)
         html = self.page(client, owner)
         for words in (
-            "FedDP at ε\xa0=\xa04</a>: accounted",
+            "FedDP at ε\xa0=\xa04</a>: ε recomputed",
             "lost try: a record was uploaded",
-            "a training has it",
+            "in use by a training run",
             "not used yet",
             "Waiting at ε\xa0=\xa01</a>: in evaluation",
         ):

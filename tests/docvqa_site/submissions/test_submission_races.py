@@ -3,8 +3,9 @@
 from threading import Barrier, Thread
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection, transaction
 
+from docvqa_site.challenge.models import Track
 from docvqa_site.submissions import services
 from docvqa_site.submissions.models import Artifact, Submission, SubmissionState
 from docvqa_site.uploads.models import Upload
@@ -66,6 +67,28 @@ def test_one_of_two_teams_with_the_same_checkpoint_gets_in():
         make_artifact(run, ArtifactKind.CHECKPOINT, b"the same weights", "model.safetensors")
         drafts.append(run.submission)
     assert at_once(*map(submitting, drafts)) == ["E_SUBMISSION_DUPLICATE"] * 3
+
+
+def test_submissions_to_one_track_wait_only_for_others_of_the_same_checkpoint():
+    track = make_track(submissions_per_day=5)
+    first, other = (make_complete_draft(make_team(), track) for _ in range(2))
+
+    def impatient():
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '3s'")
+        submitting(other)()
+
+    with transaction.atomic():
+        submitting(first)()
+        assert at_once(impatient) == []
+        assert at_once(lambda: cannot_change(track)) == []
+    other.refresh_from_db()
+    assert other.state == SubmissionState.SUBMITTED
+
+
+def cannot_change(track):
+    with pytest.raises(OperationalError), transaction.atomic():
+        Track.objects.select_for_update(nowait=True).get(pk=track.pk)
 
 
 def test_a_run_is_added_once():

@@ -15,7 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from evaluator.checkpoints.contents import CHUNK_BYTES, sha256_of
 from evaluator.checkpoints.header import read_header
@@ -92,6 +92,12 @@ def test_the_header_agrees_with_the_library(reference: Path) -> None:
         assert read.shape == tuple(tensor.shape)
         data = content[header.data_start + read.begin : header.data_start + read.end]
         assert data == tensor.view(torch.uint8).numpy().tobytes() if tensor.numel() else data == b""
+
+
+def test_a_header_may_say_that_it_has_no_metadata(checkpoint: Path) -> None:
+    checkpoint.write_bytes(raw({"__metadata__": None, "a": entry([1], 0, 4)}, bytes(4)))
+    assert list(read_header(checkpoint).tensors) == ["a"]
+    assert list(load_file(checkpoint)) == ["a"]
 
 
 def test_a_header_whose_length_looks_like_a_pickle_is_still_read(checkpoint: Path) -> None:

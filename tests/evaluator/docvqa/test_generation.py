@@ -68,9 +68,15 @@ def test_answers_are_those_of_the_plain_way_whatever_the_budget(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    "changes", [{"num_decoder_layers": 3, "num_layers": 1}, {"d_kv": 24}, {"box_scale": 1}]
+    "changes",
+    [
+        {"num_decoder_layers": 3, "num_layers": 1},
+        {"d_kv": 24},
+        {"box_scale": 1},
+        {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
+    ],
 )
-def test_any_make_of_the_model_answers_as_the_plain_way(tmp_path: Path, changes: dict[str, int]) -> None:
+def test_any_make_of_the_model_answers_as_the_plain_way(tmp_path: Path, changes: dict[str, object]) -> None:
     assert_same(talkative(make_model(**changes)), make_tokenizer(), make_dataset(tmp_path / "data"))
 
 

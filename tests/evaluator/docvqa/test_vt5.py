@@ -8,10 +8,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from transformers.models.t5.modeling_t5 import T5ForConditionalGeneration
 
+from evaluator.checkpoints.inspection import inspect_checkpoint
 from evaluator.docvqa.architecture import ALIASES, SHARED_EMBEDDING, VT5Config, read_config, write_config
 from evaluator.docvqa.tokenization import EncodedText
-from evaluator.docvqa.vt5 import VT5, Batch
+from evaluator.docvqa.vt5 import VT5, WEIGHTS, Batch, _t5_config
 from evaluator.errors import ErrorCode, ProblemError
 from tests.evaluator.docvqa.factories import make_model
 from tests.tiny_reference import mean_loss, random_vt5, tiny_config
@@ -260,7 +262,7 @@ def test_a_checkpoint_that_is_no_safetensors_file_is_rejected(
     assert codes(error) == [code]
 
 
-WRONG = ('"d_model": "wide"', '"d_model": -1', '"feed_forward_proj": "gated-gelu"')
+WRONG = ('"d_model": "wide"', '"d_model": -1', '"feed_forward_proj": "gated-silu"')
 
 
 @pytest.mark.parametrize(
@@ -281,10 +283,10 @@ def test_a_broken_configuration_is_rejected(tmp_path: Path, content: str | None)
         ({"model_type": "qwen3_vl", "architectures": ["Qwen3VLForConditionalGeneration"]}, "qwen3_vl"),
         ({"architectures": ["T5ForConditionalGeneration"]}, "T5ForConditionalGeneration"),
         ({"model_type": None}, "None"),
-        ({"tie_word_embeddings": False}, "False"),
         ({"is_gated_act": True}, "True"),
+        ({"feed_forward_proj": "gated-gelu", "dense_act_fn": "silu"}, "silu"),
     ],
-    ids=["another model", "T5 alone", "no kind", "an output layer of its own", "gates"],
+    ids=["another model", "T5 alone", "no kind", "gates", "another activation"],
 )
 def test_a_configuration_of_another_architecture_is_rejected_as_such(
     tmp_path: Path, change: dict[str, object], found: str
@@ -311,6 +313,30 @@ def test_an_image_tower_with_another_activation_is_rejected(tmp_path: Path) -> N
     path.write_text(json.dumps(json.loads(path.read_text()) | {"hidden_act": "relu"}))
     with pytest.raises(ProblemError, match="hidden_act"):
         read_config(tmp_path)
+
+
+def test_t5_1_1_and_flan_t5_can_be_the_language_model_of_base_weights(tmp_path: Path) -> None:
+    """Their feed-forward layers have gates, and they score answers with a table of its own."""
+    config = tiny_config(300).model_copy(
+        update={"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
+    )
+    theirs = T5ForConditionalGeneration(_t5_config(config)).eval()
+    theirs.lm_head = torch.nn.Linear(config.d_model, config.vocab_size, bias=False)
+    made = random_vt5(config, seed=1)
+    made.language_backbone.load_state_dict(theirs.state_dict())
+    made.save(tmp_path)
+    assert read_config(tmp_path) == config
+    assert "answer_head.weight" in load_file(tmp_path / WEIGHTS)
+    model, batch = VT5.from_folder(tmp_path), make_batch(made)
+    assert batch.labels is not None
+    embeddings, mask = model.encoder_input(batch)
+    expected = theirs(
+        inputs_embeds=embeddings,
+        attention_mask=mask,
+        decoder_input_ids=theirs.prepare_decoder_input_ids_from_labels(batch.labels),
+    ).logits
+    assert torch.equal(model.logits(batch), expected)
+    inspect_checkpoint(tmp_path / WEIGHTS, tmp_path / WEIGHTS)
 
 
 def test_without_a_visual_configuration_the_tower_is_dit_base(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A real model that is overfitted to half of the providers: its losses, what it memorized, and the attacks on it."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -198,6 +199,29 @@ def test_an_interrupted_assessment_measures_only_the_rest(
     assert len(finished) == 2
     assert assessed(tmp_path / "kept") == assessed(tmp_path / "other")
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
+
+
+def test_questions_of_another_training_split_are_measured_again(
+    base: Path, dataset: Dataset, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(dataset.folder, tmp_path / "data")
+    pages, numbers = list(dataset.pages.values()), [one for one in dataset.questions if one.key == "number"]
+    names = [one for one in dataset.questions if one.key != "number"]
+    write_split(folder, "few", pages, names)
+    for split, wording in (("first", "Which row?"), ("second", "Row?")):
+        asked = [one.model_copy(update={"question": wording}) for one in numbers]
+        write_split(folder, split, pages, asked)
+        models.assess_checkpoint(
+            base / "model.safetensors",
+            base,
+            Dataset(folder, "few"),
+            options=Options(memorization=False, target_sets=(), resamples=100),
+            training=Dataset(folder, split),
+            absent=("number",),
+            kept=tmp_path / "kept",
+        )
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert len(list(kept.glob("absent-*.json"))) == 2
 
 
 def test_hidden_are_the_answers_that_a_provider_gives_on_all_pages(dataset: Dataset, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from starter_kit.data.imdb_export import export_imdb
 from starter_kit.data.parquet_files import export_parquet
-from tests.starter_kit.data.sources import sound_receipts
+from tests.starter_kit.data.sources import sound_documents, sound_receipts
 from tests.starter_kit.training_runs import trained
 
 
@@ -13,7 +13,7 @@ def make_good_inputs(folder: Path, data: Path, base: Path) -> Path:
     """Write one of each input below `folder`, and return it.
 
     data and base are what a run reads; private and adapters are runs, with a training record and with LoRA; imdb,
-    parquet and receipts are what `pfl data` imports.
+    parquet, receipts and docile are what `pfl data` imports.
     """
     shutil.copytree(data, folder / "data")
     shutil.copytree(base, folder / "base")
@@ -22,4 +22,5 @@ def make_good_inputs(folder: Path, data: Path, base: Path) -> Path:
     export_imdb(data, folder / "imdb")
     export_parquet(data, folder / "parquet")
     sound_receipts(folder / "receipts")
+    sound_documents(folder / "docile")
     return folder

@@ -56,7 +56,17 @@ CASES = [
     ),
     *(
         Bad(f"noise {o}", f"privacy noise {o}", C, "")
-        for o in ("0", "nan", "inf", "1e-12", "4 --rounds 0", "4 --delta 0", "4 --sampling-rate 0")
+        for o in (
+            "0",
+            "-4",
+            "-4 --rounds 3",
+            "nan",
+            "inf",
+            "1e-12",
+            "4 --rounds 0",
+            "4 --delta 0",
+            "4 --sampling-rate 0",
+        )
     ),
     *(
         Bad(f"membership {o}", f"privacy membership --noise-multiplier 1 {o}", C, "--")

@@ -98,6 +98,7 @@ CASES = [
     changed("no client in a round", "clients_per_round=0", where="clients_per_round"),
     changed("no token of a page", "max_input_tokens=0", where="max_input_tokens"),
     changed("a GPU that isn't there", "device=cuda", where="device"),
+    changed("an Apple GPU that isn't there", "device=mps", where="device"),
     changed("codec of a list", "codec=[nf4]", where="codec"),
     changed("a codec file that isn't there", "codec=nothing.py", where="codec"),
     changed("a plug-in's option that it doesn't have", "codec={type:topk,size:3}", where="codec"),

@@ -55,7 +55,64 @@ def points(change):
     return json_changed("imdb/imdb/data_points.json", change)
 
 
+DOCILE = "data docile docile out"
+
+
+def annotation(change):
+    return json_changed("docile/annotations/d0.json", change)
+
+
+def geometry(corners):
+    def change(ocr):
+        ocr["pages"][0]["blocks"][0]["lines"][0]["words"][0]["geometry"] = corners
+
+    return json_changed("docile/ocr/d0.json", change)
+
+
 CASES = [
+    Bad("docile: nothing there", "data docile nowhere out", CODE, "nowhere"),
+    Bad("docile: another layout", "data docile receipts out", CODE, "receipts"),
+    Bad("docile: no JSON", DOCILE, CODE, "d0.json", written("docile/annotations/d0.json", "{")),
+    Bad(
+        "docile: no page count",
+        DOCILE,
+        CODE,
+        "d0.json",
+        annotation(lambda a: a["metadata"].pop("page_count") and None),
+    ),
+    Bad(
+        "docile: a field on no page",
+        DOCILE,
+        CODE,
+        "d0.json",
+        annotation(lambda a: a["field_extractions"][0].update(page=1)),
+    ),
+    Bad(
+        "docile: words of another page",
+        DOCILE,
+        CODE,
+        "d0.json",
+        written("docile/ocr/d0.json", '{"pages": []}'),
+    ),
+    Bad("docile: half a box", DOCILE, CODE, "d0.json", geometry([[0, 0]])),
+    Bad("docile: a box nowhere", DOCILE, CODE, "d0.json", geometry([[float("nan"), 0], [1, 1]])),
+    Bad("docile: no such split", f"{DOCILE} --split none", CODE, "none.json"),
+    Bad(
+        "docile: a split of other documents",
+        f"{DOCILE} --split all",
+        CODE,
+        "all.json",
+        json_changed("docile/all.json", lambda names: names.append("d99")),
+    ),
+    Bad("docile: no such partition", f"{DOCILE} --partition dirichlet:-1", "E_CONFIGURATION", "--partition"),
+    Bad("docile: too many clients", f"{DOCILE} --clients 100", CODE, "--clients"),
+    Bad(
+        "forms: another seed file",
+        "data forms out --seed-file file",
+        "E_CONFIGURATION",
+        "--seed-file",
+        written("file", "7"),
+    ),
     Bad("imdb: nothing there", "data imdb nowhere out", CODE, "nowhere"),
     Bad("imdb: a file", "data imdb file out", CODE, "file", written("file", "x")),
     Bad("imdb: no npy", IMDB, CODE, "imdb_train_client_0.npy", written(FILE, "not numpy")),

@@ -29,7 +29,7 @@ def pfl_data(*arguments: object) -> Result:
 
 def test_synthetic_data_is_written_and_counted(tmp_path: Path) -> None:
     result = pfl_data("synthetic", tmp_path / "out", *SMALL)
-    assert result.exit_code == 0
+    assert result.exit_code == 0, result.output
     assert "10 clients with 1 provider each." in result.stdout
     assert len(Dataset(tmp_path / "out" / "public", "train").pages) == 12
     assert len(Dataset(tmp_path / "out" / "secret", "test").pages) == 4
@@ -67,9 +67,42 @@ def test_forms_are_skewed_where_that_is_asked_for(tmp_path: Path) -> None:
     assert {"provider", "email"} <= {
         question.key for question in Dataset(tmp_path / "out" / "public", "train").questions
     }
-    rejected = pfl_data("forms", tmp_path / "other", *sizes, "--red-providers", "3")
-    assert rejected.exit_code != 0
-    assert "0 with --skewed" in rejected.output
+    for option in (("--red-providers", "3"), ("--partition", "size")):
+        rejected = pfl_data("forms", tmp_path / "other", *sizes, *option)
+        assert rejected.exit_code != 0
+        assert f"no {option[0]} with --skewed" in rejected.output
+
+
+def test_a_secret_seed_is_drawn_once_and_makes_the_same_test_set_again(tmp_path: Path) -> None:
+    seed, size = tmp_path / "seed", ("--published-size", "0.001")
+    first = pfl_data("forms", tmp_path / "a", "--seed-file", seed, *size)
+    assert "a new secret seed" in first.output
+    assert seed.stat().st_mode & 0o777 == 0o600
+    assert pfl_data("forms", tmp_path / "b", "--seed-file", seed, *size).exit_code == 0
+    pfl_data("forms", tmp_path / "c", "--seed-file", tmp_path / "other", *size)
+    a, b, c = (Dataset(tmp_path / name / "secret", "test").sha256() for name in "abc")
+    assert a == b != c
+    for path in (tmp_path / "a").rglob("*.json*"):
+        assert seed.read_text().strip() not in path.read_text()
+        assert str(int(seed.read_text(), 16)) not in path.read_text()
+    seed.write_text("7")
+    for options in (("--seed-file", seed), ("--seed-file", tmp_path / "other", "--seed", "8")):
+        rejected = pfl_data("synthetic", tmp_path / "d", *SMALL, *options)
+        assert rejected.exit_code == 2
+        assert "E_CONFIGURATION" in rejected.stderr
+
+
+def test_the_partition_is_chosen_and_reported(tmp_path: Path) -> None:
+    uneven = pfl_data(
+        "forms", tmp_path / "out", *SMALL_FORMS, "--clients", "3", "--partition", "dirichlet:0.2"
+    )
+    assert "Partition: dirichlet:0.2." in uneven.stdout
+    for folder in ("public", "secret"):
+        assert "Partition: dirichlet:0.2." in pfl_data("inspect", tmp_path / "out" / folder).stdout
+    counts = json.loads(pfl_data("inspect", tmp_path / "out" / "public", "--json").stdout)
+    assert counts["partition"] == "dirichlet:0.2"
+    rejected = pfl_data("forms", tmp_path / "other", *SMALL_FORMS, "--partition", "dirichlet:0")
+    assert "such as dirichlet:0.5" in rejected.stderr
 
 
 def test_more_providers_for_attacks_than_there_are_are_rejected(tmp_path: Path) -> None:
@@ -205,6 +238,7 @@ def test_inspection_names_what_is_wrong(tmp_path: Path) -> None:
 def test_bad_input_ends_with_status_2_and_a_coded_problem(tmp_path: Path) -> None:
     for arguments in (
         ("receipts", tmp_path, tmp_path / "out"),
+        ("docile", tmp_path, tmp_path / "out"),
         ("imdb", tmp_path, tmp_path / "out"),
         ("export", tmp_path, tmp_path / "out"),
         ("inspect", tmp_path),

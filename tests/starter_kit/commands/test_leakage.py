@@ -15,13 +15,19 @@ from tests.starter_kit.commands.pfl import pfl
 from tests.starter_kit.pocket_data import PROVIDERS
 
 CANARIES = 100
+MODELS = ("submitted", "base")
 
 
 @pytest.fixture(scope="module")
 def red(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
-    """The pocket data, of which every other provider was trained on."""
+    """The pocket data, of which every other provider was trained on; of two pages, nobody asks for anything."""
     folder = tmp_path_factory.mktemp("red") / "red"
     shutil.copytree(data, folder)
+    valid = Dataset(folder, "valid")
+    more = [Page(page=f"more{number}_0", provider=PROVIDERS[number], words=[], boxes=[]) for number in (0, 1)]
+    for page in more:
+        Image.new("RGB", (8, 8)).save(folder / "images" / f"{page.page}.jpg")
+    write_split(folder, "valid", [*valid.pages.values(), *more], valid.questions)
     write_info(folder, DatasetInfo(name="pocket", clients={0: PROVIDERS[::2]}))
     return folder
 
@@ -57,7 +63,8 @@ def test_a_run_is_attacked_and_audited(
 ) -> None:
     out = tmp_path / "out"
     options = ("--escrow", escrow, "--out", out, "--s", 5, "--features", "all")
-    ended = pfl("leakage", run, "--base", base, "--data", red, *options)
+    with_training = ("--training-answers", "--absent", "name")
+    ended = pfl("leakage", run, "--base", base, "--data", red, *options, *with_training)
     # Tables fit the 80 columns of a terminal: no word is cut.
     assert "…" not in ended.stdout
     assert "12 questions about 3 members and 3 nonmembers" in ended.stdout
@@ -70,6 +77,12 @@ def test_a_run_is_attacked_and_audited(
     assert [(score.provider, score.is_member, score.questions) for score in result.providers] == [
         (name, place % 2 == 0, 2) for place, name in enumerate(PROVIDERS)
     ]
+    # With training's answers: a member's page is asked for two, and a nonmember's page for what it doesn't have.
+    reused = {(one.field, one.model): one.documents for one in result.recalls if "reused" in one.field}
+    assert reused == {(f"{field} (reused)", model): 1 for field in ("name", "amount") for model in MODELS}
+    (disclosed,) = result.disclosed
+    assert (disclosed.field, disclosed.times, disclosed.providers) == ("name", 1, 0)
+    assert "What does it answer where nonmembers' pages lack the field?" in " ".join(ended.stdout.split())
     auc = result.strongest.measures[Statistic.AUC]
     assert auc.low <= auc.value <= auc.high
     for name in ("roc.png", "providers.png"):
@@ -94,6 +107,12 @@ def test_data_that_has_no_two_kinds_of_providers_is_rejected(
     (folder / "dataset.json").write_text(json.dumps({"name": "pocket", **change}))
     ended = pfl("leakage", run, "--base", base, "--data", folder, "--no-memorization", status=2)
     assert code in ended.stderr
+
+
+def test_a_field_that_training_never_asks_for_is_rejected(run: Path, base: Path, red: Path) -> None:
+    ended = pfl("leakage", run, "--base", base, "--data", red, "--absent", "tax", status=2)
+    assert "--absent" in ended.stderr
+    assert "expected: a field that the train split's questions name" in ended.stderr
 
 
 def test_features_that_no_attack_sees_are_rejected(run: Path, base: Path, red: Path) -> None:

@@ -48,6 +48,17 @@ def test_help_loads_no_library_that_only_verbs_need() -> None:
     assert loaded_by("--help") & HEAVY == set()
 
 
+def test_without_the_kits_packages_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['typer'] = None; from starter_kit.commands.main import main"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("E_CONFIGURATION: The starter kit is not installed.")
+    assert "Install them with `pip install -c constraints.txt" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_help_of_a_verb_loads_no_library_that_trains_or_accounts(verb: str) -> None:
     trains_or_accounts = {"dp_accounting", "flwr", "matplotlib", "numpy", "scipy", "torch", "transformers"}

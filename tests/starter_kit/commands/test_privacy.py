@@ -9,8 +9,9 @@ from click.testing import CliRunner
 
 from evaluator.accounting import pld
 from evaluator.mechanisms.events import PoissonGaussian, TwoStage
-from evaluator.records.check_table import CHECKS
+from evaluator.records.check_table import CHECKS, RECORD_CHECKS
 from starter_kit.commands.main import app
+from starter_kit.published import Source, published
 from starter_kit.reporting.rounding import rounded_up
 from tests.starter_kit.training_runs import trained
 
@@ -47,6 +48,31 @@ def test_noise_and_epsilon_are_inverse() -> None:
     assert sigma == pytest.approx(1.407, abs=1e-3)
     inner = PoissonGaussian(sampling_rate=0.125, effective_noise_multiplier=sigma)
     assert 0.999 < pld.epsilon([TwoStage(client_rate=0.2, within=inner, rounds=5)], 1e-5) <= 1
+
+
+def test_noise_by_rdp_is_that_of_the_published_script() -> None:
+    """The competition's script searched for it on a coarse grid, under the product rule."""
+    table = published().table(Source.KIT, "configs/models/VT5.yml")
+    for row in table.rows:
+        target, searched = (table.number(row, name).value for name in ("epsilon", "noise_multiplier"))
+        options = [*KIT, "--sampling-rule", "product", "--accountant", "rdp"]
+        assert float(run_privacy("noise", f"{target:g}", *options)) == pytest.approx(searched, rel=0.005)
+
+
+def test_a_client_is_a_unit_whose_providers_all_take_part() -> None:
+    """The config of client-dp, against those who read the log and, by the product rule, those who don't."""
+    options = ["--client-rate", "0.5", "--provider-rate", "1", "--noise-multiplier", "2", "--rounds", "18"]
+    assert float(run_privacy("epsilon", *options)) == pytest.approx(7.919, abs=1e-3)
+    hidden = run_privacy("epsilon", *options, "--sampling-rule", "product")
+    assert float(hidden) == pytest.approx(5.38, abs=0.005)
+
+
+def test_laplace_noise_protects_a_question_by_its_scale() -> None:
+    # One round of ε̄ = 1/4, and 10 of them at most by adding up.
+    assert float(run_privacy("epsilon", "--laplace-scale", "4")) == pytest.approx(0.25, abs=1e-3)
+    many = float(run_privacy("epsilon", "--laplace-scale", "4", "--rounds", "10"))
+    assert 0.25 < many <= 2.5
+    assert f"{many:.6f}" in run_privacy("compare", "--laplace-scale", "4", "--rounds", "10")
 
 
 def test_comparing_lists_every_rule_and_accountant() -> None:
@@ -101,6 +127,9 @@ def test_a_record_is_accounted_round_by_round(run_folder: Path) -> None:
         (["epsilon", "--noise-multiplier", "1", "--delta", "2"], "--delta"),
         (["epsilon", "--noise-multiplier", "1", "--rounds", "0"], "rounds"),
         (["compare", "--noise-multiplier", "1", "--rounds", str(10**9)], "rounds"),
+        (["epsilon", "--laplace-scale", "0"], "--laplace-scale"),
+        (["epsilon", "--laplace-scale", "4", "--noise-multiplier", "1"], "--laplace-scale"),
+        (["noise", "1e-9", "--rounds", "1000000", "--accountant", "rdp"], "no noise multiplier"),
         (["noise", "0"], "positive"),
         (["noise", "nan"], "positive"),
         (["noise", "1e-9", "--rounds", "1000000"], "no noise multiplier"),
@@ -167,13 +196,8 @@ def test_checks_whose_files_are_not_given_are_listed_as_not_made(run_folder: Pat
     explained = run_privacy("explain", alone, "--clients", "3")
     found = statuses(explained)
     assert list(found) == list(CHECKS)
-    assert {name for name, status in found.items() if status != "not made"} == {
-        "record.budget",
-        "record.rounds",
-        "record.clients",
-        "record.track_rules",
-        "record.other_uses",
-    }
+    of_the_record_alone = {"record.budget", *(one.check.id for one in RECORD_CHECKS if not one.needs)}
+    assert {name for name, status in found.items() if status != "not made"} == of_the_record_alone
     assert "it requires --base and --checkpoint" in explained
 
 

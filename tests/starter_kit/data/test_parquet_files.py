@@ -110,10 +110,20 @@ def test_images_are_encoded_again_where_they_are_large_or_say_more_than_their_pi
     assert b"who wrote it" not in (tmp_path / "again" / "images" / "train0_0.jpg").read_bytes()
 
 
-def test_a_page_without_a_readable_image_is_left_out_and_counted(train: Path, tmp_path: Path) -> None:
-    rewrite(train, image={"bytes": b"broken", "path": "x.jpg"})
+@pytest.mark.parametrize(
+    ("image", "counted"),
+    [
+        ({"bytes": b"broken", "path": "x.jpg"}, "Image can't be read"),
+        ({"bytes": None, "path": "x.jpg"}, "Image is missing"),
+        (None, "Image is missing"),
+    ],
+)
+def test_a_page_without_a_readable_image_is_left_out_and_counted(
+    train: Path, tmp_path: Path, image: dict[str, object] | None, counted: str
+) -> None:
+    rewrite(train, image=image)
     result = pfl_data("parquet", tmp_path / "parquet", tmp_path / "back")
-    assert "Image can't be read" in result.stdout
+    assert counted in result.stdout
 
 
 @pytest.mark.parametrize("described", [True, False])
@@ -143,8 +153,13 @@ def test_files_with_different_descriptions_are_rejected(exported: Path, train: P
     [
         ({"page": "../../escaped"}, "page"),
         ({"boxes": [[0.0, 0.0, 7.0, 1.0]]}, "boxes"),
-        ({"image": {"bytes": None, "path": "/etc/passwd"}}, "image.bytes"),
         ({"client": None}, "none"),
+        ({"rotation": 90}, "rotation"),
+        ({"image": {"bytes": None, "path": None, "crop": [0, 0, 5, 5]}}, "image.crop"),
+        (
+            {"questions": [{"question_id": "1", "question": "?", "answers": ["x"], "unit": "EUR"}]},
+            "questions.0.unit",
+        ),
     ],
 )
 def test_a_row_that_is_none_of_a_data_folder_is_rejected(

@@ -5,8 +5,9 @@ import pytest
 
 from evaluator.docvqa.dataset import Dataset
 from evaluator.leakage.memorization import constant_fields
-from starter_kit.data.forms import SkewedSettings, generate_skewed
+from starter_kit.data.forms import PublishedSettings, SkewedSettings, generate_skewed
 from starter_kit.data.forms.skewed import CONSTANTS
+from starter_kit.data.inspection import published_parts
 from starter_kit.data.summary import ImportSummary
 
 SETTINGS = SkewedSettings(seed=3, providers=120, valid_forms=8, test_forms=40)
@@ -103,6 +104,23 @@ def test_the_same_settings_give_the_same_pages_and_another_seed_others(tmp_path:
         generate_skewed(tmp_path / name, tmp_path / name, small.model_copy(update={"seed": seed}))
         texts.append((tmp_path / name / "train" / "pages.jsonl").read_bytes())
     assert texts[0] == texts[1] != texts[2]
+
+
+def test_the_published_sizes_are_those_of_table_a1_and_a_fraction_of_them_is_smaller(tmp_path: Path) -> None:
+    published = published_parts()
+    whole = PublishedSettings.scaled(1, seed=3)
+    for split in ("valid", "test"):
+        for group, sizes in zip(("seen", "unseen"), whole.held_out(split), strict=True):
+            known = published[f"{split}, {group} providers"]
+            assert sizes == (known["providers"], known["documents"])
+    for folder in ("public", "secret"):
+        (tmp_path / folder).mkdir()
+    small = PublishedSettings.scaled(0.005, seed=3)
+    summary = generate_skewed(tmp_path / "public", tmp_path / "secret", small)
+    for part in summary.parts():
+        expected = published[part.name]["documents"] * 0.005
+        assert part.documents == pytest.approx(expected, abs=6)
+    assert not (tmp_path / "public" / "test").exists()
 
 
 def test_more_training_providers_in_a_held_out_split_than_there_are_are_rejected() -> None:

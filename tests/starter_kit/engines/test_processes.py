@@ -129,6 +129,22 @@ def test_what_a_client_rejects_is_reported_as_it_is(base: Path, data: Path, tmp_
 
 
 @pytest.mark.usefixtures("forked")
+@pytest.mark.parametrize(
+    ("fault", "found", "above"), [("raise ZeroDivisionError", "ZeroDivisionError", 0), ("return", "None", 2)]
+)
+def test_an_error_in_the_participants_code_is_reported_with_its_line(
+    base: Path, data: Path, tmp_path: Path, fault: str, found: str, above: int
+) -> None:
+    settings = quick_settings(faulty_config(tmp_path, fault))
+    with pytest.raises(ProblemError) as rejected:
+        run(settings, base, data, tmp_path / "run", in_processes(1, data=data, base=base))
+    problem = rejected.value.problems[0]
+    line = 1 + METHOD[: METHOD.index("{fault}")].count("\n") - above
+    assert (problem.code, problem.found) == (ErrorCode.CONFIGURATION, found)
+    assert problem.where == f"{tmp_path / 'faulty.py'}, line {line}"
+
+
+@pytest.mark.usefixtures("forked")
 def test_a_method_that_is_changed_while_a_run_starts_is_not_run_in_two_versions(
     base: Path, data: Path, tmp_path: Path
 ) -> None:

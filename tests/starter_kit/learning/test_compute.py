@@ -9,6 +9,7 @@ from torch import Tensor
 
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import open_reference
+from evaluator.docvqa.vt5 import Batch
 from starter_kit.compression.lora import LoRA
 from starter_kit.learning.compute import Compute
 from starter_kit.learning.documents import Documents
@@ -33,8 +34,9 @@ class Steps:
         *,
         dropout: bool = False,
         lora: LoRA | None = None,
-        device: str = "cpu",
+        device: torch.device | str = "cpu",
         settings: Compute | None = None,
+        keeps_size: bool = False,
         **compute: object,
     ) -> None:
         vt5, tokenizer = open_reference(base)
@@ -50,6 +52,7 @@ class Steps:
             max_input_tokens=64,
             on_page=lambda done, total: None,
             compute=settings,
+            keeps_size=keeps_size,
         )
 
     @property
@@ -70,6 +73,23 @@ def distance(found: Tensor, expected: Tensor) -> float:
 @pytest.mark.parametrize("size", [1, 5, 11])
 def test_gradients_of_micro_batches_add_up_to_the_batch_s(base: Path, data: Path, size: int) -> None:
     assert distance(Steps(base, data, micro_batch_size=size).gradient(), Steps(base, data).gradient()) < 2e-6
+
+
+def test_micro_batches_put_texts_of_one_length_together(
+    base: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, lengths = Steps(base, data, micro_batch_size=3), list[int]()
+    losses = steps.model.losses
+
+    def noted(batch: Batch, groups: Sequence[int]) -> Tensor:
+        lengths.append(batch.input_ids.shape[1])
+        return losses(batch, groups)
+
+    monkeypatch.setattr(steps.model, "losses", noted)
+    steps.gradient()
+    tokens = sorted((steps.documents._texts.length(example) for example in ALL), reverse=True)
+    assert len(set(tokens)) > 1
+    assert lengths == tokens[::3]
 
 
 def test_a_micro_batch_as_large_as_the_batch_changes_nothing(base: Path, data: Path) -> None:
@@ -113,6 +133,15 @@ def test_bfloat16_trains_float32_weights_with_about_the_same_gradient(base: Path
     # Bits of bfloat16, 8 of them, are worth 0.4 %.
     assert 1e-4 < distance(found, expected) < 0.05
     assert steps.change().dtype == torch.float32
+
+
+def test_the_precision_auto_is_float32_on_a_cpu_and_wherever_a_round_may_be_replayed(
+    base: Path, data: Path
+) -> None:
+    compute = Compute(precision="auto")
+    assert torch.equal(Steps(base, data, settings=compute).gradient(), Steps(base, data).gradient())
+    assert compute.repeatable() == Compute(precision="float32", deterministic=True)
+    assert Compute(precision="bfloat16").repeatable().precision == "bfloat16"
 
 
 def test_float16_features_change_a_step_by_rounding(base: Path, data: Path) -> None:
@@ -226,11 +255,33 @@ def test_every_step_is_reported_with_its_losses(base: Path, data: Path) -> None:
     assert steps_of(12, LOCAL.model_copy(update={"max_steps": 4})) == 4
 
 
-def test_memory_that_one_step_lacked_does_not_change_the_next(
-    base: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("keeps_size", "next_step"), [(False, [4]), (True, [3, 1])])
+def test_memory_that_one_step_lacked_changes_the_next_where_nothing_is_private(
+    base: Path, data: Path, monkeypatch: pytest.MonkeyPatch, keeps_size: bool, next_step: list[int]
 ) -> None:
-    steps, sizes = Steps(base, data), list[int]()
+    steps, sizes = Steps(base, data, keeps_size=keeps_size), list[int]()
     monkeypatch.setattr(steps.model, "losses", out_of_memory_above(4, steps.model.losses, sizes))
     steps.gradient(range(6))
     steps.gradient(range(4))
-    assert sizes == [6, 3, 3, 4]
+    assert sizes == [6, 3, 3, *next_step]
+
+
+def test_what_fits_is_found_with_public_numbers_before_the_first_step(
+    base: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, shapes = Steps(base, data), list[tuple[int, int]]()
+    losses = steps.model.losses
+
+    def limited(batch: Batch, groups: Sequence[int]) -> Tensor:
+        shapes.append((batch.input_ids.shape[0], batch.input_ids.shape[1]))
+        if len(batch.input_ids) > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return losses(batch, groups)
+
+    monkeypatch.setattr(steps.model, "losses", limited)
+    steps.documents.fit(12, 1000)
+    # As long as any text can be, which those of the data aren't.
+    assert shapes == [(12, 64), (6, 64), (3, 64)]
+    assert all(weight.grad is None for weight in steps.model.tensors.parameters.values())
+    steps.gradient()
+    assert [size for size, _ in shapes[3:]] == [3, 3, 3, 3]

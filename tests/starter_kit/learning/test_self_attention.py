@@ -124,6 +124,15 @@ def test_where_the_bias_is_frozen_and_nothing_is_dropped_t5_computes_itself(
         model.losses(batch, [2])
 
 
+@pytest.mark.parametrize("mask", [None, PADDED])
+def test_what_pytorch_s_kernel_adds_to_the_scores_is_made_once_for_all_layers(mask: Tensor | None) -> None:
+    layers = Layers()
+    use_fast_self_attention(layers.model)
+    with torch.no_grad():
+        first, added, _ = layers.layers[0](layers.entering, mask=mask)
+        assert layers.layers[1](first, mask=mask, position_bias=added)[1] is added
+
+
 def test_small_layers_stay_as_they_are() -> None:
     model = middle_model()
     for block in model.language_backbone.encoder.block:

@@ -209,3 +209,10 @@ def test_a_run_is_named_by_its_folder_also_from_within(
 ) -> None:
     monkeypatch.chdir(make_run("here", open_summary()))
     assert records(Path())[0]["runs"] == ["here"]
+
+
+def test_runs_in_folders_of_one_name_are_told_apart(make_run: MakeRun) -> None:
+    for folder in ("a", "b"):
+        make_run(folder, open_summary())
+    runs = [make_run(name, open_summary()) for name in ("a/run", "b/run", "other")]
+    assert [record["runs"] for record in records(*runs)] == [["a/run"], ["b/run"], ["other"]]

@@ -24,6 +24,7 @@ from starter_kit.runs.forecast import (
     shampoo_bytes,
 )
 from starter_kit.runs.planning import as_values, forecast
+from starter_kit.runs.results import scored_questions
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.plugins.examples import example
@@ -134,6 +135,17 @@ def test_a_plan_counts_kept_models_and_what_clients_keep(base: Path, data: Path)
         assert two.disk.run_bytes - one.disk.run_bytes == 2 * 4 * plain.trained
 
 
+def test_a_plan_counts_the_scoring_of_rounds(base: Path, data: Path) -> None:
+    scored = ["rounds=5", "evaluate_every=2", "evaluate_questions=4"]
+    setup = RunSetup(load_settings("fedavg", [*QUICK, *scored]), data=data, base=base)
+    # Rounds 2 and 4 on the sample, and the last on all.
+    assert scored_questions(setup) == 4 + 4 + 12
+    timing = forecast(setup, data, BUDGETS).timing
+    assert timing is not None
+    assert timing.total_s == 5 * timing.round_s + timing.scoring_s
+    assert timing.scoring_s > 0
+
+
 def test_a_measured_plan_has_times_and_memory(base: Path, data: Path) -> None:
     for config in ("fedavg", "dp-lora"):
         found = planned(config, base, data, [], measure=True)
@@ -192,6 +204,9 @@ def test_a_step_has_its_optimizers_state_after_its_activations_and_preconditione
     small = replace(memory, gradient_bytes=0, activations_bytes=0, optimizer_bytes=0, preconditioners_bytes=0)
     assert small.step_bytes == PROGRAM_BYTES + 2 * 2 * GB
     assert memory.device_bytes == (2 + 1 + 2 + 5 + 8) * GB
+    private = replace(memory, round_bytes=2 * GB, clipping_bytes=2 * GB)
+    assert private.device_bytes == memory.device_bytes + 2 * GB
+    assert replace(private, clipping_bytes=17 * GB).device_bytes == (2 + 2 + 17) * GB
 
 
 def test_preconditioners_are_two_matrices_for_each_side_that_is_not_too_long() -> None:

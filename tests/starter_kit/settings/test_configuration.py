@@ -136,7 +136,7 @@ def test_a_file_is_named_where_it_is_wrong_and_the_command_line_where_that_is(tm
         ("trainable=all", "list of texts, not empty, or null", '"all"'),
         ("frozen=[3]", "list of texts", "3"),
         ("local=3", "group of epochs, max_steps", "3"),
-        ("device=gpu", "cpu or cuda", '"gpu"'),
+        ("device=gpu", "cpu, cuda or mps", '"gpu"'),
         ("local.optimizer=adam", "one of adamw, sgd, shampoo; a Python file", "adam"),
     ],
 )

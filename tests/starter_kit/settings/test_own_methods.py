@@ -7,9 +7,10 @@ import pytest
 import yaml
 
 from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.own_files import errors_reported, run_own_file
 from starter_kit.runs.executed_code import code_sha256
 from starter_kit.settings.configuration import load_settings, snapshot
-from starter_kit.settings.own_methods import own_file
+from starter_kit.settings.own_methods import check_returns, own_file
 
 CONFIG = """
 method: my_method.py
@@ -130,3 +131,52 @@ def test_the_kits_own_methods_have_no_file_to_keep() -> None:
     assert own_file(type(settings)) is None
     assert "method_sha256" not in snapshot(settings)
     assert "method_sha256" in rejection("fedavg", "method_sha256=x").problem.where
+
+
+FORGETFUL = """
+class Forgetful:
+    def choose_clients(self, clients, stream):
+        return [*clients, 99]
+
+    def client_update(self, task):
+        task.copy()
+
+    def accumulator(self, weights, state):
+        return dict()
+
+    def aggregate(self, weights, received, state):
+        return weights
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "arguments", "line", "expected"),
+    [
+        ("choose_clients", ([1, 2], None), 3, "choose_clients returns a list of some of the clients"),
+        ("client_update", (set(),), 6, "client_update returns a ClientUpdate"),
+        ("accumulator", (0, {}), 9, "accumulator returns an Accumulator"),
+        ("aggregate", (0, 0, {}), 12, "aggregate returns an Aggregate"),
+    ],
+)
+def test_what_a_step_returns_by_mistake_is_reported_with_its_line(
+    tmp_path: Path, step: str, arguments: tuple[object, ...], line: int, expected: str
+) -> None:
+    path = tmp_path / "forgetful.py"
+    path.write_text(FORGETFUL)
+    method = run_own_file(path).Forgetful()
+    check_returns(method)
+    with pytest.raises(ProblemError) as rejected:
+        getattr(method, step)(*arguments)
+    problem = rejected.value.problem
+    assert (problem.code, problem.where) == (ErrorCode.CONFIGURATION, f"{path}, line {line}")
+    assert problem.expected == expected
+
+
+def test_code_that_ends_the_program_is_reported_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "leaving.py"
+    path.write_text("def leave():\n    raise SystemExit(3)\n")
+    leave = run_own_file(path).leave
+    with pytest.raises(ProblemError, match=r"leaving\.py, line 2"), errors_reported():
+        leave()
+    with pytest.raises(SystemExit), errors_reported():
+        raise SystemExit(3)

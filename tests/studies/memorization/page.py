@@ -1,17 +1,26 @@
 """docs/memorization.md: all outcomes, and whether they show what the papers show. Nothing in it is set by hand."""
 
 from collections.abc import Callable, Sequence
+from math import ceil
 from pathlib import Path
 from statistics import mean
 
+from scipy.stats import combine_pvalues, norm
+
 from evaluator.leakage.memorization import exact_test
 from starter_kit.data.forms.skewed import CONSTANTS
+from starter_kit.published import Source, published
 from starter_kit.settings.configuration import load_settings
 from tests.studies.markdown import fill, table_row
 from tests.studies.memorization.experiment import ROWS, SEEDS, Outcome, Results, Row
 
 SIGNIFICANT = 0.05
+KINDS = ("members", "nonmembers")
 PRIVATE, OPEN = "fl-provider-dp-8", "centralized"
+# The published model of each row, and the tables of the privacy paper that have its scores, and its hidden constants.
+MODELS = {"zero-shot": "VT5_0", OPEN: "VT5_C", PRIVATE: "VT5_FL+DP, ε = 8"}
+SCORES = ("1", "A5")
+TESTED = {"provider": ("2", "A3"), "email": ("A4",)}
 
 
 def page(results: Results) -> str:
@@ -30,12 +39,20 @@ def page(results: Results) -> str:
         level=SIGNIFICANT,
         gaps=_table(
             results,
-            ["row", "ANLS of each seed, seen", "unseen", "gap of each seed", "mean gap"],
+            [
+                "row",
+                "ANLS of each seed, seen",
+                "unseen",
+                "gap of each seed",
+                "mean gap",
+                "published ANLS, seen; unseen",
+            ],
             lambda found: [
                 "; ".join(f"{one.scored.seen:.3f}" for one in found),
                 "; ".join(f"{one.scored.unseen:.3f}" for one in found),
                 "; ".join(f"{one.scored.gap:+.3f}{_star(one.scored.p_value)}" for one in found),
                 f"{mean(one.scored.gap for one in found):+.3f}",
+                _published(found[0].row, SCORES, "anls"),
             ],
         ),
         attacks=_table(
@@ -55,17 +72,21 @@ def page(results: Results) -> str:
             [
                 "row",
                 *(f"{field}, seen; unseen" for field in CONSTANTS),
+                *(f"published {field}, seen; unseen" for field in TESTED),
                 "seen providers",
                 "unseen providers",
                 "p",
             ],
             lambda found: [
                 *(_exact(found, field) for field in CONSTANTS),
+                *(_published(found[0].row, tables, "accuracy") for tables in TESTED.values()),
                 *map(str, _recalled(found)),
                 f"{_recall_p_value(found, half):.2g}",
             ],
         ),
         findings=_findings(results),
+        verdicts=_verdicts(results, half),
+        power=_power(_of(results, OPEN), half),
     )
 
 
@@ -87,13 +108,54 @@ def _table(results: Results, heads: Sequence[str], cells: Callable[[list[Outcome
 
 def _exact(found: Sequence[Outcome], field: str) -> str:
     """Return the shares of hidden answers that are given exactly, of seen and of unseen providers."""
-    shares = []
-    for kind in ("members", "nonmembers"):
-        asked = [one for outcome in found for one in outcome.hidden if (one.field, one.kind) == (field, kind)]
-        total = sum(one.documents for one in asked)
-        right = sum(one.documents * one.accuracy for one in asked)
-        shares.append(f"{right / total:.1%}" if total else "–")
-    return "; ".join(shares)
+    shares = (_share(found, field, kind) for kind in KINDS)
+    return "; ".join("–" if share is None else f"{share:.1%}" for share in shares)
+
+
+def _share(found: Sequence[Outcome], field: str, kind: str) -> float | None:
+    asked = [one for outcome in found for one in outcome.hidden if (one.field, one.kind) == (field, kind)]
+    total = sum(one.documents for one in asked)
+    return sum(one.documents * one.accuracy for one in asked) / total if total else None
+
+
+def _published(row: str, tables: Sequence[str], metric: str) -> str:
+    """Return what the first table with the row's model prints of seen and of unseen providers."""
+    for name in tables:
+        table = published().table(Source.PRIVACY, name)
+        if MODELS[row] in table.rows:
+            pair = [table.number(MODELS[row], f"{metric}_{side}").value for side in ("in", "out")]
+            return "; ".join(f"{value:g}%" for value in pair)
+    return "–"
+
+
+def _verdicts(results: Results, half: int) -> str:
+    """Return a sentence on each group of published tables: whether what it shows is seen here too."""
+    free, private = _of(results, OPEN), _of(results, PRIVATE)
+    if not free or not private:
+        return "- Not run."
+    gaps = [mean(one.scored.gap for one in found) for found in (free, private)]
+    significant = sum(one.scored.p_value < SIGNIFICANT for one in free)
+    lines = [
+        f"- **Tables 1 and A5, seen minus unseen: {_word(gaps[0] > max(gaps[1], 0), significant == len(free))}.** "
+        f"The mean gap is {gaps[0]:+.3f} without privacy and {gaps[1]:+.3f} with ε = 8. Without privacy, it is "
+        f"significant in {significant} of {len(free)} seeds."
+    ]
+    for field, tables in TESTED.items():
+        shares = [_share(found, field, kind) or 0.0 for found in (free, private) for kind in KINDS]
+        seen, unseen, private_seen, _ = shares
+        is_clear = _recall_p_value(free, half) < SIGNIFICANT <= _recall_p_value(private, half)
+        lines.append(
+            f"- **{'Tables' if len(tables) > 1 else 'Table'} {' and '.join(tables)}, hidden {field}: "
+            f"{_word(seen > max(unseen, private_seen), is_clear)}.** Without privacy, {seen:.1%} of the answers are "
+            f"exact for seen providers and {unseen:.1%} for unseen ones; with ε = 8, {private_seen:.1%} for seen ones."
+        )
+    return "\n".join(lines)
+
+
+def _word(is_in_direction: bool, is_clear: bool) -> str:
+    if not is_in_direction:
+        return "not reproduced"
+    return "reproduced" if is_clear else "the direction only"
 
 
 def _recalled(found: Sequence[Outcome]) -> tuple[int, int]:
@@ -125,7 +187,7 @@ def _findings(results: Results) -> str:
     pairs = [(one, other) for one in free for other in private if one.seed == other.seed]
     smaller = sum(other.scored.gap < one.scored.gap for one, other in pairs)
     weaker = sum(other.attack.auc < one.attack.auc for one, other in pairs)
-    lines = [f"- **Without privacy**, {_counts(free)}."]
+    lines = [f"- **Without privacy**, {_counts(free)}. {_combined(free)}"]
     if pairs:
         lines.append(
             f"- **With ε = 8**, {_counts([other for _, other in pairs])}. The AUC is lower than without privacy in "
@@ -137,6 +199,26 @@ def _findings(results: Results) -> str:
             "those that are missing."
         )
     return "\n".join(lines)
+
+
+def _combined(found: Sequence[Outcome]) -> str:
+    """Return the p-values of all seeds together."""
+    attack = combine_pvalues([one.attack.p_value for one in found]).pvalue
+    gap = combine_pvalues([one.scored.p_value for one in found]).pvalue
+    return f"Over all seeds together (Fisher's method), p = {attack:.1g} for the attack and {gap:.2g} for the gap."
+
+
+def _power(free: Sequence[Outcome], half: int) -> str:
+    """Return how well a gap is known, by the p-values, and how many providers would tell the mean gap from chance."""
+    clear = [one.scored for one in free if one.scored.gap > 0 and one.scored.p_value < 0.5]
+    if not clear:
+        return "The gap of a seed is within chance."
+    error = mean(one.gap / norm.isf(one.p_value) for one in clear)
+    needed = half * (norm.isf(SIGNIFICANT) * error / mean(one.scored.gap for one in free)) ** 2
+    return (
+        f"By chance alone, the gap of a seed would vary by ± {error:.3f}. With about {ceil(needed / 10) * 10} "
+        f"providers of each kind instead of {half}, a gap like the mean one would be significant in every second seed."
+    )
 
 
 def _counts(found: Sequence[Outcome]) -> str:

@@ -28,9 +28,9 @@ def outcome(row: str, seed: int, *, gap: float, auc: float, p_value: float) -> O
         attack=Attacked(auc=auc, low=auc - 0.1, high=auc + 0.1, p_value=p_value),
         hidden=[
             Hidden(field="provider", kind=kind, documents=20, accuracy=share)
-            for kind, share in (("members", 0.25), ("nonmembers", 0.0))
+            for kind, share in (("members", 0.25 if p_value < 0.05 else 0.0), ("nonmembers", 0.0))
         ],
-        recalled=(3, 0),
+        recalled=(3 if p_value < 0.05 else 0, 0),
         recall_p_value=0.1,
         settings_sha256="a" * 64,
         code="b" * 64,
@@ -51,8 +51,18 @@ def test_the_page_says_whether_the_model_memorizes_and_privacy_prevents_it() -> 
     assert "The AUC is lower than without privacy in 3 of 3 seeds, and the gap is smaller in 3 of 3." in text
     assert "A hidden constant was named of 9 seen and 0 unseen providers" in text
     assert "+0.300 *; +0.300 *; +0.300 *" in text
+    # Three times p = 0.001, by Fisher: the χ² of 6 degrees beyond 41.4.
+    assert "p = 2e-07 for the attack and 2.4e-07 for the gap" in text
+    # 3.09 deviations at p = 0.001, 1.645 at 0.05, with one provider of each kind in a test of four forms.
+    assert "± 0.097. With about 50 providers of each kind instead of 150" in text
     assert "| Base weights | not run |" in text
     assert "25.0%; 0.0%" in text
+    # Beside ours, Tables A5, A3 and A4 of the privacy paper.
+    assert "| +0.300 | 93.68%; 86.48% |" in text
+    assert "| 3.55%; 0.17% | 13.09%; 0% |" in text
+    assert "**Tables 1 and A5, seen minus unseen: reproduced.**" in text
+    assert "**Tables 2 and A3, hidden provider: reproduced.**" in text
+    assert "**Table A4, hidden email: not reproduced.**" in text
     assert "code `bbbbbbbbbbbb`" in text
     assert "Not finished" not in text
 
@@ -62,6 +72,8 @@ def test_the_page_says_that_privacy_prevents_nothing_and_that_seeds_are_missing(
     text = page(found.model_copy(update={"outcomes": found.outcomes[:-1]}))
     assert "and the gap in 0 of 3." in text
     assert "and the gap is smaller in 0 of 2." in text
+    assert "**Tables 1 and A5, seen minus unseen: not reproduced.**" in text
+    assert "The gap of a seed is within chance." in text
     assert "**Not finished:** 3 seeds are planned" in text
 
 

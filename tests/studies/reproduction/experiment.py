@@ -56,8 +56,13 @@ def task_key(task: FormSettings, seed: int) -> str:
 
 def made_with() -> str:
     """Return what trains here: the versions of kit and torch, and the machine."""
-    machine = f"{platform.machine()}, {torch.get_num_threads()} threads"
-    return f"kit {evaluator_version()}, torch {torch.__version__}, {machine}"
+    return f"kit {evaluator_version()}, torch {torch.__version__}, {machine()}"
+
+
+def machine() -> str:
+    """Return the machine, and how many threads torch uses."""
+    threads = torch.get_num_threads()
+    return f"{platform.machine()}, {threads} thread{'s' * (threads > 1)}"
 
 
 class Results(BaseModel):
@@ -222,7 +227,7 @@ class TrainedRow:
 PARTS = [TrainedRow(row) for row in ROWS]
 
 
-def score_of(checkpoint: Path, data: Path) -> ScoringResult:
-    """Return the score of a checkpoint on the test split of `data`."""
+def score_of(checkpoint: Path, data: Path, split: str = "test") -> ScoringResult:
+    """Return the score of a checkpoint on a split of `data`."""
     base, silent = tiny_vt5.FOLDER, ignore_progress
-    return score_checkpoint(checkpoint, base=base, data=data, split="test", on_progress=silent).result
+    return score_checkpoint(checkpoint, base=base, data=data, split=split, on_progress=silent).result

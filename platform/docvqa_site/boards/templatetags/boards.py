@@ -1,16 +1,16 @@
-"""The part of a track's page that is about its closed phases."""
+"""The final results of a track's closed phases, where pages say that ranks are final and link to them."""
 
 from typing import Any
 
 from django import template
 
-from docvqa_site.boards.models import FinalResults
+from docvqa_site.boards.models import newest_results
 from docvqa_site.challenge.models import Track
 
 register = template.Library()
 
 
 @register.inclusion_tag("boards/final_results.html")
-def final_results(track: Track) -> dict[str, Any]:
-    """Show links to the final results of the track's closed phases; nothing where there are none."""
-    return {"found": FinalResults.objects.filter(phase__track=track).select_related("phase")}
+def final_results(track: Track, *, brief: bool = False) -> dict[str, Any]:
+    """Show links to the newest final results of each phase; nothing where no phase was closed."""
+    return {"found": newest_results().filter(phase__track=track), "brief": brief}

@@ -75,15 +75,11 @@ class KindForm(forms.ModelForm[Track]):
             "submission_license",
         )
         labels = {
+            **NAMES,
             "slug": "Address",
             "anls_threshold": "ANLS threshold",
             "budgets": "Privacy budgets ε",
-            "delta": "δ",
-            "drawn_rounds": NAMES["drawn_rounds"],
-            "challenges_per_day": "Challenges per team in 24 hours",
             "required_reviews": "Accepting reviewers",
-            "max_checkpoint_bytes": NAMES["max_checkpoint_bytes"],
-            "max_rounds": NAMES["max_rounds"],
         }
         widgets = {"budgets": NumbersInput}
         help_texts = {
@@ -123,8 +119,8 @@ class WeightsForm(forms.ModelForm[Track]):
     leakage = forms.ChoiceField(
         label="Leakage set",
         required=False,
-        help_text="Data of members and nonmembers of the training set, by which the site measures what ranked runs "
-        "leak: a split of a folder under test_sets/ on the workers.",
+        help_text="Data from members and nonmembers of the training set, used to measure what ranked runs leak: "
+        "a split of a folder under test_sets/ on the workers.",
     )
 
     class Meta:

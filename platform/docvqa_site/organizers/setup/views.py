@@ -31,6 +31,9 @@ from docvqa_site.reviews.selectors import reviewers
 from docvqa_site.submissions.states import IN_EVALUATION
 from evaluator.errors import ProblemError
 
+# Where the buttons of a step lead that don't lead to the next one, in steps.
+MOVES = {"back": -1, "stay": 0}
+
 
 @dataclass(frozen=True)
 class Step:
@@ -166,17 +169,27 @@ def _draft(organizer: User, slug: str) -> Track:
 def _page(
     request: HttpRequest, track: Track, template: str, name: str = "", **context: Any
 ) -> HttpResponseBase:
-    shown = {"track": track, "steps": STEPS.values(), "current": name, **context}
+    titles = ["", *(step.title for step in STEPS.values()), "Check and publish"]
+    place = list(STEPS).index(name) + 1 if name else 0
+    shown = {
+        "track": track,
+        "steps": STEPS.values(),
+        "current": name,
+        "saves": f"Save and continue: {titles[place + 1]}",
+        "goes_back": titles[place - 1] if place else "",
+        **context,
+    }
     return render(request, f"organizers/setup/{template}", shown)
 
 
 def _next(request: HttpRequest, track: Track, name: str) -> HttpResponseBase:
-    """Lead to the step after this one; after the last one, to what is missing."""
+    """Lead to the step after this one, or by the button that was pressed; after the last one, to what is missing."""
     messages.success(request, "Saved.")
     names = list(STEPS)
-    following = names[names.index(name) + 1 :]
-    if following:
-        return redirect("organizers:setup_step", track.slug, following[0])
+    moves = next((move for button, move in MOVES.items() if button in request.POST), 1)
+    place = names.index(name) + moves
+    if place < len(names):
+        return redirect("organizers:setup_step", track.slug, names[place])
     return redirect("organizers:setup", track.slug)
 
 

@@ -7,7 +7,6 @@ the references by which our own attack is calibrated: trained alike, on other pr
 
 import hashlib
 import json
-import platform
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -34,7 +33,7 @@ from starter_kit.data.forms.generation import write_red_splits
 from starter_kit.reporting.files import replace_file
 from starter_kit.runs.folder import FILES, RunFolder
 from starter_kit.weights import tiny_vt5
-from tests.studies.reproduction.experiment import Experiment, TrainedRow, task_key
+from tests.studies.reproduction.experiment import Experiment, TrainedRow, machine, task_key
 from tests.studies.reproduction.leakage.coverage import Coverage, simulate_coverage
 from tests.studies.reproduction.rows import ROWS, Row
 
@@ -134,7 +133,7 @@ class LeakageExperiment:
         yield LeakageResults(
             kit_version=evaluator_version(),
             torch_version=torch.__version__,
-            machine=f"{platform.machine()}, {torch.get_num_threads()} threads",
+            machine=machine(),
             task=self._task,
             size=self._size,
             outcomes=list(self._outcomes()),

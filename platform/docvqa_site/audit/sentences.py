@@ -1,0 +1,314 @@
+"""What audit entries say to a reader: a sentence for each action, names in place of keys, values before and after.
+
+Entries are stored as they were written; see `audit.models`. Objects have the names that they have now, and only those
+that the reader sees in the administration have one. Everything that a page needs is fetched in one query per model.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from django.apps import apps
+from django.contrib import admin
+from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.db.models import ForeignKey, Model, Q, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from docvqa_site.audit.models import AuditEntry, readable_details
+
+# By the action, with the person and the object. Any other action is "<person> <verb> <noun> <object>".
+SENTENCES = {
+    "announcement.sent": "{actor} sent an announcement",
+    "artifact.attached": "{actor} attached {object}",
+    "artifact.staged": "{actor} uploaded {object}, not yet sent",
+    "artifact.superseded": "{object} was replaced by a newer version",
+    "evaluation.failed": "Evaluation failed: {object}",
+    "evaluation.passed": "Evaluation finished: {object}",
+    "evaluation.queued": "The next step waits: {object}",
+    "evaluation.rejected": "Files rejected: {object}",
+    "evaluation.running": "A worker began a step: {object}",
+    "examination.queued": "{actor} requested an examination: {object}",
+    "export.taken": "{actor} downloaded an export",
+    "index.challenged": "{actor} received the challenge of an index of messages",
+    "mail.turned_off": "{actor} turned off a kind of email",
+    "mail.turned_on": "{actor} turned on a kind of email",
+    "outgoingmail.sent_again": "{actor} sent an email again: {object}",
+    "proof_review.accepted": "{actor} accepted a proof: {object}",
+    "proof_review.assigned": "{actor} assigned a proof: {object}",
+    "proof_review.changes_requested": "{actor} requested changes to a proof: {object}",
+    "proof_review.recused": "{actor} recorded a recusal: {object}",
+    "proof_review.rejected": "{actor} rejected a proof: {object}",
+    "proof_review.rejection_stands": "Nobody contradicted a rejection in time: {object}",
+    "proof_review.reopened": "{actor} reopened a review: {object}",
+    "registration.created": "{actor} registered {object}",
+    "review_message.posted": "{actor} wrote a message: {object}",
+    "run.checked_again": "{actor} repeated a check of {object}",
+    "run.evaluated_again": "{actor} had {object} evaluated again",
+    "run.failed": "The evaluation of {object} failed",
+    "run.log_accepted": "{actor} accepted the communication log of {object}",
+    "run.queued": "{actor} queued {object} for evaluation",
+    "run.running": "The evaluation of {object} began",
+    "run_token.challenged": "{actor} received the challenge for run token {object}",
+    "run_token.claimed": "A run claimed run token {object}",
+    "run_token.issued": "{actor} received run token {object}",
+    "run_token.taken": "{actor} began a training with run token {object}",
+    "staff.invitation_withdrawn": "{actor} withdrew an invitation to the staff of {object}",
+    "staff.invited": "{actor} invited a person to the staff of {object}",
+    "staff.joined": "{actor} joined the staff of {object}",
+    "staff.removed": "{actor} removed a person from the staff of {object}",
+    "stepqueue.paused": "{actor} paused queue {object}",
+    "stepqueue.resumed": "{actor} resumed queue {object}",
+    "submission.copied": "{actor} began submission {object} as a copy",
+    "submission.draft": "{actor} canceled submission {object}, which is a draft again",
+    "submission.marked_baseline": "{actor} changed whether {object} is a baseline",
+    "submission.proof_revised": "{actor} revised the proof of {object}",
+    "submission.refunded": "{actor} returned the quota slot of {object}",
+    "team.emptied": "Nobody is left in team {object}",
+    "team.handed_over": "{actor} handed over team {object}",
+    "team.invitation_revoked": "{actor} revoked an invitation to team {object}",
+    "team.invited": "{actor} invited a person to team {object}",
+    "team.member_removed": "{actor} removed a member from team {object}",
+    "team.name_released": "{actor} left team {object}, whose name is free again",
+    "test_set.revealed": "{actor} revealed the private scores of test set {object}",
+    "token.created": "{actor} created API token {object}",
+    "token.revoked": "{actor} revoked API token {object}",
+    "track.drafted": "{actor} drafted track {object}",
+    "track.tested": "{actor} started a test submission in {object}",
+    "upload.completed": "{actor} uploaded {object}",
+    "user.created": "The account of {object} was created",
+    "user.data_downloaded": "{actor} downloaded a copy of their data",
+    "user.email_changed": "{actor} changed the email address of {object}",
+    "user.erased": "The account of {object} was erased",
+    "user.erasure_canceled": "{actor} canceled the erasure of {object}",
+    "user.erasure_requested": "{actor} requested the erasure of {object}",
+    "user.made_reviewer": "{object} became a reviewer",
+    "user.made_track_organizer": "{object} became an organizer of single tracks",
+    "user.password_changed": "{actor} changed the password of {object}",
+    "user.password_reset": "{actor} reset the password of {object}",
+    "user.password_set": "{actor} set the password of {object}",
+    "user.profile_changed": "{actor} changed the profile of {object}",
+    "user.recovery_codes_renewed": "{actor} renewed the recovery codes of {object}",
+    "user.second_factor_added": "{actor} added a second factor of {object}",
+    "user.second_factor_removed": "{actor} removed a second factor of {object}",
+    "user.second_factor_reset": "{actor} reset the second factors of {object}",
+    "user.sign_in_linked": "{actor} linked a way to log in as {object}",
+    "user.sign_in_unlinked": "{actor} unlinked a way to log in as {object}",
+    "user.tokens_revoked": "{actor} revoked the API tokens of {object}",
+    "worker.sick": "Worker {object} was taken out of service",
+}
+SITE = "The site"
+# What the details name by its key or slug, beside the foreign keys of the entry's object.
+REFERENCES = {
+    "by": "accounts.user",
+    "member": "accounts.user",
+    "new_owner": "accounts.user",
+    "owner": "accounts.user",
+    "results": "leaderboard.finalresults",
+    "reviewer": "accounts.user",
+    "run": "submissions.run",
+    "source": "submissions.submission",
+    "submission": "submissions.submission",
+    "team": "teams.team",
+    "track": "challenge.track",
+    "user": "accounts.user",
+}
+# Where the administration has no page of a kind, the name of another one, and the permissions that it needs.
+PAGES = {"submissions.run": ("organizers:run", ("challenge.organize", "submissions.view_submission"))}
+MOST_CHARACTERS = 200
+# Hashes and keys, of which the beginning tells them apart.
+LONG_HEX = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A value that an entry gives; with the one before where there was another."""
+
+    name: str
+    before: SafeString | str
+    after: SafeString | str
+    has_before: bool = True
+
+
+@dataclass(frozen=True)
+class Told:
+    """An entry as a page shows it."""
+
+    entry: AuditEntry
+    sentence: SafeString
+    changes: Sequence[Change]
+
+
+def told(entries: Iterable[AuditEntry], request: HttpRequest) -> list[Told]:
+    """Return entries as whoever makes the request reads them."""
+    entries = list(entries)
+    details = list(readable_details([entry.details for entry in entries]))
+    keys = {_subject(entry) for entry in entries}
+    keys |= {("accounts.user", str(entry.actor_id)) for entry in entries if entry.actor_id}
+    for entry, values in zip(entries, details, strict=True):
+        keys |= {key for name, value in _flat(values) if (key := _reference(entry, name, value))}
+    names = _names(keys, request)
+    return [
+        Told(entry, _sentence(entry, names), list(_changes(entry, values, names)))
+        for entry, values in zip(entries, details, strict=True)
+    ]
+
+
+def _subject(entry: AuditEntry) -> Key:
+    return entry.object_type, entry.object_id
+
+
+def _sentence(entry: AuditEntry, names: Mapping[Key, SafeString]) -> SafeString:
+    noun, _, verb = entry.action.partition(".")
+    default = f"{{actor}} {verb} {noun} {{object}}".replace("_", " ")
+    actor = names.get(("accounts.user", str(entry.actor_id)), f"person {entry.actor_id}")
+    said = SENTENCES.get(entry.action, default)
+    return format_html(
+        said, actor=actor if entry.actor_id else SITE, object=names.get(_subject(entry), entry.object_id)
+    )
+
+
+def _changes(
+    entry: AuditEntry, details: Mapping[str, Any], names: Mapping[Key, SafeString]
+) -> Iterable[Change]:
+    def shown(name: str, value: object) -> SafeString | str:
+        key = _reference(entry, name, value)
+        return names.get(key, str(value)) if key else _text(value)
+
+    for name, value in details.items():
+        words = name.replace("_", " ")
+        match name, value:
+            case "changes", dict():
+                for field, pair in value.items():
+                    yield Change(field.replace("_", " "), shown(field, pair[0]), shown(field, pair[1]))
+            case "before", dict():
+                after = details.get("after", {})
+                for field, old in value.items():
+                    yield Change(field.replace("_", " "), shown(field, old), shown(field, after.get(field)))
+            case "after", dict():
+                pass
+            case "before", str():
+                yield Change(
+                    "state", value.replace("_", " "), entry.action.partition(".")[2].replace("_", " ")
+                )
+            case _:
+                yield Change(words, "", shown(name, value), has_before=False)
+
+
+def _flat(details: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+    """Yield each value with the name of its field."""
+    for name, value in details.items():
+        if name in ("changes", "before", "after") and isinstance(value, dict):
+            for field, values in value.items():
+                yield from ((field, one) for one in (values if isinstance(values, list) else [values]))
+        else:
+            yield name, value
+
+
+def _reference(entry: AuditEntry, name: str, value: object) -> Key | None:
+    """Return what a value refers to; None where it says what it means."""
+    if value in (None, "") or isinstance(value, dict | list | bool):
+        return None
+    if label := REFERENCES.get(name):
+        return label, str(value)
+    try:
+        field = apps.get_model(entry.object_type)._meta.get_field(name)
+    except (LookupError, ValueError, FieldDoesNotExist):
+        return None
+    if isinstance(field, ForeignKey) and isinstance(field.related_model, type):
+        return field.related_model._meta.label_lower, str(value)
+    return None
+
+
+def _names(keys: Iterable[Key], request: HttpRequest) -> dict[Key, SafeString]:
+    """Return for each key the name of what has it, as a link where there is a page; or its kind and key."""
+    by_model = defaultdict(set)
+    for label, key in keys:
+        by_model[label].add(key)
+    found: dict[Key, SafeString] = {}
+    for label, wanted in by_model.items():
+        found |= {(label, key): format_html("{}", key) for key in wanted}
+        try:
+            model = apps.get_model(label)
+        except (LookupError, ValueError):
+            continue
+        found |= {(label, key): format_html("{} {}", model._meta.verbose_name, key) for key in wanted}
+        for one in _objects(model, wanted, request):
+            link = _link(one, request)
+            found |= {(label, str(one.pk)): link, (label, str(getattr(one, "slug", ""))): link}
+    return found
+
+
+def _objects(model: type[Model], keys: set[str], request: HttpRequest) -> Iterable[Model]:
+    """Return those of the objects that the administration shows to whoever makes the request."""
+    options = model._meta
+    shown_by = admin.site._registry.get(model)
+    if shown_by:
+        if not shown_by.has_view_permission(request):
+            return []
+        rows = shown_by.get_queryset(request)
+    elif request.user.has_perm(f"{options.app_label}.view_{options.model_name}"):
+        rows = model._base_manager.all()
+        if any(field.name == "submission" for field in options.concrete_fields):
+            rows = rows.filter(submission__in=_shown_submissions(request))
+    else:
+        return []
+    primary = set()
+    for key in keys:
+        with suppress(ValidationError):
+            primary.add(options.pk.to_python(key))
+    wanted = Q(pk__in=primary)
+    if any(field.name == "slug" for field in options.concrete_fields):
+        wanted |= Q(slug__in=keys)
+    # Of names that begin with those of other objects, in turn.
+    paths = [path for field in _foreign(model) for path in (field.name, *_below(field))]
+    return rows.select_related(*paths).filter(wanted)
+
+
+def _shown_submissions(request: HttpRequest) -> QuerySet[Any]:
+    """Return the submissions that the administration shows; what belongs to another one has no name either."""
+    return admin.site._registry[apps.get_model("submissions.submission")].get_queryset(request).order_by()
+
+
+def _foreign(model: type[Model]) -> list["ForeignKey[Any, Any]"]:
+    return [field for field in model._meta.concrete_fields if isinstance(field, ForeignKey)]
+
+
+def _below(field: "ForeignKey[Any, Any]") -> list[str]:
+    target = field.related_model
+    return [f"{field.name}__{other.name}" for other in _foreign(target)] if isinstance(target, type) else []
+
+
+def _link(one: Model, request: HttpRequest) -> SafeString:
+    options = one._meta
+    page, permissions = PAGES.get(options.label_lower, ("", ()))
+    if not request.user.has_perms(permissions):
+        page = ""
+    if type(one) in admin.site._registry:
+        page = f"admin:{options.app_label}_{options.model_name}_change"
+    name = _text(str(one))
+    return (
+        format_html('<a href="{}">{}</a>', reverse(page, args=[one.pk]), name)
+        if page
+        else format_html("{}", name)
+    )
+
+
+def _text(value: object) -> str:
+    if value in (None, "", [], {}):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        value = ", ".join(_text(one) for one in value)
+    if isinstance(value, dict):
+        value = "; ".join(f"{name}: {_text(one)}" for name, one in value.items())
+    text = LONG_HEX.sub(r"\1…", str(value))
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"

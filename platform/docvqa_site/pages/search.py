@@ -1,0 +1,145 @@
+"""The search of the site: what of it is public, by its kinds, and the documents.
+
+Rows of the database are looked up at each search, so that no result outlives a withdrawal, a change of name or an
+erasure. The database picks those that have the words in them; an index in memory then compares words as it does for
+the documents, orders the results and cuts their excerpts. See `docs/decisions/0028-search.md`.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, TextField, Value, When
+from django.db.models.functions import Concat
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from docvqa_site.challenge.models import Track
+from docvqa_site.docs.search import MOST_CHARACTERS, MOST_RESULTS, Found, Index, Passage, terms
+from docvqa_site.docs.search import search as search_documents
+from docvqa_site.news.models import published
+from docvqa_site.submissions.selectors import public_submissions
+from docvqa_site.teams.models import Team
+
+# Of each kind, where several were found.
+SHOWN_FIRST = 5
+# So many rows of a kind are compared, beginning with those that have the text in their heading.
+MOST_ROWS = 200
+# Of Markdown, what an excerpt is easier to read without.
+MARKS = re.compile(r"\]\([^)]*\)|[*`#\[\]]+")
+DOCUMENTS = "documents"
+COLUMNS = ("place", "heading", "beside", "content")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What of the database can be found.
+
+    Attributes:
+        name: In the plural, as the heading of the results.
+        page: The name of the address of each, which `place` completes.
+        rows: Returns what is public of it, with `COLUMNS`: what is shown and searched.
+    """
+
+    name: str
+    page: str
+    rows: Callable[[], QuerySet[Any]]
+
+    def search(self, text: str) -> list[Found]:
+        return Index(self._passages(text)).search(text)
+
+    def _passages(self, text: str) -> Iterator[Passage]:
+        found = self.rows().filter(_has_words(text))
+        found = found.annotate(is_named=Q(heading__icontains=text)).order_by("-is_named", "-pk")
+        for place, heading, beside, content in found.values_list(*COLUMNS)[:MOST_ROWS]:
+            yield Passage(reverse(self.page, args=[place]), "", heading, beside, MARKS.sub("", content))
+
+
+@dataclass(frozen=True)
+class Group:
+    """The results of one kind.
+
+    Attributes:
+        key: Names the kind in the address.
+        shown: Those on this page.
+    """
+
+    key: str
+    name: str
+    found: Sequence[Found]
+    shown: Sequence[Found]
+
+    @property
+    def count(self) -> str:
+        return f"{MOST_RESULTS} best" if len(self.found) == MOST_RESULTS else str(len(self.found))
+
+    @property
+    def is_cut(self) -> bool:
+        return len(self.shown) < len(self.found)
+
+
+def _tracks() -> QuerySet[Track]:
+    text = Concat("summary", Value(" "), "description", output_field=TextField())
+    return Track.objects.annotate(place=F("slug"), heading=F("name"), beside=Value(""), content=text)
+
+
+def _methods() -> QuerySet[Any]:
+    """Return the public submissions. Of an anonymous one, the page shows an alias in place of the team and the text."""
+    team = Case(When(anonymous=True, then=F("alias")), default=F("team__name"), output_field=TextField())
+    text = Case(When(anonymous=True, then=Value("")), default=F("description"), output_field=TextField())
+    beside = Concat(team, Value(" · "), "track__name", output_field=TextField())
+    return public_submissions().annotate(place=F("pk"), heading=F("title"), beside=beside, content=text)
+
+
+def _teams() -> QuerySet[Team]:
+    """Return the teams that a board names."""
+    named = Exists(public_submissions().filter(team=OuterRef("pk"), anonymous=False))
+    found = Team.objects.filter(named)
+    return found.annotate(place=F("slug"), heading=F("name"), beside=F("affiliation"), content=Value(""))
+
+
+def _news() -> QuerySet[Any]:
+    return published().annotate(place=F("slug"), heading=F("title"), beside=Value(""), content=F("text"))
+
+
+KINDS = {
+    "tracks": Kind("Tracks", "challenge:track", _tracks),
+    "methods": Kind("Methods", "submissions:detail", _methods),
+    "teams": Kind("Teams", "teams:detail", _teams),
+    "news": Kind("News", "news:item", _news),
+}
+SEARCHES: dict[str, tuple[str, Callable[[str], list[Found]]]] = {
+    **{key: (kind.name, kind.search) for key, kind in KINDS.items()},
+    DOCUMENTS: ("Documentation", search_documents),
+}
+
+
+@require_safe
+def search(request: HttpRequest) -> HttpResponse:
+    """Search for a text in the address; among one kind only where the address names one."""
+    text = " ".join(request.GET.get("q", "").split())[:MOST_CHARACTERS]
+    only = request.GET.get("in", "")
+    found = {key: (name, look(text)) for key, (name, look) in SEARCHES.items()} if text else {}
+    some = {key: results for key, results in found.items() if results[1]}
+    first = MOST_RESULTS if len(some) < 2 or only in some else SHOWN_FIRST
+    groups = [Group(key, name, results, results[:first]) for key, (name, results) in some.items()]
+    context = {
+        "text": text,
+        "only": only if only in some else "",
+        "groups": groups,
+        "shown": [group for group in groups if only in ("", group.key) or only not in some],
+    }
+    return render(request, "pages/search.html", context)
+
+
+def _has_words(text: str) -> Q:
+    """Return the condition that each word of a text is in a row, whatever its ending is."""
+    condition = Q()
+    for term in terms(text):
+        # An ending that was cut off may have changed the letter before it.
+        part = term[:-1] if len(term) > 3 or term.endswith("i") else term
+        condition &= Q(heading__icontains=part) | Q(beside__icontains=part) | Q(content__icontains=part)
+    return condition
