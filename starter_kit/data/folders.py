@@ -84,7 +84,7 @@ def write_drawn(
         on_progress: Called with the pages done and all pages.
     """
     for folder in set(folders.values()):
-        write_info(folder, info)
+        write_info(folder, info if folder == folders.get("train") else _without_training(info))
         (folder / "images").mkdir(exist_ok=True)
     total, done = sum(map(len, plan.values())), 0
     tallies = {}
@@ -113,8 +113,8 @@ def write_divided(
         rows: Returns the pages of a document with their questions.
     """
     # Both state the clients: scores are grouped by seen and unseen providers.
-    for folder in (public, secret):
-        write_info(folder, info)
+    write_info(public, info)
+    write_info(secret, _without_training(info))
     (secret / "images").mkdir(parents=True, exist_ok=True)
     tallies: dict[str, SplitTally] = {}
     for split in ("train", "valid", "test"):
@@ -126,6 +126,11 @@ def write_divided(
                     shutil.move(public / image, secret / image)
         tallies[split] = writer.tally
     return tallies
+
+
+def _without_training(info: DatasetInfo) -> DatasetInfo:
+    """Return what a test set states: not how the training providers were divided."""
+    return info.model_copy(update={"partition": ""})
 
 
 @contextmanager
