@@ -245,7 +245,8 @@ def test_what_an_attack_can_learn_is_said_in_words_and_drawn(client):
     html = ask(client, sampling="full", rounds=1, noise_multiplier=1)
     # Φ(1/2), and Φ(Φ⁻¹(α) + 1) at α = 0.1, 0.01 and 0.001.
     assert "is right at most <strong>69.2%</strong> of the time" in html
-    assert all(f"at most {share}% of training providers" in html for share in ("39", "9.3", "1.9"))
+    assert all(f"at most {share}%" in html for share in ("39", "9.3", "1.9"))
+    assert "of training providers can be identified" in html
     assert "μ = 1.000" in html
     assert "true positive rate vs. false positive rate" in html
 
