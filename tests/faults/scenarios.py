@@ -82,7 +82,7 @@ SCENARIOS = [
         needs_faketime=True,
     ),
     Scenario(
-        "clock of the site jumps by 10 minutes, three times", clock_faults.jumping_clock, needs_faketime=True
+        "clock of the site jumps by 10 minutes, four times", clock_faults.jumping_clock, needs_faketime=True
     ),
     Scenario("chaos: a worker or its child killed every 2 to 8 s", worker_faults.chaos),
 ]
