@@ -25,7 +25,7 @@ model, tokenizer = make_model(max_input_tokens=400), make_tokenizer()
 dataset = Dataset(Path(sys.argv[1]), "test")
 predict(model, tokenizer, dataset, budget=Budget(800, 4, 4), questions=dataset.questions[-4:])
 (used,) = [int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmSize")]
-resource.setrlimit(resource.RLIMIT_AS, (used + 160 * 2**20, -1))
+resource.setrlimit(resource.RLIMIT_AS, (used + 220 * 2**20, -1))
 for prediction in predict(model, tokenizer, dataset, budget=Budget(10**9, 10**6, 100)):
     print(repr(prediction.answer))
 """

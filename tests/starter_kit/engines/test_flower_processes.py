@@ -236,6 +236,6 @@ def test_a_run_continues_without_a_node_that_is_killed_and_admits_no_stranger(
     }
     assert staying.wait(PATIENCE_S) == 0
     status, rejected = stranger.ended()
-    assert status == 2
+    assert status == 2, rejected
     assert "E_CONFIGURATION" in rejected
     assert "the server's --node-keys lack the key of this node" in rejected
