@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.weight_changes import TensorChange
 from evaluator.communication.log import CommunicationTotals
 from evaluator.errors import ErrorCode, ProblemError
@@ -12,8 +11,10 @@ from evaluator.folding.folding import WeightFiles, fold
 from evaluator.folding.lines import BuiltIn, CodecTerms, OwnFile
 from evaluator.folding.opening import Folded, folded_rounds
 from evaluator.folding.reading import MessageFile, check_log, read_transcript
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import ArtifactKind, TrackRules
-from evaluator.progress import OnProgress
+from evaluator.messages.progress import OnProgress
+from evaluator.records.round_checks import FRAMING
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,10 @@ def _obstacle(files: Mapping[ArtifactKind, Path], folded: Folded, decoded: Decod
     if folded.is_drawn and (empty := next((line for line in rounds if not line.messages), None)):
         # Rounds that cost nothing would dilute the draw.
         return f"Rounds are drawn only where each has messages, and round {empty.round} has none."
+    first = sum(folded.transcript.first_downloads.values())
+    if folded.is_drawn and first > folded.model_bytes * (1 + FRAMING):
+        # Room is kept for them, which other rounds would need.
+        return f"The first downloads have {first} bytes, and a model has only {folded.model_bytes}."
     if isinstance(folded.transcript.run.codec, BuiltIn) or decoded.folder:
         return ""
     return decoded.because or "The codec isn't one of the evaluator's own, and its messages weren't decoded."

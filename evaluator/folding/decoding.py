@@ -2,24 +2,33 @@
 
 A codec is code: the kit's own, or a file of the team. It never runs where a result is computed. One process splits the
 messages by direction, another decodes those to the server, a third those to the clients. So the first download, which
-may be free, can't tell the decoder of updates anything.
+may be free, can't tell the decoder of updates anything. What else these processes may read is in `decoder_files`; how
+long a file of the team may take follows from how much it decodes.
 """
 
 import importlib.util
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.folding.decoder_files import (
+    ALLOWED_IMPORTS,
+    denied_import,
+    listable_folders,
+    readable_files,
+)
 from evaluator.folding.lines import BuiltIn, CodecTerms, KitPlugin, OwnFile, TranscriptMessage
 from evaluator.folding.opening import Folded, folded_rounds
 from evaluator.folding.reading import MessageFile, read_transcript
 from evaluator.messages.base import Message
 from evaluator.messages.jobs import SERVER, ArtifactKind, evaluator_version
 from evaluator.sandbox.limits import MIB, Limits
-from evaluator.sandbox.sandbox import Sandbox, SandboxError, UnconfinedError
+from evaluator.sandbox.sandbox import Ending, Sandbox, SandboxError, UnconfinedError
 
 # The files of one direction: messages, and the vectors that they decode to.
 UP, DOWN = "up", "down"
@@ -27,6 +36,10 @@ MESSAGES, VECTORS = "messages.bin", "vectors.f32"
 # What decoding writes for one direction, and how long it may take.
 MAX_VECTOR_BYTES = 4096 * MIB
 LIMITS = Limits(wall_s=900, cpu_s=1800, memory_bytes=8192 * MIB, file_bytes=MAX_VECTOR_BYTES)
+# The CPU time of a team's decoder: its start (0.05 s with any codec of the kit, seconds if it imports more of torch),
+# and ten times what the slowest of the kit's codecs takes for a coordinate of a message (`kseed` with its 1,024 seeds,
+# 3 µs; the others, at most 0.06 µs).
+START_CPU_S, CPU_S_PER_COORDINATE = 5, 30e-6
 DETAIL_CHARACTERS = 300
 KIT = "starter_kit"
 
@@ -48,6 +61,11 @@ def distinct(folded: Folded, way: str) -> list[TranscriptMessage]:
     """Return the messages of one direction with different contents, in the order of their first occurrence."""
     of_way = (message for message in folded.messages if (message.sender == SERVER) == (way == DOWN))
     return list({message.sha256: message for message in reversed(list(of_way))}.values())[::-1]
+
+
+def decoding_cpu_s(numel: int, messages: int) -> int:
+    """Return the seconds of CPU time in which a team's codec must decode so many messages of `numel` coordinates."""
+    return min(LIMITS.cpu_s, math.ceil(START_CPU_S + CPU_S_PER_COORDINATE * numel * messages))
 
 
 def split(inputs: Any, _: Any) -> Any:
@@ -126,8 +144,10 @@ def decode_messages(
     file = _file_of(found.codec, files)
     if any(_exceeds(found.numel, lengths) for lengths in found.lengths.values()):
         raise NotDecodedError(f"Decoded, its messages take more than {MAX_VECTOR_BYTES:,} bytes.")
-    for way in found.lengths:
-        _decode(sandbox, found, way, folder, file, Path(next(iter(kit.submodule_search_locations))))
+    # The server of the other one may have loaded code that a codec must not reach.
+    with Sandbox() as apart:
+        for way in found.lengths:
+            _decode(apart, found, way, folder, file, Path(next(iter(kit.submodule_search_locations))))
     return True
 
 
@@ -188,24 +208,31 @@ def _decode(
         "lengths": found.lengths[way],
         "out": str(folder / way / VECTORS),
     }
+    cpu_s = decoding_cpu_s(found.numel, len(found.lengths[way])) if file else LIMITS.cpu_s
     try:
         raw = sandbox.run(
             f"{KIT}.compression.decoding",
             "decode",
             request,
-            readable=[kit, *([file] if file else [])],
+            system=readable_files(kit),
+            listable=listable_folders(kit),
+            readable=[file] if file else [],
             writable=[folder / way],
-            limits=LIMITS,
+            limits=replace(LIMITS, cpu_s=cpu_s),
         )
         problem = TypeAdapter(dict[str, str]).validate_python(raw).get("problem", "")
     except SandboxError as error:
         problem = f"{error}. {error.output[-DETAIL_CHARACTERS:]}".strip()
+        if error.ending is Ending.CPU_TIME:
+            raise _fails(way, f"a decoder that takes at most {cpu_s:,} s of CPU time", problem) from error
     except ValidationError:
         problem = "the process sent something else than an answer"
+    if module := denied_import(problem, kit):
+        raise _fails(way, f"a codec that imports only {ALLOWED_IMPORTS}", f"it imports {module}")
     if problem:
-        raise ProblemError.of(
-            ErrorCode.TRANSCRIPT_CODEC,
-            where=f"messages to the {'clients' if way == DOWN else 'server'}",
-            expected="messages that the codec decodes without the run's other files",
-            found=problem[:1000],
-        )
+        raise _fails(way, "messages that the codec decodes without the run's other files", problem)
+
+
+def _fails(way: str, expected: str, found: str) -> ProblemError:
+    place = f"messages to the {'clients' if way == DOWN else 'server'}"
+    return ProblemError.of(ErrorCode.TRANSCRIPT_CODEC, where=place, expected=expected, found=found)

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.header import read_header
 from evaluator.checkpoints.weight_changes import TensorChange
 from evaluator.checkpoints.weight_vector import weight_vector
@@ -28,10 +27,11 @@ from evaluator.folding.lines import BuiltIn, TranscriptRound, TranscriptRun
 from evaluator.folding.opening import Folded
 from evaluator.folding.reading import MessageFile, Transcript
 from evaluator.folding.server_step import is_computable, kept_vectors, stepped
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import SERVER
-from evaluator.progress import OnProgress
+from evaluator.messages.progress import OnProgress
 from evaluator.records.adapter_start import first_values
-from evaluator.records.merging import is_merged
+from evaluator.records.merging import merge_fault
 
 Floats = NDArray[np.float32]
 
@@ -210,11 +210,11 @@ def _check_checkpoint(run: TranscriptRun, weights: Floats, files: WeightFiles) -
                 f"checkpoint, tensor {tensor.name}", "the values that follow from the messages", "others"
             )
     for pair in run.adapters:
-        if not is_merged(pair, run.lora_scale or 0.0, folded, files.base, files.checkpoint):
+        if found := merge_fault(pair, run.lora_scale or 0.0, folded, files.base, files.checkpoint):
             raise unfolded(
                 f"checkpoint, tensor {pair.target}",
                 "the base weights and the product of its adapters that follow from the messages",
-                "others",
+                found,
             )
     explained = {tensor.name for tensor in run.trainable} | {pair.target for pair in run.adapters}
     for change in files.changes:

@@ -9,11 +9,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluator.mechanisms.values import Count, Positive
 from evaluator.messages.jobs import SERVER
 from evaluator.records.lines import (
     Adapter,
+    Bytes,
+    LoRAScale,
     RecordLine,
+    Rounds,
     Sha256,
     TrainableTensor,
     adapters_of,
@@ -77,7 +79,7 @@ class TranscriptRun(RecordLine):
     base_sha256: Sha256
     clients: Annotated[int, Field(ge=1, lt=2**31)]
     codec: CodecTerms
-    lora_scale: Positive | None
+    lora_scale: LoRAScale | None
     server: ServerStep
     start: Annotated[str, Field(pattern=r"^seed (0|[1-9][0-9]{0,15})$")]
     trainable: Annotated[list[TrainableTensor], Field(min_length=1)]
@@ -104,7 +106,7 @@ class TranscriptMessage(RecordLine):
 
     sender: Party
     receiver: Party
-    size_bytes: Count
+    size_bytes: Bytes
     sha256: Sha256
 
     @property
@@ -136,7 +138,7 @@ class TranscriptEnd(RecordLine):
     """The last line: the number of rounds, the Merkle root of all messages, and the checkpoint's SHA-256."""
 
     type: Literal["end"] = "end"
-    rounds: Count
+    rounds: Rounds
     messages_root: Sha256
     checkpoint_sha256: Sha256
 

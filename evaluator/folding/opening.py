@@ -47,10 +47,14 @@ class Folded:
         return [line.round for line in self.rounds if line.round > 1] if self.is_drawn else []
 
     @property
+    def model_bytes(self) -> int:
+        """The size of the weights (d,), float32."""
+        return 4 * self.transcript.run.numel
+
+    @property
     def state_bytes(self) -> int:
         """The size of one state."""
-        run = self.transcript.run
-        return 4 * run.numel * (1 + len(kept_vectors(run.server)))
+        return self.model_bytes * (1 + len(kept_vectors(self.transcript.run.server)))
 
     @property
     def size_bytes(self) -> int:
@@ -61,7 +65,8 @@ class Folded:
 def folded_rounds(transcript: Transcript, challenge: str | None, drawn: int) -> Folded:
     """Return the rounds to fold: all of them without a challenge, and otherwise the last one and those that it draws.
 
-    It draws `drawn` others, and more as long as the file of messages stays within its limit.
+    It draws `drawn` others, and more as long as the file of messages stays within its limit. There is always room for
+    the first downloads, so that their size has no influence on whether the first round is among those drawn.
     """
     if challenge is None or not transcript.rounds:
         return Folded(transcript, transcript.rounds)
@@ -70,8 +75,14 @@ def folded_rounds(transcript: Transcript, challenge: str | None, drawn: int) -> 
         numbers = replayed_rounds(challenge, len(transcript.rounds), drawn)
         return Folded(transcript, [transcript.rounds[number - 1] for number in numbers], is_drawn=True)
 
+    first = transcript.first_downloads
+
+    def size_bytes(drawn: int) -> int:
+        chosen = folded(drawn)
+        return chosen.size_bytes - sum(first[one.sha256] for one in chosen.distinct if one.sha256 in first)
+
     more = range(drawn + 1, len(transcript.rounds))
-    fitting = bisect_right(more, MAX_MESSAGES_BYTES, key=lambda drawn: folded(drawn).size_bytes)
+    fitting = bisect_right(more, MAX_MESSAGES_BYTES - sum(first.values()), key=size_bytes)
     return folded(drawn + fitting)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +22,7 @@ from evaluator.folding.lines import (
     TranscriptRun,
     messages_root,
 )
+from evaluator.messages.jobs import SERVER
 from evaluator.records.canonical_lines import check_canonical, parse_object, raw_lines, validate
 
 MAX_BYTES = 4 * 1024**2
@@ -45,10 +47,24 @@ class Transcript:
         """All messages, in the order in which they were sent."""
         return (message for line in self.rounds for message in line.messages)
 
+    @cached_property
+    def first_downloads(self) -> dict[str, int]:
+        """The sizes of the contents that the server sends in the first round and that are sent nowhere else."""
+        first = self.rounds[0].messages if self.rounds else []
+        found = {message.sha256: message.size_bytes for message in first if message.sender == SERVER}
+        others = {message.sha256 for message in first if message.sender != SERVER}
+        others.update(message.sha256 for line in self.rounds[1:] for message in line.messages)
+        return {sha256: size for sha256, size in found.items() if sha256 not in others}
+
     @property
     def distinct_bytes(self) -> int:
-        """The bytes of all messages, those with the same content once."""
-        return sum({message.sha256: message.size_bytes for message in self.messages}.values())
+        """The bytes of all messages, those with the same content once, without first downloads.
+
+        A first download may cost nothing, so that its size, which is only claimed as long as it isn't attached, must
+        not decide how much of the run is folded.
+        """
+        sizes = {message.sha256: message.size_bytes for message in self.messages}
+        return sum(sizes.values()) - sum(self.first_downloads.values())
 
 
 def read_transcript(path: Path) -> Transcript:

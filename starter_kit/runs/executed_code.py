@@ -7,7 +7,7 @@ Python.
 
 import ast
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -40,18 +40,29 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 IGNORED = {"ctx", "kind", "type_comment", "type_ignores"}
 
 
-def code_sha256(patterns: Iterable[str] = TRAINING, more: str = "", *, root: Path = ROOT) -> str:
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+def code_sha256(
+    patterns: Iterable[str] = TRAINING,
+    more: str = "",
+    *,
+    root: Path = ROOT,
+    read: Callable[[Path], str] = _read,
+) -> str:
     """Return the SHA-256 of what the files that match execute, and of `more`.
 
     Args:
         patterns: Globs, relative to `root`, the folder that has `starter_kit` and `evaluator`.
+        read: Returns the source of a file, perhaps without what else doesn't count.
 
     Raises:
         ValueError: No file matches one of them.
     """
     digest = hashlib.sha256(more.encode())
     for name in sorted({name for pattern in patterns for name in _matching(root, pattern)}):
-        digest.update(f"\n{name}\n{file_sha256(root / name)}".encode())
+        digest.update(f"\n{name}\n{_sha256(read(root / name))}".encode())
     return digest.hexdigest()
 
 
@@ -64,7 +75,7 @@ def _matching(root: Path, pattern: str) -> list[str]:
 
 def file_sha256(file: Path) -> str:
     """Return the SHA-256 of what a file executes."""
-    return _sha256(file.read_text(encoding="utf-8"))
+    return _sha256(_read(file))
 
 
 @cache

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from evaluator.checkpoints.contents import sha256_of
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records.annex import AdapterValues, Annex, write_annex
 from evaluator.records.certificate import Floats, drawn_blocks, vector_root

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import torch
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.threads import set_threads_for
@@ -19,6 +18,7 @@ from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5, WEIGHTS
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.errors.codes import EXPLANATIONS
+from evaluator.messages.file_hash import sha256_of
 from evaluator.records.adapter_start import first_values
 from evaluator.records.lines import TrainableTensor
 from evaluator.records.round_checks import FRAMING

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, Problem
 from evaluator.messages.api import TrackInfo
+from evaluator.messages.file_hash import sha256_of
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.run_settings import PrivateSettings, RecordedSettings
 

@@ -21,7 +21,6 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.communication.log import LogEntry
 from evaluator.folding.folding import Floats, state_sha256
 from evaluator.folding.lines import (
@@ -39,6 +38,7 @@ from evaluator.folding.lines import (
 )
 from evaluator.folding.reading import MAX_BYTES, MAX_WHOLE_BYTES
 from evaluator.folding.server_step import SERVER_VECTORS, is_computable, stepped
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import ArtifactKind, evaluator_version
 from evaluator.records.canonical_lines import canonical, values_of
 from evaluator.records.lines import RecordLine, TrainableTensor

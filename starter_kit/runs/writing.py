@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.communication.log import append_to_log
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import ArtifactKind
 from starter_kit.federation.rounds import Round
 from starter_kit.learning.trainable_model import TrainableModel

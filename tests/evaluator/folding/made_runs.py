@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.communication.codecs import CODECS, packed_model
 from evaluator.communication.log import LogEntry, write_log
 from evaluator.folding.folding import Floats, start_vector, state_sha256
@@ -21,6 +20,7 @@ from evaluator.folding.lines import (
     messages_root,
 )
 from evaluator.folding.server_step import stepped
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import SERVER, ArtifactKind, TrackRules
 from evaluator.records.canonical_lines import canonical, values_of
 from evaluator.records.lines import RecordLine, TrainableTensor

@@ -203,6 +203,45 @@ def test_rounds_without_messages_do_not_dilute_the_draw(run: MadeRun, tmp_path: 
     assert "round 9 has none" in result.not_counted_because
 
 
+def claiming(run: MadeRun, files: Files, size_bytes: int) -> Transcript:
+    """Return the index of a run whose first download only says that it is so long."""
+    transcript = read_transcript(files[ArtifactKind.TRANSCRIPT])
+    first, *others = transcript.rounds
+    claimed = [
+        one.model_copy(update={"size_bytes": size_bytes}) if one.sender == SERVER else one
+        for one in first.messages
+    ]
+    rounds = [first.model_copy(update={"messages": claimed}), *others]
+    return Transcript(transcript.run, rounds, transcript.end)
+
+
+@pytest.mark.parametrize("claimed", [10**3, 10**9, 13 * 10**9])
+def test_a_first_download_that_costs_nothing_changes_nothing_in_what_is_folded(
+    run: MadeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claimed: int
+) -> None:
+    """Otherwise a claim of many bytes would turn a small run into a large one, and keep its first round closed."""
+    files = run.write(tmp_path / "run")
+    honest = read_transcript(files[ArtifactKind.TRANSCRIPT])
+    cheat = claiming(run, files, claimed)
+    assert cheat.distinct_bytes == honest.distinct_bytes
+    monkeypatch.setattr(opening, "MAX_MESSAGES_BYTES", claimed + 2 * honest.distinct_bytes // 3)
+    opens_first = 0
+    for number in range(200):
+        numbers = [line.round for line in folded_rounds(cheat, f"{number:064x}", 1).rounds]
+        opens_first += 1 in numbers
+        assert 2 < len(numbers) < ROUNDS
+    assert opens_first > 40
+
+
+def test_a_draw_keeps_no_room_for_a_first_download_longer_than_a_model(run: MadeRun, tmp_path: Path) -> None:
+    first, *others = run.rounds
+    longer = [replace(one, payload=one.payload * 2) if one.sender == SERVER else one for one in first]
+    files = run.with_rounds(longer, *others).write(tmp_path / "run")
+    result = counted(files, run.base)
+    assert result.counting == "declared"
+    assert "The first downloads have" in result.not_counted_because
+
+
 def test_how_probable_it_is_that_no_false_round_is_folded() -> None:
     """The figures of docs/bytes.md, by counting all draws."""
     assert missed(30, 3) == pytest.approx(26 / 29)
@@ -244,7 +283,7 @@ def test_the_index_of_a_run_of_36_gigabytes_is_small_and_says_how_large_an_openi
     write_lines(tmp_path / "index", [run, *lines, end])
     assert (tmp_path / "index").stat().st_size < 10**6
     transcript = Transcript(run, lines, end)
-    assert transcript.distinct_bytes == 330 * size
+    assert transcript.distinct_bytes == 329 * size
     folded = folded_rounds(transcript, CHALLENGE, DRAWN_ROUNDS)
     assert len(folded.rounds) == 4
     assert folded.size_bytes == 44 * size + 4 * 4 * numel < MAX_MESSAGES_BYTES

@@ -8,16 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
-from evaluator.checkpoints.contents import sha256_of
+from evaluator.communication.codecs import CODECS
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.folding.folding import start_vector
 from evaluator.folding.lines import BuiltIn
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import SERVER, ArtifactKind, CheckStatus, CommunicationResult, Step
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.canonical_lines import canonical
 from evaluator.records.server_steps import AdamStep, MomentumStep, ServerStep, SumStep
-from tests.evaluator.folding.made_runs import RULES, MadeRun, Sent, make_base, make_run
+from tests.evaluator.folding.made_runs import ADAPTED, RULES, MadeRun, Sent, make_base, make_run
 
 Files = dict[ArtifactKind, Path]
 FORMAT, LOG = ErrorCode.TRANSCRIPT_FORMAT, ErrorCode.TRANSCRIPT_LOG
@@ -295,6 +298,46 @@ def test_a_file_that_was_changed_afterwards_is_rejected(
     files = run.write(tmp_path / "run")
     change(files)
     assert rejection(files, run.base) is code
+
+
+def with_adapters(run: MadeRun, down: NDArray[np.float32], up: NDArray[np.float32]) -> MadeRun:
+    """Return a run of one round and one client, which ends with these adapters, (2, 12) and (16, 2)."""
+    goal = np.concatenate([down.ravel(), up.ravel(), run.weights[56:]]).astype(np.float32)
+    start = start_vector(run.line, run.base / "model.safetensors")
+    upload = Sent(0, SERVER, CODECS["float32"].encode(goal - start))
+    (first, *_), weights = run.rounds, start + (goal - start)
+    download = replace(downloads(first)[0], receiver=0)
+    return replace(run, rounds=[[download, upload]], weights=weights, vectors=[[start]])
+
+
+@pytest.mark.parametrize("columns", [12, 1], ids=["in all of it", "in all but one column"])
+def test_adapters_that_cancel_hide_no_other_matrix(run: MadeRun, tmp_path: Path, columns: int) -> None:
+    """Rounding of products that cancel would explain any matrix, also beside a column whose product is long."""
+    down, up = (
+        np.full((2, 12), 2.0**24, np.float32),
+        np.tile(np.array([2.0**24, -(2.0**24)], np.float32), (16, 1)),
+    )
+    if columns == 1:
+        down[1, 0] = 0
+    files = with_adapters(run, down, up).write(tmp_path / "run")
+    tensors = load_file(files[ArtifactKind.CHECKPOINT])
+    tensors[ADAPTED][:, 1:] += 1
+    save_file(tensors, files[ArtifactKind.CHECKPOINT])
+    in_lines(lambda lines: lines[-1].update(checkpoint_sha256=sha256_of(files[ArtifactKind.CHECKPOINT])))(
+        files
+    )
+    with pytest.raises(ProblemError, match="cancel"):
+        counted(files, run.base)
+
+
+@pytest.mark.parametrize("rows", [16, 0], ids=["trained", "untrained"])
+def test_adapters_of_any_size_are_merged(run: MadeRun, tmp_path: Path, rows: int) -> None:
+    random = np.random.default_rng(5)
+    down = random.standard_normal((2, 12), dtype=np.float32) * np.float32(1e3)
+    up = np.zeros((16, 2), np.float32)
+    up[:rows] = random.standard_normal((rows, 2), dtype=np.float32) * np.float32(1e-6)
+    files = with_adapters(run, down, up).write(tmp_path / "run")
+    assert counted(files, run.base).counting == "counted"
 
 
 def test_an_index_that_is_too_large_is_not_read(run: MadeRun, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 from safetensors.torch import load_file
 
 from docvqa_site.uploads.models import Upload, UploadState
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.sharding import joined_sha256
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import ArtifactKind
 from starter_kit.runs.folder import RunFolder
 from tests.evaluator.checkpoints.sharded import INDEX, save_shards, split
@@ -61,7 +61,19 @@ def test_a_sharded_run_is_evaluated(run: Path, base: Path, data: Path) -> None:
 
 def test_a_sharded_run_is_submitted_as_one_file(run: Path, site: LiveSite, token: str, settings: Any) -> None:
     settings.UPLOAD_PART_SIZE_BYTES = 1_000_000
-    pfl("submit", run, "--track", "track-1", "--title", "Mine", "--site", site.url, "--token", token)
+    pfl(
+        "submit",
+        run,
+        "--track",
+        "track-1",
+        "--title",
+        "Mine",
+        "--anyway",
+        "--site",
+        site.url,
+        "--token",
+        token,
+    )
     completed = Upload.objects.filter(state=UploadState.COMPLETED)
     uploads = {upload.filename: upload.sha256 for upload in completed}
     assert uploads.keys() == {"model.safetensors", "communication_log.csv"}

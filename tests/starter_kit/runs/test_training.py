@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.manifest import manifest_sha256
@@ -19,6 +18,7 @@ from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.sampling import Poisson
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import (
     STEP_ARTIFACTS,
     AccountingResult,

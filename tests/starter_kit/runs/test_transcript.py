@@ -6,21 +6,18 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.jobs import ArtifactKind, CommunicationResult, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step, with_decoded
 from evaluator.records.server_steps import SumStep
 from evaluator.sandbox.sandbox import Sandbox
-from starter_kit import scaffolding
-from starter_kit.evaluation.steps import check_run
 from starter_kit.methods import fedavg
 from starter_kit.runs import opened_messages, transcript
 from starter_kit.runs.folder import OPENED_MESSAGES, RunFolder
 from starter_kit.runs.kept_models import CHECKPOINTS
 from starter_kit.runs.opened_messages import open_messages
 from starter_kit.runs.opened_round import rounds_in_words
-from starter_kit.runs.transcript import CODEC_FILE, INDEX, MESSAGES
+from starter_kit.runs.transcript import INDEX, MESSAGES
 from tests.starter_kit.commands.pfl import passing
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.training_runs import trained
@@ -266,92 +263,3 @@ def test_adapters_start_from_the_seed_alone(base: Path, data: Path, tmp_path: Pa
     for run, seed in zip(runs, (1, 2), strict=True):
         assert f'"start":"seed {seed}"' in (run.path / INDEX).read_text()
         assert counted(run, base).counting == "counted"
-
-
-@pytest.fixture(scope="module")
-def own_codec(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The codec that `pfl new` writes."""
-    path = tmp_path_factory.mktemp("codec") / "my_codec.py"
-    path.write_bytes((Path(scaffolding.__file__).parent / "codecs" / "my_plugin.py").read_bytes())
-    return path
-
-
-@pytest.fixture
-def with_own_codec(base: Path, data: Path, tmp_path: Path, own_codec: Path) -> RunFolder:
-    return trained("lora", base, data, tmp_path / "run", [f"codec={own_codec}"])
-
-
-def test_a_codec_of_one_s_own_is_run_in_the_sandbox_and_its_size_counts(
-    with_own_codec: RunFolder, base: Path, own_codec: Path
-) -> None:
-    result = counted(with_own_codec, base)
-    assert (result.counting, result.not_counted_because) == ("counted", "")
-    # The file, and its setting as JSON.
-    assert result.decoder_bytes == own_codec.stat().st_size + len('{"gain":1024}')
-    assert result.bytes_sent is not None
-    assert result.first_download_bytes is not None
-    assert result.bytes_total == result.bytes_sent - result.first_download_bytes + result.decoder_bytes
-    communication = [one for one in check_run(with_own_codec, RULES, base) if one.step is Step.COMMUNICATION]
-    assert [one.result for one in communication] == [result]
-
-
-def test_without_its_file_a_run_is_declared(with_own_codec: RunFolder, base: Path) -> None:
-    (with_own_codec.path / CODEC_FILE).unlink()
-    result = counted(with_own_codec, base)
-    assert (result.counting, result.decoder_bytes) == ("declared", 0)
-    assert "file of the codec isn't attached" in result.not_counted_because
-
-
-def rewritten(run: RunFolder, source: str) -> None:
-    """Give the run another codec file, and the index its hash."""
-    path = run.path / CODEC_FILE
-    old, size = sha256_of(path), path.stat().st_size
-    path.write_text(source)
-    index = (run.path / INDEX).read_text()
-    index = index.replace(old, sha256_of(path)).replace(
-        f'"size_bytes":{size}', f'"size_bytes":{path.stat().st_size}'
-    )
-    (run.path / INDEX).write_text(index)
-
-
-def test_another_codec_file_than_the_index_names_is_rejected(with_own_codec: RunFolder, base: Path) -> None:
-    with (with_own_codec.path / CODEC_FILE).open("a") as file:
-        file.write("\n# shorter in the index\n")
-    assert rejection(with_own_codec, base).code is ErrorCode.TRANSCRIPT_CODEC
-
-
-@pytest.mark.parametrize(
-    ("decoding", "code"),
-    [
-        ("raise ValueError('not today')", ErrorCode.TRANSCRIPT_CODEC),
-        ("raise SystemExit(0)", ErrorCode.TRANSCRIPT_CODEC),
-        ("return torch.zeros(size + 1)", ErrorCode.TRANSCRIPT_CODEC),
-        ("return torch.zeros(size)", ErrorCode.TRANSCRIPT_FOLD),
-        ("import urllib.request as r; r.urlopen('http://127.0.0.1:1')", ErrorCode.TRANSCRIPT_CODEC),
-    ],
-    ids=["fails", "exits", "another length", "another update", "the network"],
-)
-def test_a_codec_that_does_not_decode_the_messages_is_rejected(
-    with_own_codec: RunFolder, base: Path, decoding: str, code: ErrorCode
-) -> None:
-    source = (with_own_codec.path / CODEC_FILE).read_text()
-    head, signature, tail = source.partition("    def decode(self, message: bytes, size: int) -> Tensor:\n")
-    rest = tail[tail.index("    def encode_model") :].replace("self.decode(", "self.whole(")
-    whole = (
-        "    def whole(self, message, size):\n"
-        "        return torch.from_numpy(np.frombuffer(message, '<f2').astype(np.float32)) / self.gain\n\n"
-    )
-    rewritten(with_own_codec, f"{head}{signature}        {decoding}\n\n{whole}{rest}")
-    assert rejection(with_own_codec, base).code is code
-
-
-def test_a_model_that_no_client_can_decode_is_rejected(with_own_codec: RunFolder, base: Path) -> None:
-    """Downloads without content would cost nothing."""
-    source = (with_own_codec.path / CODEC_FILE).read_text()
-    rewritten(
-        with_own_codec,
-        source.replace("        return self.decode(message, size)", "        return torch.zeros(size)"),
-    )
-    problem = rejection(with_own_codec, base)
-    assert problem.code is ErrorCode.TRANSCRIPT_FOLD
-    assert problem.where.startswith("round 2, message to client")
