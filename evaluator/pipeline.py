@@ -37,7 +37,7 @@ from evaluator.messages.jobs import (
     WeightSample,
 )
 from evaluator.messages.leakage import LeakageResult
-from evaluator.progress import OnProgress
+from evaluator.messages.progress import OnProgress
 from evaluator.sandbox.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -86,6 +86,20 @@ class StepInputs:
             raise ProblemError.of(
                 ErrorCode.ARTIFACT_MISSING, where=kind, expected=f"a {kind.replace('_', ' ')}"
             ) from None
+
+
+def untrained_files(folder: Path, reference: Path) -> dict[ArtifactKind, Path]:
+    """Return what a team would submit that has trained nothing: the base weights, and a log without messages.
+
+    Args:
+        folder: The worker's own, to which the log is written once.
+    """
+    log = folder / "untrained.csv"
+    if not log.exists():
+        partial = log.with_suffix(f".{os.getpid()}.partial")
+        communication.write_log(partial, [])
+        partial.replace(log)
+    return {ArtifactKind.CHECKPOINT: reference / WEIGHTS, ArtifactKind.COMMUNICATION_LOG: log}
 
 
 @dataclass(frozen=True)
@@ -206,7 +220,9 @@ def account(inputs: StepInputs, _: OnProgress) -> StepOutput[AccountingResult]:
     checks = check_record(Case(record, inputs.rules, files, inputs.challenge))
     if problems := failures(checks):
         raise ProblemError(*problems)
-    return StepOutput(rules.account(record, privacy, checks, deciding))
+    result = rules.account(record, privacy, checks, deciding)
+    norms = [line.clip_norm for line in record.rounds]
+    return StepOutput(result.model_copy(update={"clip_norms": (min(norms), max(norms))} if norms else {}))
 
 
 def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResult]:
@@ -258,11 +274,11 @@ def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResu
 def measure_leakage(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[LeakageResult]:
     """Attack the checkpoint: which providers of the leakage set took part in its training?"""
     # Imported here, as in `score`.
-    from evaluator.checkpoints.contents import sha256_of
     from evaluator.docvqa.dataset import Dataset
     from evaluator.leakage.assessment import Options
     from evaluator.leakage.models import assess_checkpoint
     from evaluator.leakage.published import detail_of, published
+    from evaluator.messages.file_hash import sha256_of
 
     if inputs.test_set is None:
         raise ValueError("leakage is measured by a leakage set")

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from io import FileIO
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,9 +225,3 @@ def _first_not_finite(chunk: Bytes, bits: FloatBits) -> int | None:
         return None
     exponent = unsigned.dtype.type(bits.exponent)
     return int(((unsigned & exponent) == exponent).argmax())
-
-
-def sha256_of(path: Path) -> str:
-    """Return a file's SHA-256, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

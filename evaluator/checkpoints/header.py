@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 from evaluator.docvqa.architecture import ALIASES, SHARED_EMBEDDING
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.untrusted_json import UntrustedJSONError, parse
+from evaluator.messages.untrusted_json import UntrustedJSONError, parse
 
 # The format allows 100 MB; a thousand tensors take a tenth of a megabyte.
 MAX_HEADER_BYTES = 4 * 1024**2

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.header import (
     MAX_HEADER_BYTES,
     MAX_NAME_LENGTH,
@@ -26,7 +25,8 @@ from evaluator.checkpoints.header import (
     read_header,
 )
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.untrusted_json import UntrustedJSONError, parse
+from evaluator.messages.file_hash import sha256_of
+from evaluator.messages.untrusted_json import UntrustedJSONError, parse
 
 INDEX = "model.safetensors.index.json"
 MAX_INDEX_BYTES = MAX_HEADER_BYTES

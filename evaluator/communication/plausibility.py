@@ -138,8 +138,8 @@ def _both_directions(traffic: Traffic) -> Check:
 REGULAR_ROUNDS = NamedCheck(
     "log.rounds",
     name="regular rounds",
-    meaning="Every exchange has the same number of messages each way, and there are no more empty rounds than "
-    "independent client sampling would produce.",
+    meaning="All exchanges have the same number of messages down, and the same number up, and there are no more empty "
+    "rounds than independent client sampling would produce.",
     limit="Clients or rounds left out in a way that keeps the remaining log regular.",
 )
 
@@ -149,10 +149,10 @@ def _regular(totals: CommunicationTotals, traffic: Traffic, clients: int) -> Che
         return REGULAR_ROUNDS.not_applicable("no exchange went both ways")
     down, up = traffic.usual
     expected = (
-        f"{down} down and {up} up in each exchange, and no more empty rounds than sampling would produce"
+        f"in each exchange, messages down: {down}, up: {up}; no more empty rounds than sampling would produce"
     )
     gaps = totals.rounds - traffic.rounds
-    found = f"{traffic.unusual.count} exchanges with other numbers, {gaps} of {totals.rounds} rounds empty"
+    found = f"{traffic.unusual.count} irregular exchanges, {gaps} of {totals.rounds} rounds empty"
     if traffic.unusual.count:
         return REGULAR_ROUNDS.flagged(found, expected, traffic.unusual.first)
     if _empty_rounds_are_rare(gaps, totals.rounds, traffic.exchanges / (clients * totals.rounds), clients):
@@ -174,9 +174,9 @@ def _empty_rounds_are_rare(gaps: int, rounds: int, client_rate: float, clients: 
 MESSAGE_SIZES = NamedCheck(
     "log.message_sizes",
     name="bits per parameter",
-    meaning="All exchanges in one direction have the same size, between 1 bit per parameter that describes the change "
-    "and 64 bits per entry of the changed tensors.",
-    limit="Invented sizes within that range. A codec with messages of varying size is flagged even if honest.",
+    meaning="In each direction, all exchanges are the same size: at least 1 bit for each parameter needed to describe "
+    "the change, and at most 64 bits for each entry of the changed tensors.",
+    limit="Invented sizes within that range. An honest run is also flagged if its codec's messages vary in size.",
 )
 
 
@@ -204,9 +204,9 @@ def _describe(way: str, size: Sizes, parameters: int) -> str:
 LEAST_BYTES = NamedCheck(
     "log.least_bytes",
     name="minimum size",
-    meaning="The bytes in each direction are enough to send the change of the weights once, at 4.5 bits per "
+    meaning="The bytes in each direction are enough to send the change in the weights once, at 4.5 bits per "
     "parameter, if the change of each matrix is sent as two low-rank factors.",
-    limit="Missing messages beyond the first. A codec with fewer bits is flagged even if honest.",
+    limit="Missing messages beyond the first. An honest run is also flagged if its codec needs fewer bits.",
 )
 
 

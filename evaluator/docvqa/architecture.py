@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from evaluator.docvqa.dataset import first_line
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.untrusted_text import decode
+from evaluator.messages.untrusted_text import decode
 
 # The most tokens of a generated answer, including the start token.
 MAX_ANSWER_LENGTH = 20

@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.base import Message
-from evaluator.untrusted_text import decode
+from evaluator.messages.untrusted_text import decode
 
 Row = TypeVar("Row", bound=BaseModel)
 Coordinate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

@@ -35,7 +35,7 @@ from pydantic import (
 
 from evaluator.docvqa.dataset import first_line, malformed
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.untrusted_text import decode
+from evaluator.messages.untrusted_text import decode
 
 # This leaves room for all of the competition's training questions in one file.
 MAX_IMDB_BYTES = 8 << 30

@@ -22,7 +22,7 @@ from evaluator.docvqa.threads import set_threads_for
 from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch, pad_labels, row_losses
 from evaluator.messages.base import Message
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.progress import OnProgress, ignore_progress
 
 logger = logging.getLogger(__name__)
 

@@ -169,7 +169,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.ARTIFACT_MISSING: Explanation(
         "A file required by this step is missing.",
-        "Upload the missing file and submit again.",
+        "Add the missing file and try again. `pfl train` writes all files of a run into its folder.",
     ),
     ErrorCode.ARTIFACT_KIND: Explanation(
         "The track doesn't accept this kind of file here.",
@@ -276,8 +276,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.TRANSCRIPT_CODEC: Explanation(
         "The run's own codec can't decode its messages on the evaluator's machine.",
-        "Keep the codec in one file of at most 64 kB that needs no network and no other files, and that decodes the "
-        "same bytes to the same numbers everywhere.",
+        "Keep the codec in one file of at most 64 kB that needs no network and no other files, decodes the same bytes "
+        "to the same numbers everywhere, and stays within the imports and the time that docs/bytes.md allows.",
     ),
     ErrorCode.RECORD_FORMAT: Explanation(
         "The training record doesn't consist of the expected JSON lines.",
@@ -636,14 +636,14 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.REQUEST_SIGN_IN: Explanation(
         "The request has no valid token, and you aren't logged in.",
-        "Create a token on your profile page and send it as `Authorization: Bearer …`.",
+        "Create a token on your profile and send it as `Authorization: Bearer …`.",
     ),
     ErrorCode.REQUEST_TOKEN_EXPIRED: Explanation(
-        "The API token has expired.", "Create a new token on your profile page."
+        "The API token has expired.", "Create a new token on your profile."
     ),
     ErrorCode.REQUEST_SCOPE: Explanation(
         "The API token's scope doesn't allow this.",
-        "Create a token with the expected scope on your profile page.",
+        "Create a token with the expected scope on your profile.",
     ),
     ErrorCode.REQUEST_REAUTHENTICATE: Explanation(
         "This change requires your password.",

@@ -14,7 +14,7 @@ from evaluator.docvqa.inference import Answerer
 from evaluator.docvqa.loading import shards
 from evaluator.leakage.features import Answers
 from evaluator.leakage.statistics import Floats
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.progress import OnProgress, ignore_progress
 from evaluator.scoring.metrics import GoldAnswers
 
 

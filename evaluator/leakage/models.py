@@ -13,7 +13,6 @@ from types import MappingProxyType
 import numpy as np
 import torch
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.docvqa.inference import Answerer
 from evaluator.docvqa.loading import shards
@@ -37,7 +36,8 @@ from evaluator.leakage.results import Example, LeakageResult, RecallResult
 from evaluator.leakage.statistics import Bools, Floats, check_both_kinds
 from evaluator.leakage.stored_measurements import StoredMeasurements
 from evaluator.leakage.training_answers import absent_questions, disclosed, reused_questions
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.file_hash import sha256_of
+from evaluator.messages.progress import OnProgress, ignore_progress
 from evaluator.scoring.predictions import circumstances
 
 EXAMPLES = 50

@@ -6,16 +6,22 @@ a figure is published from an AUC that chance reaches once in a thousand sets. B
 however much the models depend on each other, a board of 50 models without a leak shows none on 19 of 20 sets.
 """
 
-from math import ceil
+from math import ceil, floor
 
 from evaluator.leakage.results import LeakageResult
-from evaluator.leakage.statistics import Statistic, least_auc
+from evaluator.leakage.statistics import Interval, Statistic, least_auc
 from evaluator.messages.leakage import AttackMeasure, Leakage, LeakageDetail
 
 # The set is secret, and submissions are many: finer figures would reveal providers by what they change.
 STEPS_OF_ONE = 20
 # With which a board shows any leak where no model has one, and the number of models for which that holds.
 FALSE_ALARM, ROWS = 0.05, 50
+FIELDS = {
+    Statistic.AUC: "auc",
+    Statistic.BALANCED_ACCURACY: "balanced_accuracy",
+    Statistic.TPR_AT_1: "tpr_at_1_percent",
+    Statistic.TPR_AT_10: "tpr_at_10_percent",
+}
 
 
 def published(found: LeakageResult) -> Leakage:
@@ -26,13 +32,9 @@ def published(found: LeakageResult) -> Leakage:
     shown = Leakage(providers=len(found.providers), least_auc=ceil(100 * least) / 100 if least <= 1 else None)
     if measures[Statistic.AUC].value < least:
         return shown
-    return Leakage(
-        **shown.model_dump(include={"providers", "least_auc"}),
-        auc=_rounded(measures[Statistic.AUC].value),
-        balanced_accuracy=_rounded(measures[Statistic.BALANCED_ACCURACY].value),
-        tpr_at_1_percent=_rounded(measures[Statistic.TPR_AT_1].value),
-        tpr_at_10_percent=_rounded(measures[Statistic.TPR_AT_10].value),
-    )
+    figures = {name: _rounded(measures[statistic].value) for statistic, name in FIELDS.items()}
+    intervals = {f"{name}_interval": _outward(measures[statistic]) for statistic, name in FIELDS.items()}
+    return Leakage.model_validate({**shown.model_dump(exclude_none=True), **figures, **intervals})
 
 
 def detail_of(found: LeakageResult) -> LeakageDetail:
@@ -56,3 +58,10 @@ def detail_of(found: LeakageResult) -> LeakageDetail:
 
 def _rounded(value: float) -> float:
     return round(value * STEPS_OF_ONE) / STEPS_OF_ONE
+
+
+def _outward(interval: Interval) -> tuple[float, float]:
+    """Return the ends of an interval, rounded so that it never excludes what the interval itself includes."""
+    # A product may miss a whole number by its rounding.
+    low, high = (round(STEPS_OF_ONE * end, 9) for end in (interval.low, interval.high))
+    return max(floor(low), 0) / STEPS_OF_ONE, min(ceil(high), STEPS_OF_ONE) / STEPS_OF_ONE

@@ -21,7 +21,7 @@ class SamplingRule(StrEnum):
     """The amplification rule: how two stages of sampling, clients and then providers, are accounted.
 
     `product` takes C·p, the competition's published rate, as every provider's own sampling rate, which is not sound at
-    provider level. `two_stage` accounts each round as seen by someone who knows which clients take part.
+    provider level. `two_stage` assumes an observer who knows which clients take part in each round.
     """
 
     PRODUCT = "product"

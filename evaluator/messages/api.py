@@ -28,7 +28,7 @@ from evaluator.messages.jobs import (
 )
 from evaluator.messages.rankings import RankingRule
 from evaluator.messages.results import RunResults
-from evaluator.messages.states import FINAL_STATES, RunState, SubmissionState
+from evaluator.messages.states import FINAL_STATES, ResultStatus, RunState, SubmissionState
 
 SHA256 = r"^[0-9a-f]{64}$"
 # PostgreSQL stores no null character, and UTF-8 has no half of a surrogate pair, which JSON may escape.
@@ -130,8 +130,9 @@ class TrackInfo(Response):
         challenges_per_day: How many new training records a team may upload in any 24 hours; each gets a challenge.
         submission_license: The SPDX identifier of the license that teams accept when they submit; empty if none.
         requires_code: Whether a submission needs a description, and code: a link to a commit, or files of each run.
-        unbound_level: The trust level from which on a run ranks of which no check ties the recorded sums to the
-            checkpoint (`RunResults.unbound`); 0 where it ranks like any other.
+        unbound_level: The trust level that a run needs for a rank if no check ties its checkpoint to the recorded
+            sums (`RunResults.unbound`); 0 if such a run ranks like any other.
+        ranks_counted_alone: Whether runs whose bytes are declared get no rank, in the phase that runs now or next.
         phases: In the order of time; they don't overlap.
         closed_because: Why the track accepts no submissions now; empty while it does.
     """
@@ -164,6 +165,7 @@ class TrackInfo(Response):
     submission_license: str = ""
     requires_code: bool = False
     unbound_level: TrustLevel = TrustLevel.REPLAYED
+    ranks_counted_alone: bool = False
     phases: list[PhaseInfo]
     closed_because: str
 
@@ -209,7 +211,7 @@ class IssuedRunToken(Response):
     """A token for one training run.
 
     Attributes:
-        run: The run whose training record was accepted with it, else null.
+        run: The run whose training record was accepted with it, else null. Practice runs don't count.
         challenged_at: When the challenge of its record was drawn, which spends it; null for an unused token. With a
             challenge and without a run, it is a lost try.
         explanation: What the team says about a lost try, for the reviewers.
@@ -345,13 +347,19 @@ class ListedRun(RunSummary):
         anls: Its score, of which `decimals` decimals are shown; null before it is scored.
         rank: Its rank on its board; null where it has none.
         ranked: How many runs have a rank there; 0 where this one has none.
+        status: How far the result can be relied on; null before it is scored.
+        bytes_total: The bytes of its communication; null before it is scored.
+        unranked_because: Why the scored run has no rank; empty where it has one, and before.
     """
 
     state: RunState
+    status: ResultStatus | None = None
     anls: float | None = None
     decimals: int = 4
     rank: int | None = None
     ranked: int = 0
+    bytes_total: int | None = None
+    unranked_because: str = ""
 
 
 class RunExamination(Response):
@@ -379,6 +387,7 @@ class RunStatus(RunSummary):
     Attributes:
         rank: Its rank on its board; null where it has none.
         ranked: How many runs have a rank there; 0 where this one has none.
+        status: How far the result can be relied on; null before it is scored.
         unranked_because: Why the scored run has no rank; empty where it has one, and before.
         step: The current step of the current attempt; `done` of `total` units of it are finished.
         remaining_s: The worker's estimate of the seconds left of the step; null where there is none.
@@ -390,6 +399,7 @@ class RunStatus(RunSummary):
     """
 
     state: RunState
+    status: ResultStatus | None = None
     rank: int | None = None
     ranked: int = 0
     unranked_because: str = ""

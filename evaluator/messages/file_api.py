@@ -136,6 +136,7 @@ class StoredArtifact(Response):
         drawn_rounds: How many rounds the challenge draws, besides the last one; null without a challenge.
         not_displayed: Of a privacy proof: what reviewers don't see of it as Jupyter shows it, such as "2 formulas, 1
             picture"; empty where they see everything, and for any other file.
+        removed: The names of other files that were removed from the run, since they belong to another record or index.
     """
 
     artifact: UUID
@@ -145,3 +146,4 @@ class StoredArtifact(Response):
     challenge: str | None = None
     drawn_rounds: int | None = None
     not_displayed: str = ""
+    removed: list[str] = []

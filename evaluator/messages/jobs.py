@@ -438,6 +438,7 @@ class AccountingResult(Message):
         run_token: The run token that the record carries.
         public_key: The key that signed the record, in hexadecimal.
         tuning_runs: How many training runs on the private data before this one the record declares.
+        clip_norms: The smallest and the largest clip norm of a round; None from a worker of an earlier version.
     """
 
     kind: Literal["accounting"] = "accounting"
@@ -453,6 +454,7 @@ class AccountingResult(Message):
     run_token: str | None
     public_key: str
     tuning_runs: int = Field(default=0, ge=0)
+    clip_norms: tuple[float, float] | None = None
     checks: list[Check]
 
 

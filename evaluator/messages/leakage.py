@@ -1,10 +1,13 @@
 """What a worker reports of the leakage of a checkpoint: figures for everyone, and statistics for the organizers."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, FiniteFloat
+from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
 
 from evaluator.messages.base import Message
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Interval = tuple[Share, Share]
 
 
 class Leakage(Message):
@@ -16,15 +19,27 @@ class Leakage(Message):
     Attributes:
         least_auc: The smallest AUC that a board shows, by the number of members and of others, rounded up to 0.01. None
             if there are too few to show any, or if the run was measured before this was stated.
+        auc: At least `least_auc`, of which the rounded AUC may fall short.
         tpr_at_1_percent: The share of the members that it finds with 1% false positives.
+        auc_interval: The 95% interval of `auc` over providers, rounded outward to 0.05. None where there is no figure,
+            or if the run was measured before intervals were stated. The other intervals likewise.
     """
 
     providers: int = Field(ge=4)
-    least_auc: float | None = Field(default=None, ge=0, le=1)
-    auc: float | None = Field(default=None, ge=0, le=1)
-    balanced_accuracy: float | None = Field(default=None, ge=0, le=1)
-    tpr_at_1_percent: float | None = Field(default=None, ge=0, le=1)
-    tpr_at_10_percent: float | None = Field(default=None, ge=0, le=1)
+    least_auc: Share | None = None
+    auc: Share | None = None
+    balanced_accuracy: Share | None = None
+    tpr_at_1_percent: Share | None = None
+    tpr_at_10_percent: Share | None = None
+    auc_interval: Interval | None = None
+    balanced_accuracy_interval: Interval | None = None
+    tpr_at_1_percent_interval: Interval | None = None
+    tpr_at_10_percent_interval: Interval | None = None
+
+    @field_validator("auc")
+    @classmethod
+    def _not_below_the_least(cls, auc: float | None, info: ValidationInfo) -> float | None:
+        return auc if auc is None else max(auc, info.data.get("least_auc") or 0.0)
 
 
 class LeakageResult(Message):

@@ -49,7 +49,7 @@ class RankingRule(Message):
             check shows that its recorded sums led to its checkpoint (`RunResults.unbound`); empty where no run is
             unbound.
         ranks_bytes: Whether bytes decide first. Then a phase may rank counted bytes alone (`RunResults.counting`), and
-            a declared log with a flagged check (`RunResults.log_flag`) ranks only once an organizer has accepted it.
+            a log with a flagged check (`RunResults.log_flag`) ranks only once an organizer has accepted it.
     """
 
     key: str
@@ -103,7 +103,7 @@ class RankingRule(Message):
         return self.ranks_bytes and requires_counted and results.counting != COUNTED
 
     def is_doubtful(self, results: Any, *, is_log_accepted: bool) -> bool:
-        """Return whether a check of the declared log was flagged, and no organizer has accepted the log."""
+        """Return whether a check of the log was flagged, and no organizer has accepted the log."""
         return self.ranks_bytes and bool(results.log_flag) and not is_log_accepted
 
     def key_of(self, results: Any) -> tuple[float, ...]:

@@ -26,11 +26,15 @@ from evaluator.messages.jobs import (
 from evaluator.messages.leakage import Leakage
 from evaluator.messages.rankings import COUNTED
 
-# The checks that tie the sums in a training record to the checkpoint, each with the ends by which it does. After any
-# other end of one of them, the run is unbound. The whole change needs no check where every block was replayed.
+# The checks that tie the checkpoint to noised sums in a training record, each with the ends by which it does. After any
+# other end of one of them, the run is unbound. A noise distribution that was flagged is shown as a flag; where nobody
+# could look at it, because a codec rounded the noise or the updates may imitate it, there may be no noise. An alignment
+# that no genuine run has may be a model that was written into the noise.
 BINDING_CHECKS = {
     "record.linkage": {CheckStatus.PASSED},
     "record.whole_change": {CheckStatus.PASSED, CheckStatus.NOT_APPLICABLE},
+    "record.noise_shape": {CheckStatus.PASSED, CheckStatus.FLAGGED, CheckStatus.NOT_APPLICABLE},
+    "record.alignment": {CheckStatus.PASSED, CheckStatus.NO_POWER, CheckStatus.NOT_APPLICABLE},
 }
 # The decimals of a score as it is stored and ranked by, of which a small test set supports fewer.
 MOST_DECIMALS = 4
@@ -92,7 +96,8 @@ class RunResults(BaseModel):
             the log is the team's word.
         not_counted_because: Why the bytes aren't counted, though a transcript was attached.
         rounds_folded: How many rounds were computed from their messages, of `log_rounds`.
-        log_flag: The first flagged check of a declared log; empty for a counted run.
+        log_flag: The first flagged check of a declared log; of counted bytes the check on the team's other indexes, if
+            that was flagged. Empty otherwise.
         bytes_needed: The fewest bytes that could have carried what changed in the weights.
         epsilon: The recomputed ε that is compared with the budget.
         epsilons: The recomputed ε by every accountant under every sampling rule; one of them decides.

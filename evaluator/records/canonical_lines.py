@@ -15,8 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.untrusted_json import UntrustedJSONError, parse
 from evaluator.records.lines import RecordLine
-from evaluator.untrusted_json import UntrustedJSONError, parse
 
 MAX_PROBLEMS = 10
 # How many bytes of a line an error shows.

@@ -37,6 +37,8 @@ COMMON, FRESH = 64, 32
 MAX_ROUNDS = 512
 # Vectors of which a fresh block is shown: the noised sum, and the weights before and after it.
 SHOWN_OF_FRESH = 3
+# So many zeros are hashed at once: whole blocks.
+ZEROS_AT_ONCE = 1024 * BLOCK
 # The most openings of an annex in all.
 MAX_OPENINGS = MAX_ROUNDS * (COMMON + 2 * SHOWN_OF_FRESH)
 
@@ -66,6 +68,13 @@ def vector_root(vector: Floats) -> str:
 def root_of_pieces(pieces: Iterable[Floats]) -> str:
     """Return the root of a vector that comes in pieces, each of whole blocks but for the last one."""
     return Tree([leaf for piece in pieces for leaf in _leaves(piece)]).root
+
+
+def root_of_zeros(numel: int) -> str:
+    """Return the root of a vector (numel,) of zeros."""
+    return root_of_pieces(
+        np.zeros(min(ZEROS_AT_ONCE, numel - start), np.float32) for start in range(0, numel, ZEROS_AT_ONCE)
+    )
 
 
 def open_blocks(vector: Floats, indexes: Sequence[int]) -> list[Opening]:
@@ -181,10 +190,7 @@ def would_have_passed(numel: int, rounds: int) -> str:
     probability = missed(0.01, numel, rounds)
     if not probability:
         return "every block is opened"
-    return (
-        f"false values in 1 % of one round's blocks would have passed with a probability of "
-        f"{100 * probability:.0f} %"
-    )
+    return f"false values in 1% of one round's blocks would have passed with a probability of {100 * probability:.0f}%"
 
 
 def _drawn(seed: bytes, population: int, most: int) -> list[int]:

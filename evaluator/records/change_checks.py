@@ -1,8 +1,9 @@
-"""Checks of the whole change of the weights: no rounds of the declared kind can have moved them further, or otherwise.
+"""Checks of the whole change in the weights: no rounds of the declared kind can have moved them further, or otherwise.
 
 They see every coordinate, where other checks see the blocks that a challenge draws.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,15 +13,16 @@ from evaluator.errors import ErrorCode
 from evaluator.messages.checks import Difference, Findings, NamedCheck
 from evaluator.messages.jobs import Check
 from evaluator.records.case import Case, RunFile, record_check
-from evaluator.records.certificate import COMMON, block_count
+from evaluator.records.lines import RoundLine, RunLine
 from evaluator.records.linkage_checks import adapter_tensors
-from evaluator.records.noise_checks import EXACT_BITS, expected_providers
+from evaluator.records.noise_checks import EXACT_BITS, expected_providers, stated_providers
 from evaluator.records.noise_tests import LEFT_BY_ROUNDING
 from evaluator.records.whole_change import (
     Bounds,
     Change,
     Doubles,
     detects_alignment,
+    directed_signal,
     longest_hidden,
     lower_findings,
     measure,
@@ -29,8 +31,8 @@ from evaluator.records.whole_change import (
     upper_ratio,
 )
 
-# A larger part of the longest signal than genuine runs show: docs/genuine-runs.md.
-MOST_ALIGNED = 0.8
+# A larger part of the longest signal than genuine runs show, even with hardly any noise: docs/forging.md.
+MOST_ALIGNED = 0.25
 
 
 @dataclass(frozen=True)
@@ -47,40 +49,57 @@ class Unmeasured:
 
 @dataclass(frozen=True)
 class Measured:
-    """The change of a run by a linear rule, between its first and last weights."""
+    """The change of a run by a linear rule, between its first and last weights.
+
+    Attributes:
+        stated: The bounds by the track's numbers of providers alone, which a record can't enlarge.
+        directed: How long the signal is at least, by its singular values.
+    """
 
     ends: tuple[WeightVector, WeightVector]
     change: Change
     bounds: Bounds
+    stated: Bounds
+    directed: float
 
 
 def _measured(case: Case) -> Measured | Unmeasured:
     record, run = case.record, case.record.run
     weights = round_weights(run.server, run.normalizer, len(record.rounds))
     if weights is None:
-        blocks = block_count(run.numel)
-        opened = min(blocks, COMMON)
-        return Unmeasured(
-            f"the rule {run.server.rule} isn't linear in the noised sums, and {opened} of {blocks} blocks are opened",
-            is_needless=run.server.rule != "other" and opened == blocks,
-        )
+        return Unmeasured(f"the rule {run.server.rule} isn't linear in the noised sums")
     bounds = bounds_of(case, weights)
     if not bounds.std:
         return Unmeasured("no round has noise", is_needless=True)
     ends = _ends(case)
     if ends is None:
         return Unmeasured("the trained tensors are neither in the base weights nor adapters in the annex")
-    return Measured(ends, measure(*ends, bounds.std), bounds)
+    change = measure(*ends, bounds.std)
+    return Measured(
+        ends,
+        change,
+        bounds,
+        stated=bounds_of(case, weights, stated_providers),
+        directed=directed_signal(*ends, run.shapes.values(), change, bounds),
+    )
 
 
-def bounds_of(case: Case, weights: Doubles) -> Bounds:
-    """Return what the rounds may have done, with the `weights` cₜ of their sums (rounds,)."""
+def bounds_of(
+    case: Case,
+    weights: Doubles,
+    providers: Callable[[RunLine, RoundLine, Sequence[int]], float] = expected_providers,
+) -> Bounds:
+    """Return what the rounds may have done, with the `weights` cₜ of their sums (rounds,).
+
+    Args:
+        providers: Returns how many providers are expected in a round.
+    """
     run, rounds = case.record.run, case.record.rounds
     clip_norms = np.array([line.clip_norm for line in rounds])
     noise = np.array([run.noise_in(line).multiplier_of_sum(line.clients) for line in rounds])
     sampled = np.array([sum(counts.values()) for counts in case.annex.sampled])
     known = case.rules.providers_per_client
-    expected = np.array([expected_providers(run, line, known) for line in rounds])
+    expected = np.array([providers(run, line, known) for line in rounds])
     planned = round_weights(run.server, run.normalizer, max(run.rounds, len(rounds)))
     planned_std = run.noise.multiplier_of_sum(run.clients) * run.clip_norm
     return Bounds(
@@ -107,14 +126,13 @@ def _ends(case: Case) -> tuple[WeightVector, WeightVector] | None:
     NamedCheck(
         "record.whole_change",
         name="whole change",
-        meaning="In every coordinate, the change from the first to the last weights is one that the "
-        "declared rounds could have made: no set of blocks or coordinates is longer than all rounds' noise "
-        "and the sampled providers' "
-        "clipped updates together (an honest run is rejected with a probability below 10⁻⁹; docs/proofs has the "
-        "proof), and the change contains at least nine tenths of that noise, as measured by its length, by "
-        "the length of every block and by the spread of the values in blocks (otherwise it is flagged). The "
-        "check has no power under a nonlinear update rule, unless all blocks are opened.",
-        limit="Invented sums that are as long as clipped updates can be, all in one direction (see "
+        meaning="The total change in the weights, measured in every coordinate, is consistent with the declared "
+        "rounds. It isn't too large: no set of blocks or coordinates has a larger L2 norm than the noise of all rounds "
+        "plus the sampled providers' clipped updates could produce. An honest run is rejected with a probability below "
+        "10⁻⁹; docs/proofs has the proof. The change isn't too small either: it contains at least nine tenths of that "
+        "noise, judging by its norm, the norm of every block and the spread of the values in blocks. Otherwise, it is "
+        "flagged. The check has no power under a nonlinear update rule.",
+        limit="Invented sums that all point in one direction and are as large as clipped updates can be (see "
         "`record.alignment`); up to a tenth of the noise, canceled in small parts over the whole run; and a "
         "change without noise that is distributed like noise, within the limits that the check reports.",
         code=ErrorCode.RECORD_MODELS,
@@ -136,8 +154,8 @@ def whole_change(this: NamedCheck, case: Case) -> Check:
     if ratio > 1:
         differences.append(
             Difference(
-                "a change no longer than the declared noise and clipped updates",
-                f"blocks or coordinates that are {ratio:.3g} times as long as they can be",
+                "a change that the declared noise and clipped updates can explain",
+                f"blocks or coordinates with {ratio:.3g} times the largest possible norm",
                 "checkpoint",
                 rejects=not rounded,
             )
@@ -155,8 +173,8 @@ def _hidden(case: Case, bounds: Bounds) -> str:
         return "no updates are expected, and none would have passed"
     block, everywhere = longest_hidden(case.record.run.numel, bounds)
     return (
-        f"a change without noise would have passed if it was at most {block:.2g} times (in one block) or "
-        f"{everywhere:.2g} times (in all blocks together) as long as the expected providers' clipped updates can be"
+        f"would have detected a noiseless change with a norm above {block:.2g}× (in one block) or {everywhere:.2g}× "
+        f"(overall) the largest norm that the clipped updates of the expected number of providers can have"
     )
 
 
@@ -164,12 +182,16 @@ def _hidden(case: Case, bounds: Bounds) -> str:
     NamedCheck(
         "record.alignment",
         name="alignment of updates",
-        meaning="The signal in the change of the weights is at most 80 % as long as the clipped updates "
-        "could make it. The longest possible signal assumes that the updates of all sampled providers (or "
-        "of the expected number, if that is larger) point the same way in all rounds. Genuine runs reach a "
-        "fraction of it; invented sums reach nearly all of it. The check reports the share. It has no power "
-        "if the noise could hide a signal of 80 %, or under a nonlinear update rule.",
-        limit="Invented sums that reach a smaller share, or that claim more providers than were sampled.",
+        meaning="The change in the weights contains a signal with at most 25% of the largest possible norm. This is "
+        "estimated from how far the norm of the change, and the singular values of its matrices, exceed those of "
+        "noise. At a small ε, the singular values also reveal noise values that were reordered until they add up to "
+        "a trained model. The largest possible signal assumes that the updates of all sampled providers (or of the "
+        "number expected from the track's provider counts, if larger) point the same way in all rounds. Genuine runs "
+        "reach a small share of it; invented sums can reach nearly all of it. The check reports the share. It has no "
+        "power if the noise could hide the largest possible signal, or under a nonlinear update rule.",
+        limit="Invented sums that reach a smaller share, or that the estimate can't place above 25% with certainty; "
+        "noise that was moved until it adds up to a model, if ε is large or the model's large singular values were "
+        "cut off first; and, where the track doesn't state its providers, a record that overstates their number.",
         findings=Findings.PUBLIC,
     ),
     RunFile.BASE,
@@ -180,11 +202,11 @@ def alignment(this: NamedCheck, case: Case) -> Check:
     measured = case.once(_measured)
     if isinstance(measured, Unmeasured):
         return measured.outcome(this)
-    if not measured.bounds.expected_signal:
+    if not measured.stated.expected_signal:
         return this.not_applicable("no updates are expected")
-    share, low, high = signal_share(measured.change, measured.bounds)
-    found = f"{share:.0%} of the longest possible signal (between {low:.0%} and {high:.0%})"
+    share, low, high = signal_share(measured.change, measured.stated, measured.directed)
+    found = f"{share:.0%} of the largest possible signal (between {low:.0%} and {high:.0%})"
     if low > MOST_ALIGNED:
         return this.flagged(found, f"at most {MOST_ALIGNED:.0%}", "checkpoint")
-    has_power = detects_alignment(case.record.run.numel, measured.bounds, MOST_ALIGNED)
+    has_power = detects_alignment(case.record.run.numel, measured.stated, MOST_ALIGNED)
     return this.passed(found) if has_power else this.no_power(found)

@@ -46,27 +46,44 @@ BUDGET = NamedCheck(
 DECLARED_RUNS = NamedCheck(
     "team.declared_runs",
     name="declared runs",
-    meaning="Every earlier challenge that the site drew for the team in this track has a run whose ε was "
-    "computed. A challenge without such a run is a lost try, even while other runs of the team are waiting: "
-    "the team may have dropped the record because of the challenge. The check is repeated whenever a run of "
-    "the team leaves the queue. It has no power while the team has "
-    "unused run tokens, unless the record declares as many tuning runs.",
-    limit="Training runs without a token, training runs whose record was never uploaded, and the lost tries "
-    "of another team.",
+    meaning="Every earlier challenge that the site drew in this track for the team, or for its members in other teams, "
+    "has a run for a rank, not for practice, whose ε was computed. A challenge without such a run counts as a "
+    "lost try, because the team may have dropped the record after seeing the challenge. Other runs in the queue "
+    "don't change this. The check is repeated whenever a run of the team leaves the queue. It has no power while "
+    "the team has unused run tokens, unless the record declares as many tuning runs.",
+    limit="Training runs without a token, training runs whose record was never uploaded, and the lost tries of a team "
+    "without common members.",
+    findings=Findings.PUBLIC,
+)
+DRAWN_INDEXES = NamedCheck(
+    "team.drawn_indexes",
+    name="drawn indexes",
+    meaning="Every earlier index of messages for which the site drew rounds has a run for a rank whose bytes were "
+    "counted, and no other team uploaded this run's index first. An index without such a run counts as a lost "
+    "try, because the team may have dropped it after seeing the rounds. Other runs in the queue don't change "
+    "this. The check is repeated whenever a run of the team leaves the queue.",
+    limit="Training runs whose index was never uploaded, and the lost tries of a team without common members.",
     findings=Findings.PUBLIC,
 )
 JOINT_EPSILON = NamedCheck(
     "team.joint_epsilon",
     name="joint ε",
-    meaning="Reports the joint ε of all the team's accounted training runs in this track, since they all used the same "
-    "data. No budget limits the joint ε.",
+    meaning="Reports the joint ε of all training runs in this track whose ε was computed, of the team and of its "
+    "members in other teams, since they all used the same data. No budget limits the joint ε.",
     limit="Models that were trained on the data but never submitted.",
     findings=Findings.PUBLIC,
 )
 
 CHECKS = {
     check.id: check
-    for check in (BUDGET, *(one.check for one in RECORD_CHECKS), DECLARED_RUNS, JOINT_EPSILON, *LOG_CHECKS)
+    for check in (
+        BUDGET,
+        *(one.check for one in RECORD_CHECKS),
+        DECLARED_RUNS,
+        DRAWN_INDEXES,
+        JOINT_EPSILON,
+        *LOG_CHECKS,
+    )
 }
 
 # Lies that no check detects in an otherwise consistent run, each with the method that can. The tests forge every one
@@ -74,6 +91,8 @@ CHECKS = {
 UNCAUGHT: dict[str, str] = {
     "noise known to the cheater": "Conformance (L1), if the attached code draws the noise from a seed of its own. In a "
     "replayable run, a replay (L2), because its noise follows from keys committed to before the run.",
+    "noise that was rearranged until it adds up to a change without large singular values": "A replay (L2) of any "
+    "round.",
     "unclipped updates hidden by the noise": "Conformance (L1), if the attached code doesn't clip; a replay (L2) of "
     "such a round.",
     "a whole run of invented sums, and the model they lead to": "A replay (L2) of any round; another training run "

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.errors import ErrorCode
 from evaluator.messages.checks import Difference, Findings, NamedCheck
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import Check
 from evaluator.records.case import Case, RunFile, record_check
 from evaluator.records.certificate import root_of_pieces
@@ -19,8 +19,8 @@ from evaluator.records.lines import TrainingRecord
         name="model chain",
         meaning="The record commits to all weights before the first round and after every round. The first weights "
         "match the base weights, and the last weights match the checkpoint.",
-        limit="The steps in between, which `record.linkage` covers. It also covers adapters, which are in "
-        "neither file.",
+        limit="The steps in between, and adapters, which are in neither the base weights nor the checkpoint. For both, "
+        "see `record.linkage`.",
         code=ErrorCode.RECORD_MODELS,
         findings=Findings.PUBLIC,
     ),
@@ -79,7 +79,7 @@ def checkpoint_file(this: NamedCheck, case: Case) -> Check:
         name="annex file",
         meaning="The annex's body, which contains the counts and the adapters, matches the SHA-256 in the record's "
         "last line, and the annex contains the record's run token and number of rounds.",
-        limit="Whether the annex is true.",
+        limit="Whether the annex's contents are accurate.",
         code=ErrorCode.RECORD_ANNEX,
     ),
     RunFile.ANNEX,
@@ -110,11 +110,10 @@ def base_weights(this: NamedCheck, case: Case) -> Check:
     NamedCheck(
         "record.challenge",
         name="challenge",
-        meaning="The annex opens the blocks selected by a number that the site drew at random after the record was "
-        "uploaded, once per run token. Nobody could know these blocks before the vectors were fixed, and "
-        "nobody could try again with another record. In a dry run without a site, the blocks follow from "
-        "the record's own hash, so the record's "
-        "author could choose them and the check has no power.",
+        meaning="After the record is uploaded, the site draws one random number per run token. The annex shows the "
+        "blocks that this number selects. Nobody could know these blocks before the vectors were fixed, and "
+        "nobody could try again with another record. In a dry run without a site, the blocks are derived from "
+        "the record's own hash, so the record's author could choose them and the check has no power.",
         limit="A second training run under another token. `team.declared_runs` counts it, and its blocks are just as "
         "unpredictable.",
         code=ErrorCode.RECORD_CHALLENGE,
@@ -128,8 +127,8 @@ def challenge(this: NamedCheck, case: Case) -> Check:
         return this.compare(case.challenge, case.annex.challenge, "annex, challenge")
     if case.annex.challenge == case.record.own_challenge:
         return this.no_power(
-            "a dry run: the opened blocks follow from the record's own hash; after the upload, the site draws other "
-            "blocks"
+            "a dry run: the opened blocks are derived from the record's own hash; after the upload, the site draws "
+            "other blocks"
         )
     return this.not_applicable("the annex answers a challenge; only the site can confirm it")
 

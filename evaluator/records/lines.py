@@ -37,6 +37,10 @@ RunToken = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{16,64}$")]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 # Far beyond any ε that means something, and small enough for every database.
 Claim = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+Bytes = Count
+Rounds = Count
+# By which the product of two adapters is multiplied.
+LoRAScale = Positive
 
 
 class RecordLine(BaseModel):
@@ -163,7 +167,7 @@ class RunLine(RecordLine):
     rounds: Annotated[int, Field(ge=0, le=MAX_ROUNDS)]
     base_sha256: Sha256
     trainable: Annotated[list[TrainableTensor], Field(min_length=1)]
-    lora_scale: Positive | None
+    lora_scale: LoRAScale | None
     weights_root: Sha256
     round_keys_root: Sha256 | None = None
     tuning: Tuning
@@ -249,8 +253,8 @@ class RoundLine(RecordLine):
     sampling: Sampling
     clip_norm: Positive
     noise_multiplier: Positive
-    bytes_down: Count
-    bytes_up: Count
+    bytes_down: Bytes
+    bytes_up: Bytes
     update_root: Sha256
     weights_root: Sha256
 
@@ -275,9 +279,9 @@ class EndLine(RecordLine):
     """The last line, signed: the number of rounds, and the hashes of the checkpoint's file and the annex's body."""
 
     type: Literal["end"] = "end"
-    rounds: Count
-    bytes_down: Count
-    bytes_up: Count
+    rounds: Rounds
+    bytes_down: Bytes
+    bytes_up: Bytes
     checkpoint_sha256: Sha256
     annex_body_sha256: Sha256
     public_key: PublicKey

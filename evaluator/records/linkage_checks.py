@@ -27,6 +27,7 @@ from evaluator.records.certificate import (
     drawn_blocks,
     is_opening_of,
     root_of_pieces,
+    root_of_zeros,
     would_have_passed,
 )
 from evaluator.records.file_checks import last_weights
@@ -43,19 +44,19 @@ MOST_SLACK = 0.1
     NamedCheck(
         "record.linkage",
         name="linkage",
-        meaning="The check uses blocks of the vectors, drawn at random after all vectors were committed to. "
-        "On these blocks, applying every noised sum by the declared server update (with its learning rate, "
-        "normalizer and other parameters) leads from the base weights to the checkpoint, up to float32 "
-        "rounding (for a sum, 8·2⁻²³ of the summed magnitudes). Adapters, which the annex contains in full, "
-        "start with no effect and produce the checkpoint once merged. The check flags update rules that "
-        "can't be replayed, tensors that can't be followed, and steps so small that rounding could hide a "
-        "tenth of them or more.",
+        meaning="The check uses blocks of the vectors, drawn at random after all vectors were committed to. On these "
+        "blocks, starting from the base weights and applying the declared server update (with its learning rate, "
+        "normalizer and other parameters) to each noised sum in turn yields the checkpoint, up to float32 rounding "
+        "(under the rule `sum`: within 8·2⁻²³ of the summed magnitudes). If a round has neither clients nor noise, "
+        "its sum is zero. Adapters, which the annex contains in full, start from values derived from the run token "
+        "and produce the checkpoint once merged. The check flags update rules that can't be replayed, trained "
+        "tensors that are neither in the base weights nor adapters with a declared merge, and steps so small that "
+        "rounding could hide a tenth of them or more.",
         limit="Sums invented to produce a desired model, such as the desired change plus noise that later "
         "rounds cancel (see `record.noise_size` and `record.noise_reuse`); whether the sums contain clipped "
         "updates, or come from any training at all; noise known to someone; and a change to a share s of "
         "all blocks, which goes undetected with a probability of (1 − s)ⁿ if n blocks are opened (there is "
-        "only one attempt; see `record.challenge`); "
-        "and initial adapter values chosen by looking at private data.",
+        "only one attempt; see `record.challenge`).",
         code=ErrorCode.RECORD_MODELS,
     ),
     RunFile.BASE,
@@ -79,6 +80,7 @@ def _differences(case: Case, drawn: DrawnBlocks) -> Iterator[Difference]:
     record, annex = case.record, case.annex
     base, checkpoint = case.files[RunFile.BASE], case.files[RunFile.CHECKPOINT]
     run = record.run
+    yield from _silent_rounds(record)
     if annex.weights.keys() != set(drawn.weights):
         yield Difference("the weight blocks selected by the challenge", "others", "annex")
         return
@@ -102,6 +104,25 @@ def _differences(case: Case, drawn: DrawnBlocks) -> Iterator[Difference]:
         yield from _replayed(record, annex, drawn.common, (first, last), rule)
     if rule is not None and isinstance(run.server, SumStep):
         yield from _single_steps(record, annex, drawn, first, rule)
+
+
+def _silent_rounds(record: TrainingRecord) -> Iterator[Difference]:
+    """Yield the first round whose sum isn't zero although nobody added anything to it: neither clients nor noise."""
+    silent = (
+        line
+        for line in record.rounds
+        if not line.clients and not record.run.noise_in(line).multiplier_of_sum(line.clients)
+    )
+    zeros = ""
+    for line in silent:
+        zeros = zeros or root_of_zeros(record.run.numel)
+        if line.update_root != zeros:
+            yield Difference(
+                "the root of a sum of zeros, as no client took part",
+                "another",
+                f"round {line.round}, update_root",
+            )
+            return
 
 
 def _wrong(openings: Openings, record: TrainingRecord, root: str) -> str:
@@ -179,14 +200,14 @@ def _replayed(
     off = np.flatnonzero(~(np.abs(end - weights.value) <= weights.error))
     if len(off):
         yield Difference(
-            f"weights to which the rule {record.run.server.rule} leads from the base weights and all noised sums, up "
-            "to float32 rounding",
+            f"the weights that the rule {record.run.server.rule} computes from the base weights and all noised sums, "
+            "up to float32 rounding",
             "others",
             f"{last_weights(record)}, block {blocks[off[0] // BLOCK]}",
         )
     elif squares and float(np.linalg.norm(weights.error)) > MOST_SLACK * math.sqrt(squares):
         yield Difference(
-            f"steps beside which float32 rounding in {len(record.rounds)} rounds is small, so that it hides no drift",
+            f"steps so large that float32 rounding in {len(record.rounds)} rounds can't hide a drift",
             "smaller steps",
             "line 1, server",
             rejects=False,
@@ -210,8 +231,8 @@ def _single_steps(
             after = annex.weights[number, block].values
             if not (np.abs(after - due.value) <= due.error).all():
                 yield Difference(
-                    f"weights to which the rule {record.run.server.rule} leads from the round before and the noised "
-                    "sum, up to float32 rounding",
+                    f"the weights that the rule {record.run.server.rule} computes from the previous round's weights "
+                    "and the noised sum, up to float32 rounding",
                     "others",
                     f"round {number}, block {block}",
                 )

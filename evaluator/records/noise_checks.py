@@ -91,9 +91,9 @@ def _noised_rounds(case: Case) -> NoisedRounds:
         "commitments and vary as much as the declared noise. An honest run is flagged with a probability "
         "below 4·10⁻⁶ (below 10⁻⁵ for "
         "`record.noise_size`, `record.noise_reuse` and `record.noise_shape` together). The check reports "
-        "the lowest noise level that could have passed, as a share of the declared level: with 99 % "
-        "probability, it would have detected less noise than that, even if the updates of the expected "
-        "number of providers all pointed the same way. It has no power if that share is 50 % or less.",
+        "the lowest noise level that could have passed, as a share of the declared level: with 99% "
+        "probability, it would have detected any lower level, even if the updates of the expected "
+        "number of providers all pointed the same way. It has no power if that share is 50% or less.",
         limit="Noise known to someone (noise from a known seed looks like any other); unclipped updates hidden by the "
         "noise; invented sums that were never used; and missing noise in a share s of all blocks, which "
         "goes undetected with a probability of (1 − s)ⁿ if n blocks are opened (there is only one attempt; "
@@ -125,14 +125,13 @@ def noise_size(this: NamedCheck, case: Case) -> Check:
         name="fresh noise in every round",
         meaning="The opened blocks of a round are not correlated with those of any earlier round, or with "
         "the sum of all earlier rounds, more than clipped updates can explain. Adding them up doesn't "
-        "cancel the noise. An honest run is "
-        "flagged with a probability below 4·10⁻⁶. The check reports the largest share of a round's noise "
-        "that could have been reused or canceled without being detected, with the same probability as in "
-        "`record.noise_size`. It has no power if that share exceeds 100 %.",
-        limit="Noise canceled in later rounds, if the updates of many providers could hide this, and noise "
-        "that each round cancels in part behind a signal (telescoping sums). The check reports how much of "
-        "the whole run's noise would then be left; `record.whole_change` flags a run with less than nine "
-        "tenths.",
+        "cancel the noise. An honest run is flagged with a probability below 4·10⁻⁶. The check reports the smallest "
+        "share of a round's noise whose reuse or cancellation in a later round it would have detected, with the same "
+        "probability as in `record.noise_size`. It has no power if that share exceeds 100%.",
+        limit="Noise canceled in later rounds, if the updates of many providers could hide this; and noise that each "
+        "round cancels in part, just below the detection limit, while a signal hides it (telescoping sums). The check "
+        "reports how much of the whole run's noise would then remain; `record.whole_change` flags a run with less than "
+        "nine tenths.",
         findings=Findings.PUBLIC_POWER,
     ),
     RunFile.ANNEX,
@@ -150,9 +149,9 @@ def noise_reuse(this: NamedCheck, case: Case) -> Check:
         left = noise_left_by_leaks(rounds.common_sizes)
         return this.judge(
             differences,
-            otherwise=f"{rounds}; would have detected {_percent(part, up=True)} of a round's noise being reused or "
-            f"canceled in a later round; smaller parts, canceled in every round, would have left "
-            f"{_percent(left)} of the whole run's noise",
+            otherwise=f"{rounds}; would have detected the reuse or cancellation of {_percent(part, up=True)} of a "
+            f"round's noise in a later round; in the worst case (every round cancels slightly less), {_percent(left)} "
+            f"of the whole run's noise would remain",
         )
     return this.no_power(
         f"{rounds}; the expected providers' updates could hide a round that cancels earlier noise"
@@ -167,12 +166,12 @@ def noise_reuse(this: NamedCheck, case: Case) -> Check:
         "least as widely as independent Gaussian noise (measured by the characteristic function), whatever "
         "the updates are. An honest run "
         "is flagged with a probability below 2·10⁻⁶. The check reports the smallest share of coordinates in "
-        "which it would have detected missing noise with 99 % probability, even behind the longest possible "
+        "which it would have detected missing noise with 99% probability, even behind the largest possible "
         "updates of the expected number of providers. It has no power if that share exceeds one half, or if "
         "a codec rounded the noise.",
         limit="Missing noise behind a signal that is itself distributed like noise; noise that repeats "
-        "within a round in a pattern other than between neighbors, halves, mirror images or neighboring "
-        "blocks; and more noise than declared.",
+        "within a round, except between neighbors, halves, mirror images or neighboring blocks; and more noise than "
+        "declared.",
         findings=Findings.PUBLIC_POWER,
     ),
     RunFile.ANNEX,
@@ -235,7 +234,17 @@ def expected_providers(run: RunLine, line: RoundLine, known: Sequence[int]) -> f
 
     Their number over all clients is the run's normalizer, or what the track's numbers lead to, if that is more.
     """
-    everywhere = max(run.normalizer, line.sampling.expected_providers(dict(enumerate(known))))
+    everywhere = line.sampling.expected_providers(dict(enumerate(known)))
+    return _of_participants(max(run.normalizer, everywhere), run, line)
+
+
+def stated_providers(run: RunLine, line: RoundLine, known: Sequence[int]) -> float:
+    """Return the same from the track's numbers alone; from the run's normalizer if the track states none."""
+    everywhere = line.sampling.expected_providers(dict(enumerate(known)))
+    return _of_participants(everywhere or run.normalizer, run, line)
+
+
+def _of_participants(everywhere: float, run: RunLine, line: RoundLine) -> float:
     return everywhere * line.clients / line.sampling.clients(run.clients).mean
 
 
@@ -273,7 +282,7 @@ def _silent(one: RoundSize) -> RoundSize:
 def _percent(share: float, *, up: bool = False) -> str:
     """Return a share in tenths of a percent, rounded to the side that promises less."""
     tenths = math.ceil(share * 1000) if up else math.floor(share * 1000)
-    return f"{tenths / 10:g} %"
+    return f"{tenths / 10:g}%"
 
 
 def _one_in(share: float) -> str:

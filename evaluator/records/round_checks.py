@@ -51,8 +51,8 @@ def read_traffic(log: Path, rules: TrackRules) -> dict[int, RoundTraffic]:
         "record.rounds",
         name="rounds",
         meaning="The record contains the declared number of rounds, numbered without gaps, and each round uses the "
-        "planned sampling, clip norm and noise. Rounds that differ from the plan are accounted for as "
-        "recorded and flagged, as are runs that were interrupted and resumed.",
+        "planned sampling, clip norm and noise. Rounds that differ from the plan are flagged, and ε is computed from "
+        "their recorded values. Runs that were interrupted and resumed are flagged too.",
         limit="Unrecorded rounds and unrecorded interruptions.",
         code=ErrorCode.RECORD_ROUNDS,
         findings=Findings.PUBLIC,
@@ -93,7 +93,7 @@ def _round_differences(record: TrainingRecord) -> Iterator[Difference]:
     NamedCheck(
         "record.bytes",
         name="bytes",
-        meaning="In every round, the byte count follows from the declared tensors, codec and clients (within 1 % for "
+        meaning="In every round, the byte count follows from the declared tensors, codec and clients (within 1% for "
         "framing), and the byte counts and clients match the communication log.",
         limit="Messages missing from both the record and the log.",
         code=ErrorCode.RECORD_BYTES,

@@ -47,9 +47,10 @@ def clients(this: NamedCheck, case: Case) -> Check:
         name="sampled providers",
         meaning="For each participating client, the number of sampled providers matches the declared sampling (same "
         "test as `record.clients`). It never exceeds the number of providers that the client has or that the track "
-        "states, and with fixed-size sampling each client has at least `fewest_providers`.",
-        limit="The identity of the sampled providers, such as the same providers in every round; invented numbers that "
-        "look random; and a fixed sample size chosen based on the number of providers.",
+        "states. With fixed-size sampling, each client has at least the declared minimum number of providers "
+        "(`fewest_providers`).",
+        limit="Which providers were sampled (they could be the same ones in every round); invented numbers that look "
+        "random; and a fixed sample size chosen based on the number of providers.",
         code=ErrorCode.RECORD_ANNEX,
     ),
     RunFile.ANNEX,

@@ -1,4 +1,4 @@
-"""The check that the change of the weights can be the work of the declared tensors."""
+"""The check that the change in the weights can be the work of the declared tensors."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
         "record.tensors",
         name="trained tensors",
         meaning="The declared tensors are distinct, in the order of their names, and have the shapes of the base "
-        "weights. Every other change in the checkpoint has a rank that the declared adapters can produce.",
+        "weights. Every change to another tensor of the checkpoint has a rank that the declared adapters can produce.",
         limit="Tensors that were sent but did not change.",
         code=ErrorCode.RECORD_TENSORS,
         findings=Findings.PUBLIC,

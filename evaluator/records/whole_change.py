@@ -10,13 +10,17 @@ where V = Σ(cₜσₜSₜ)² is the variance of the whole noise. A union bound 
 for every k, makes it hold for the longest ones. docs/proofs/whole-change.md proves it, also for clip norms and numbers
 of rounds that depend on earlier rounds; so `upper_ratio` above 1 shows a lie.
 
+Noise has no preferred directions, as training has: a matrix of r·c standard normal values has no singular value above
+√r + √c + √(2 ln 1/p), with the same probability. What the singular values of Δ exceed that by is signal, however long Δ
+is as a whole; so `directed_signal` also sees noise that was rearranged until it adds up to a model.
+
 That Δ also contains noise is likely and not certain, as later updates may take earlier noise back. `lower_findings`
 compares with `NOISE_LEFT` of it, and only flags.
 """
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +45,10 @@ _TAILS = np.array([2, 2.5, 3, 3.5, 4, 5, 6, 8, 12, 16, 32, 64, 128, 256, 1024, 4
 NOISE_LEFT, LOWER_P = 0.9, 1e-6
 # By so many standard deviations does the length of the change exceed its mean with the probability `LOWER_P`.
 SPREAD = 4.75
+# Matrices are split into pieces of so many values at most.
+PIECE = 2**22
+# So many of the largest singular values of a piece are found, by so many multiplications there and back.
+DIRECTIONS, ITERATIONS = 16, 3
 # The characteristic function of so many blocks is looked at.
 SHAPED_BLOCKS = 2048
 
@@ -79,7 +87,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Change:
-    """The change of the weights, as far as the limits ask for it.
+    """The change in the weights, as far as the limits ask for it.
 
     Attributes:
         numel: d.
@@ -187,24 +195,79 @@ def lower_findings(
         )
     for length, least_length, where in found:
         if length < least_length * kept:
-            expected = f"a change at least {least_length * NOISE_LEFT:.3f} times as long as all rounds' noise"
+            expected = f"a norm of at least {least_length * NOISE_LEFT:.3f} of that of all rounds' noise"
             yield Finding(None, f"{expected}{where and f', in {where}'}", f"{length / std:.3f}")
             return
     if not rounded:
         yield from _shape_findings(change, first, last, kept, np.flatnonzero(tested))
 
 
-def signal_share(change: Change, bounds: Bounds) -> tuple[float, float, float]:
+def directed_signal(
+    first: WeightVector, last: WeightVector, shapes: Iterable[Sequence[int]], change: Change, bounds: Bounds
+) -> float:
+    """Return how long the signal in the change is at least, by its largest singular values.
+
+    With ‖Z‖ the largest singular value of the noise Z, Σᵢ max(0, sᵢ(Z + A) − ‖Z‖)² is at most the squared length of the
+    signal A (Mirsky 1960), in every piece of a tensor, and so over all of them.
+
+    Args:
+        shapes: Those of the tensors, in the order of the vectors.
+    """
+    std, tries = bounds.level(FALSE_ALARM)
+    # Directions that nobody could choose the weights by.
+    random = np.random.default_rng(list(hashlib.sha256(change.blocks.tobytes()).digest()))
+    pieces = list(_pieces(shapes))
+    beyond = math.sqrt(2 * (tries + math.log(max(1, len(pieces)))))
+    square = 0.0
+    for begin, rows, columns in pieces:
+        end = begin + rows * columns
+        piece = last.read(begin, end).astype(np.float64) - first.read(begin, end)
+        # So that no square is beyond float32.
+        largest = float(np.abs(piece).max()) or 1.0
+        scaled = (piece / largest).astype(np.float32).reshape(rows, columns)
+        singular = _largest_singular(scaled, random) * (largest / std)
+        edge = math.sqrt(rows) + math.sqrt(columns) if min(rows, columns) > 1 else math.sqrt(rows * columns)
+        square += float((np.maximum(singular - edge - beyond, 0) ** 2).sum())
+    return std * math.sqrt(square)
+
+
+def _largest_singular(matrix: NDArray[np.float32], random: np.random.Generator) -> Doubles:
+    """Return the `DIRECTIONS` largest singular values, or a little less (block power iteration, Ritz values)."""
+    columns = matrix.shape[1]
+    found = random.standard_normal((columns, min(DIRECTIONS, *matrix.shape)), dtype=np.float32)
+    for _ in range(ITERATIONS):
+        found = np.linalg.qr(matrix.T @ (matrix @ found))[0]
+    return np.linalg.svd((matrix @ found).astype(np.float64), compute_uv=False)
+
+
+def _pieces(shapes: Iterable[Sequence[int]]) -> Iterator[tuple[int, int, int]]:
+    """Yield where each piece of a tensor begins, and its rows and columns; a tensor of one dimension is a column."""
+    begin = 0
+    for shape in shapes:
+        rows, columns = (shape[0] if shape else 1), math.prod(shape[1:])
+        step = max(1, PIECE // max(1, columns))
+        for row in range(0, rows, step):
+            if size := min(step, rows - row) * columns:
+                yield begin, min(step, rows - row), columns
+                begin += size
+
+
+def signal_share(change: Change, bounds: Bounds, directed: float = 0.0) -> tuple[float, float, float]:
     """Return which part of the longest signal the change shows, and between which bounds.
 
     ‖Δ‖² is about V·d + ‖Σ cₜaₜ‖², and varies by chance. The bounds are `SPREAD` standard deviations away; they are 0
     where noise hides the signal.
+
+    Args:
+        directed: How long the signal is at least, whatever the length of the change.
     """
     square = change.squares / bounds.std**2 - change.numel
     spread = SPREAD * math.sqrt(2 * change.numel + 4 * max(0.0, square))
     longest = bounds.longest_signal / bounds.std
+    least = directed / bounds.longest_signal
     low, middle, high = (
-        math.sqrt(max(0.0, value)) / longest for value in (square - spread, square, square + spread)
+        max(least, math.sqrt(max(0.0, value)) / longest)
+        for value in (square - spread, square, square + spread)
     )
     return middle, low, high
 

@@ -138,6 +138,7 @@ def adopt_orphans() -> None:
 def confine(
     *,
     readable: Iterable[Path],
+    listable: Iterable[Path],
     writable: Iterable[Path],
     devices: Iterable[Path],
     processes: bool,
@@ -148,6 +149,7 @@ def confine(
 
     Args:
         readable: What it may read and execute.
+        listable: Folders below which it may see the names of files.
         writable: What it may change as well.
         devices: What it may read and write.
         processes: Whether it may start processes.
@@ -160,7 +162,7 @@ def confine(
     _leave_root(writable)
     _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     shared = [SHARED_MEMORY] if shared_memory else []
-    landlock = _apply_landlock(readable, [*writable, *devices, *shared])
+    landlock = _apply_landlock(readable, listable, [*writable, *devices, *shared])
     if not landlock:
         _keep_capabilities()
     # A change of accounts or capabilities forgets it, and the filter rejects a change of it.
@@ -245,7 +247,7 @@ _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 
 
-def _apply_landlock(readable: Iterable[Path], writable: Iterable[Path]) -> int:
+def _apply_landlock(readable: Iterable[Path], listable: Iterable[Path], writable: Iterable[Path]) -> int:
     """Leave this process these files; return the version of the kernel's rules, 0 if it has none."""
     version = int(_libc.syscall(_CREATE_RULESET, None, 0, 1))
     if version < 1:
@@ -259,8 +261,9 @@ def _apply_landlock(readable: Iterable[Path], writable: Iterable[Path]) -> int:
     if ruleset < 0:
         return 0
     try:
-        for path, rights in [*((path, _READ) for path in readable), *((path, every) for path in writable)]:
-            _allow(ruleset, path, rights & every)
+        for paths, rights in ((readable, _READ), (listable, _READ_DIR), (writable, every)):
+            for path in paths:
+                _allow(ruleset, path, rights & every)
         return version if _libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0 else 0
     finally:
         os.close(ruleset)

@@ -32,9 +32,8 @@ from evaluator.sandbox.confinement import Protection, hide_from_others
 from evaluator.sandbox.limits import Limits, container_memory_bytes
 
 _PYTHON = f"/etc/python{sys.version_info.major}.{sys.version_info.minor}"
-# Programs and libraries, how they are found, certificates, the time zone, and the processors.
-SYSTEM = [
-    *map(Path, ("/usr", "/lib", "/lib64", "/bin")),
+# How libraries are found, certificates, the time zone, and the processors.
+MACHINE = [
     *map(
         Path,
         ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/mime.types"),
@@ -42,6 +41,8 @@ SYSTEM = [
     *map(Path, ("/etc/ssl/certs", "/etc/ssl/openssl.cnf", _PYTHON)),
     *map(Path, ("/sys/devices/system", "/sys/kernel/mm/transparent_hugepage")),
 ]
+# Programs and libraries.
+PROGRAMS = [*map(Path, ("/usr", "/lib", "/lib64", "/bin"))]
 # Without a `/proc` of its own: of itself and of the machine, not of other processes.
 PROC = [
     Path("/proc", name) for name in ("self", "cpuinfo", "meminfo", "stat", "filesystems", "sys/vm", "version")
@@ -51,6 +52,7 @@ GPUS = ("nvidia*", "dri", "kfd")
 # The drivers of GPUs find them there.
 GPU_SYSTEM = Path("/sys")
 CODE = [Path(sys.prefix), Path(sys.base_prefix), Path(evaluator.__file__).parent]
+SYSTEM = [*PROGRAMS, *MACHINE, *CODE]
 # What a process may know of its surroundings: how to use the hardware. Other instructions round sums otherwise.
 KEPT_VARIABLES = (
     "PATH",
@@ -266,6 +268,8 @@ class Sandbox:
         inputs: object,
         *,
         preload: Iterable[str] = (),
+        system: Iterable[Path] = SYSTEM,
+        listable: Iterable[Path] = (),
         readable: Iterable[Path] = (),
         writable: Iterable[Path] = (),
         limits: Limits = DEFAULT_LIMITS,
@@ -280,6 +284,9 @@ class Sandbox:
             function: Its name.
             inputs: Its argument, which must be JSON.
             preload: Modules that it imports later, which are loaded once for all.
+            system: The programs, libraries and code that it may read. What its server has loaded for earlier ones is
+                in its memory regardless: code that must not have that needs a sandbox of its own.
+            listable: Folders below which it may see the names of files.
             readable: Files and folders that it may read.
             writable: Folders that it may change, beside the one where it runs, which is removed afterwards.
             limits: What it may use; of memory, no more than fits into this process's container.
@@ -293,7 +300,7 @@ class Sandbox:
         with tempfile.TemporaryDirectory(prefix="sandbox-") as temporary:
             connection, limits = self._connected(), limits.within(container_memory_bytes())
             folder, changeable = Path(temporary).resolve(), [path.resolve() for path in writable]
-            given = [*SYSTEM, *CODE, *readable, *([GPU_SYSTEM] if gpus else [])]
+            given = [*system, *readable, *([GPU_SYSTEM] if gpus else [])]
             request = {
                 "module": module,
                 "function": function,
@@ -301,6 +308,7 @@ class Sandbox:
                 "preload": list(preload),
                 "folder": str(folder),
                 "readable": [str(path.resolve()) for path in given],
+                "listable": [str(path.resolve()) for path in listable],
                 # Those that it starts have entries there of their own, which none can name before.
                 "proc": ["/proc"] if limits.processes else [str(path) for path in PROC],
                 "writable": [str(path) for path in changeable],

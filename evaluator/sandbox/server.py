@@ -47,6 +47,7 @@ class Request(TypedDict):
     preload: list[str]
     folder: str
     readable: list[str]
+    listable: list[str]
     proc: list[str]
     writable: list[str]
     devices: list[str]
@@ -149,6 +150,7 @@ def _run(request: Request, messages_to: int, output: int, *, server: int, own_pr
         proc = [PROC] if own_processes else request["proc"]
         protection = confine(
             readable=map(Path, [*request["readable"], *proc]),
+            listable=map(Path, request["listable"]),
             writable=map(Path, [*request["writable"], request["folder"]]),
             devices=map(Path, request["devices"]),
             processes=bool(limits.processes),

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING
 import torch
 from pydantic import ValidationError
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.docvqa.devices import precision_of
 from evaluator.docvqa.inference import (
@@ -45,8 +44,9 @@ from evaluator.docvqa.loading import Shard, shards
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5
 from evaluator.errors.traces import trace_of
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import evaluator_version
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.progress import OnProgress, ignore_progress
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized

@@ -1,23 +1,20 @@
 """A worker's own folder: where base weights, test sets and fetched artifacts are."""
 
-import os
 import re
 from pathlib import Path
 from typing import Any
 
-from evaluator.communication.log import write_log
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import (
     FOLDER_NAME,
     OPTIONAL_ARTIFACTS,
     STEP_ARTIFACTS,
-    ArtifactKind,
     EvaluationJob,
     LeakageSet,
     Step,
 )
-from evaluator.pipeline import WEIGHTS, StepInputs
-from evaluator.progress import OnProgress
+from evaluator.messages.progress import OnProgress
+from evaluator.pipeline import StepInputs, untrained_files
 from evaluator.worker.artifacts import fetch
 
 # What organizers put into the folder.
@@ -31,7 +28,7 @@ def step_inputs(folder: Path, job: EvaluationJob, on_progress: OnProgress) -> St
         folder: The worker's own: what organizers put there (`references/`, `test_sets/`), and what it keeps.
     """
     reference = _existing(folder, REFERENCES, job.rules.reference)
-    own = _untrained(folder, reference) if job.is_rehearsal else {}
+    own = untrained_files(folder, reference) if job.is_rehearsal else {}
     files = {}
     for kind in STEP_ARTIFACTS[job.step]:
         ref = job.artifact(kind)
@@ -54,16 +51,6 @@ def step_inputs(folder: Path, job: EvaluationJob, on_progress: OnProgress) -> St
 def is_folder_name(name: str) -> bool:
     """Return whether a track can name the folder."""
     return re.fullmatch(FOLDER_NAME, name) is not None
-
-
-def _untrained(folder: Path, reference: Path) -> dict[ArtifactKind, Path]:
-    """Return what a team would submit that has trained nothing: the base weights, and a log without messages."""
-    log = folder / "untrained.csv"
-    if not log.exists():
-        partial = log.with_suffix(f".{os.getpid()}.partial")
-        write_log(partial, [])
-        partial.replace(log)
-    return {ArtifactKind.CHECKPOINT: reference / WEIGHTS, ArtifactKind.COMMUNICATION_LOG: log}
 
 
 def _secret_data(folder: Path, job: EvaluationJob) -> dict[str, Any]:

@@ -29,6 +29,7 @@ def inventory_of(folder: Path, unenforced: Sequence[str] = ()) -> Inventory:
         worker=WORKER_NAME,
         references=dict(islice(_references(folder / REFERENCES), MAX_FOLDERS)),
         test_sets=dict(islice(_test_sets(folder / TEST_SETS), MAX_FOLDERS)),
+        leakage_sets=dict(islice(_leakage_sets(folder / TEST_SETS), MAX_FOLDERS)),
         unenforced=list(unenforced),
     )
 
@@ -65,6 +66,17 @@ def _test_sets(folder: Path) -> Iterator[tuple[str, str]]:
             yield path.name, Dataset(path, "test").sha256()
         except OSError:
             logger.info("%s has no split test that can be read", path.name)
+
+
+def _leakage_sets(folder: Path) -> Iterator[tuple[str, str]]:
+    for data in _folders(folder):
+        for split in _folders(data):
+            if split.name == "test" or not (split / "pages.jsonl").is_file():
+                continue
+            try:
+                yield f"{data.name}/{split.name}", Dataset(data, split.name).sha256()
+            except OSError:
+                logger.info("%s has a split %s that can't be read", data.name, split.name)
 
 
 def _folders(folder: Path) -> list[Path]:

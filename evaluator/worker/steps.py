@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from evaluator.messages.jobs import MODEL_STEPS, EvaluationJob, Step
+from evaluator.messages.progress import OnProgress
 from evaluator.pipeline import StepInputs, with_decoded
-from evaluator.progress import OnProgress
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Sandbox, SandboxError
 from evaluator.worker.artifacts import FetchError

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.header import read_header
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import (
     STEP_ARTIFACTS,
     AccountingResult,
@@ -161,6 +161,7 @@ def test_accounting_carries_its_checks_its_token_and_its_key(inputs: StepInputs)
         CheckStatus.NO_POWER,
     }
     assert result.run_token == "token-for-one-run-only"
+    assert result.clip_norms == (0.5, 0.5)
     record = inputs.files[ArtifactKind.TRAINING_RECORD].read_text()
     assert f'"public_key":"{result.public_key}"' in record
 

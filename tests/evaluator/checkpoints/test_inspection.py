@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
-from evaluator.checkpoints.contents import CHUNK_BYTES, sha256_of
+from evaluator.checkpoints.contents import CHUNK_BYTES
 from evaluator.checkpoints.header import read_header
 from evaluator.checkpoints.inspection import MAX_PROBLEMS, inspect_checkpoint
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.file_hash import sha256_of
 
 SHARED = "language_backbone.shared.weight"
 ALIAS = "language_backbone.lm_head.weight"

@@ -9,10 +9,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.header import MAX_HEADER_BYTES, MAX_TENSORS, read_header
 from evaluator.checkpoints.sharding import MAX_SHARDS, join, joined_sha256, read_index
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.file_hash import sha256_of
 from tests.evaluator.checkpoints.sharded import save_shards, split, write_index
 
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"

@@ -31,7 +31,7 @@ from evaluator.leakage.memorization import (
 )
 from evaluator.leakage.results import LIKELIHOOD, LeakageResult
 from evaluator.leakage.statistics import Statistic
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.progress import OnProgress, ignore_progress
 from tests.evaluator.docvqa.factories import make_dataset, make_model, make_tokenizer
 from tests.tiny_reference import create_reference, mean_loss
 

@@ -54,17 +54,27 @@ def test_everyone_reads_figures_rounded_to_a_twentieth() -> None:
     assert published(found()) == Leakage(
         providers=5,
         least_auc=0.67,
-        auc=0.65,
+        # The nearest twentieth would be below the least AUC that is shown.
+        auc=0.67,
         balanced_accuracy=0.6,
         tpr_at_1_percent=0.05,
         tpr_at_10_percent=0.2,
+        auc_interval=(0.55, 0.8),
+        balanced_accuracy_interval=(0.5, 0.75),
+        tpr_at_1_percent_interval=(0, 0.15),
+        tpr_at_10_percent_interval=(0.1, 0.35),
     )
+
+
+def test_an_interval_that_ends_on_a_twentieth_is_not_widened() -> None:
+    assert published(found(0.75)).auc_interval == (0.65, 0.85)
+    assert published(found(0.95)).auc_interval == (0.85, 1)
 
 
 def test_no_figure_is_published_that_chance_reaches_more_often_than_once_in_a_thousand_sets() -> None:
     # 0.5 + 3.0902 · √(121 / (12 · 60 · 60)) = 0.66355
     assert published(found(0.6635)) == Leakage(providers=5, least_auc=0.67)
-    assert published(found(0.6636)).auc == 0.65
+    assert published(found(0.6636)).auc == 0.67
     assert published(found(0.6, of_each=400)).auc == 0.6
 
 

@@ -65,6 +65,11 @@ def test_a_run_whose_linkage_did_not_pass_is_unbound(status: CheckStatus):
 def test_a_run_is_bound_by_a_check_that_passed_and_not_by_one_that_was_not_made():
     linkage = Check(id="record.linkage", status=CheckStatus.PASSED)
     whole = Check(id="record.whole_change", status=CheckStatus.NOT_APPLICABLE)
-    assert unbound_by([linkage, whole, FLAGGED]) == ""
+    shape = Check(id="record.noise_shape", status=CheckStatus.FLAGGED)
+    alignment = Check(id="record.alignment", status=CheckStatus.NO_POWER)
+    assert unbound_by([linkage, whole, shape, alignment, FLAGGED]) == ""
+    aligned = Check(id="record.alignment", status=CheckStatus.FLAGGED)
+    assert unbound_by([linkage, whole, shape, aligned]) == "record.alignment: flagged"
+    assert unbound_by([linkage, whole]) == "record.noise_shape: not made"
     assert unbound_by([linkage]) == "record.whole_change: not made"
     assert unbound_by([PASSED]) == "record.linkage: not made"

@@ -11,11 +11,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.communication.log import LogEntry, write_log
 from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Binomial, Exactly, Poisson
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import SERVER, ArtifactKind
 from evaluator.records.adapter_start import first_values
 from evaluator.records.annex import AdapterValues, Annex, Openings, write_annex
@@ -122,7 +122,8 @@ def noise_only(run: RunLine, line: RoundLine, providers: int) -> NDArray[np.floa
     ]
     std = line.noise_multiplier * line.clip_norm * math.sqrt(draws)
     random = np.random.default_rng([line.round, run.rounds])
-    return (std * random.standard_normal(run.numel)).astype(np.float32)
+    # Without noise, zeros without a sign.
+    return (std * random.standard_normal(run.numel)).astype(np.float32) + np.float32(0)
 
 
 def by_the_sum(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats]:
@@ -132,6 +133,24 @@ def by_the_sum(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Fl
     for total in totals:
         weights.append(weights[-1] + factor * total)
     return weights[1:]
+
+
+def by_the_rule(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats]:
+    """The weights after every round by the declared rule, as an honest server computes them."""
+    if run.server.rule == "sum":
+        return by_the_sum(run, start, totals)
+    if run.server.rule != "adam":
+        return [start] * len(totals)
+    rule, weights, after = run.server, start.astype(np.float64), []
+    mean, square = np.zeros_like(weights), np.zeros_like(weights)
+    for number, total in enumerate(totals, 1):
+        gradient = total.astype(np.float64) / run.normalizer
+        mean = rule.beta_1 * mean + (1 - rule.beta_1) * gradient
+        square = rule.beta_2 * square + (1 - rule.beta_2) * gradient**2
+        step = mean / (1 - rule.beta_1**number) / (np.sqrt(square / (1 - rule.beta_2**number)) + rule.epsilon)
+        weights = (weights + rule.learning_rate * step).astype(np.float32).astype(np.float64)
+        after.append(weights.astype(np.float32))
+    return after
 
 
 def as_it_is(weights: Floats) -> Floats:

@@ -20,20 +20,23 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
+from evaluator.mechanisms.noise import Noise, Placement
 from evaluator.mechanisms.sampling import Poisson
 from evaluator.messages.jobs import CheckStatus
+from evaluator.messages.results import unbound_by
 from evaluator.records.annex import Annex
 from evaluator.records.certificate import BLOCK, Floats, drawn_blocks
 from evaluator.records.check_table import UNCAUGHT
-from evaluator.records.lines import RoundLine, RunLine, TrainableTensor
-from evaluator.records.server_steps import MomentumStep, OtherStep, SumStep
+from evaluator.records.lines import Codec, RoundLine, RunLine, TrainableTensor
+from evaluator.records.server_steps import AdamStep, MomentumStep, OtherStep, SumStep
 from tests.evaluator.records.checked import checks, odd
-from tests.evaluator.records.factories import by_the_sum, make_record, noise_only, write_weights
+from tests.evaluator.records.factories import by_the_rule, by_the_sum, make_record, noise_only, write_weights
 
 REJECTED, FLAGGED = CheckStatus.FAILED, CheckStatus.FLAGGED
 ROUNDS = 8
 PROVIDERS = (20, 20)  # of each client, as the track's rules say
 BARE_BLOCKS = 12
+ADAM = AdamStep(learning_rate=0.01, beta_1=0.9, beta_2=0.99, epsilon=1e-3, bias_correction=True)
 NOISE_CHECKS = ("record.whole_change", "record.noise_size", "record.noise_reuse", "record.noise_shape")
 
 
@@ -192,13 +195,32 @@ def two_rounds_of_unlike_updates(run: RunLine, line: RoundLine, providers: int) 
 
 
 def of_the_same_providers(run: RunLine, line: RoundLine, providers: int) -> Floats:
-    return noise_only(run, line, providers) + signal(run, line, providers)
+    """Whose updates are at right angles to each other."""
+    return noise_only(run, line, providers) + signal(run, line, providers**0.5)
 
 
 def bare_in_some_blocks(run: RunLine, line: RoundLine, providers: int) -> Floats:
     noise = noise_only(run, line, providers)
     noise[: BARE_BLOCKS * BLOCK] = 0
     return noise
+
+
+def sorted_noise(run: RunLine, lines: Sequence[RoundLine], sampled: Sequence[int]) -> list[Floats]:
+    """Fresh noise, whose coordinates trade places within blocks until the sum of all rounds is in the wanted order."""
+    noises = np.array([noise_only(run, line, 0) for line in lines])
+    wanted = wanted_change(run.numel)
+    for start in range(0, run.numel, BLOCK):
+        block = slice(start, start + BLOCK)
+        places = np.argsort(wanted[block])
+        noises[:, block][:, places] = noises[:, block][:, np.argsort(noises[:, block].sum(axis=0))]
+    return list(noises)
+
+
+def in_a_round_without_clients(run: RunLine, line: RoundLine, providers: int) -> Floats:
+    """Only clients draw noise, and the wanted change is the sum of a round in which there are none."""
+    if line.clients:
+        return noise_only(run, line, providers)
+    return np.float32(run.normalizer) * wanted_change(run.numel)
 
 
 def of_a_fixed_number(annex: Annex) -> Annex:
@@ -292,13 +314,19 @@ LIES = [
     ),
     Lie(
         "noise in every second coordinate only",
-        dict.fromkeys(("record.whole_change", "record.noise_reuse", "record.noise_shape"), FLAGGED),
+        dict.fromkeys(
+            ("record.whole_change", "record.alignment", "record.noise_reuse", "record.noise_shape"), FLAGGED
+        ),
         {"sums": half_of_the_coordinates_bare},
     ),
-    Lie("uniform noise", {"record.noise_shape": FLAGGED}, {"sums": uniform_noise}),
+    Lie(
+        "uniform noise",
+        dict.fromkeys(("record.alignment", "record.noise_shape"), FLAGGED),
+        {"sums": uniform_noise},
+    ),
     Lie(
         "two-point noise",
-        dict.fromkeys(("record.noise_reuse", "record.noise_shape"), FLAGGED),
+        dict.fromkeys(("record.alignment", "record.noise_reuse", "record.noise_shape"), FLAGGED),
         {"sums": two_point_noise},
     ),
     Lie("antithetic pairs within a round", {"record.noise_shape": FLAGGED}, {"sums": antithetic_noise}),
@@ -318,12 +346,42 @@ LIES = [
         {"rounds": 20, "change_annex": of_a_fixed_number},
     ),
     Lie(
+        "two rounds declared as one under twenty times the normalizer, whose updates all point the same way",
+        {"record.alignment": FLAGGED},
+        {"normalizer": 200.0, "server": SumStep(learning_rate=20.0), "sums": two_rounds},
+    ),
+    Lie(
+        "a model in a round without clients, whose noise only clients draw",
+        {"record.linkage": REJECTED, "record.whole_change": REJECTED, "record.alignment": FLAGGED},
+        {
+            "sampling": Poisson(client_rate=0.3, provider_rate=0.25),
+            "noise": Noise(multiplier=2.0, placement=Placement.CLIENT_FULL),
+            "sums": in_a_round_without_clients,
+        },
+    ),
+    Lie(
+        "the same under FedAdam",
+        {"record.linkage": REJECTED},
+        {
+            "sampling": Poisson(client_rate=0.3, provider_rate=0.25),
+            "noise": Noise(multiplier=2.0, placement=Placement.CLIENT_FULL),
+            "server": ADAM,
+            "follow": by_the_rule,
+            "sums": in_a_round_without_clients,
+        },
+    ),
+    Lie(
         "two rounds declared as one, whose updates all point the same way",
         {"record.alignment": FLAGGED},
         {"sums": two_rounds},
     ),
     # These pass: nothing in record, annex and checkpoint is other than in an honest run.
     Lie("noise known to the cheater", {}, {"sums": known_noise}),
+    Lie(
+        "noise that was rearranged until it adds up to a change without large singular values",
+        {},
+        {"all_sums": sorted_noise},
+    ),
     Lie("unclipped updates hidden by the noise", {}, {"sums": never_clipped}),
     Lie("a whole run of invented sums, and the model they lead to", {}),
     Lie("two rounds declared as one", {}, {"sums": two_rounds_of_unlike_updates}),
@@ -345,6 +403,21 @@ def test_a_lie_is_caught_by_these_checks_and_no_others(tmp_path: Path, lie: Lie)
         run.setdefault("follow", by_the_sum if "server" not in run else as_before)
     found = odd(checks(make_record(tmp_path / "run", **run), providers=PROVIDERS))
     assert found == lie.caught
+
+
+@pytest.mark.parametrize(
+    ("run", "check"),
+    [
+        ({"codec": Codec(name="ours", bits_per_parameter=31.0)}, "record.noise_shape"),
+        ({"server": ADAM, "follow": by_the_rule}, "record.whole_change"),
+    ],
+    ids=["a codec that is said to round", "a rule with which the sums aren't added"],
+)
+def test_what_no_check_can_look_at_leaves_a_run_unbound(
+    tmp_path: Path, run: dict[str, Any], check: str
+) -> None:
+    made = make_record(tmp_path / "run", rounds=ROUNDS, **run)
+    assert unbound_by(checks(made, providers=PROVIDERS).values()).startswith(f"{check}: no power")
 
 
 def test_the_documentation_names_the_lies_that_pass() -> None:

@@ -354,7 +354,7 @@ def test_a_check_that_would_have_found_nothing_says_so(tmp_path: Path) -> None:
     assert {
         few[name].status for name in ("record.noise_size", "record.noise_reuse", "record.noise_shape")
     } == {CheckStatus.PASSED}
-    assert "would have detected noise below 87.9 % of the declared level" in few["record.noise_size"].found
+    assert "would have detected noise below 87.9% of the declared level" in few["record.noise_size"].found
     many = checks(make_record(tmp_path / "many", rounds=4, normalizer=1000.0))
     assert {
         many[name].status for name in ("record.noise_size", "record.noise_reuse", "record.noise_shape")

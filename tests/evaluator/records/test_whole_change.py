@@ -11,6 +11,7 @@ from safetensors.numpy import save_file
 
 from evaluator.checkpoints.weight_vector import WeightVector, weight_vector
 from evaluator.messages.jobs import CheckStatus
+from evaluator.records import whole_change
 from evaluator.records.annex import Annex
 from evaluator.records.certificate import BLOCK, Floats
 from evaluator.records.lines import RoundLine, RunLine, TrainableTensor
@@ -18,6 +19,7 @@ from evaluator.records.server_steps import AdamStep, MomentumStep, OtherStep, Su
 from evaluator.records.whole_change import (
     Bounds,
     detects_alignment,
+    directed_signal,
     longest_hidden,
     lower_findings,
     measure,
@@ -126,6 +128,65 @@ def test_the_signal_is_measured_where_the_noise_is_far_larger(tmp_path: Path, sh
     assert found == pytest.approx(share, abs=0.08) or share < 0.2
     assert detects_alignment(numel, bounds(), 0.8)
     assert not detects_alignment(225_000_000, bounds(), 0.8)
+
+
+SHAPES = [[300, 128], [512], [128, 512], [40, 3, 3]]
+
+
+def of_rank_one(length: float) -> Floats:
+    """A signal in the first of `SHAPES`, and none in the others (d,)."""
+    rows, columns = (
+        np.random.default_rng(3).standard_normal(300),
+        np.random.default_rng(4).standard_normal(128),
+    )
+    matrix = np.outer(rows / np.linalg.norm(rows), columns / np.linalg.norm(columns)) * length
+    return np.concatenate([matrix.ravel(), np.zeros(512 + 128 * 512 + 360)]).astype(np.float32)
+
+
+def rearranged(wanted: Floats, draws: Floats) -> Floats:
+    """Noise whose coordinates trade places within blocks until they are in the order of what is wanted."""
+    found = draws.copy()
+    for begin in range(0, len(wanted), BLOCK):
+        block = slice(begin, begin + BLOCK)
+        found[block][np.argsort(wanted[block], kind="stable")] = np.sort(draws[block])
+    return found
+
+
+@pytest.mark.parametrize("piece", [2**22, 5_000], ids=["whole matrices", "pieces"])
+def test_a_signal_is_seen_by_its_directions_and_is_never_longer_than_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    monkeypatch.setattr(whole_change, "PIECE", piece)
+    numel = len(of_rank_one(1))
+    for length in (0.0, 100.0):
+        vectors = ends(tmp_path, noise(numel, 8) + of_rank_one(length))
+        found = directed_signal(*vectors, SHAPES, measure(*vectors, 1.0), bounds())
+        assert found <= length
+        assert found > length - 40 * (1 if piece > 5_000 else 5)
+    everywhere = SIGNAL * noise(numel, 9) / np.linalg.norm(noise(numel, 9))
+    vectors = ends(tmp_path, noise(numel, 8) + everywhere)
+    assert directed_signal(*vectors, SHAPES, measure(*vectors, 1.0), bounds()) <= SIGNAL
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_signal_as_long_as_float32_allows_is_measured(tmp_path: Path) -> None:
+    wanted = of_rank_one(1)
+    change = (wanted / np.abs(wanted).max()) * np.float32(3e38)
+    vectors = ends(tmp_path, change)
+    directed = directed_signal(*vectors, SHAPES, measure(*vectors, 1.0), bounds())
+    assert directed == pytest.approx(float(np.linalg.norm(change.astype(np.float64))), rel=1e-4)
+
+
+def test_noise_that_was_rearranged_keeps_its_length_and_shows_directions(tmp_path: Path) -> None:
+    draws = noise(len(of_rank_one(1)), 8)
+    wanted = of_rank_one(1) + np.float32(1e-9) * noise(len(draws), 10)
+    change = rearranged(wanted, draws)
+    vectors = ends(tmp_path, change)
+    measured = measure(*vectors, 1.0)
+    assert measured.squares == pytest.approx(float(draws.astype(np.float64) @ draws))
+    assert signal_share(measured, bounds())[1] == 0
+    directed = directed_signal(*vectors, SHAPES, measure(*vectors, 1.0), bounds())
+    assert signal_share(measured, bounds(), directed)[1] == directed / SIGNAL > 0.25
 
 
 @settings(max_examples=30, deadline=None)

@@ -11,7 +11,7 @@ from uuid import uuid4
 from celery import Celery
 from celery.__main__ import main as celery
 
-from evaluator.checkpoints.contents import sha256_of
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.inventories import INVENTORY_TASK, Inventory
 from evaluator.messages.jobs import (
     EVALUATOR_QUEUE,

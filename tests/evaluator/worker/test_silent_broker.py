@@ -25,8 +25,15 @@ def frozen(broker: Broker) -> Iterator[None]:
         os.killpg(group, signal.SIGCONT)
 
 
-@pytest.mark.parametrize("kind", ["redis", "rabbitmq"])
-@pytest.mark.parametrize("is_connected", [True, False], ids=["connected", "new"])
+@pytest.mark.parametrize(
+    ("kind", "is_connected"),
+    [
+        pytest.param("redis", True, id="connected-redis"),
+        pytest.param("rabbitmq", False, id="new-rabbitmq"),
+        pytest.param("redis", False, id="new-redis", marks=pytest.mark.slow),
+        pytest.param("rabbitmq", True, id="connected-rabbitmq", marks=pytest.mark.slow),
+    ],
+)
 def test_whoever_sends_is_not_kept_waiting(brokers: Brokers, kind: str, is_connected: bool) -> None:
     broker = brokers.get(kind)
     app = Celery("site")

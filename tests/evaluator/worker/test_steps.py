@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.errors import ErrorCode
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import ArtifactKind, ArtifactRef, EvaluationJob, Outcome, Step
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.worker import steps

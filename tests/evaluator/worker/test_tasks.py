@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.communication.log import LogEntry, write_log
 from evaluator.docvqa.dataset import Dataset
 from evaluator.errors import ErrorCode
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import (
     EVALUATOR_QUEUE,
     STEP_TASK,

@@ -1,6 +1,6 @@
 import pytest
 
-from evaluator.untrusted_text import decode
+from evaluator.messages.untrusted_text import decode
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
