@@ -17,7 +17,7 @@ from rich.progress import (
 )
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.progress import OnProgress
+from evaluator.messages.progress import OnProgress
 from starter_kit.disk import full_disk, is_full
 
 EXIT_REJECTED = 2  # exit status: the input was rejected

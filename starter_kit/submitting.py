@@ -6,24 +6,25 @@ messages of the drawn rounds follow. Whatever was interrupted, the same command 
 isn't sent again, and the same record or index gets the same challenge.
 """
 
+import platform
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from evaluator.checkpoints.contents import sha256_of
-from evaluator.errors import ErrorCode, ProblemError
-from evaluator.messages.api import ChangedText, RunStatus, Submission, SubmissionStatus, TrackInfo
+from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.api import ChangedText, ListedRun, RunStatus, Submission, SubmissionStatus, TrackInfo
 from evaluator.messages.file_api import StoredArtifact
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import DRAWN_ROUNDS, OPTIONAL_ARTIFACTS, ArtifactKind
-from evaluator.messages.states import RunState, SubmissionState
+from evaluator.messages.states import ResultStatus, RunState, SubmissionState
 from evaluator.records.annex import Annex
 from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words
 from starter_kit.reporting.rounding import rounded_up
 from starter_kit.runs.answering import answer_challenge, remove_vectors, require_answerable
-from starter_kit.runs.folder import OPENED_MESSAGES, OPENING, RunFolder, budget_of
+from starter_kit.runs.folder import FILES, OPENED_MESSAGES, OPENING, RunFolder, budget_of
 from starter_kit.runs.opened_round import open_rounds
 from starter_kit.runs.round_secret import remove_secret
 from starter_kit.runs.run_token import token_problems
@@ -80,7 +81,11 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class SubmissionPlan:
-    """Everything that a submission uploads."""
+    """Everything that a submission uploads.
+
+    Attributes:
+        doubts: Why the track is probably not the one that the runs are for.
+    """
 
     track: str
     runs: list[PlannedRun]
@@ -88,6 +93,7 @@ class SubmissionPlan:
     practice: bool = False
     requires_code: bool = False
     license: str = ""
+    doubts: Sequence[Problem] = ()
 
     @property
     def examined_files(self) -> list[str]:
@@ -174,7 +180,40 @@ def prepare(
     if not practice:
         _require_new(client, track, runs.values())
     needs_code = rules.requires_code and not practice
-    return SubmissionPlan(track, list(runs.values()), proof, practice, needs_code, required_license)
+    planned = list(runs.values())
+    doubts = list(_doubts(folders, planned, rules))
+    return SubmissionPlan(track, planned, proof, practice, needs_code, required_license, doubts)
+
+
+def _doubts(folders: Sequence[Path], runs: Sequence[PlannedRun], rules: TrackInfo) -> Iterator[Problem]:
+    """Yield why the track is probably not the one that runs are for."""
+    next_step = "Choose another --track, or add --anyway to submit it all the same."
+    for path, run in zip(folders, runs, strict=True):
+        if not rules.rule.is_accounted and (path / FILES[ArtifactKind.TRAINING_RECORD]).is_file():
+            yield Problem.of(
+                ErrorCode.TRACK_RULES,
+                message="The run was trained with privacy, which this track doesn't rank.",
+                where=str(path),
+                expected=f"a run without a training record, for {rules.slug}",
+                found=FILES[ArtifactKind.TRAINING_RECORD],
+                next_step=next_step,
+            )
+        if rules.ranks_counted_alone and is_declared(run.files, run.files[ArtifactKind.COMMUNICATION_LOG]):
+            yield Problem.of(
+                ErrorCode.TRACK_RULES,
+                message="The run's bytes are declared, and this phase ranks only runs with counted bytes.",
+                where=str(path),
+                expected="transcript.jsonl and messages.bin, from which the bytes are counted",
+                found="a communication log alone",
+                next_step=next_step,
+            )
+
+
+def is_declared(kinds: Collection[ArtifactKind], log: Path) -> bool:
+    """Return whether a run's bytes are declared: it sent messages, and lacks those from which they are counted."""
+    with log.open("rb") as file:
+        has_rows = bool(file.readline() and file.readline())
+    return has_rows and not {ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES} <= set(kinds)
 
 
 def _require_new(client: SiteClient, track: str, runs: Iterable[PlannedRun]) -> None:
@@ -194,7 +233,7 @@ def register_keys(client: SiteClient, plan: SubmissionPlan) -> list[str]:
     used = {run.public_key for run in plan.runs if run.public_key}
     new = sorted(used - {key.public_key for key in client.signing_keys()}) if used else []
     for public_key in new:
-        client.register_key(public_key, "starter kit")
+        client.register_key(public_key, platform.node() or "starter kit")
     return new
 
 
@@ -206,14 +245,16 @@ def send(
     on_progress: OnTransfer,
     choices: ChangedText | None = None,
     on_stored: OnStored = lambda _: None,
+    on_draft: Callable[[Submission], object] = lambda _: None,
 ) -> SubmissionStatus:
     """Upload everything and submit it, resuming a draft of the same title that an earlier call left.
 
     `choices` say whether it is private or anonymous, and whether the team agrees to publish its proof; what is None
-    stays as the draft has it.
+    stays as the draft has it. `on_draft` is called with the draft, which stays if anything later fails.
     """
     draft = resumable_draft(client, plan.track, title, practice=plan.practice)
     draft = draft or client.create_submission(plan.track, title, description, practice=plan.practice)
+    on_draft(draft)
     if choices:
         client.change_draft(draft.id, choices)
     if plan.requires_code:
@@ -358,11 +399,17 @@ def status_line(run: RunStatus) -> str:
     return f"{name}: {run.state}{step}{queue}{later}{f', {time_left}' if time_left else ''}"
 
 
+def rank_text(run: RunStatus | ListedRun) -> str:
+    """Return the rank of a run, and what makes it provisional."""
+    under_review = f", {run.status.label}" if run.status is ResultStatus.PROVISIONAL else ""
+    return f"rank {run.rank} of {run.ranked}{under_review}"
+
+
 def outcome_line(run: RunStatus, url: str) -> str:
     """Say where a run that is evaluated stands, and on which page."""
     name = f"ε = {run.budget:g}" if run.budget else "run"
     if run.rank:
-        return f"{name}: rank {run.rank} of {run.ranked} · {url}"
+        return f"{name}: {rank_text(run)} · {url}"
     return f"{name}: {f'not ranked: {run.unranked_because}' if run.unranked_because else run.state} · {url}"
 
 
@@ -377,9 +424,26 @@ def _require_data(annex: Annex, rules: TrackInfo, path: Path) -> None:
         )
 
 
+def _require_record(path: Path, rules: TrackInfo) -> None:
+    """Raise `ProblemError` (`E_ARTIFACT_MISSING`) for a run without a training record, which the track requires."""
+    record = path / FILES[ArtifactKind.TRAINING_RECORD]
+    if not record.is_file():
+        raise ProblemError.of(
+            ErrorCode.ARTIFACT_MISSING,
+            message=f"The run has no training record, which {rules.slug} requires: it was trained without privacy.",
+            where=str(record),
+            expected="the training record",
+            found="no such file",
+            next_step="Submit it to a track without privacy budgets, such as track-1; or train with a method that "
+            "protects providers (`pfl methods`).",
+        )
+
+
 def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun:
     """Return the run in the folder `path` with the track's files, and perhaps those for examinations."""
     folder = RunFolder(path)
+    if ArtifactKind.TRAINING_RECORD in rules.run_artifacts:
+        _require_record(path, rules)
     # The record first: what the annex holds follows from it.
     kinds = sorted(rules.run_artifacts, key=lambda kind: kind is not ArtifactKind.TRAINING_RECORD)
     files = {kind: folder.file(kind) for kind in kinds}

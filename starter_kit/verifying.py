@@ -218,9 +218,10 @@ def rank_differences(
 
 def _qualifies(rule: RankingRule, row: Mapping[str, Any], limits: Limits, *, requires_counted: bool) -> bool:
     results = RunResults.model_validate(row["results"])
-    is_withheld = row["is_disqualified"] or row["status"] == "rejected" or results.failed_level is not None
+    is_taken_off = row["is_disqualified"] or row["status"] == "rejected" or results.failed_level is not None
     return not (
-        is_withheld
+        is_taken_off
+        or row["is_withheld"]
         or rule.unmet(results, limits)
         or rule.is_unconfirmed(results, limits)
         or rule.is_uncounted(results, requires_counted=requires_counted)

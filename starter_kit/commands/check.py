@@ -92,6 +92,8 @@ def check(
     )
     print_lines(_source(known, client))
     accepted = _check_run(folder, rules, base)
+    if known and known.ranks_counted_alone:
+        print_lines(*_declared(folder))
     if known and client:
         accepted = _check_with_site(client, known, folder, base, rules.max_rounds) and accepted
     if rules.privacy:
@@ -175,6 +177,21 @@ def _check_with_site(
     return not problems
 
 
+def _declared(folder: "RunFolder") -> list[str]:
+    """Return what a phase that ranks counted bytes alone makes of the run."""
+    from evaluator.messages.jobs import ArtifactKind
+    from starter_kit.submitting import is_declared
+
+    files = folder.files()
+    log = files.get(ArtifactKind.COMMUNICATION_LOG)
+    if log is None or not is_declared(files.keys(), log):
+        return []
+    return [
+        "No rank: the bytes are declared, and this phase ranks only counted bytes, which need transcript.jsonl and "
+        "messages.bin. Runs without privacy write them; see docs/bytes.md."
+    ]
+
+
 def _source(track: "TrackInfo | None", client: "SiteClient | None") -> str:
     """Whose rules the run is checked by."""
     if track and client:
@@ -189,7 +206,7 @@ def _site_problems(
     client: "SiteClient", track: "TrackInfo", folder: "RunFolder", base: "Path", max_rounds: int
 ) -> "Iterator[Problem]":
     """Yield what no step of the workers finds: other base weights, a missing token, an earlier submission."""
-    from evaluator.checkpoints.contents import sha256_of
+    from evaluator.messages.file_hash import sha256_of
     from evaluator.messages.jobs import ArtifactKind
     from starter_kit.runs.run_token import token_problems
     from starter_kit.runs.track_fit import base_differences

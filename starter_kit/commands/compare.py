@@ -31,7 +31,7 @@ def compare(
     ] = False,
     by_anls: Annotated[bool, typer.Option("--by-anls", help="Sort by ANLS, highest first.")] = False,
 ) -> None:
-    """Print runs side by side: method, ANLS, accuracy, gigabytes and ε."""
+    """Print runs side by side: experiment, ANLS, accuracy, gigabytes and ε."""
     from starter_kit.reporting.comparison import RunComparison
 
     comparison = RunComparison.of(runs, by_anls=by_anls, group=group)

@@ -28,7 +28,7 @@ def conformance(
     timeout_s: Annotated[float, typer.Option(min=1, help="Limit in seconds of computing time.")] = 60,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Test on synthetic data whether a private method behaves as its ε assumes."""
+    """Test on synthetic data whether a private method behaves as its ε calculation assumes."""
     from starter_kit.conformance.processes import examine_apart
     from starter_kit.conformance.results import Inputs
     from starter_kit.settings.config_files import find_config

@@ -34,7 +34,7 @@ def download(
     After an interruption, run the same command again: it continues where it stopped and skips files that are
     already there. Files without terms need no account.
     """
-    from starter_kit.data.archives import unpack, unpacked_in
+    from starter_kit.data.archives import require_unpackable, unpack, unpacked_in
 
     client = connect(site, token, needs_token=False)
     found = [one for one in client.downloads(track) if one.kind in FOLDERS]
@@ -43,6 +43,8 @@ def download(
             f"The site offers no files for {track}. Its data page may say where they are: {client.site}/data/"
         )
         raise typer.Exit(1)
+    for folder in {out / FOLDERS[one.kind] for one in found if not force}:
+        require_unpackable(folder)
     for one in found:
         folder = out / FOLDERS[one.kind]
         if one.sha256 and unpacked_in(folder).get(one.filename) == one.sha256:
@@ -75,7 +77,7 @@ def _accept(client: "SiteClient", terms: "TermsInfo", *, is_accepted: bool, has_
             "--token or PFL_TOKEN",
             "an API token, since these files have terms",
             "nothing",
-            next_step="Create one on your account page on the site.",
+            next_step="Create one on your profile on the site.",
         )
     if not is_accepted:
         print_lines(f"{terms.title}, version {terms.version} ({terms.url})", "", terms.text, "")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evaluator.progress import OnProgress
+from evaluator.messages.progress import OnProgress
 from starter_kit.commands.data_options import (
     DEFAULT_PRIVATE,
     Clients,

@@ -11,7 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from evaluator.errors import ErrorCode, ProblemError, shorten
-from evaluator.progress import OnProgress
+from evaluator.messages.progress import OnProgress
 from starter_kit.commands.options import one_data_folder, wrong_option
 from starter_kit.console import console, log, print_lines, progress
 

@@ -1,6 +1,7 @@
 """Options that several verbs have: where data, base weights, runs, the site and the key are, and how a run is made."""
 
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -19,8 +20,17 @@ DATASET = "dataset.json"
 def _data_folder(data: Path) -> Path:
     """Return the folder as it was named. Reject what is no data folder before anything is loaded that takes seconds."""
     if not data.is_dir():
-        raise ProblemError.of(ErrorCode.DATASET_FORMAT, f"--data {data}", "a data folder", "no such folder")
+        raise _no_folder(ErrorCode.DATASET_FORMAT, f"--data {data}", "a data folder")
     return one_data_folder(data, "--data ")
+
+
+def _no_folder(code: ErrorCode, option: str, expected: str) -> ProblemError:
+    """Return the error of a folder that isn't there, which `pfl data download` fetches where the site is known."""
+    download = (
+        "Check the path, or download the track's data and base weights: `pfl data download --track TRACK`."
+    )
+    next_step = download if os.environ.get("PFL_SITE") else ""
+    return ProblemError.of(code, option, expected, "no such folder", next_step=next_step)
 
 
 def one_data_folder(data: Path, option: str = "") -> Path:
@@ -34,7 +44,7 @@ def one_data_folder(data: Path, option: str = "") -> Path:
             ErrorCode.DATASET_FORMAT,
             where=f"{option}{data}",
             expected=f"a data folder, with {DATASET}",
-            found=f"a folder of two: {data / 'public'} and the secret test set",
+            found=f"a folder that contains it in {data / 'public'}",
             next_step=f"Use {option}{data / 'public'}",
         )
     return data
@@ -44,9 +54,7 @@ def _base_folder(base: Path) -> Path:
     """Return the folder as it was named, with its weights as safetensors: a pickle is converted once. Reject one that
     isn't there."""
     if not base.is_dir():
-        raise ProblemError.of(
-            ErrorCode.REFERENCE_FORMAT, f"--base {base}", "a folder of base weights", "no such folder"
-        )
+        raise _no_folder(ErrorCode.REFERENCE_FORMAT, f"--base {base}", "a folder of base weights")
     if not (base / "model.safetensors").exists() and (base / "pytorch_model.bin").is_file():
         from starter_kit.weights.converting import convert
 
@@ -93,9 +101,7 @@ RunToken = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run with the same settings.")]
 
 Site = Annotated[str, typer.Option("--site", envvar="PFL_SITE", help="The site's address.")]
-ApiToken = Annotated[
-    str, typer.Option("--token", envvar="PFL_TOKEN", help="API token from your account page.")
-]
+ApiToken = Annotated[str, typer.Option("--token", envvar="PFL_TOKEN", help="API token from your profile.")]
 KeyFile = Annotated[
     Path | None,
     typer.Option(
@@ -139,7 +145,7 @@ def connect(site: str, token: str, *, needs_token: bool = True) -> "SiteClient":
             "--token or PFL_TOKEN",
             "an API token",
             "nothing",
-            next_step="Create one on your account page on the site.",
+            next_step="Create one on your profile on the site.",
         )
     if not _is_address(site):
         raise wrong_option(
@@ -152,9 +158,9 @@ def connect(site: str, token: str, *, needs_token: bool = True) -> "SiteClient":
     if not (token.isascii() and token.isprintable()):
         raise wrong_option(
             "--token or PFL_TOKEN",
-            "an API token: letters and digits, after pfl_",
+            "an API token: pfl_ and then letters, digits, - and _",
             "other characters",
-            next_step="Copy it again from your account page, or create a new one there.",
+            next_step="Copy it again from your profile, or create a new one there.",
         )
     return SiteClient(site, token)
 

@@ -44,6 +44,7 @@ def plan(
     from starter_kit.runs.forecast import advice
     from starter_kit.runs.planning import as_values, forecast, micro_batch_size
     from starter_kit.runs.setup import RunSetup
+    from starter_kit.settings.rate_notes import rate_notes
     from starter_kit.settings.track_rules import BUDGETS
 
     setup = RunSetup(settings, data=data, base=base)
@@ -54,6 +55,7 @@ def plan(
         features=settings.compute.features,
         budgets=BUDGETS,
     )
+    changed += rate_notes(settings)
     if as_json:
         typer.echo(json.dumps(as_values(found, changed), indent=1))
         return
@@ -80,7 +82,10 @@ def _sizes(found: "Forecast") -> list[tuple[str, str]]:
     most = "" if traffic.clients == traffic.most_clients else f", {size_text(traffic.most_bytes)} at most"
     rows = [
         ("weights", f"{found.parameters:,}, of which {found.trained:,} are trained and sent"),
-        ("rounds", f"{traffic.rounds}, with {traffic.clients:g} clients each"),
+        (
+            "rounds",
+            f"{traffic.rounds}, with {traffic.clients:g} client{'' if traffic.clients == 1 else 's'} each",
+        ),
         ("one message", f"{size_text(traffic.down_bytes)} down, {size_text(traffic.up_bytes)} up"),
         ("all messages", f"{size_text(traffic.expected_bytes)}{most}"),
         ("memory", f"{size_text(found.host_bytes)} of {size_text(room.memory)}"),

@@ -18,7 +18,7 @@ SHOWN_DIGITS = 8
 
 def submissions(
     submission: Annotated[
-        str, typer.Argument(help="ID of a submission, or its first digits.", metavar="[ID]")
+        str, typer.Argument(help="ID of a submission, or its first characters.", metavar="[ID]")
     ] = "",
     watch: Annotated[
         bool,
@@ -81,7 +81,7 @@ def _chosen(client: "SiteClient", start: str) -> UUID:
     if not found or (start and len(found) > 1):
         raise wrong_option(
             "ID",
-            "the id of one of your team's submissions, or its first digits",
+            "the id of one of your team's submissions, or its first characters",
             f"{start}, with which {len(found)} begin" if found else start or "none",
             next_step="`pfl submissions` lists them.",
         )
@@ -92,13 +92,19 @@ def _lines(submission: "SubmissionSummary") -> list[str]:
     day = f"{submission.submitted_at:%Y-%m-%d}" if submission.submitted_at else "not submitted"
     state = f"practice, {submission.state}" if submission.practice else submission.state
     head = f"{str(submission.id)[:SHOWN_DIGITS]}  {submission.track}  {submission.title} ({state}, {day})"
-    return [head, *(f"          {_run_line(run)}" for run in submission.runs)]
+    lines = [_run_line(run, str(submission.id)[:SHOWN_DIGITS]) for run in submission.runs]
+    return [head, *(f"          {line}" for line in lines)]
 
 
-def _run_line(run: "ListedRun") -> str:
+def _run_line(run: "ListedRun", submission: str) -> str:
+    from evaluator.messages.states import RunState
     from evaluator.scoring.metrics import cut
+    from starter_kit.submitting import rank_text
 
     name = f"ε = {run.budget:g}" if run.budget else "run"
     score = f", ANLS {cut(run.anls, run.decimals)}" if run.anls is not None else ""
-    rank = f", rank {run.rank} of {run.ranked}" if run.rank else ", no rank" if run.anls is not None else ""
-    return f"{name}: {run.state}{score}{rank}"
+    size = f", {run.bytes_total:,} bytes" if run.bytes_total is not None else ""
+    why = f": {run.unranked_because}" if run.unranked_because else ""
+    rank = f", {rank_text(run)}" if run.rank else f", no rank{why}" if run.anls is not None else ""
+    problems = f"; `pfl submissions {submission}` shows why" if run.state is RunState.REJECTED else ""
+    return f"{name}: {run.state}{score}{size}{rank}{problems}"

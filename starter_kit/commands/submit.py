@@ -1,19 +1,27 @@
 """`pfl submit`."""
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evaluator.errors import ProblemError
 from starter_kit.commands.options import ApiToken, Site, connect, wrong_option
 from starter_kit.commands.submissions import follow
-from starter_kit.console import print_lines, transfer
+from starter_kit.console import log, print_lines, transfer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from evaluator.messages.api import SubmissionStatus
+    from evaluator.messages.api import Submission, SubmissionStatus
     from evaluator.messages.file_api import StoredArtifact
+
+BECOMES_PUBLIC = (
+    "With the results, the method's description, its communication log and any training record become public. The "
+    "checkpoint and the annex never do. Where the track allows it, --private keeps everything unpublished, and "
+    "--anonymous hides your team and these files."
+)
 
 
 def submit(
@@ -54,7 +62,7 @@ def submit(
         str,
         typer.Option(
             "--license",
-            help="Accept the track's license of submissions by its SPDX identifier, if the track states one.",
+            help="Accept the track's license of submissions by its SPDX identifier, if the track specifies one.",
         ),
     ] = "",
     practice: Annotated[
@@ -63,6 +71,12 @@ def submit(
             "--practice",
             help="Submit for practice: the runs are evaluated, but never public, reviewed or ranked. No "
             "proof is needed, and a checkpoint can be repeated.",
+        ),
+    ] = False,
+    anyway: Annotated[
+        bool,
+        typer.Option(
+            "--anyway", help="Submit runs that seem to be for another track, or that this phase doesn't rank."
         ),
     ] = False,
     publish_proof: Annotated[
@@ -104,8 +118,12 @@ def submit(
     plan = prepare(
         client, track, runs, proof, with_code=code, practice=practice, accepted_license=accepted_license
     )
-    if plan.examined_files:
-        print_lines(f"Attached {', '.join(plan.examined_files)} (for verification by the organizers)")
+    if plan.doubts and not (anyway or practice):
+        raise ProblemError(*plan.doubts)
+    for doubt in plan.doubts:
+        log(f"Note: {doubt.message} This run would have no rank in {track}.")
+    if not practice:
+        print_lines(BECOMES_PUBLIC)
     for public_key in register_keys(client, plan):
         print_lines(f"{public_key}: registered as your team's key")
     # None leaves a draft that is resumed as it is: nothing becomes public because an option was forgotten.
@@ -118,7 +136,7 @@ def submit(
         publishes_proof=publish_proof or None,
     )
     stored: list[StoredArtifact] = []
-    with transfer() as show:
+    with _kept_draft() as keep, transfer() as show:
         submission = send(
             client,
             plan,
@@ -127,8 +145,11 @@ def submit(
             show,
             choices if choices.model_dump(exclude_none=True) else None,
             stored.append,
+            keep,
         )
     print_lines(f"Submitted: {submission.url}")
+    if plan.examined_files:
+        print_lines(f"Attached {', '.join(plan.examined_files)} (for verification by the organizers)")
     print_lines(*_not_displayed(stored))
     print_lines(*_visibility(submission))
     if submission.publishes_proof:
@@ -142,6 +163,21 @@ def submit(
         print_lines(f"Deleted {removed_bytes / 1e6:,.1f} MB of challenge data (no longer needed)")
     if wait:
         follow(client, submission.id)
+
+
+@contextmanager
+def _kept_draft() -> "Iterator[Callable[[Submission], object]]":
+    """Report the draft that a failed submission leaves, and what to do with it."""
+    drafts: list[Submission] = []
+    try:
+        yield drafts.append
+    except ProblemError:
+        for draft in drafts:
+            log(f"Not submitted. The draft is kept: {draft.url}")
+            log(
+                "To continue, fix the problem below and run the same command again; or discard the draft on its page."
+            )
+        raise
 
 
 def _text(text: str) -> str:
@@ -167,9 +203,5 @@ def _visibility(submission: "SubmissionStatus") -> list[str]:
     if submission.published_at is None:
         lines.append(
             "The submission is unpublished. Its page says when it becomes public, or lets you publish it."
-        )
-    if not submission.anonymous:
-        lines.append(
-            "The log and any training record become public with the results. The annex stays private."
         )
     return lines

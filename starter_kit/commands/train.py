@@ -91,13 +91,14 @@ def train(
 
 
 def _report_cost(settings: "RunSettings", data: Path, *, published_sampler: bool) -> None:
-    """Report before training whether track 2 would reject the record, and which budgets the published sampler exceeds.
+    """Report before training what would cost the run its score or its rank, such as a rejection of its record.
 
     Does nothing where nothing is private.
     """
     from evaluator.docvqa.dataset import read_info
     from starter_kit.federation.rounds import Client
     from starter_kit.settings.published_cost import cost_notes, rule_notes
+    from starter_kit.settings.rate_notes import rate_notes
     from starter_kit.settings.run_settings import RecordedSettings
 
     if not isinstance(settings, RecordedSettings):
@@ -105,6 +106,7 @@ def _report_cost(settings: "RunSettings", data: Path, *, published_sampler: bool
     clients = [
         Client(client, {name: [0] for name in names}) for client, names in read_info(data).clients.items()
     ]
-    notes = [*rule_notes(settings, clients), *(cost_notes(settings, clients) if published_sampler else [])]
+    notes = [*rate_notes(settings), *rule_notes(settings, clients)]
+    notes += cost_notes(settings, clients) if published_sampler else []
     for line in notes:
         log(line)

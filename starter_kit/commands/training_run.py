@@ -13,6 +13,7 @@ from starter_kit.console import log, print_lines
 from starter_kit.secure_aggregation import NOT_AUDITED
 
 if TYPE_CHECKING:  # what trains takes seconds to load, and mistakes are reported before
+    from evaluator.errors import Problem
     from evaluator.messages.api import TrackInfo
     from starter_kit.reporting.metrics import RoundMetrics
     from starter_kit.runs.setup import RunSetup
@@ -109,6 +110,7 @@ def comparison_with_site(settings: "RunSettings", options: RunOptions) -> "Calla
         ProblemError: (`E_CONFIGURATION`) The site has no such track; (`E_SITE_UNREACHABLE`) it doesn't answer.
     """
     from starter_kit.settings.run_settings import RecordedSettings
+    from starter_kit.settings.track_rules import BUDGETS
 
     recorded = isinstance(settings, RecordedSettings)
     track = _track_at(options, recorded=recorded) if options.site and not options.resume else None
@@ -118,12 +120,33 @@ def comparison_with_site(settings: "RunSettings", options: RunOptions) -> "Calla
         from starter_kit.runs.track_fit import track_differences
 
         problems = track_differences(setup, track) if track else []
-        if problems and spends_token:
+        if not options.resume:
+            problems += _over_budget(setup, track.budgets if track else BUDGETS)
+        if problems and track and spends_token:
             raise ProblemError(*problems)
+        demanding = f"{track.slug} of {options.site} demands" if track else "the competition demands"
         for problem in problems:
-            log(f"not as {track and track.slug} of {options.site} demands: {problem}")
+            log(f"not as {demanding}: {problem}")
 
     return compare
+
+
+def _over_budget(setup: "RunSetup", budgets: "Sequence[float | None]") -> "list[Problem]":
+    """Return that a run with a training record spends more than each of a track's budgets; else nothing."""
+    limits = [budget for budget in budgets if budget is not None]
+    if not (limits and setup.record_terms and setup.guarantee):
+        return []
+    epsilon, most = setup.guarantee.epsilon(setup.rounds), max(limits)
+    if epsilon <= most:
+        return []
+    return ProblemError.of(
+        ErrorCode.TRACK_RULES,
+        message="The run spends more than every privacy budget, and its record would be rejected.",
+        where="ε of all rounds",
+        expected=f"at most {most:g}",
+        found=f"{epsilon:.4g}",
+        next_step=f"Add --set noise_multiplier=null --set target_epsilon={most:g}, or less; see `pfl plan`.",
+    ).problems
 
 
 def _track_at(options: RunOptions, *, recorded: bool) -> "TrackInfo | None":
@@ -158,7 +181,7 @@ def require_free_folder(out: Path, *, resume: bool) -> None:
             message="This folder contains an interrupted run, which would be lost.",
             where=str(folder),
             expected="no such folder, or --resume",
-            found=f"{_rounds(rounds)}, trained",
+            found=f"a run with {_rounds(rounds)} trained",
             next_step="Add --resume to continue the run; to start over, delete this folder or choose another --out.",
         )
 
@@ -245,7 +268,7 @@ def _outcome(options: RunOptions, rounds: int) -> list[str]:
 
     run = options.out
     summary = read_summary(run / SUMMARY)
-    line = f"{run}: trained with {summary.method}, {_rounds(summary.rounds)}, {size_text(summary.bytes_total)} sent"
+    line = f"{run}: trained with {summary.experiment}, {_rounds(summary.rounds)}, {size_text(summary.bytes_total)} sent"
     if summary.epsilon is not None:
         line += f", ε = {epsilon_text(summary.epsilon)} for one {summary.unit}, δ = {summary.delta:g}"
     lines = [line]

@@ -42,8 +42,15 @@ def verify(
             raise typer.Exit(DIFFERS)
     for where in verified.without_files:
         print_lines(f"{where}: no public files")
+    # A track without privacy has no ε.
+    figures = [f"{verified.epsilons} ε"] if verified.epsilons else []
+    figures += [_counted(verified.bytes_counted, "byte count")] if verified.bytes_counted else []
     print_lines(
-        f"{verified.epsilons} ε, {verified.bytes_counted} byte counts and {verified.ranks} ranks of "
-        f"{verified.runs} rows follow from the public files. "
+        f"Recomputed from the public files: {', '.join([*figures, _counted(verified.ranks, 'rank')])} of "
+        f"{_counted(verified.runs, 'row')}; all match. "
         "Scores need the secret test set, and can't be verified here."
     )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from evaluator.docvqa.dataset import first_line
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.untrusted_text import decode
+from evaluator.messages.untrusted_text import decode
 from starter_kit.compression.lora import LoRA
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"

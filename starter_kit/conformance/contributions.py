@@ -215,6 +215,9 @@ def background_test(
     readings: Sequence[Reading], background: NDArray[np.int64], claims: Claims
 ) -> ConformanceTest:
     """Return the test that noise keeps its scale beside large contributions, where nobody contributes."""
+    name, measures = "noise-beside-signal", "noise beside large contributions over the claimed one"
+    if not readings:
+        return not_made(name, measures, Verdict.NO_POWER, "nobody took part")
     rows = np.concatenate([reading.sent.rows[:, background] for reading in readings])
     squares, count = float((rows**2).sum()), rows.size
     if claims.law == "gaussian":
@@ -225,9 +228,7 @@ def background_test(
     else:
         p_value = normal((squares / claims.scale**2 - 2 * count) / (30 * count) ** 0.5)
     ratio = (squares / count) ** 0.5 / claims.std
-    return judged(
-        "noise-beside-signal", "noise beside large contributions over the claimed one", ratio, p_value
-    )
+    return judged(name, measures, ratio, p_value)
 
 
 def freshness_test(

@@ -19,6 +19,24 @@ def unpacked_in(folder: Path) -> dict[str, str]:
     return found
 
 
+def require_unpackable(folder: Path) -> None:
+    """Check that a folder is free for archives before they are downloaded.
+
+    Raises:
+        ProblemError: (`E_DATASET_FOLDER`) Its files come from elsewhere.
+    """
+    present = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    if present and UNPACKED not in present:
+        raise ProblemError.of(
+            ErrorCode.DATASET_FOLDER,
+            str(folder),
+            "an empty folder, or files that `pfl data download` wrote",
+            f"other files, such as {present[0]}",
+            message="The folder contains other data or base weights.",
+            next_step="Add --out FOLDER to download to another folder, or --force to replace files of the same names.",
+        )
+
+
 def unpack(archive: Path, folder: Path, *, name: str, sha256: str, replace: bool = False) -> None:
     """Unpack a ZIP or tar archive into a folder; a file of another kind is put there as it is.
 

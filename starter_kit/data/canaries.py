@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from evaluator.auditing.escrow import GUESS_SHARE, LEAST_CANARIES, SPLIT, Escrow
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, write_info, write_split
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import SplitWriter, malformed
 from starter_kit.data.summary import ImportSummary, SplitTally, questions_by_page
 from starter_kit.data.synthetic.generation import write_page

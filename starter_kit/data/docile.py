@@ -22,8 +22,8 @@ from typing import Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, first_line
-from evaluator.progress import OnProgress, ignore_progress
-from evaluator.untrusted_text import decode
+from evaluator.messages.progress import OnProgress, ignore_progress
+from evaluator.messages.untrusted_text import decode
 from starter_kit.data.folders import malformed, write_divided
 from starter_kit.data.folding import fold_company, squeeze
 from starter_kit.data.images import Size, import_images, import_pdf_pages

@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 
 from evaluator.docvqa.dataset import DatasetInfo, Page, Question, to_line, write_info
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.progress import OnProgress
+from evaluator.messages.progress import OnProgress
 from starter_kit.data.summary import SplitTally
 from starter_kit.disk import is_full, room_for
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from PIL import Image, ImageFont
 
 from evaluator.docvqa.page_images import SUFFIXES, UNREADABLE, PageImage, read_page_image
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import malformed
 from starter_kit.data.summary import Finding, Findings
 from starter_kit.extras import import_extra

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evaluator.docvqa.dataset import Dataset, read_info
 from evaluator.docvqa.imdb import MEMBER, NONMEMBER, ImdbQuestion, write_imdb
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import FOR_ATTACKS, malformed, splits_of
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 

@@ -16,8 +16,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, first_line, write_info
 from evaluator.docvqa.imdb import MEMBER, Imdb, read_data_points, read_imdb
-from evaluator.progress import OnProgress, ignore_progress
-from evaluator.untrusted_text import decode
+from evaluator.messages.progress import OnProgress, ignore_progress
+from evaluator.messages.untrusted_text import decode
 from starter_kit.data.folders import FOR_ATTACKS, SplitWriter, malformed
 from starter_kit.data.images import image_file, import_images
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, read_info
 from evaluator.errors import Problem
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import malformed, splits_of
 from starter_kit.data.images import is_readable
 from starter_kit.data.summary import ImportSummary, SplitTally

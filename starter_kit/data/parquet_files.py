@@ -30,7 +30,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, first_line, read_info, write_info
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import FOR_ATTACKS, SplitWriter, malformed, splits_of
 from starter_kit.data.images import store_image
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally, questions_by_page

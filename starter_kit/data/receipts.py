@@ -15,8 +15,8 @@ from pydantic_core import from_json
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question
 from evaluator.docvqa.page_images import SUFFIXES
-from evaluator.progress import OnProgress, ignore_progress
-from evaluator.untrusted_text import decode
+from evaluator.messages.progress import OnProgress, ignore_progress
+from evaluator.messages.untrusted_text import decode
 from starter_kit.data.folders import malformed, write_divided
 from starter_kit.data.folding import squeeze
 from starter_kit.data.images import Size, image_file, import_images

@@ -10,7 +10,7 @@ from evaluator.leakage.models import losses_of
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.values import MAX_ROUNDS
 from evaluator.messages.jobs import ArtifactKind
-from evaluator.progress import OnProgress
+from evaluator.messages.progress import OnProgress
 from evaluator.records.epsilon import releases
 from starter_kit.runs.folder import FILES, RunFolder
 

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from evaluator.docvqa.dataset import Dataset, malformed
-from evaluator.progress import OnProgress
+from evaluator.messages.progress import OnProgress
 from evaluator.scoring.predictions import Answered, Scoring, answer_all
 from starter_kit.disk import room_for
 from starter_kit.evaluation.scores import require_finite

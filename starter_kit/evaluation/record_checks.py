@@ -8,8 +8,8 @@ from functools import cached_property, partial
 from evaluator.communication.plausibility import LOG_CHECKS
 from evaluator.errors import ProblemError
 from evaluator.messages.jobs import AccountingResult, ArtifactKind, Check, CheckStatus
+from evaluator.messages.progress import ignore_progress
 from evaluator.pipeline import StepInputs, count_communication
-from evaluator.progress import ignore_progress
 from evaluator.records.case import Case, RecordCheck, RunFile
 from evaluator.records.check_table import BUDGET, CHECKS, RECORD_CHECKS
 from evaluator.records.epsilon import account

@@ -6,8 +6,8 @@ from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind, ScoringResult, TrackRules
+from evaluator.messages.progress import OnProgress
 from evaluator.pipeline import StepInputs, StepOutput, score
-from evaluator.progress import OnProgress
 
 
 def score_checkpoint(

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.jobs import AccountingResult, ArtifactKind, Step, StepResult, TrackRules
+from evaluator.messages.progress import OnProgress, ignore_progress
 from evaluator.pipeline import StepInputs, run_step, with_decoded
-from evaluator.progress import OnProgress, ignore_progress
 from evaluator.sandbox.sandbox import Sandbox
 from starter_kit.runs.folder import FILES, RunFolder
 from starter_kit.weights.base_weights import read_base
@@ -87,7 +87,14 @@ def check_run(
     inputs = StepInputs(folder.files(), rules, reference=base)
     for step in rules.steps():
         if step is not Step.SCORING:
-            yield _outcome(step, inputs, show_progress)
+            outcome = _outcome(step, inputs, show_progress)
+            yield replace(outcome, problems=tuple(_located(one, folder) for one in outcome.problems))
+
+
+def _located(problem: Problem, folder: RunFolder) -> Problem:
+    """Return a problem with the path of the file that is missing, which workers know by its kind."""
+    paths = {str(kind): str(folder.path / name) for kind, name in FILES.items()}
+    return problem.model_copy(update={"where": paths.get(problem.where, problem.where)})
 
 
 def _outcome(step: Step, inputs: StepInputs, show_progress: ShowProgress) -> StepOutcome:

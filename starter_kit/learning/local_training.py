@@ -123,7 +123,7 @@ class Trained:
     """The result of a local training.
 
     Attributes:
-        change: The change of the weights (d,) float32.
+        change: The change in the weights (d,) float32.
         loss: The mean loss over the batches; None without any.
     """
 

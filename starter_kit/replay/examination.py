@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.vt5 import WEIGHTS as BASE_WEIGHTS
 from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import DRAWN_ROUNDS
 from evaluator.records.annex import Annex, read_annex
 from evaluator.records.certificate import MAX_ROUNDS, Floats

@@ -1,4 +1,4 @@
-"""Runs beside each other, as papers print them: method, ANLS, accuracy, gigabytes and ε.
+"""Runs beside each other, as papers print them: experiment, ANLS, accuracy, gigabytes and ε.
 
 Nothing is evaluated here: scores are those that `pfl evaluate` left in the run folders.
 """
@@ -48,7 +48,7 @@ class RunComparison:
     @property
     def text_columns(self) -> list[str]:
         """Return the names of the first columns, which hold text."""
-        return ["run", "method"]
+        return ["run", "experiment"]
 
     @property
     def number_columns(self) -> list[str]:
@@ -164,7 +164,7 @@ class RunComparison:
         split = f" ({row.split})" if len(self._splits) > 1 else ""
         return [
             ", ".join(row.runs),
-            row.method,
+            row.experiment,
             *([str(len(row.runs))] if self._repeated else []),
             _score(row.anls, split, row.decimals),
             _score(row.accuracy, split, row.decimals),
@@ -197,6 +197,7 @@ def _record(row: RunGroup) -> dict[str, object]:
     return {
         "runs": list(row.runs),
         "n": len(row.runs),
+        "experiment": row.experiment,
         "method": row.method,
         "anls": row.anls and row.anls.mean,
         "anls_deviation": row.anls and row.anls.deviation,

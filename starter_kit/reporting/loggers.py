@@ -2,7 +2,7 @@
 
 A logger gets what `metrics.py` lets a run have, and the settings. That is not all that a receiver learns: one that
 stamps numbers with the time, or watches the machine, knows how long each round took, and thereby how many providers
-were sampled. So a private run is sent to such a logger when it is complete, in one go; see `Delivery`.
+were sampled. So a private run is sent to such a logger when it is complete, all at once; see `Delivery`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -37,6 +37,7 @@ class RunGroup:
 
     Attributes:
         runs: The names of the folders, with those above where needed to tell them apart.
+        experiment: The name that the runs share, else their method.
         anls: None where a run of the row was not evaluated; likewise `accuracy`.
         split: The split that was scored; None without scores.
         decimals: How many decimals of scores it supports.
@@ -46,6 +47,7 @@ class RunGroup:
     """
 
     runs: Sequence[str]
+    experiment: str
     method: str
     anls: Spread | None
     accuracy: Spread | None
@@ -153,6 +155,7 @@ def _row(runs: Sequence[tuple[Path, RunSummary]], names: Mapping[Path, str]) -> 
     first = summaries[0]
     return RunGroup(
         runs=[names[folder.resolve()] for folder, _ in runs],
+        experiment=first.experiment if len({one.experiment for one in summaries}) == 1 else first.method,
         method=first.method,
         anls=_spread([summary.anls for summary in summaries]),
         accuracy=_spread([summary.accuracy for summary in summaries]),

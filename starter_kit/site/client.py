@@ -66,7 +66,7 @@ FIRST_PAUSE_S = 0.5
 
 # The connection failed, or broke before the whole response had arrived: the next try may succeed.
 # What the site says of it is for programs that call the API.
-SIGN_IN = "Create a token on your profile page, and set PFL_TOKEN to it."
+SIGN_IN = "Create a token on your profile, and set PFL_TOKEN to it."
 CONNECTION_ERRORS = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
 
 # The site is out of storage: the next try won't succeed.
@@ -87,7 +87,7 @@ class SiteClient:
 
     Args:
         site: The site's address, such as ``https://benchmark.example``.
-        token: An API token from the account page; empty for what needs no account.
+        token: An API token from the profile; empty for what needs no account.
         first_pause_s: The pause in seconds after the first try that failed.
 
     Every method raises `ProblemError` with the problems that the site found, or with `E_SITE_UNREACHABLE` when the

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from evaluator.docvqa.dataset import first_line
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.untrusted_json import UntrustedJSONError, parse
-from evaluator.untrusted_text import decode
+from evaluator.messages.untrusted_json import UntrustedJSONError, parse
+from evaluator.messages.untrusted_text import decode
 
 # Keys that decide the product, which is computed with them, and keys without effect on it.
 READ = {"r", "lora_alpha", "use_rslora", "alpha_pattern", "rank_pattern", "modules_to_save"}

@@ -4,6 +4,7 @@ The workers' part of an evaluation is played by the messages that they would sen
 """
 
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Callable
@@ -43,6 +44,7 @@ from tests.docvqa_site.evaluation.messages import make_progress, make_report, si
 from tests.docvqa_site.factories import make_token
 from tests.docvqa_site.submissions.drafts import make_complete_draft
 from tests.services.live_site import LiveSite
+from tests.starter_kit.commands.pfl import failing, pfl
 from tests.starter_kit.training_runs import KEY, accounting, trained
 
 app.loader.import_default_modules()  # registers the tasks that workers call
@@ -229,6 +231,47 @@ def test_track_1_takes_what_it_requires_and_no_record(
     }
 
 
+def test_a_private_run_for_track_1_is_doubted(site_client: SiteClient, runs: dict[float, Path]) -> None:
+    plan = prepare(site_client, "track-1", [runs[8]], None)
+    assert [one.code for one in plan.doubts] == [ErrorCode.TRACK_RULES] * 2
+    assert "trained with privacy" in plan.doubts[0].message
+    assert "counted bytes" in plan.doubts[1].message
+    assert "--anyway" in plan.doubts[0].next_step
+
+
+def test_the_command_asks_for_an_option_before_it_sends_a_doubted_run(
+    site: LiveSite, token: str, runs: dict[float, Path]
+) -> None:
+    command = [
+        "submit",
+        runs[8],
+        "--track",
+        "track-1",
+        "--title",
+        "Mine",
+        "--site",
+        site.url,
+        "--token",
+        token,
+    ]
+    assert "--anyway" in failing(*command)
+    assert not Submission.objects.exists()
+    practiced = pfl(*command, "--practice")
+    assert "trained with privacy" in practiced.stderr
+    assert "This run would have no rank in track-1." in practiced.stderr
+    assert "become public" not in practiced.stdout
+
+
+def test_a_run_without_a_record_is_for_another_track(
+    site_client: SiteClient, runs: dict[float, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "model.safetensors").write_bytes((runs[8] / "model.safetensors").read_bytes())
+    with pytest.raises(ProblemError) as caught:
+        prepare(site_client, "track-2", [tmp_path], None)
+    assert "trained without privacy" in caught.value.problem.message
+    assert "track-1" in caught.value.problem.next_step
+
+
 def test_a_checkpoint_that_was_submitted_before_leaves_no_draft(
     site_client: SiteClient, runs: dict[float, Path]
 ) -> None:
@@ -279,7 +322,9 @@ def test_the_key_that_signed_is_registered_unless_the_site_knows_it(
     plan = prepare(site_client, "track-2", [runs[8], runs[1]], proof)
     assert register_keys(site_client, plan) == [public_key_of(KEY)]
     assert register_keys(site_client, plan) == []
-    assert [key.public_key for key in TeamKey.objects.all()] == [public_key_of(KEY)]
+    assert [(key.public_key, key.name) for key in TeamKey.objects.all()] == [
+        (public_key_of(KEY), platform.node())
+    ]
 
 
 def test_a_run_without_a_record_has_no_key_to_register(
@@ -474,17 +519,28 @@ def test_the_command_says_what_of_the_proof_reviewers_do_not_see(
 def test_the_command_waits_and_ends_with_the_problems_of_a_rejected_run(
     site: LiveSite, token: str, runs: dict[float, Path]
 ) -> None:
-    command = ["submit", str(runs[8]), "--track", "track-1", "--title", "Mine", "--wait"]
+    command = ["submit", str(runs[8]), "--track", "track-1", "--title", "Mine", "--wait", "--anyway"]
     access = {"PFL_SITE": site.url, "PFL_TOKEN": token}
     with subprocess.Popen(
         [*PFL, *command], env={**os.environ, **access}, stdout=PIPE, stderr=PIPE, text=True
     ) as pfl:
         assert pfl.stdout is not None
-        assert pfl.stdout.readline() == "Attached settings.yaml (for verification by the organizers)\n"
+        assert "any training record become public" in pfl.stdout.readline()
         assert pfl.stdout.readline().startswith(f"Submitted: {site.url}/")
+        assert pfl.stdout.readline() == "Attached settings.yaml (for verification by the organizers)\n"
         report(Step.VALIDATE, Outcome.REJECTED, problems=[PROBLEM])()
         report(Step.COMMUNICATION)()
         printed, complaints = pfl.communicate(timeout=300)
     assert pfl.returncode == 1
     assert "run: rejected" in printed
     assert str(PROBLEM) in complaints
+
+
+def test_a_failed_submission_says_that_its_draft_is_kept(
+    site: LiveSite, token: str, runs: dict[float, Path], proof: Path, tokens: None
+) -> None:
+    command = ["submit", runs[8], "--track", "track-2", "--title", "Mine", "--proof", proof]
+    printed = failing(*command, "--site", site.url, "--token", token)
+    assert "E_SUBMISSION_INCOMPLETE" in printed
+    assert f"The draft is kept: {site.url}/submissions/{Submission.objects.get().pk}/" in printed
+    assert "Attached" not in printed

@@ -19,7 +19,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.docvqa.dataset import DatasetInfo, Page, Question
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import SplitWriter, write_drawn
 from starter_kit.data.forms.drawing import COLORS, JPEG_QUALITY, Color, draw_form
 from starter_kit.data.forms.fields import (

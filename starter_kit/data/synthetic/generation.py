@@ -15,7 +15,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.docvqa.dataset import DatasetInfo, Page, Question
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import write_drawn
 from starter_kit.data.partition import IID, Rule, deal
 from starter_kit.data.phrasings import INVOICE_PHRASINGS, ask

@@ -205,7 +205,13 @@ CASES = [
     ),
     Bad("run nowhere", CHECK.replace("private", "nowhere"), "E_RUN_FOLDER", "nowhere"),
     Bad("run a file", CHECK.replace("private", "file"), "E_RUN_FOLDER", "file", written("file", "x")),
-    Bad("run lacks model", ONE, "E_ARTIFACT_MISSING", "checkpoint", removed("adapters/model.safetensors")),
+    Bad(
+        "run lacks model",
+        ONE,
+        "E_ARTIFACT_MISSING",
+        "model.safetensors",
+        removed("adapters/model.safetensors"),
+    ),
     Bad(
         "run lacks log",
         ONE,
@@ -232,7 +238,7 @@ CASES = [
         "checkpoint dir",
         ONE,
         "E_ARTIFACT_MISSING",
-        "checkpoint",
+        "model.safetensors",
         all_of(removed("adapters/model.safetensors"), made("adapters/model.safetensors")),
     ),
     Bad(

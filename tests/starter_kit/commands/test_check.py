@@ -69,6 +69,13 @@ def test_a_run_over_the_budget_does_not_pass(run: Path, base: Path) -> None:
     assert "accounting: passed" not in printed
 
 
+def test_a_missing_file_is_named_by_its_path(run: Path, base: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run" / "communication_log.csv").unlink()
+    rejected = pfl("check", tmp_path / "run", "--base", base, status=2)
+    assert str(tmp_path / "run" / "communication_log.csv") in rejected.stderr.replace("\n", "")
+
+
 def test_the_checks_name_everything_that_is_wrong(run: Path, base: Path, tmp_path: Path) -> None:
     for name in ("model.safetensors", "training_record.jsonl", "training_annex.jsonl"):
         (tmp_path / name).write_bytes((run / name).read_bytes())

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.submissions.models import RunState, RunToken
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.manifest import manifest_sha256
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import ArtifactKind
 from tests.docvqa_site.factories import make_artifact, make_run, make_submission
 from tests.services.live_site import LiveSite
@@ -61,6 +61,15 @@ class TestCheck:
         assert re.findall(r"E_\w+", checked.stderr) == ["E_RECORD_TOKEN"]
         assert "Set PFL_SITE and PFL_TOKEN, and train again." in checked.stderr
         assert "\n  record.challenge      not testable before the upload: " in checked.stdout
+
+    def test_a_run_whose_bytes_are_declared_reads_that_they_do_not_rank(
+        self, run: Path, base: Path, site: LiveSite, access: dict[str, str]
+    ) -> None:
+        checked = run_pfl("check", run, "--base", base, environment=access)
+        assert "No rank: the bytes are declared" in checked.stdout
+        Phase.objects.update(requires_counted=False)
+        checked = run_pfl("check", run, "--base", base, environment=access)
+        assert "No rank" not in checked.stdout
 
     def test_a_run_on_other_data_or_base_weights_does_not_pass(
         self, run: Path, base: Path, track: Track, access: dict[str, str], tmp_path: Path, settings: object
@@ -114,6 +123,17 @@ class TestTrain:
         assert rejected.stderr.count("E_TRACK_RULES") == 4
         for place in (f"--data {data}", "delta", "rounds", "trainable"):
             assert f" at {place}" in rejected.stderr or f"{place}" in rejected.stderr
+        assert not RunToken.objects.exists()
+        assert not list(tmp_path.glob("run*"))
+
+    def test_a_private_run_over_every_budget_is_rejected_before_its_token_is_taken(
+        self, base: Path, data: Path, site: LiveSite, access: dict[str, str], tmp_path: Path
+    ) -> None:
+        changes = ("--track", "track-2", "--set", "noise_multiplier=null", "--set", "target_epsilon=20")
+        rejected = self.train("fl-provider-dp", base, data, tmp_path / "run", access, *changes)
+        assert rejected.returncode == 2, rejected
+        assert "The run spends more than every privacy budget" in rejected.stderr
+        assert "--set target_epsilon=8" in rejected.stderr
         assert not RunToken.objects.exists()
         assert not list(tmp_path.glob("run*"))
 

@@ -49,7 +49,7 @@ def test_a_terminal_of_80_columns_shows_every_name_and_number(tmp_path: Path) ->
 
 
 def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
-    run = run_folder(tmp_path / "[red]a|b*c", [], open_summary(method="[bold]<i>"), SETTINGS)
+    run = run_folder(tmp_path / "[red]a|b*c", [], open_summary(experiment="[bold]<i>"), SETTINGS)
     text = table(run, columns=120)
     assert "[red]a|b*c" in text
     assert "[bold]<i>" in text

@@ -53,6 +53,25 @@ def test_data_and_weights_are_fetched_checked_and_unpacked_without_an_account(
     assert not any("/data/" in call for call in site.calls)
 
 
+def test_files_from_elsewhere_are_reported_before_anything_is_downloaded(
+    offered: None, tmp_path: Path
+) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base/model.safetensors").write_bytes(b"of my own")
+    printed = failing("data", "download", "--track", "track-1")
+    for text in (
+        "E_DATASET_FOLDER",
+        "contains other data or base weights",
+        "model.safetensors",
+        "--out FOLDER",
+    ):
+        assert text in printed
+    assert not (tmp_path / "data").exists()
+    assert not list(tmp_path.glob("*.zip*"))
+    passing("data", "download", "--track", "track-1", "--force")
+    assert (tmp_path / "base/model.safetensors").read_bytes() == CONTENT
+
+
 def test_an_unknown_track_and_one_without_files_are_reported(site: LiveSite) -> None:
     assert "E_REQUEST_NOT_FOUND" in failing("data", "download", "--track", "track-9")
     assert "offers no files" in failing("data", "download", "--track", "track-1", status=1)

@@ -153,6 +153,19 @@ def test_what_cannot_be_done_is_reported_with_a_code(arguments: list[str], code:
     assert code in rejected.stderr
 
 
+@pytest.mark.parametrize("folders", [("x", "."), (".", "x")])
+def test_a_missing_folder_can_be_downloaded_from_a_known_site(
+    folders: tuple[str, str], tmp_path: Path
+) -> None:
+    data, base = folders
+    (tmp_path / "dataset.json").touch()
+    command = ["train", "fedavg", "--data", data, "--base", base, "--out", "y"]
+    site = {"PATH": "", "PFL_SITE": "https://benchmark.example"}
+    download = "`pfl data download --track TRACK`"
+    assert download in run_pfl(*command, environment=site, folder=tmp_path).stderr
+    assert download not in run_pfl(*command, environment={"PATH": ""}, folder=tmp_path).stderr
+
+
 def test_the_help_of_a_group_lists_its_verbs_in_full() -> None:
     listed = " ".join(pfl("federate", "--help").stdout.split())
     assert "app Write the kit as a Flower app, for `flwr run` in your own Flower deployment." in listed

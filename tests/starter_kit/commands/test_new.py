@@ -15,7 +15,7 @@ def test_a_new_method_is_written_trained_and_kept_with_its_run(
         *("train", tmp_path / "clever_idea.yaml", "--data", data, "--base", base, "--out", tmp_path / "run"),
         *QUICK,
     )
-    assert "trained with clever_idea.py, 1 round," in trained.stdout
+    assert "trained with clever_idea, 1 round," in trained.stdout
     assert f"Report: {tmp_path / 'run' / 'report.html'}" in trained.stdout
     command = trained.stdout.rpartition("To score the run: pfl ")[2]
     assert "ANLS" in pfl(*shlex.split(command)).stdout

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.starter_kit.commands.pfl import QUICK, pfl
+from tests.starter_kit.commands.pfl import QUICK, passing, pfl
 
 
 def test_a_plan_says_what_a_run_takes_and_what_to_change_for_a_rank(base: Path, data: Path) -> None:
@@ -16,3 +16,12 @@ def test_a_plan_says_what_a_run_takes_and_what_to_change_for_a_rank(base: Path, 
     assert values["forecast"]["privacy"]["epsilon"] > 8
     assert values["changes"][0] in printed
     assert values["bytes_expected"] == values["forecast"]["traffic"]["down_bytes"] * 2 * 3
+
+
+def test_a_plan_for_another_budget_names_the_server_learning_rate_that_suits_it(
+    base: Path, data: Path
+) -> None:
+    where = ["fl-provider-dp", "--data", data, "--base", base, "--no-measure", *QUICK]
+    smaller = [*where, "--set", "target_epsilon=1"]
+    assert "add --set server_learning_rate=0.35" in passing("plan", *smaller)
+    assert "No changes needed." in passing("plan", *smaller, "--set", "server_learning_rate=0.35")

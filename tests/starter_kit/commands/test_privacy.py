@@ -155,6 +155,7 @@ def test_a_run_is_explained_with_what_lies_beside_its_record(run_folder: Path, b
     assert list(found) == list(CHECKS)
     assert {name for name, status in found.items() if status == "not made"} == {
         "team.declared_runs",
+        "team.drawn_indexes",
         "team.joint_epsilon",
     }
     assert not {"failed", "flagged"} & set(found.values())
@@ -175,7 +176,8 @@ def test_an_explanation_begins_with_a_verdict(run_folder: Path, base: Path) -> N
         r"The record claims ε = [\d.]+ for one provider; recomputed, ε = \d\.\d{4} at δ = 1e-05", claim
     )
     assert re.match(
-        r"Checks: \d+ passed;.* 2 not made \(team\.declared_runs, team\.joint_epsilon\)\.", checks
+        r"Checks: \d+ passed;.* 3 not made \(team\.declared_runs, team\.drawn_indexes, team\.joint_epsilon\)\.",
+        checks,
     )
     assert "Nothing here shows that this training took place" in trust
 

@@ -37,8 +37,8 @@ def test_it_lists_scores_and_ranks_of_the_own_team(team: Team) -> None:
         f"track-1  Small (submitted, {timezone.now():%Y-%m-%d})",
     ]
     assert [line.strip() for line in printed if "ANLS" in line] == [
-        "run: scored, ANLS 0.8500, rank 2 of 2",
-        "run: scored, ANLS 0.8500, rank 1 of 2",
+        "run: scored, ANLS 0.8500, 2,000 bytes, rank 2 of 2",
+        "run: scored, ANLS 0.8500, 1,000 bytes, rank 1 of 2",
     ]
 
 
@@ -50,10 +50,21 @@ def test_one_is_shown_by_the_first_digits_of_its_id_with_rank_and_address(team: 
     assert "pfl submissions" in failing("submissions", "zzzz")
 
 
+def test_a_rank_under_review_says_so(team: Team) -> None:
+    submission = make_submission(team, Track.objects.get(slug="track-2"), state="submitted", title="Private")
+    results = {**SCORES, "epsilon": 0.9}
+    make_run(submission, budget=1.0, state=RunState.SCORED, scored_at=timezone.now(), **results)
+    assert "rank 1 of 1, under review" in passing("submissions")
+    assert "rank 1 of 1, under review" in passing("submissions", str(submission.pk))
+
+
 def test_watching_ends_with_the_reason_why_a_run_has_no_rank(team: Team) -> None:
     scored(team, "Weak", 1000, anls=0.1)
-    assert "run: scored, ANLS 0.1000, no rank" in passing("submissions")
+    listed = passing("submissions")
+    assert "run: scored, ANLS 0.1000, 1,000 bytes, no rank: ANLS 0.1000 is below the threshold" in listed
     printed = passing("submissions", "--watch")
     assert "run: not ranked: ANLS 0.1000 is below the threshold" in printed.splitlines()[-1]
     Run.objects.update(state=RunState.REJECTED, scored_at=None, results=RunResults())
     assert "run: rejected" in failing("submissions", "--watch", status=1)
+    submission = str(Run.objects.get().submission_id)[:8]
+    assert f"run: rejected; `pfl submissions {submission}` shows why" in passing("submissions")

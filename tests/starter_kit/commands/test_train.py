@@ -14,7 +14,9 @@ from tests.starter_kit.commands.pfl import QUICK, pfl
 def test_a_run_that_its_budget_ends_early_says_so(tmp_path: Path, base: Path, data: Path) -> None:
     common = ["train", "fl-provider-dp", "--data", str(data), "--base", str(base), *QUICK]
     common += ["--set", "rounds=4", "--set", "noise_multiplier=1"]
-    early = pfl(*common, "--set", "target_epsilon=3", "--out", tmp_path / "early").stdout
+    ended = pfl(*common, "--set", "target_epsilon=3", "--out", tmp_path / "early")
+    assert "add --set server_learning_rate=0.7" in ended.stderr
+    early = ended.stdout
     assert "of 4 rounds: another round would exceed" in early
     whole = pfl(*common, "--set", "target_epsilon=100", "--out", tmp_path / "whole").stdout
     assert "4 rounds" in whole
@@ -57,6 +59,7 @@ def test_an_interrupted_run_reports_how_to_resume_it_and_is_not_lost(
     rejected = pfl(*train, status=2).stderr
     assert "E_RUN_FOLDER" in rejected
     assert "Add --resume to continue the run" in rejected
+    assert f"found: a run with {rounds} round" in rejected
     assert metrics.read_text().count("\n") == rounds
     assert "60 rounds" in pfl(*train, "--resume").stdout
 
@@ -71,6 +74,7 @@ def test_the_folder_above_the_data_is_not_taken_for_it(tmp_path: Path, base: Pat
     (tmp_path / "data" / "public").symlink_to(data)
     rejected = pfl("train", "fedavg", "--data", tmp_path / "data", "--base", base, "--out", "x", status=2)
     assert f"next: Use --data {tmp_path / 'data' / 'public'}" in rejected.stderr
+    assert "secret test set" not in rejected.stderr
 
 
 OFFICIAL = """

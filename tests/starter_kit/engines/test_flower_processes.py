@@ -165,6 +165,7 @@ def changes(given: Sequence[str]) -> list[str]:
     return [word for change in given for word in ("--set", change)]
 
 
+@pytest.mark.slow
 def test_server_and_nodes_train_as_one_machine_would(
     parties: Parties, data: Path, base: Path, tmp_path: Path
 ) -> None:
@@ -188,6 +189,7 @@ def test_server_and_nodes_train_as_one_machine_would(
     assert not (tmp_path / "home" / ".flwr").exists()
 
 
+@pytest.mark.slow
 def test_a_run_continues_without_a_node_that_is_killed_and_admits_no_stranger(
     parties: Parties, tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ def small(path: Path) -> list["NotebookNode"]:
     return list(cells)
 
 
+@pytest.mark.slow
 def test_all_of_them_run_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One kernel runs them all, each in a namespace of its own: to load the libraries takes longer than they do."""
     import nbformat

@@ -11,8 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records.certificate import Floats
 from evaluator.records.round_keys import key_path, round_key

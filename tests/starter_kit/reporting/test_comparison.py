@@ -47,9 +47,9 @@ def records(*folders: Path, **options: bool) -> list[dict[str, object]]:
 def test_runs_keep_the_given_order(runs: list[Path]) -> None:
     rows, notes = markdown(*runs)
     assert rows == [
-        ["low", "fedavg", "0.5000", "0.6123", "0.00120", "∞"],
-        ["unscored", "fedavg", "–", "–", "0.120", "∞"],
-        ["high", "fl-provider-dp", "0.8000", "0.6123", "0.120", "2.0000"],
+        ["low", "mine", "0.5000", "0.6123", "0.00120", "∞"],
+        ["unscored", "mine", "–", "–", "0.120", "∞"],
+        ["high", "mine", "0.8000", "0.6123", "0.120", "2.0000"],
     ]
     assert notes == [
         "ANLS and accuracy: on the split valid.",
@@ -93,7 +93,7 @@ def test_repetitions_share_a_row_with_mean_and_deviation(make_run: MakeRun) -> N
         for seed in range(3)
     ]
     rows, notes = markdown(*seeds, group=True)
-    assert rows == [["s0, s1, s2", "fedavg", "3", "0.6000 ±0.1000", "0.6123 ±0.0000", "1.00", "∞"]]
+    assert rows == [["s0, s1, s2", "mine", "3", "0.6000 ±0.1000", "0.6123 ±0.0000", "1.00", "∞"]]
     assert notes[-1].startswith("±: standard deviation (n − 1) over n runs.")
     (record,) = records(*seeds, group=True)
     assert record["n"] == 3
@@ -177,7 +177,7 @@ def test_csv_has_one_line_a_row_and_numbers_that_readers_take(runs: list[Path]) 
 
 
 def test_names_are_escaped_in_markdown(make_run: MakeRun) -> None:
-    run = make_run("[red]a|b*c", open_summary(method="[bold]<i>"))
+    run = make_run("[red]a|b*c", open_summary(experiment="[bold]<i>"))
     assert markdown(run)[0][0][0] == r"\[red\]a\|b\*c"
 
 
