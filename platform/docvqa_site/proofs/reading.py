@@ -6,7 +6,7 @@ from pathlib import PurePath
 from docvqa_site.uploads.models import Upload
 from docvqa_site.uploads.stores import current_store
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.untrusted_text import decode
+from evaluator.messages.untrusted_text import decode
 
 MAX_PROOF_BYTES = 10 * 1024 * 1024
 

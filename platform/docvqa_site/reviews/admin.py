@@ -7,11 +7,24 @@ from uuid import UUID
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import Case, Count, F, IntegerField, Q, QuerySet, Value, When
+from django.db.models import (
+    Case,
+    Count,
+    Exists,
+    F,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+    When,
+)
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
@@ -21,21 +34,25 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.accounts.selectors import is_reviewer, organizer_of
 from docvqa_site.audit.admin import ReadOnlyAdmin
+from docvqa_site.evaluation.display.results import EPSILON_COLUMNS
+from docvqa_site.evaluation.display.status import statuses
 from docvqa_site.reviews import tallies
-from docvqa_site.reviews.assignments import may_organize
 from docvqa_site.reviews.checklist import CHECKLIST
-from docvqa_site.reviews.deciding import take_decision
+from docvqa_site.reviews.deciding import confirmation, take_decision
 from docvqa_site.reviews.drafts import draft_of
+from docvqa_site.reviews.eligibility import may_organize, review_barred_because
+from docvqa_site.reviews.evidence import facts_on
 from docvqa_site.reviews.forms import ReviewForm, initial_of
-from docvqa_site.reviews.models import Proof, ProofReview
+from docvqa_site.reviews.models import Decision, Proof, ProofReview, Recusal
 from docvqa_site.reviews.selectors import (
+    disclosed_submissions,
+    is_settled,
     reviewable_submissions,
     sees_decisions,
     verdict_on,
     visible_reviews,
     waits_for_reviewers,
 )
-from docvqa_site.reviews.services import review_barred_because
 from docvqa_site.reviews.timeline import timeline
 from docvqa_site.submissions.models import Run, SubmissionState
 from evaluator.messages.jobs import ArtifactKind
@@ -46,7 +63,21 @@ STATES: dict[str, tuple[str, Callable[[], Q]]] = {
     "reviewers": ("waits for reviewers", waits_for_reviewers),
     "verified": ("verified", lambda: VERIFIED),
     "rejected": ("rejected", tallies.rejected),
-    "team": ("waits for the team", lambda: Q(change_requests__gt=0) & ~VERIFIED & ~tallies.rejected()),
+    "team": (
+        "waits for the team",
+        lambda: Q(change_requests__gt=0, rejections=0) & ~VERIFIED & ~tallies.rejected(),
+    ),
+}
+
+
+# The states in which nobody is expected to act.
+SETTLED = [words for key, (words, _) in STATES.items() if key in ("verified", "rejected")]
+# What is said of a reviewer who stepped aside.
+ASIDE = {
+    Recusal.Why.CONFLICT: "stepped aside: conflict",
+    Recusal.Why.TIME: "stepped aside: no time",
+    Recusal.Why.FIELD: "stepped aside: not their field",
+    Recusal.Why.COORDINATION: "coordinates the review",
 }
 
 
@@ -62,6 +93,30 @@ class StateFilter(admin.SimpleListFilter):
     def queryset(self, _request: HttpRequest, queryset: QuerySet[Proof]) -> QuerySet[Proof]:
         known = STATES.get(self.value() or "")
         return queryset.filter(known[1]()) if known else queryset
+
+
+class AssignmentFilter(admin.SimpleListFilter):
+    title = "assignment"
+    parameter_name = "assignment"
+
+    @override
+    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
+        return [("mine", "assigned to me"), ("nobody", "unassigned"), ("overdue", "overdue")]
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Proof]) -> QuerySet[Proof]:
+        assigned = ProofReview.objects.filter(assigned_at__isnull=False, decision=Decision.PENDING)
+        match self.value():
+            case "mine":
+                return queryset.filter(
+                    pk__in=assigned.filter(reviewer=organizer_of(request)).values("submission")
+                )
+            case "nobody":
+                return queryset.filter(waits_for_reviewers()).exclude(pk__in=assigned.values("submission"))
+            case "overdue":
+                late = assigned.filter(due__lt=timezone.now().date()).values("submission")
+                return queryset.filter(waits_for_reviewers(), pk__in=late)
+        return queryset
 
 
 @admin.register(Proof)
@@ -85,7 +140,7 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
         "track",
     )
     list_display_links = ("title",)
-    list_filter = (StateFilter, "track")
+    list_filter = (StateFilter, AssignmentFilter, "track")
     search_fields = ("title", "team__name")
 
     @override
@@ -110,9 +165,8 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[Proof]:
         scored = Run.objects.filter(scored_at__isnull=False).values("submission")
-        judged = reviewable_submissions(organizer_of(request)).filter(
-            state=SubmissionState.SUBMITTED, pk__in=scored
-        )
+        user = organizer_of(request)
+        judged = reviewable_submissions(user).filter(state=SubmissionState.SUBMITTED, pk__in=scored)
         place = [
             When(condition(), then=Value(number)) for number, (_, condition) in enumerate(STATES.values())
         ]
@@ -121,7 +175,17 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
         return found.annotate(
             place=Case(*place, default=Value(len(place)), output_field=IntegerField()),
             sent=Count("artifacts", filter=sent),
+            is_disclosed=Exists(disclosed_submissions(user).filter(pk=OuterRef("pk"))),
         ).prefetch_related("reviews__reviewer")
+
+    @override
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Proof], search_term: str
+    ) -> tuple[QuerySet[Proof], bool]:
+        """Find proofs by the names of those who are assigned to them, too."""
+        found, may_repeat = super().get_search_results(request, queryset, search_term)
+        named = ProofReview.objects.filter(assigned_at__isnull=False, reviewer__name__icontains=search_term)
+        return found | queryset.filter(pk__in=named.values("submission")), may_repeat
 
     @admin.display(description="state", ordering="place")
     def state_(self, proof: Any) -> str:
@@ -138,7 +202,9 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
 
     @admin.display(description="due")
     def due(self, proof: Proof) -> date | None:
-        """Return the first day by which somebody was asked to decide."""
+        """Return the first day by which somebody was asked to decide, while a decision is needed."""
+        if self.state_(proof) in SETTLED:
+            return None
         return min((one.due for one in proof.reviews.all() if one.due and not one.is_decided), default=None)
 
     @admin.display(description="assigned to")
@@ -146,9 +212,13 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
         return ", ".join(str(one.reviewer) for one in proof.reviews.all() if one.assigned_at) or "nobody"
 
     @admin.display(description="decisions")
-    def decided(self, proof: Proof) -> str:
-        """Return how many of the required reviewers have decided; not how, which some have yet to judge alone."""
-        return f"{sum(one.is_decided for one in proof.reviews.all())} of {proof.track.required_reviews}"
+    def decided(self, proof: Any) -> str:
+        """Return how many reviewers have decided; nothing to those who have yet to judge alone."""
+        if not proof.is_disclosed:
+            return "hidden until you decide"
+        return (
+            f"{sum(one.is_decided for one in proof.reviews.all())} ({proof.track.required_reviews} required)"
+        )
 
     @admin.display(description="desk")
     def desk(self, proof: Proof) -> SafeString:
@@ -176,11 +246,10 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
             if barred:
                 raise PermissionDenied(barred)
             if review := take_decision(request, proof, form):
-                self.message_user(
-                    request, f"Your decision on {proof} is recorded: {review.get_decision_display()}."
-                )
+                self.message_user(request, confirmation(review))
                 return redirect("admin:reviews_proof_changelist")
         sees = sees_decisions(proof, request.user)
+        runs = statuses(proof.runs.all())
         context = {
             **self.admin_site.each_context(request),
             "title": f"Privacy proof of {proof}",
@@ -192,12 +261,17 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
                 name: getattr(self, name)(proof) for name in ("state_", "age", "due", "assignees", "decided")
             },
             "verdict": verdict_on(proof) if sees else None,
-            "timeline": timeline(proof) if sees else [],
+            "timeline": timeline(proof, request.user) if sees else [],
             "recusals": proof.recusals.select_related("person"),
             "barred": barred,
-            "may_assign": may_organize(request.user),
+            "may_assign": may_organize(request.user) and not is_settled(proof),
             "reviews": is_reviewer(request.user),
             "form": form,
+            "closing": form.closing(has_decided=own is not None and own.is_decided),
+            "runs": runs,
+            "recorded": facts_on(proof, runs),
+            "epsilon_columns": EPSILON_COLUMNS,
+            "is_insider": True,
         }
         status = 422 if form.is_bound else 200
         return TemplateResponse(request, "admin/reviews/proof/change_form.html", context, status=status)
@@ -214,7 +288,7 @@ def _key(written: str) -> UUID | None:
 class ProofReviewAdmin(ReadOnlyAdmin[ProofReview]):
     """Who reviews what, and what they decided, as far as the visitor may read it. Proofs lead here."""
 
-    list_display = ("submission", "reviewer", "decision", "decided_at", "proof")
+    list_display = ("submission", "reviewer", "progress", "decided_at", "proof")
     # Of people, those who have reviewed; participants aren't offered.
     list_filter = ("decision", "submission__track", ("reviewer", admin.RelatedOnlyFieldListFilter))
     list_select_related = ("submission", "reviewer")
@@ -223,8 +297,8 @@ class ProofReviewAdmin(ReadOnlyAdmin[ProofReview]):
     fields = (
         "method",
         "by",
-        "decision",
-        "reason",
+        "progress",
+        "explanation",
         "answers",
         "declares_no_conflict",
         "changes_due",
@@ -233,13 +307,19 @@ class ProofReviewAdmin(ReadOnlyAdmin[ProofReview]):
         "decided_at",
         "proof",
     )
-    readonly_fields = ("method", "by", "answers", "proof")
+    readonly_fields = ("method", "by", "progress", "explanation", "answers", "proof")
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[ProofReview]:
-        """Leave out what the visitor has a conflict of interest about, or has yet to judge alone."""
-        visible = visible_reviews(organizer_of(request))
-        return super().get_queryset(request).filter(pk__in=visible.values("pk"))
+        """Leave out what the visitor has a conflict of interest about, or has yet to judge alone, and drafts."""
+        user = organizer_of(request)
+        aside = Recusal.objects.filter(submission=OuterRef("submission"), person=OuterRef("reviewer"))
+        found = super().get_queryset(request).filter(pk__in=visible_reviews(user).values("pk"))
+        found = found.annotate(aside=Subquery(aside.values("why")[:1]))
+        if may_organize(user):
+            return found
+        begun = Q(decision=Decision.PENDING, assigned_at__isnull=True, aside__isnull=True)
+        return found.exclude(begun & ~Q(reviewer=user))
 
     @override
     def has_view_permission(self, request: HttpRequest, obj: ProofReview | None = None) -> bool:
@@ -249,9 +329,22 @@ class ProofReviewAdmin(ReadOnlyAdmin[ProofReview]):
     def method(self, review: ProofReview) -> str:
         return str(review.submission)
 
+    @admin.display(description="decision", ordering="decision")
+    def progress(self, review: Any) -> str:
+        """Return the decision; without one, how far the reviewer is."""
+        if review.is_decided:
+            return str(review.get_decision_display())
+        if review.aside:
+            return ASIDE[Recusal.Why(review.aside)]
+        return "assigned" if review.assigned_at else "drafting" if review.draft is not None else "not decided"
+
     @admin.display(description="reviewer")
     def by(self, review: ProofReview) -> str:
         return str(review.reviewer)
+
+    @admin.display(description="explanation for the team")
+    def explanation(self, review: ProofReview) -> str:
+        return review.reason
 
     @admin.display(description="checklist")
     def answers(self, review: ProofReview) -> SafeString:

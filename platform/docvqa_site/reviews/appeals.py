@@ -12,7 +12,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import record
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
-from docvqa_site.reviews.assignments import organizers_for
+from docvqa_site.reviews.eligibility import organizers_for
 from docvqa_site.reviews.models import Appeal
 from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.reviews.threads import is_of_team
@@ -47,7 +47,7 @@ def appeal(submission: Submission, text: str, *, author: User) -> Appeal:
         notify_organizers(
             submission,
             f"Proof of {submission}: appeal",
-            f"The team of {submission} has appealed the rejection of its privacy proof. Please assign a "
+            f"The team of “{submission}” has appealed the rejection of its privacy proof. Please assign a "
             "reviewer who hasn't decided yet, or take the review.",
             reverse("reviews:assign", args=[submission.pk]),
         )

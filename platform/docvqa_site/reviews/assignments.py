@@ -13,39 +13,14 @@ from docvqa_site.audit.models import record
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.reviews.deadlines import MAX_TIME, is_in_reach
+from docvqa_site.reviews.eligibility import (
+    assigning_barred_because,
+    organizers_for,
+    review_barred_because,
+)
 from docvqa_site.reviews.models import ProofReview, Recusal
-from docvqa_site.reviews.selectors import conflict_of_interest, reviewers
-from docvqa_site.reviews.services import review_barred_because
+from docvqa_site.reviews.selectors import is_settled
 from docvqa_site.submissions.models import Submission, SubmissionState
-
-ORGANIZE = "challenge.organize"
-
-
-def may_organize(user: User) -> bool:
-    """Return whether `user` is one of the organizers who assign reviewers."""
-    return user.is_staff and user.has_perm(ORGANIZE)
-
-
-def assigning_barred_because(submission: Submission, user: User) -> str:
-    """Return why `user` may not assign reviewers to the submission's proof; empty if they may."""
-    if not may_organize(user):
-        return "Only organizers can assign reviewers."
-    return conflict_of_interest(submission, user)
-
-
-def organizers_for(submission: Submission) -> list[User]:
-    """Return those who may assign reviewers to the submission's proof."""
-    staff = User.objects.filter(is_staff=True, is_active=True)
-    return [one for one in staff if not assigning_barred_because(submission, one)]
-
-
-def eligible_reviewers(submission: Submission) -> list[User]:
-    """Return those who may review the proof, and have neither decided on it nor declined."""
-    decided = {review.reviewer_id for review in submission.reviews.all() if review.is_decided}
-    declined = submission.recusals.values("person")
-    found = reviewers().filter(is_active=True).exclude(pk__in=decided).exclude(pk__in=declined)
-    found = found.order_by("name", "email")
-    return [one for one in found if not review_barred_because(submission, one)]
 
 
 def assign(submission: Submission, reviewer: User, due: date, *, actor: User) -> ProofReview:
@@ -64,6 +39,8 @@ def assign(submission: Submission, reviewer: User, due: date, *, actor: User) ->
         )
     if submission.state != SubmissionState.SUBMITTED:
         raise ValidationError("Only submitted proofs can be reviewed.")
+    if actor != reviewer and is_settled(submission):
+        raise ValidationError("The review is complete: the proof needs no other reviewer.")
     if not is_in_reach(due):
         raise ValidationError({"due": f"Choose a date within the next {MAX_TIME.days} days."})
     with transaction.atomic():
@@ -71,8 +48,9 @@ def assign(submission: Submission, reviewer: User, due: date, *, actor: User) ->
         review = ProofReview.objects.select_for_update().get(pk=review.pk)
         if review.is_decided:
             raise ValidationError("This reviewer has already decided.")
+        before = review.due
         # Whoever had no time may have found some.
-        Recusal.objects.filter(submission=submission, person=reviewer).delete()
+        declined, _ = Recusal.objects.filter(submission=submission, person=reviewer).delete()
         review.assigned_at, review.due = timezone.now(), due
         review.save(update_fields=["assigned_at", "due"])
         record(
@@ -83,10 +61,61 @@ def assign(submission: Submission, reviewer: User, due: date, *, actor: User) ->
             reviewer=reviewer.pk,
             due=due.isoformat(),
         )
-        if actor != reviewer:
-            page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
-            text = (
-                f"Please review the privacy proof of {submission} in {submission.track} by {due:%b %-d, %Y}."
-            )
-            notify([reviewer], Kind.REVIEWING, f"Proof of {submission}: please review", [text, page])
+        if actor != reviewer and before:
+            _mail_new_date(review, before, actor)
+        elif actor != reviewer:
+            lines = [
+                f"{actor} asks you to review the privacy proof of “{submission}” (team: {submission.team}, track: "
+                f"{submission.track}). Please decide by {due:%b %-d, %Y}.",
+                "If you have a conflict of interest or no time, choose “I can't review this proof” there.",
+                f"How to review a proof: {settings.SITE_URL}{reverse('docs:document', args=['roles/reviewer/'])}",
+                settings.SITE_URL + reverse("reviews:desk", args=[submission.pk]),
+            ]
+            notify([reviewer], Kind.REVIEWING, f"Proof of {submission}: please review", lines)
+        elif declined:
+            _mail_return(submission, reviewer, due)
     return review
+
+
+def _mail_new_date(review: ProofReview, before: date, actor: User) -> None:
+    submission, due = review.submission, review.due
+    text = (
+        f"{actor} has changed the date by which you are asked to decide on the privacy proof of “{submission}” "
+        f"from {before:%b %-d, %Y} to {due:%b %-d, %Y}."
+    )
+    page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
+    notify([review.reviewer], Kind.REVIEWING, f"Proof of {submission}: new due date", [text, page])
+
+
+def _mail_return(submission: Submission, reviewer: User, due: date) -> None:
+    """Inform the organizers, who were asked to find another reviewer."""
+    text = (
+        f"{reviewer}, who had declined the review of the privacy proof of “{submission}”, has taken it after all, "
+        f"until {due:%b %-d, %Y}."
+    )
+    page = settings.SITE_URL + reverse("reviews:assign", args=[submission.pk])
+    others = [one for one in organizers_for(submission) if one != reviewer]
+    notify(others, Kind.REVIEWING, f"Proof of {submission}: a reviewer has returned", [text, page])
+
+
+def unassign(review: ProofReview, *, actor: User) -> None:
+    """End an assignment. The reviewer may still decide.
+
+    Raises:
+        PermissionDenied: The actor may not assign reviewers.
+        ValidationError: The reviewer has decided.
+    """
+    submission, reviewer = review.submission, review.reviewer
+    if rejection := assigning_barred_because(submission, actor):
+        raise PermissionDenied(rejection)
+    with transaction.atomic():
+        review = ProofReview.objects.select_for_update().get(pk=review.pk)
+        if review.is_decided:
+            raise ValidationError("This reviewer has already decided.")
+        review.assigned_at = review.due = None
+        review.save(update_fields=["assigned_at", "due"])
+        details = {"submission": str(submission.pk), "reviewer": reviewer.pk}
+        record(actor, "proof_review.unassigned", review, **details)
+        if actor != reviewer:
+            text = f"You no longer need to review the privacy proof of “{submission}”: {actor} ended your assignment."
+            notify([reviewer], Kind.REVIEWING, f"Proof of {submission}: assignment ended", [text])

@@ -71,8 +71,8 @@ CHECKLIST = [
         Group.MECHANISM,
         "Are the noise's distribution and standard deviation stated, and is the noise independent in every coordinate "
         "and round?",
-        "Confusing variance with standard deviation, a known seed, or noise in half precision breaks the "
-        "guarantee.",
+        "The guarantee breaks if variance is confused with standard deviation, if the seed is known, or if the noise "
+        "has half precision.",
     ),
     Item(
         "adaptivity",
@@ -92,7 +92,7 @@ CHECKLIST = [
     Item(
         "sampling",
         Group.SAMPLING,
-        "Does the accounted sampling match the sampling that was run?",
+        "Does the sampling assumed in the accounting match the sampling actually used?",
         "Poisson, fixed-size and two-stage sampling amplify differently; fixed-size sampling is not Poisson "
         "sampling.",
     ),

@@ -3,8 +3,10 @@
 from django.core.exceptions import ValidationError
 
 from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.reviews.decision_mails import takes_effect
 from docvqa_site.reviews.forms import ReviewForm
 from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.reviews.services import decide, save_draft
 from docvqa_site.submissions.models import Submission
 
@@ -26,13 +28,29 @@ def take_decision(request: UserRequest, submission: Submission, form: ReviewForm
             actor=request.user,
             notes=draft.notes,
             changes_due=draft.changes_due,
+            change_reason=draft.change_reason,
             declares_no_conflict=draft.declares_no_conflict,
+            confirms_contradiction=form.cleaned_data["confirms_contradiction"],
             version=_read_version(request),
         )
     except ValidationError as error:
         save_draft(submission, draft, actor=request.user)
         form.add_error(None, error)
         return None
+
+
+def confirmation(review: ProofReview) -> str:
+    """Return what the reviewer reads once their decision is recorded: the decision, and what comes of it for now."""
+    found = verdict_on(review.submission)
+    text = f"Your decision on {review.submission} is recorded: {review.get_decision_display()}."
+    if found.is_proposal:
+        text += (
+            " This is a proposal: the run loses its rank once a second reviewer agrees, or on "
+            f"{takes_effect(review):%b %-d, %Y} if nobody else decides."
+        )
+    elif found.is_split:
+        text += " The reviewers disagree; another reviewer has been asked to decide."
+    return text
 
 
 def _read_version(request: UserRequest) -> int | None:

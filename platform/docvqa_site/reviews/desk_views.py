@@ -6,8 +6,10 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -15,18 +17,39 @@ from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.evaluation.display.results import EPSILON_COLUMNS
 from docvqa_site.evaluation.display.status import statuses
 from docvqa_site.limits import Limit
+from docvqa_site.proofs.named_code import named_code
 from docvqa_site.reviews.access import View, for_reviewers, reviewed_submission
-from docvqa_site.reviews.assignments import assign, assigning_barred_because, eligible_reviewers, may_organize
+from docvqa_site.reviews.assignments import assign, unassign
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.deadlines import default_due
-from docvqa_site.reviews.deciding import take_decision
+from docvqa_site.reviews.deciding import confirmation, take_decision
 from docvqa_site.reviews.drafts import draft_of
+from docvqa_site.reviews.eligibility import (
+    assigning_barred_because,
+    eligible_reviewers,
+    may_organize,
+    review_barred_because,
+)
 from docvqa_site.reviews.evidence import facts_on
-from docvqa_site.reviews.forms import AssignmentForm, MessageForm, RecusalForm, ReviewForm, initial_of
+from docvqa_site.reviews.forms import (
+    AssignedForm,
+    AssignmentForm,
+    MessageForm,
+    RecusalForm,
+    ReviewForm,
+    initial_of,
+)
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
-from docvqa_site.reviews.recusals import recuse
-from docvqa_site.reviews.selectors import coordinates, open_appeals, recusal_of, sees_decisions, verdict_on
-from docvqa_site.reviews.services import review_barred_because, save_draft
+from docvqa_site.reviews.recusals import lift_recusal, recuse, withdrawal_effect
+from docvqa_site.reviews.selectors import (
+    coordinates,
+    is_settled,
+    open_appeals,
+    recusal_of,
+    sees_decisions,
+    verdict_on,
+)
+from docvqa_site.reviews.services import save_draft
 from docvqa_site.reviews.threads import post_message, threads_for_reviewer
 from docvqa_site.reviews.timeline import timeline
 from docvqa_site.submissions.models import Submission
@@ -72,12 +95,12 @@ def desk(request: UserRequest, submission_id: UUID) -> HttpResponse:
         return _barred(request, rejection)
     if request.method != "POST":
         own = _own(submission, request)
+        if recusal_of(submission, request.user):
+            return _desk(request, submission, own, None)
         return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))))
     form = ReviewForm(request.POST)
     if review := take_decision(request, submission, form):
-        messages.success(
-            request, f"Your decision on {submission} is recorded: {review.get_decision_display()}."
-        )
+        messages.success(request, confirmation(review))
         return redirect("reviews:queue")
     return _desk(request, submission, _own(submission, request), form)
 
@@ -91,7 +114,12 @@ def draft(request: UserRequest, submission: Submission) -> HttpResponse:
     if wait_s := DRAFTS.wait_s(str(request.user.pk)):
         problem = f"saved too often, please wait {wait_s} seconds."
     elif form.is_valid():
-        own = save_draft(submission, form.draft(), actor=request.user)
+        try:
+            own = save_draft(
+                submission, form.draft(), actor=request.user, decided_at=request.POST.get("decided_at")
+            )
+        except ValidationError as error:
+            problem = " ".join(error.messages)
     else:
         problem = " ".join(str(errors[0]) for errors in form.errors.values())
     if is_script:
@@ -124,9 +152,9 @@ def message(request: UserRequest, submission: Submission) -> HttpResponse:
 @for_this_review
 def step_aside(request: UserRequest, submission: Submission) -> HttpResponse:
     """Record why the reviewer doesn't decide on the proof."""
-    form = RecusalForm(request.POST)
+    form = RecusalForm(request.POST, effect=_withdrawal_effect(_own(submission, request)))
     if not form.is_valid():
-        messages.error(request, "Choose why you can't review this proof.")
+        messages.error(request, " ".join(str(error) for errors in form.errors.values() for error in errors))
         return redirect("reviews:desk", submission.pk)
     why = Recusal.Why(form.cleaned_data["why"])
     try:
@@ -135,7 +163,7 @@ def step_aside(request: UserRequest, submission: Submission) -> HttpResponse:
         messages.error(request, " ".join(error.messages))
         return redirect("reviews:desk", submission.pk)
     if why is Recusal.Why.COORDINATION:
-        messages.success(request, "You now coordinate this review and can read every decision.")
+        messages.success(request, "You're now coordinating this review and can read every decision.")
         return redirect("reviews:desk", submission.pk)
     messages.success(request, f"You no longer review {submission}. The organizers have been informed.")
     return redirect("reviews:queue")
@@ -151,7 +179,13 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
     submission = reviewed_submission(submission_id)
     if rejection := assigning_barred_because(submission, request.user):
         raise PermissionDenied(rejection)
-    eligible = eligible_reviewers(submission)
+    assigned = submission.reviews.filter(assigned_at__isnull=False).select_related("reviewer")
+    if request.method == "POST" and "assigned" in request.POST:
+        return _change_assignment(request, submission, AssignedForm(assigned, request.POST))
+    if request.method == "POST" and "lift" in request.POST:
+        return _lift(request, submission)
+    taken = {review.reviewer_id for review in assigned}
+    eligible = [one for one in eligible_reviewers(submission) if one.pk not in taken]
     form = AssignmentForm(eligible, request.POST or None, initial={"due": default_due()})
     if request.method == "POST" and form.is_valid():
         reviewer, due = form.cleaned_data["reviewer"], form.cleaned_data["due"]
@@ -162,15 +196,53 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
         else:
             messages.success(request, f"{reviewer} has been asked to decide by {due:%b %-d, %Y}.")
             return redirect("reviews:assign", submission.pk)
-    assigned = [review for review in submission.reviews.all() if review.assigned_at]
     context = {
         "submission": submission,
         "form": form,
-        "assigned": assigned,
+        "assigned": [(review, _assigned_form(review, assigned)) for review in assigned],
+        "is_settled": is_settled(submission),
         "eligible": eligible,
         "recusals": submission.recusals.select_related("person"),
     }
     return render(request, "reviews/assign.html", context)
+
+
+def _assigned_form(review: ProofReview, assigned: QuerySet[ProofReview]) -> AssignedForm:
+    initial = {"assigned": review, "due": review.due}
+    return AssignedForm(assigned, initial=initial, auto_id=f"assigned_{review.pk}_%s")
+
+
+def _change_assignment(request: UserRequest, submission: Submission, form: AssignedForm) -> HttpResponse:
+    """Set another day for an assigned reviewer, or end the assignment."""
+    if not form.is_valid():
+        messages.error(request, "Choose an assigned reviewer and a date.")
+        return redirect("reviews:assign", submission.pk)
+    review, due = form.cleaned_data["assigned"], form.cleaned_data["due"]
+    try:
+        if "remove" in request.POST:
+            unassign(review, actor=request.user)
+            done = f"{review.reviewer} is no longer assigned."
+        else:
+            assign(submission, review.reviewer, due, actor=request.user)
+            done = f"{review.reviewer} is now asked to decide by {due:%b %-d, %Y}."
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
+    else:
+        messages.success(request, done)
+    return redirect("reviews:assign", submission.pk)
+
+
+def _lift(request: UserRequest, submission: Submission) -> HttpResponse:
+    """Let somebody review the proof again who stepped aside."""
+    recusal = next((one for one in submission.recusals.all() if str(one.pk) == request.POST["lift"]), None)
+    if recusal is not None:
+        try:
+            lift_recusal(recusal, actor=request.user)
+        except ValidationError as error:
+            messages.error(request, " ".join(error.messages))
+        else:
+            messages.success(request, f"{recusal.person} can review the proof again.")
+    return redirect("reviews:assign", submission.pk)
 
 
 @require_POST
@@ -194,12 +266,17 @@ def _own(submission: Submission, request: UserRequest) -> ProofReview | None:
     )
 
 
+def _withdrawal_effect(own: ProofReview | None) -> str:
+    return withdrawal_effect(own) if own and own.is_decided else ""
+
+
 def _state(own: ProofReview | None, problem: str = "") -> dict[str, object]:
     """Return what the bar and the preview show: what is saved, and the problem with saving what isn't."""
     return {
         "draft": draft_of(own),
         "total": len(CHECKLIST),
         "drafted_at": own.drafted_at if own and own.draft is not None else None,
+        "decided_at": own.decided_at if own else None,
         "problem": problem,
     }
 
@@ -227,17 +304,21 @@ def _desk(
         "decisions": DECISIONS,
         "general": next((thread.lines for thread in threads if not thread.item), []),
         "epsilon_columns": EPSILON_COLUMNS,
+        "about_proof": f"Proof of {submission}",
+        "about_contact": reverse("about:contact"),
         "is_insider": True,
-        "proof": submission.proof(),
+        "proof": (proof := submission.proof()),
+        "named_code": named_code(proof.upload) if proof else None,
         "versions": submission.artifacts.filter(superseded_at__isnull=False).order_by("-version"),
         "own": own,
         "has_decided": own is not None and own.is_decided,
         "verdict": verdict_on(submission) if sees else None,
-        "timeline": timeline(submission) if sees else [],
-        "declined": None if own and own.is_decided else recusal_of(submission, request.user),
-        "recusal_form": RecusalForm(auto_id="recusal_%s"),
+        "timeline": timeline(submission, request.user) if sees else [],
+        "declined": recusal_of(submission, request.user),
+        "coordinates": coordinates(submission, request.user),
+        "recusal_form": RecusalForm(auto_id="recusal_%s", effect=_withdrawal_effect(own)),
         "appeal": open_appeals().filter(submission=submission).first(),
-        "may_assign": not assigning_barred_because(submission, request.user),
+        "may_assign": not assigning_barred_because(submission, request.user) and not is_settled(submission),
         "message_form": message_form or MessageForm(),
         **_state(own),
     }

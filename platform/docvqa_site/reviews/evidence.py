@@ -13,8 +13,10 @@ from pydantic import ValidationError
 
 from docvqa_site.evaluation.display.results import shown_checks, tally
 from docvqa_site.evaluation.display.status import RunStatus
+from docvqa_site.proofs.named_code import named_code
+from docvqa_site.submissions.code import code_files
 from docvqa_site.submissions.models import RunToken, Submission
-from docvqa_site.ui.rounding import rounded_up
+from docvqa_site.ui.rounding import power_of_ten, rounded_up
 from evaluator.mechanisms.events import Event, TwoStage
 from evaluator.messages.jobs import AccountingResult, Check, CheckStatus, Step
 
@@ -51,14 +53,14 @@ class Stated:
 STATED = (
     Stated(
         "releases",
-        "Releases, noise relative to the sensitivity",
+        "Releases and their noise",
         ("noise", "sampling", "composition"),
         lambda result: "; ".join(map(in_words, result.events)),
     ),
     Stated(
-        "rounds", "Rounds accounted for", ("composition", "empty_rounds"), lambda result: str(result.rounds)
+        "rounds", "Rounds accounted for", ("composition", "empty_rounds"), lambda result: f"{result.rounds:,}"
     ),
-    Stated("delta", "δ", ("conversion",), lambda result: f"{result.delta:g}"),
+    Stated("delta", "δ", ("conversion",), lambda result: power_of_ten(result.delta)),
     Stated("accountant", "Accountant", ("conversion",), lambda result: result.accountant),
     Stated("claimed", "ε claimed", ("recomputed",), lambda result: rounded_up(result.epsilon_claimed)),
     Stated("recomputed", "ε recomputed", ("recomputed",), lambda result: recomputed(result)),
@@ -66,7 +68,7 @@ STATED = (
         "declared",
         "Declared earlier training runs on private data",
         ("tuning",),
-        lambda result: str(result.tuning_runs),
+        lambda result: f"{result.tuning_runs:,}",
     ),
 )
 
@@ -89,6 +91,11 @@ class Fact:
     items: tuple[str, ...]
     cells: tuple[Cell, ...]
     is_check: bool = False
+
+    @property
+    def questions(self) -> list[tuple[str, str]]:
+        """The keys of the questions, each with a short name."""
+        return [(key, key.replace("_", " ")) for key in self.items]
 
     @property
     def is_long(self) -> bool:
@@ -152,9 +159,21 @@ class FactTable:
 
 
 def facts_on(submission: Submission, runs: Sequence[RunStatus]) -> FactTable:
-    """Return what is known of the runs and the team, in one query beside those of `runs`."""
-    facts = [*_stated(runs), *_checked(runs), *_tokens(submission, len(runs))]
+    """Return what is known of the runs, the team and the code, in a few queries beside those of `runs`."""
+    facts = [*_stated(runs), *_checked(runs), *_tokens(submission, len(runs)), *_code(submission, len(runs))]
     return FactTable([f"{status.run.budget:g}" for status in runs], facts)
+
+
+def _code(submission: Submission, runs: int) -> Iterable[Fact]:
+    proof = submission.proof()
+    if proof:
+        named = named_code(proof.upload)
+        text = named.summary if named else "The proof's front matter names no files with hashes"
+        yield Fact("named_code", "Code cited in the proof", ("code",), (Cell(text),) * runs)
+    attached = code_files(submission).count()
+    text = submission.code_url or "no link"
+    text += f"; {attached} attached file{'' if attached == 1 else 's'}"
+    yield Fact("method_code", "Code of the method", ("code",), (Cell(text),) * runs)
 
 
 def recomputed(result: AccountingResult) -> str:
@@ -165,7 +184,7 @@ def recomputed(result: AccountingResult) -> str:
 
 def in_words(event: Event) -> str:
     """Return a release in words: its rounds, rates and noise. The noise is relative to the sensitivity."""
-    rounds = f"{event.rounds} round{'' if event.rounds == 1 else 's'}"
+    rounds = f"{event.rounds:,} round{'' if event.rounds == 1 else 's'}"
     if isinstance(event, TwoStage):
         return f"{rounds}: client rate {event.client_rate:g}, within a client {_parameters(event.within)}"
     return f"{rounds}: {_parameters(event)}"
@@ -202,8 +221,7 @@ def _checked(runs: Sequence[RunStatus]) -> Iterable[Fact]:
         name = next((check.name for check in found if check), "")
         items = tuple(key for key, ids in CHECKS_OF.items() if id_ in ids)
         cells = tuple(
-            Cell(check.check.found or "", check.status, check.check.status) if check else Cell()
-            for check in found
+            Cell(check.found, check.status, check.check.status) if check else Cell() for check in found
         )
         if name:
             yield Fact(id_, name[:1].upper() + name[1:], items, cells, is_check=True)

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.db.models import Count, Q, QuerySet
 from django.forms import BoundField
+from typing_extensions import override
 
 from docvqa_site.accounts.models import User
 from docvqa_site.reviews.appeals import MAX_APPEAL
@@ -13,7 +15,7 @@ from docvqa_site.reviews.checklist import CHECKLIST, Answer, Group
 from docvqa_site.reviews.deadlines import default_due, is_in_reach
 from docvqa_site.reviews.drafts import MAX_NOTE, MAX_REASON, Draft
 from docvqa_site.reviews.evidence import Fact, FactTable
-from docvqa_site.reviews.models import Recusal
+from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.threads import GENERAL, MAX_MESSAGE, QUESTIONS, Thread, ThreadLine
 
 ANSWERS = [(answer.value, answer.value) for answer in Answer]
@@ -21,10 +23,11 @@ ANSWERS = [(answer.value, answer.value) for answer in Answer]
 
 @dataclass(frozen=True)
 class PageAnchor:
-    """A place on the page where something is missing or wrong: its id and its name."""
+    """A place on the page where something is missing or wrong: its id, its name, and the error there."""
 
     anchor: str
     name: str
+    error: str
 
 
 @dataclass(frozen=True)
@@ -56,22 +59,32 @@ class ReviewForm(forms.Form):
     """An answer and a note for each item, named by its key. What is required when is for `services.decide` to say."""
 
     reason = forms.CharField(
-        label="Message to the team",
+        label="Explanation for the team",
         required=False,
         max_length=MAX_REASON,
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="A rejection's reason is also public on the leaderboard, once the rejection removes the rank.",
+        help_text="If you reject, it is also public on the leaderboard, once the rejection removes the rank.",
+    )
+    change_reason = forms.CharField(
+        label="Why you changed your decision",
+        required=False,
+        max_length=MAX_REASON,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Visible to the team, and never public.",
     )
     changes_due = forms.DateField(
         label="Revised proof due by",
         required=False,
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
-        help_text="If you request changes, the team is asked to send a revised proof by this day.",
+        help_text="If you request changes, the team is asked to send a revised proof by this date.",
     )
     no_conflict = forms.BooleanField(
         label="I have no conflict of interest",
         required=False,
         help_text="I don't work with the authors, don't compete with them here, and have no other stake in the result.",
+    )
+    confirms_contradiction = forms.BooleanField(
+        label="Yes, this is my decision despite my answers", required=False
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -85,19 +98,24 @@ class ReviewForm(forms.Form):
                 required=False,
             )
             self.fields[note_name(item.key)] = forms.CharField(
-                label="Note",
+                label="Note to the team (required with “no”)",
                 required=False,
                 max_length=MAX_NOTE,
                 widget=forms.Textarea(attrs={"rows": 1}),
             )
+        for field in self.fields.values():
+            # Which ones are depends on the decision and the answers.
+            field.widget.is_required_later = True
 
     def questions(self) -> list[BoundField]:
         """The fields of the checklist, in its order."""
         return [field for item in CHECKLIST for field in (self[item.key], self[note_name(item.key)])]
 
-    def closing(self) -> list[BoundField]:
-        """The fields that go with the decision."""
-        return [self[name] for name in ("reason", "changes_due", "no_conflict")]
+    def closing(self, *, has_decided: bool) -> list[BoundField]:
+        """Return the fields that go with a decision: a first one, or one that replaces another."""
+        names = ["reason", *(["change_reason"] if has_decided else []), "changes_due", "no_conflict"]
+        names += ["confirms_contradiction"] if self["confirms_contradiction"].errors else []
+        return [self[name] for name in names]
 
     def draft(self) -> Draft:
         """Return what was written, from a valid form."""
@@ -107,6 +125,7 @@ class ReviewForm(forms.Form):
             answers={key: Answer(given[key]) for key in keys if given[key]},
             notes={key: given[note_name(key)] for key in keys if given[note_name(key)]},
             reason=given["reason"],
+            change_reason=given["change_reason"],
             changes_due=given["changes_due"],
             declares_no_conflict=given["no_conflict"],
         )
@@ -120,11 +139,17 @@ class ReviewForm(forms.Form):
         return [
             PageAnchor(
                 f"item-{name}" if name in questions else self[name].id_for_label,
-                notes.get(name) or str(self[name].label),
+                questions.get(name) or f"{notes.get(name) or self[name].label}:",
+                " ".join(map(str, self[name].errors)),
             )
             for name in order
             if self[name].errors
         ]
+
+    def tendency(self) -> str:
+        """Return "for" if every question is answered, and none with no; "against" if one is; otherwise nothing."""
+        answers = [self[item.key].value() for item in CHECKLIST]
+        return "against" if Answer.NO in answers else "for" if all(answers) else ""
 
     def groups(
         self, table: FactTable, threads: Iterable[Thread]
@@ -155,6 +180,7 @@ def initial_of(draft: Draft) -> dict[str, Any]:
         **draft.answers,
         **{note_name(key): note for key, note in draft.notes.items()},
         "reason": draft.reason,
+        "change_reason": draft.change_reason,
         "changes_due": draft.changes_due if is_in_reach(draft.changes_due) else default_due(),
         "no_conflict": draft.declares_no_conflict,
     }
@@ -185,7 +211,12 @@ class AppealForm(forms.Form):
 class RecusalForm(forms.Form):
     """Why a reviewer doesn't decide on a proof."""
 
-    why = forms.ChoiceField(label="Reason", choices=Recusal.Why.choices, widget=forms.RadioSelect)
+    why = forms.ChoiceField(
+        label="Reason",
+        choices=Recusal.Why.choices,
+        widget=forms.RadioSelect,
+        error_messages={"required": "Choose why you can't review this proof."},
+    )
     text = forms.CharField(
         label="Note to the organizers",
         required=False,
@@ -193,6 +224,44 @@ class RecusalForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text="The team can't see this note.",
     )
+
+    def __init__(self, *args: Any, effect: str = "", **kwargs: Any) -> None:
+        """Offer those who have decided nothing but a conflict of interest, and let them confirm its `effect`."""
+        super().__init__(*args, **kwargs)
+        if effect:
+            conflict = Recusal.Why.CONFLICT
+            self.fields["why"] = forms.ChoiceField(
+                label="Reason",
+                choices=[(conflict.value, conflict.label)],
+                initial=conflict.value,
+                widget=forms.RadioSelect,
+            )
+            self.fields["withdraws"] = forms.BooleanField(
+                label="Withdraw my decision",
+                help_text=effect,
+                error_messages={"required": "Confirm that your decision will be withdrawn."},
+            )
+            self.order_fields(["why", "text", "withdraws"])
+
+
+class ReviewerField(forms.ModelChoiceField[User]):
+    """A choice of a reviewer, each with the number of proofs that they are already asked to decide on."""
+
+    @override
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj} ({obj.assignments} open assignment{'' if obj.assignments == 1 else 's'})"
+
+
+class AssignedForm(forms.Form):
+    """Another day for somebody who is assigned, or the end of the assignment."""
+
+    due = forms.DateField(
+        label="Decide by", widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
+    )
+
+    def __init__(self, assigned: QuerySet[ProofReview], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["assigned"] = forms.ModelChoiceField(queryset=assigned, widget=forms.HiddenInput)
 
 
 class AssignmentForm(forms.Form):
@@ -205,5 +274,7 @@ class AssignmentForm(forms.Form):
     def __init__(self, eligible: Iterable[User], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         offered = User.objects.filter(pk__in=[user.pk for user in eligible]).order_by("name", "email")
-        self.fields["reviewer"] = forms.ModelChoiceField(queryset=offered, empty_label="Choose a reviewer")
+        pending = Q(proof_reviews__assigned_at__isnull=False, proof_reviews__decision=Decision.PENDING)
+        offered = offered.annotate(assignments=Count("proof_reviews", filter=pending))
+        self.fields["reviewer"] = ReviewerField(queryset=offered, empty_label="Choose a reviewer")
         self.order_fields(["reviewer", "due"])

@@ -1,7 +1,7 @@
 """Every decision that was ever made on a proof, as the audit record has it: a revised proof takes them all back."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from docvqa_site.audit.models import AuditEntry
@@ -10,19 +10,25 @@ from docvqa_site.reviews.drafts import Draft
 from docvqa_site.reviews.models import Decision, ProofReview
 
 DECISIONS = {f"proof_review.{decision}": decision for decision in Decision if decision != Decision.PENDING}
+REOPENED = "proof_review.reopened"
 STANDS = "proof_review.rejection_stands"
 OBJECT_TYPE = "reviews.proofreview"
 
 
 @dataclass(frozen=True)
 class PastDecision:
-    """A decision with what its reviewer wrote, on a version of the proof; None where the record doesn't say which."""
+    """A decision with what its reviewer wrote, on a version of the proof; None where the record doesn't say which.
+
+    Attributes:
+        withdrawn_at: When the reviewer declared a conflict of interest; None unless they did.
+    """
 
     review: ProofReview
     decision: Decision
     at: datetime
     version: int | None
     written: Draft
+    withdrawn_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -38,10 +44,17 @@ def history_of(reviews: Collection[ProofReview]) -> History:
     by_key = {str(review.pk): review for review in reviews}
     entries = list(
         AuditEntry.objects.filter(
-            object_type=OBJECT_TYPE, object_id__in=by_key, action__in=[*DECISIONS, STANDS]
+            object_type=OBJECT_TYPE, object_id__in=by_key, action__in=[*DECISIONS, REOPENED, STANDS]
         ).order_by("at", "pk")
     )
-    made = [_decision(by_key[entry.object_id], entry) for entry in entries if entry.action in DECISIONS]
+    made: list[PastDecision] = []
+    for entry in entries:
+        if entry.action in DECISIONS:
+            made.append(_decision(by_key[entry.object_id], entry))
+        elif entry.action == REOPENED and "version" not in entry.details:
+            # Not by a revised proof, which takes all decisions back.
+            last = max(at for at, one in enumerate(made) if one.review == by_key[entry.object_id])
+            made[last] = replace(made[last], withdrawn_at=entry.at)
     return History(made, [entry.at for entry in entries if entry.action == STANDS])
 
 
@@ -51,6 +64,7 @@ def _decision(review: ProofReview, entry: AuditEntry) -> PastDecision:
         answers={key: Answer(answer) for key, answer in found.get("checklist", {}).items()},
         notes=found.get("notes", {}),
         reason=found.get("reason", ""),
+        change_reason=found.get("change_reason", ""),
         changes_due=found.get("changes_due"),
         declares_no_conflict=found.get("declares_no_conflict", False),
     )

@@ -78,7 +78,7 @@ class ProofReview(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.reviewer} on {self.submission}: {self.decision}"
+        return f"{self.reviewer} on {self.submission}"
 
     @override
     def save(self, *, update_fields: Collection[str] | None = None, **options: Any) -> None:  # type: ignore[override]
@@ -130,7 +130,7 @@ class Recusal(models.Model):
         CONFLICT = "conflict", "I have a conflict of interest"
         TIME = "time", "I don't have the time"
         FIELD = "field", "It isn't my field"
-        COORDINATION = "coordination", "I coordinate this review and don't decide"
+        COORDINATION = "coordination", "I'm coordinating this review and won't make a decision"
 
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="recusals")
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="recusals")
@@ -146,6 +146,11 @@ class Recusal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.person} on {self.submission}: {self.why}"
+
+    @property
+    def is_liftable(self) -> bool:
+        """Whether the person may be allowed to review the proof again: not if they may have read every decision."""
+        return self.why != self.Why.COORDINATION
 
 
 class Proof(Submission):

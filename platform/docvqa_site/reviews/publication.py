@@ -42,6 +42,21 @@ def public_proof_url(submission: Submission, status: ResultStatus) -> str:
     return reverse("submissions:proof", args=[submission.pk]) if public else ""
 
 
+def proof_note(submission: Submission) -> str:
+    """Return who may read a proof that isn't public, and whether it will be; empty in tracks without proofs."""
+    if submission.track.reviews_needed is None:
+        return ""
+    if not submission.publishes_proof:
+        return (
+            "Only reviewers and organizers can read the proof submitted with this method; the team has not agreed to "
+            "publish it."
+        )
+    return (
+        "Only reviewers and organizers can read the proof submitted with this method until the result is verified; the "
+        "team has agreed to publish it then."
+    )
+
+
 def has_public_proof(submission: Submission) -> bool:
     """Return whether everybody may read the proof now."""
     return bool(public_proof_url(submission, verdict_on(submission).status))

@@ -1,7 +1,7 @@
 """The reviewers' queue: what needs a reviewer, what waits for others, and what is decided."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -14,7 +14,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.reviews import tallies
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.drafts import draft_of
-from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.selectors import (
     awaiting_review,
     disclosed_submissions,
@@ -34,6 +34,7 @@ class Part(StrEnum):
     NEEDS_ME = "needs me"
     WAITING_FOR_REVIEWERS = "waiting for reviewers"
     WAITING_FOR_TEAM = "waiting for the team"
+    REJECTED = "rejected"
     DECIDED = "decided"
 
 
@@ -41,7 +42,16 @@ TITLES = {
     Part.NEEDS_ME: "Needs your review",
     Part.WAITING_FOR_REVIEWERS: "Waiting for other reviewers",
     Part.WAITING_FOR_TEAM: "Waiting for the team",
+    Part.REJECTED: "Rejected",
     Part.DECIDED: "Accepted",
+}
+
+
+# What the queue says of a reviewer who stepped aside.
+ASIDE: Mapping[str, str] = {
+    Recusal.Why.TIME: "declined",
+    Recusal.Why.FIELD: "declined",
+    Recusal.Why.COORDINATION: "coordinating",
 }
 
 
@@ -52,7 +62,8 @@ class QueueEntry:
     Attributes:
         reviewers: The names of those to whom the review is assigned.
         own: What the reviewer whose queue it is has done, in words; empty if nothing.
-        due: Until when they were asked to decide.
+        due: Until when they were asked to decide, if the proof needs their decision now.
+        changes_due: Until when the team was asked to revise the proof, if this may be shown.
         shows_verdict: Whether what others decided may be shown: only once it can no longer sway the reviewer.
     """
 
@@ -92,7 +103,7 @@ def queue_of(reviewer: User) -> list[Section]:
     listed, flagged = _listed(shown), _flagged(shown)
     own = {one.submission_id: one for one in reviewer.proof_reviews.filter(submission__in=shown)}
     disclosed = set(disclosed_submissions(reviewer).filter(pk__in=shown).values_list("pk", flat=True))
-    recused = set(reviewer.recusals.filter(submission__in=shown).values_list("submission_id", flat=True))
+    recused = dict(reviewer.recusals.filter(submission__in=shown).values_list("submission_id", "why"))
     return [
         Section(
             part,
@@ -102,7 +113,8 @@ def queue_of(reviewer: User) -> list[Section]:
                     flagged[pk],
                     own.get(pk),
                     shows_verdict=pk in disclosed,
-                    is_recused=pk in recused,
+                    aside=ASIDE.get(recused.get(pk, ""), ""),
+                    needs_me=part is Part.NEEDS_ME,
                 )
                 for pk in first
             ],
@@ -145,6 +157,7 @@ def _part(reviewer: User) -> Case:
         When(tallies.verified(F("track__required_reviews")), then=Value(Part.DECIDED.value)),
         When(waits & done, then=Value(Part.WAITING_FOR_REVIEWERS.value)),
         When(waits, then=Value(Part.NEEDS_ME.value)),
+        When(tallies.rejected(), then=Value(Part.REJECTED.value)),
         default=Value(Part.WAITING_FOR_TEAM.value),
     )
 
@@ -161,7 +174,7 @@ def _listed(submissions: Collection[UUID]) -> dict[UUID, Submission]:
     # Prefetched and not joined: of teams, tracks and reviewers there are fewer than of the rows that name them.
     reviews = ProofReview.objects.prefetch_related("reviewer").defer("checklist", "notes", "draft")
     rows = Submission.objects.filter(pk__in=submissions).only(
-        "title", "team", "track", "submitted_at", "practice", "rejection_stands"
+        "title", "team", "track", "submitted_at", "practice", "rejection_stands", "revises_rejected"
     )
     rows = rows.prefetch_related("team", "track", Prefetch("reviews", reviews.order_by("pk")))
     return {submission.pk: submission for submission in rows}
@@ -177,17 +190,25 @@ def _flagged(submissions: Collection[UUID]) -> Counter[UUID]:
 
 
 def _entry(
-    submission: Submission, flagged: int, own: ProofReview | None, *, shows_verdict: bool, is_recused: bool
+    submission: Submission,
+    flagged: int,
+    own: ProofReview | None,
+    *,
+    shows_verdict: bool,
+    aside: str,
+    needs_me: bool,
 ) -> QueueEntry:
     reviews, found = list(submission.reviews.all()), verdict_on(submission)
+    # The date would reveal that somebody requested changes.
+    days = [one.changes_due for one in reviews if one.changes_due and shows_verdict and found.asks_changes]
     return QueueEntry(
         submission,
         found,
         flagged=flagged,
         reviewers=[str(review.reviewer) for review in reviews if review.assigned_at],
-        own="declined" if is_recused else _in_words(own),
-        due=own.due if own and not own.is_decided else None,
-        changes_due=max((review.changes_due for review in reviews if review.changes_due), default=None),
+        own=aside or _in_words(own),
+        due=own.due if own and needs_me else None,
+        changes_due=max(days, default=None),
         shows_verdict=shows_verdict,
     )
 

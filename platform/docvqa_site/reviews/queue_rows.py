@@ -15,7 +15,7 @@ from docvqa_site.ui.templatetags.ui import ago
 NOBODY = SafeString('<span class="muted">nobody</span>')
 HIDDEN = SafeString('<span class="muted">shown after your decision</span>')
 NO_FLAG = SafeString("none")
-NOTHING = SafeString('<span class="muted">–</span>')
+NOTHING = SafeString('<span class="muted">none yet</span>')
 EMPTY = SafeString("")
 
 
@@ -33,9 +33,9 @@ def _row(entry: QueueEntry, desk: str) -> SafeString:
         _cell("Track", submission.track),
         _cell("Submitted", ago(submission.submitted_at)),
         _cell("Assigned to", ", ".join(entry.reviewers) or NOBODY),
-        _cell("You", entry.own or NOTHING, _due(entry.due)),
+        _cell("Your decision", entry.own or NOTHING, _due(entry.due)),
         _cell("Flagged checks", _flags(entry.flagged)),
-        _cell("Reviews", _reviews(entry), _note("revision due", _changes_due(entry))),
+        _cell("Reviews", _reviews(entry), _note("revision due", entry.changes_due)),
     ]
     head = markup('<th scope="row"><a href="{}">{}</a></th>', desk, submission)
     return SafeString(f"<tr>{head}{''.join(cells)}</tr>\n")
@@ -66,7 +66,3 @@ def _flags(count: int) -> SafeString:
 
 def _reviews(entry: QueueEntry) -> str:
     return capfirst(entry.verdict.reason) if entry.shows_verdict else HIDDEN
-
-
-def _changes_due(entry: QueueEntry) -> date | None:
-    return entry.changes_due if entry.verdict.asks_changes else None

@@ -19,6 +19,7 @@ COLUMNS = (
     "decision",
     "counts",
     "reason",
+    "change_reason",
     "checklist",
     "notes",
     "changes_due",

@@ -9,16 +9,23 @@ from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import record
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
-from docvqa_site.reviews.assignments import organizers_for
-from docvqa_site.reviews.models import ProofReview, Recusal
-from docvqa_site.reviews.services import review_barred_because, take_back
+from docvqa_site.reviews.decision_mails import mail_withdrawal
+from docvqa_site.reviews.eligibility import (
+    assigning_barred_because,
+    organizers_for,
+    review_barred_because,
+)
+from docvqa_site.reviews.models import Decision, ProofReview, Recusal
+from docvqa_site.reviews.selectors import verdict_on
+from docvqa_site.reviews.services import take_back
+from docvqa_site.reviews.verdict import ResultStatus, verdict
 from docvqa_site.submissions.models import Submission
 
 IN_WORDS = {
-    Recusal.Why.CONFLICT: "has a conflict of interest",
-    Recusal.Why.TIME: "doesn't have the time",
-    Recusal.Why.FIELD: "isn't familiar with the field",
-    Recusal.Why.COORDINATION: "coordinates the review",
+    Recusal.Why.CONFLICT: "has a conflict of interest and won't review",
+    Recusal.Why.TIME: "doesn't have time to review",
+    Recusal.Why.FIELD: "isn't familiar with the field and won't review",
+    Recusal.Why.COORDINATION: "is coordinating the review and won't decide on",
 }
 
 
@@ -36,24 +43,75 @@ def recuse(submission: Submission, why: Recusal.Why, text: str = "", *, actor: U
     with transaction.atomic():
         # In order with decisions.
         submission = Submission.objects.select_for_update().get(pk=submission.pk)
+        withdrawn = ""
         for review in ProofReview.objects.filter(submission=submission, reviewer=actor):
-            if review.is_decided and why != Recusal.Why.CONFLICT:
+            if review.is_decided:
+                withdrawn = review.get_decision_display()
+            if withdrawn and why != Recusal.Why.CONFLICT:
                 raise ValidationError("You have already decided on this version of the proof.")
             take_back(review, actor=actor)
             review.assigned_at = review.due = None
             review.save(update_fields=["assigned_at", "due"])
+            if withdrawn:
+                mail_withdrawal(review, withdrawn)
         found, _ = Recusal.objects.update_or_create(
             submission=submission, person=actor, defaults={"why": why, "text": text.strip()}
         )
         record(actor, "proof_review.recused", found, submission=str(submission.pk), why=why, text=found.text)
-        _mail_organizers(found)
+        _mail_organizers(found, has_decided=bool(withdrawn))
     return found
 
 
-def _mail_organizers(found: Recusal) -> None:
+def withdrawal_effect(review: ProofReview) -> str:
+    """Return what a reviewer who has decided causes by reporting a conflict of interest."""
+    submission, others = review.submission, review.submission.reviews.exclude(pk=review.pk)
+    found = verdict(
+        [(Decision(one.decision), one.reason) for one in others],
+        submission.track.reviews_needed,
+        revises_rejected=submission.revises_rejected,
+    )
+    text = (
+        f"Your decision, “{review.get_decision_display()}”, will be withdrawn, and the team will be notified."
+    )
+    now = verdict_on(submission).status
+    if now is ResultStatus.VERIFIED and found.status is not now:
+        return f"{text} The result will no longer be verified."
+    return (
+        text if found.status is now else f"{text} The result's status will change to “{found.status.label}”."
+    )
+
+
+def lift_recusal(recusal: Recusal, *, actor: User) -> None:
+    """Let a person review a proof again who stepped aside. A decision that was withdrawn isn't restored.
+
+    Raises:
+        PermissionDenied: The actor may not assign reviewers.
+        ValidationError: The person coordinates the review: they may have read what others decided.
+    """
+    submission, person = recusal.submission, recusal.person
+    if rejection := assigning_barred_because(submission, actor):
+        raise PermissionDenied(rejection)
+    if not recusal.is_liftable:
+        raise ValidationError("A coordinator can read all decisions, so they can't review the proof.")
+    with transaction.atomic():
+        record(
+            actor, "proof_review.recusal_lifted", recusal, submission=str(submission.pk), reviewer=person.pk
+        )
+        recusal.delete()
+        lines = [
+            f"{actor} allowed you to review the privacy proof of “{submission}” again.",
+            "If you had decided before, please decide again. Your earlier answers and notes are a draft on the desk.",
+            settings.SITE_URL + reverse("reviews:desk", args=[submission.pk]),
+        ]
+        notify([person], Kind.REVIEWING, f"Proof of {submission}: you can review it again", lines)
+
+
+def _mail_organizers(found: Recusal, *, has_decided: bool) -> None:
+    """Inform the organizers. Some of them may still review the proof, so the decision itself isn't in the mail."""
     submission = found.submission
     lines = [
-        f"{found.person} {IN_WORDS[Recusal.Why(found.why)]} and won't decide on the privacy proof of {submission}.",
+        f"{found.person} {IN_WORDS[Recusal.Why(found.why)]} the privacy proof of “{submission}”.",
+        "Their decision has been withdrawn." if has_decided else "",
         found.text,
         "Assign another reviewer if the proof needs one:",
         settings.SITE_URL + reverse("reviews:assign", args=[submission.pk]),

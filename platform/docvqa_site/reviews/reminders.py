@@ -37,8 +37,8 @@ def _remind(reviewer: User, now: datetime) -> bool:
     more = [f"… and {len(lines) - MAX_LISTED} more."] if len(lines) > MAX_LISTED else []
     count = f"{len(waiting)} proof{'s' if len(waiting) > 1 else ''}"
     text = (
-        f"Proofs waiting for your review: {len(waiting)}. New, due, or waiting for more than "
-        f"{REVIEW_TIME.days} days:"
+        f"Proofs waiting for your review: {len(waiting)}. Those that are new, overdue, or have waited for "
+        f"more than {REVIEW_TIME.days} days:"
     )
     page = settings.SITE_URL + reverse("reviews:queue")
     notify([reviewer], Kind.REVIEWING, f"{count} to review", [text, *lines[:MAX_LISTED], *more, page])
@@ -53,7 +53,15 @@ def _line(submission: Submission, due: date | None, now: datetime) -> str:
     scored_at = max(run.scored_at for run in submission.runs.all() if run.scored_at)
     age = now - max(scored_at, submission.published_at or scored_at)
     if age <= NEW:
-        return f"{submission} in {submission.track}: new"
+        return f"“{submission}” (track: {submission.track}): new"
     if due:
-        return f"{submission} in {submission.track}: was due on {due:%b %-d, %Y}" if due < now.date() else ""
-    return f"{submission} in {submission.track}: waiting for {age.days} days" if age > REVIEW_TIME else ""
+        return (
+            f"“{submission}” (track: {submission.track}): was due on {due:%b %-d, %Y}"
+            if due < now.date()
+            else ""
+        )
+    return (
+        f"“{submission}” (track: {submission.track}): waiting for {age.days} days"
+        if age > REVIEW_TIME
+        else ""
+    )

@@ -20,7 +20,7 @@ from docvqa_site.submissions.services import disqualify
 from docvqa_site.teams.selectors import active_members
 
 MAX_ANSWER = 2_000
-LIFTED = "The disqualification is lifted."
+LIFTED = "The disqualification has been lifted."
 
 
 def may_appeal(run: Run) -> bool:
@@ -47,7 +47,7 @@ def appeal(run: Run, text: str, *, author: User) -> RunAppeal:
         notify_organizers(
             submission,
             f"{run}: appeal",
-            f"The team of {run} has appealed its disqualification. Please read the appeal, then lift the "
+            f"The team of “{run}” has appealed its disqualification. Please read the appeal, then lift the "
             f"disqualification or explain why it stands.",
             reverse("organizers:run", args=[run.pk]),
         )
@@ -73,9 +73,9 @@ def answer(found: RunAppeal, text: str, *, actor: User, lifts: bool = False) -> 
     notify(
         active_members(run.submission.team),
         Kind.RESULTS,
-        f"{run}: your appeal has been answered",
+        f"Your appeal for “{run}” has been answered",
         [
-            f"The disqualification of {run} {'is lifted' if lifts else 'stands'}. The organizers' answer:",
+            f"The disqualification of “{run}” {'has been lifted' if lifts else 'stands'}. The organizers' answer:",
             text,
             settings.SITE_URL + reverse("reviews:run_appeal", args=[run.pk]),
         ],
@@ -83,9 +83,9 @@ def answer(found: RunAppeal, text: str, *, actor: User, lifts: bool = False) -> 
 
 
 @transaction.atomic
-def lift(run: Run, *, actor: User, text: str = "") -> None:
-    """Give a disqualified run its rank back, and answer an open appeal."""
+def lift(run: Run, *, actor: User, reason: str = "") -> None:
+    """Give a disqualified run its rank back, and answer an open appeal; the team reads the reason."""
     pending = run.appeals.filter(answered_at__isnull=True).first()
-    disqualify(run, "", actor)
+    disqualify(run, "", actor, lifted_because=reason)
     if pending:
-        answer(pending, text, actor=actor, lifts=True)
+        answer(pending, reason, actor=actor, lifts=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
@@ -25,7 +24,18 @@ PENDING = {"decision": Decision.PENDING}
 def verdict_on(submission: Submission) -> Verdict:
     """Return the status of the submission's results. No query if reviews are prefetched and the track is loaded."""
     decisions = [(Decision(review.decision), review.reason) for review in submission.reviews.all()]
-    return verdict(decisions, submission.track.reviews_needed, rejection_stands=submission.rejection_stands)
+    return verdict(
+        decisions,
+        submission.track.reviews_needed,
+        rejection_stands=submission.rejection_stands,
+        revises_rejected=submission.revises_rejected,
+    )
+
+
+def verdict_of_counts(submission: Submission) -> Verdict:
+    """Return the status of the submission's results without the reason, which takes no query."""
+    tally = Tally(*(getattr(submission, field.name) for field in fields(Tally)))
+    return verdict_of(tally, submission.track.reviews_needed)
 
 
 def tallies_of(submissions: QuerySet[Submission]) -> dict[UUID, Tally]:
@@ -72,10 +82,13 @@ def conflict_of_interest(submission: Submission, user: User) -> str:
     return ""
 
 
-def reviewers() -> QuerySet[User]:
-    """Return everyone who may review proofs."""
+def reviewers(*, include_superusers: bool = True) -> QuerySet[User]:
+    """Return everyone who may review proofs: superusers may do everything, without being appointed."""
     backend = "django.contrib.auth.backends.ModelBackend"
-    return User.objects.with_perm("reviews.review_proofs", backend=backend).filter(is_staff=True)
+    found = User.objects.with_perm(
+        "reviews.review_proofs", include_superusers=include_superusers, backend=backend
+    )
+    return found.filter(is_staff=True)
 
 
 def reviewable_submissions(reviewer: User) -> QuerySet[Submission]:
@@ -89,7 +102,8 @@ def judgeable_submissions(user: User) -> QuerySet[Submission]:
     Of an organizer of single tracks, in those alone; see `closed_tracks`.
     """
     # Fetched at once, for the same reason as there.
-    teams = {*_keys(teams_ever_of(user)), *_issued_tokens(user).values_list("team", flat=True)}
+    tokens = _issued_tokens(user).order_by().values_list("team", flat=True)
+    teams = list(teams_ever_of(user).order_by().values_list("pk", flat=True).union(tokens))
     return (
         Submission.objects.filter(submitted_at__isnull=False)
         .exclude(team__in=teams)
@@ -106,7 +120,9 @@ def awaiting_review(reviewer: User, *, among: QuerySet[Submission] | None = None
         among: Their `judgeable_submissions`, where these have been found already.
     """
     judged = judgeable_submissions(reviewer) if among is None else among
-    open_ones = judged.filter(track__ranking__in=WITH_PROOFS).exclude(pk__in=_recused_from(reviewer))
+    open_ones = judged.filter(track__ranking__in=WITH_PROOFS).exclude(
+        pk__in=_recused(reviewer).values("submission")
+    )
     return awaiting_decisions(open_ones.filter(~Exists(_decisions_of(reviewer))))
 
 
@@ -121,6 +137,18 @@ def awaiting_decisions(submissions: QuerySet[Submission]) -> QuerySet[Submission
     ).order_by("submitted_at", "pk")
 
 
+def unassigned(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+    """Return those that wait for reviewers, and that nobody is asked to decide on."""
+    asked = ProofReview.objects.filter(assigned_at__isnull=False, decision=Decision.PENDING)
+    with_proofs = submissions.filter(track__ranking__in=WITH_PROOFS)
+    return awaiting_decisions(with_proofs).exclude(pk__in=asked.values("submission"))
+
+
+def contested(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+    """Return those that somebody rejected, and that wait for another reviewer."""
+    return awaiting_decisions(submissions.filter(track__ranking__in=WITH_PROOFS, rejections__gt=0))
+
+
 def undecided(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
     """Return those with a scored run whose proof is neither accepted nor rejected for good: somebody has to act."""
     scored = Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False)
@@ -133,10 +161,10 @@ def undecided(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
 def waits_for_reviewers() -> Q:
     """Return the condition that a proof waits for reviewers, if it isn't accepted, and not for its team.
 
-    Those under review do, unless changes were requested, and rejected ones with an open appeal.
+    Those under review do, unless changes were requested and nobody rejects it, and rejected ones with an open appeal.
     """
     is_verified = tallies.verified(F("track__required_reviews"))
-    is_under_review = Q(~tallies.rejected(), ~is_verified, change_requests=0)
+    is_under_review = Q(~tallies.rejected(), ~is_verified) & (Q(change_requests=0) | Q(rejections__gt=0))
     # Not by `Exists`: there are few appeals, and PostgreSQL would expect to look for one with each submission.
     return is_under_review | Q(tallies.rejected(), pk__in=open_appeals().values("submission"))
 
@@ -160,6 +188,11 @@ def settled() -> Q:
     return (is_verified | tallies.rejected()) & ~Q(pk__in=open_appeals().values("submission"))
 
 
+def is_settled(submission: Submission) -> bool:
+    """Return whether the verdict on the proof is final; see `settled`."""
+    return Submission.objects.filter(settled(), pk=submission.pk).exists()
+
+
 def disclosed_submissions(user: User) -> QuerySet[Submission]:
     """Return the submissions of which `user` may read every decision.
 
@@ -178,6 +211,14 @@ def disclosed_submissions(user: User) -> QuerySet[Submission]:
 def sees_decisions(submission: Submission, user: User) -> bool:
     """Return whether `user` may read every decision on the proof."""
     return disclosed_submissions(user).filter(pk=submission.pk).exists()
+
+
+def judges_alone(submission: Submission, user: User) -> bool:
+    """Return whether `user` is a reviewer from whom the decisions on the proof are hidden until they decide."""
+    if not is_reviewer(user):
+        return False
+    own = reviewable_submissions(user).filter(pk=submission.pk)
+    return own.exists() and not sees_decisions(submission, user)
 
 
 def visible_reviews(user: User) -> QuerySet[ProofReview]:
@@ -228,10 +269,6 @@ def _recused(user: User, *why: Recusal.Why) -> QuerySet[Recusal]:
 
 def _recused_from(user: User, *why: Recusal.Why) -> list[UUID]:
     return list(_recused(user, *why).values_list("submission", flat=True))
-
-
-def _keys(rows: QuerySet[Any]) -> list[int]:
-    return list(rows.values_list("pk", flat=True))
 
 
 def _issued_tokens(user: User) -> QuerySet[RunToken]:

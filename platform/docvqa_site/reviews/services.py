@@ -12,42 +12,19 @@ from django.utils import timezone
 from pydantic import ValidationError as MalformedError
 
 from docvqa_site.accounts.models import User
-from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.audit.models import record
 from docvqa_site.audit.versions import boards_changed
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.deadlines import MAX_TIME, SECOND_OPINION_TIME, default_due, is_in_reach
+from docvqa_site.reviews.decision_mails import mail_decision, mail_standing_rejection
 from docvqa_site.reviews.drafts import Draft, draft_of
+from docvqa_site.reviews.eligibility import review_barred_because
 from docvqa_site.reviews.models import LONE_REJECTION, Decision, ProofReview
-from docvqa_site.reviews.selectors import conflict_of_interest, coordinates, verdict_on
-from docvqa_site.reviews.verdict import ResultStatus
+from docvqa_site.reviews.selectors import recusal_of
+from docvqa_site.submissions.judged import proof_withholds
 from docvqa_site.submissions.models import Artifact, Submission, SubmissionState
-from docvqa_site.teams.selectors import active_members
-
-# What one decision means while the proof is under review: in the subject of the team's email, and in its text.
-OPINIONS = {
-    Decision.ACCEPTED: ("accepted by a reviewer", "accepted"),
-    Decision.CHANGES_REQUESTED: ("changes requested", "asked for changes to"),
-    Decision.REJECTED: ("rejection proposed", "proposes to reject"),
-}
-# In the subject once the decision has settled the review.
-OUTCOMES = {
-    (Decision.ACCEPTED, ResultStatus.VERIFIED): "accepted",
-    (Decision.REJECTED, ResultStatus.REJECTED): "rejected",
-}
-
-
-def review_barred_because(submission: Submission, user: User) -> str:
-    """Return why `user` may not review the submission's proof; empty if they may."""
-    if not is_reviewer(user):
-        return "Only organizers with permission to review can review proofs."
-    if submission.submitted_at and submission.published_at is None:
-        return "The team hasn't published this submission yet; reviews start once it is public."
-    if coordinates(submission, user):
-        return "You coordinate this review, so you don't decide on the proof."
-    return conflict_of_interest(submission, user)
 
 
 def decide(
@@ -59,26 +36,40 @@ def decide(
     actor: User,
     notes: Mapping[str, str] | None = None,
     changes_due: date | None = None,
+    change_reason: str = "",
     declares_no_conflict: bool,
+    confirms_contradiction: bool = False,
     version: int | None = None,
 ) -> ProofReview:
     """Record `actor`'s decision on the submission's proof, in place of an earlier one of theirs.
 
     Args:
-        reason: Needed unless the decision is a first acceptance. Public when it is a rejection.
+        reason: Needed unless every answer of an acceptance is yes or n/a. Public when it is a rejection.
         checklist: Answers by item; all of them are needed to accept.
         notes: By item, for the team; needed where the answer is no.
         changes_due: By when the team must revise the proof, if changes are requested.
+        change_reason: For the team; needed where the actor has decided before.
         declares_no_conflict: The reviewer's own word, beside what the history says; needed for every decision.
+        confirms_contradiction: The reviewer's word that they mean it, where it contradicts their answers.
         version: Of the proof, as the actor read it; None for whichever is the newest.
 
     Raises:
         PermissionDenied: The actor isn't a reviewer, or has a conflict of interest.
-        ValidationError: By field, what is missing; or the team has uploaded a newer version of the proof.
+        ValidationError: By field, what is missing; or the team has uploaded a newer version of the proof, or the actor
+            has declined the review.
     """
     if rejection := review_barred_because(submission, actor):
         raise PermissionDenied(rejection)
-    given = _draft(checklist, notes or {}, reason, changes_due, declares_no_conflict=declares_no_conflict)
+    if recusal_of(submission, actor):
+        raise ValidationError("You declined this review. To decide after all, take it on the desk first.")
+    given = _draft(
+        answers=checklist,
+        notes=notes or {},
+        reason=reason,
+        change_reason=change_reason,
+        changes_due=changes_due if decision == Decision.CHANGES_REQUESTED else None,
+        declares_no_conflict=declares_no_conflict,
+    )
     with transaction.atomic():
         # The submission's lock puts decisions in order, so that each mail reports the verdict after its decision.
         # A draft that is saved for the first time refers to the submission, and must not wait for this lock.
@@ -88,6 +79,8 @@ def decide(
         review, _ = ProofReview.objects.get_or_create(submission=submission, reviewer=actor)
         before = review.decision
         _require_complete(submission, decision, given, is_new=before == Decision.PENDING)
+        if not confirms_contradiction and (contradiction := given.contradicts(decision)):
+            raise ValidationError({"confirms_contradiction": contradiction})
         _decide(review, decision, given)
         boards_changed(submission.track_id)
         record(
@@ -100,30 +93,15 @@ def decide(
             **given.model_dump(mode="json", exclude={"answers"}),
             checklist=review.checklist,
         )
-        _notify_team(review)
+        mail_decision(review, given.change_reason)
     return review
 
 
-def _draft(
-    checklist: Mapping[str, str],
-    notes: Mapping[str, str],
-    reason: str,
-    changes_due: date | None,
-    *,
-    declares_no_conflict: bool,
-) -> Draft:
-    if not set(checklist) | set(notes) <= {item.key for item in CHECKLIST}:
+def _draft(*, answers: Mapping[str, str], notes: Mapping[str, str], **written: object) -> Draft:
+    if not set(answers) | set(notes) <= {item.key for item in CHECKLIST}:
         raise ValidationError("An answer doesn't match the checklist.")
     try:
-        return Draft.model_validate(
-            {
-                "answers": checklist,
-                "notes": notes,
-                "reason": reason,
-                "changes_due": changes_due,
-                "declares_no_conflict": declares_no_conflict,
-            }
-        )
+        return Draft.model_validate({"answers": answers, "notes": notes, **written})
     except MalformedError as error:
         raise ValidationError("An answer doesn't match the checklist, or a text is too long.") from error
 
@@ -131,23 +109,34 @@ def _draft(
 def _decide(review: ProofReview, decision: Decision, given: Draft) -> None:
     review.decision, review.reason = decision, given.reason
     review.checklist, review.notes = {**given.answers}, {**given.notes}
-    review.changes_due = given.changes_due if decision == Decision.CHANGES_REQUESTED else None
+    review.changes_due = given.changes_due
     review.declares_no_conflict, review.draft = given.declares_no_conflict, None
     review.decided_at = timezone.now()
     review.save()
 
 
-def save_draft(submission: Submission, draft: Draft, *, actor: User) -> ProofReview:
+def save_draft(
+    submission: Submission, draft: Draft, *, actor: User, decided_at: str | None = None
+) -> ProofReview:
     """Keep what the reviewer has written so far, which nobody else sees. A decision that was made stays as it is.
+
+    Args:
+        decided_at: When the actor had decided, in ISO format, as the page showed it that the draft was written on;
+            empty if they hadn't, and None if the page doesn't say.
 
     Raises:
         PermissionDenied: The actor isn't a reviewer, or has a conflict of interest.
+        ValidationError: The actor has decided since the page was opened.
     """
     if rejection := review_barred_because(submission, actor):
         raise PermissionDenied(rejection)
     with transaction.atomic():
         # No audit entry: nothing has changed for anybody else.
         review, _ = ProofReview.objects.get_or_create(submission=submission, reviewer=actor)
+        # A decision that is recorded at this moment comes first or removes the draft.
+        review = ProofReview.objects.select_for_update().get(pk=review.pk)
+        if decided_at is not None and review.decided_at and review.decided_at.isoformat() != decided_at:
+            raise ValidationError("You have recorded a decision since you opened this page. Reload it.")
         review.draft, review.drafted_at = draft.model_dump(mode="json"), timezone.now()
         review.save(update_fields=["draft", "drafted_at"])
     return review
@@ -175,13 +164,7 @@ def _let_stand(submission: UUID) -> bool:
     boards_changed(current.track_id)
     review = current.reviews.get(decision=Decision.REJECTED)
     record(None, "proof_review.rejection_stands", review, submission=str(submission))
-    lines = [
-        f"A reviewer rejected the privacy proof of {current}, and no other reviewer disagreed within "
-        f"{SECOND_OPINION_TIME.days} days. The result no longer has a rank.",
-        "Read the reviewer's notes, reply, upload a revised proof or appeal:",
-        settings.SITE_URL + reverse("reviews:team", args=[submission]),
-    ]
-    notify(active_members(current.team), Kind.PROOFS, f"Proof of {current}: rejected", lines)
+    mail_standing_rejection(current)
     return True
 
 
@@ -191,11 +174,14 @@ def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
     What was decided and why stays in the audit record, and a reviewer finds what they wrote as a draft.
     """
     submission = artifact.submission
+    # Before the decisions are taken back. What withheld the rank does so until a reviewer accepts the revision.
+    withholds = Submission.objects.filter(proof_withholds(), pk=submission.pk).exists()
+    Submission.objects.filter(pk=submission.pk).update(revises_rejected=withholds)
     decided = list(submission.reviews.exclude(decision=Decision.PENDING).select_related("reviewer"))
     for review in decided:
         take_back(review, actor=actor, version=artifact.version)
     page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
-    text = f"Version {artifact.version} of the privacy proof of {submission} is ready for another review."
+    text = f"Version {artifact.version} of the privacy proof of “{submission}” is ready for another review."
     note = f"The team's summary of changes: {artifact.note}" if artifact.note else ""
     notify(
         [review.reviewer for review in decided if review.reviewer.is_active],
@@ -239,9 +225,11 @@ def _require_complete(submission: Submission, decision: Decision, given: Draft, 
     if not given.declares_no_conflict:
         missing["no_conflict"] = "Confirm that you have no conflict of interest, or step aside."
     if not given.reason and decision != Decision.ACCEPTED:
-        missing["reason"] = "Tell the team what to fix."
-    elif not given.reason and not is_new:
-        missing["reason"] = "Tell the team why you changed your decision."
+        missing["reason"] = "Explain to the team what to fix."
+    elif not given.reason and given.doubted:
+        missing["reason"] = "Explain to the team why you accept the proof despite the “no”."
+    if not given.change_reason and not is_new:
+        missing["change_reason"] = "Tell the team why you changed your decision."
     if decision == Decision.CHANGES_REQUESTED and not is_in_reach(given.changes_due):
         missing["changes_due"] = f"Choose a date within the next {MAX_TIME.days} days."
     if decision == Decision.ACCEPTED:
@@ -264,31 +252,3 @@ def _newest_version(submission: Submission, read: int | None) -> int | None:
             "below and decide again."
         )
     return newest
-
-
-def _notify_team(review: ProofReview) -> None:
-    submission = review.submission
-    verdict = verdict_on(submission)
-    decision = Decision(review.decision)
-    subject, opinion = OPINIONS[decision]
-    outcome = OUTCOMES.get((decision, verdict.status))
-    # The reason of a rejection is above already.
-    why = "" if verdict.rejection else f": {verdict.reason}"
-    lines = [
-        f"A reviewer {outcome or opinion} the privacy proof of {submission}.",
-        review.reason,
-        f"Please upload a revised proof by {review.changes_due:%b %-d, %Y}." if review.changes_due else "",
-        f"{verdict.status.label.capitalize()}{why}.",
-        f"The run loses its rank if a second reviewer agrees, or if no one objects within "
-        f"{SECOND_OPINION_TIME.days} days."
-        if verdict.is_proposal
-        else "",
-        "Read the reviewer's notes and reply:",
-        settings.SITE_URL + reverse("reviews:team", args=[submission.pk]),
-    ]
-    notify(
-        active_members(submission.team),
-        Kind.PROOFS,
-        f"Proof of {submission}: {outcome or subject}",
-        filter(None, lines),
-    )

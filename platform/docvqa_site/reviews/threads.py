@@ -16,9 +16,9 @@ from docvqa_site.audit.models import record
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.eligibility import review_barred_because
 from docvqa_site.reviews.models import ProofReview, ReviewMessage
 from docvqa_site.reviews.selectors import reviewer_numbers, sees_decisions
-from docvqa_site.reviews.services import review_barred_because
 from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Team
 from docvqa_site.teams.selectors import active_members, team_of
@@ -151,7 +151,7 @@ def _mail(message: ReviewMessage) -> None:
     more = f"You won't get more emails about this thread for {minutes} minutes."
     if message.by_team:
         page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
-        lines = [f"The team wrote about the proof of {submission}.", about, message.text, more, page]
+        lines = [f"The team wrote about the proof of “{submission}”.", about, message.text, more, page]
         notify(
             _reviewers(submission),
             Kind.REVIEWING,
@@ -161,7 +161,7 @@ def _mail(message: ReviewMessage) -> None:
         return
     page = settings.SITE_URL + reverse("reviews:team", args=[submission.pk])
     number = reviewer_numbers(submission)[message.author_id]
-    lines = [f"Reviewer {number} wrote about the proof of {submission}.", about, message.text, more, page]
+    lines = [f"Reviewer {number} wrote about the proof of “{submission}”.", about, message.text, more, page]
     notify(
         active_members(submission.team),
         Kind.PROOFS,

@@ -1,9 +1,10 @@
 """What happened to a proof, version by version: what was sent, decided, asked, answered, and what came of it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
+from docvqa_site.accounts.models import User
 from docvqa_site.reviews.history import PastDecision, history_of
 from docvqa_site.reviews.models import Appeal, Decision, ReviewMessage
 from docvqa_site.reviews.selectors import reviewer_numbers
@@ -28,6 +29,7 @@ class Event:
     words: str
     text: str = ""
     by_team: bool = False
+    change_reason: str = ""
     changes_due: date | None = None
     remarks: list[tuple[str, str, str]] = field(default_factory=list)
     outcome: str = ""
@@ -46,16 +48,19 @@ class VersionEvents:
         return self.artifact.version - 1
 
 
-def timeline(submission: Submission) -> list[VersionEvents]:
-    """Return what happened to the proof, the newest version first. Reviewers have numbers."""
+def timeline(submission: Submission, reader: User | None = None) -> list[VersionEvents]:
+    """Return what happened to the proof, the newest version first.
+
+    Reviewers have numbers; a `reader` who reviews or organizes also reads their names.
+    """
     versions = list(
         submission.artifacts.filter(kind=ArtifactKind.PRIVACY_PROOF)
         .select_related("upload")
         .order_by("-version")
     )
-    numbers = reviewer_numbers(submission)
-    decided, stood = _decided(submission, numbers)
-    messages = (_message(one, numbers) for one in submission.review_messages.all())
+    names = _names(submission, reader)
+    decided, stood = _decided(submission, names)
+    messages = (_message(one, names) for one in submission.review_messages.all())
     events = sorted([*decided, *stood, *messages, *_appeals(submission)], key=lambda event: event.at)
     found = []
     for artifact in versions:
@@ -70,38 +75,57 @@ def timeline(submission: Submission) -> list[VersionEvents]:
     return found
 
 
-def _decided(submission: Submission, numbers: dict[int, int]) -> tuple[list[Event], list[Event]]:
+def _names(submission: Submission, reader: User | None) -> dict[int, str]:
+    """Return what each reviewer is called, by their key."""
+    names = {key: f"Reviewer {number}" for key, number in reviewer_numbers(submission).items()}
+    if reader is None:
+        return names
+    for person in User.objects.filter(pk__in=names):
+        names[person.pk] += " (you)" if person == reader else f" ({person})"
+    return names
+
+
+def _decided(submission: Submission, names: Mapping[int, str]) -> tuple[list[Event], list[Event]]:
     """Return the decisions, each with the status that it led to, and the ends of waits for a second opinion."""
     history = history_of(list(submission.reviews.all()))
-    outcomes = _outcomes(history.decisions, submission.track.reviews_needed)
+    made, required = history.decisions, submission.track.reviews_needed
     decided = [
         Event(
             one.at,
-            f"Reviewer {numbers[one.review.reviewer_id]}",
-            WORDS[one.decision],
+            names[one.review.reviewer_id],
+            WORDS[one.decision] + (" (decision withdrawn)" if one.withdrawn_at else ""),
             one.written.reason,
+            change_reason=one.written.change_reason,
             changes_due=one.written.changes_due if one.decision is Decision.CHANGES_REQUESTED else None,
             remarks=one.written.remarks,
-            outcome=in_words(outcome),
+            outcome=in_words(_verdict_at(one.at, one.version, made, required)),
         )
-        for one, outcome in zip(history.decisions, outcomes, strict=True)
+        for one in made
+    ]
+    withdrawn = [
+        Event(
+            one.withdrawn_at,
+            names[one.review.reviewer_id],
+            "declared a conflict of interest and withdrew the decision",
+            outcome=in_words(_verdict_at(one.withdrawn_at, one.version, made, required)),
+        )
+        for one in made
+        if one.withdrawn_at
     ]
     stood = [
         Event(at, "", "Nobody contradicted the rejection in time.", outcome="Proof rejected.")
         for at in history.stood
     ]
-    return decided, stood
+    return [*decided, *withdrawn], stood
 
 
-def _outcomes(decisions: Iterable[PastDecision], required: int | None) -> Iterator[Verdict]:
-    """Yield the verdict after each decision: on one version, the newest of each reviewer counts."""
-    current: dict[int, tuple[Decision, str]] = {}
-    version = None
-    for one in decisions:
-        if one.version != version:
-            current, version = {}, one.version
-        current[one.review.pk] = one.decision, one.written.reason
-        yield verdict(current.values(), required)
+def _verdict_at(
+    at: datetime, version: int | None, decisions: Iterable[PastDecision], required: int | None
+) -> Verdict:
+    """Return the verdict on a version at a time: the newest decision of each reviewer counts, unless withdrawn."""
+    newest = {one.review.pk: one for one in decisions if one.at <= at and one.version == version}
+    counting = (one for one in newest.values() if not one.withdrawn_at or one.withdrawn_at > at)
+    return verdict([(one.decision, one.written.reason) for one in counting], required)
 
 
 def in_words(found: Verdict) -> str:
@@ -110,8 +134,8 @@ def in_words(found: Verdict) -> str:
     return f"{label}." if found.rejection else f"{label}: {found.reason}."
 
 
-def _message(message: ReviewMessage, numbers: dict[int, int]) -> Event:
-    who = "The team" if message.by_team else f"Reviewer {numbers.get(message.author_id, '')}".strip()
+def _message(message: ReviewMessage, names: Mapping[int, str]) -> Event:
+    who = "The team" if message.by_team else names.get(message.author_id, "Reviewer")
     about = f"wrote about “{QUESTIONS[message.item]}”" if message.item in QUESTIONS else "wrote"
     return Event(message.created_at, who, about, message.text, by_team=message.by_team)
 

@@ -6,27 +6,36 @@ from functools import lru_cache
 
 from docvqa_site.reviews.models import COUNTED_IN, Decision
 from docvqa_site.reviews.tallies import rejected, verified
-from docvqa_site.submissions.models import REJECTED
+from docvqa_site.submissions.models import REJECTED, UNACCEPTED_REVISION
 from docvqa_site.ui.conditions import holds
 from evaluator.messages.states import ResultStatus as ResultStatus
+
+AWAITS_REVIEW = "proof rejected; the revised proof awaits review"
 
 
 @dataclass(frozen=True)
 class Tally:
     """How many reviewers have made each decision, by the names of a submission's columns.
 
-    `rejection_stands` says that the only decision is a rejection, which nobody has contradicted in time.
+    `rejection_stands` says that the only decision is a rejection, which nobody has contradicted in time, and
+    `revises_rejected` that the proof is a revision of one that took the rank.
     """
 
     acceptances: int = 0
     rejections: int = 0
     change_requests: int = 0
     rejection_stands: bool = False
+    revises_rejected: bool = False
 
     @property
     def is_proposal(self) -> bool:
         """Whether one reviewer rejects the proof, and no other has decided."""
         return self.rejections == self.decisions == 1
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether the rank is withheld until a reviewer accepts a revised proof."""
+        return all(getattr(self, name) == value for name, value in UNACCEPTED_REVISION.items())
 
     @property
     def decisions(self) -> int:
@@ -43,6 +52,8 @@ class Verdict:
         asks_changes: Whether the team is to revise the proof, which is under review until then.
         is_proposal: Whether one reviewer proposes to reject it, and nobody else has decided.
         is_split: Whether reviewers disagree, so that another one decides.
+        rejections: The reasons of those who rejected a rejected proof, as they wrote them.
+        is_withheld: Whether the rank is withheld, though the review is open, until a reviewer accepts a revised proof.
     """
 
     status: ResultStatus
@@ -52,15 +63,19 @@ class Verdict:
     asks_changes: bool = False
     is_proposal: bool = False
     is_split: bool = False
+    rejections: tuple[str, ...] = ()
+    is_withheld: bool = False
 
     @property
     def rejection(self) -> str:
-        """Why the rank is withheld; empty unless the proof is rejected."""
-        return rejection_of(self.status, self.reason)
+        """Why the proof withholds the rank; empty if it doesn't."""
+        return rejection_of(self.status, self.reason, is_withheld=self.is_withheld)
 
 
-def rejection_of(status: ResultStatus, reason: str) -> str:
-    """Return why a result of this status, with this reason, has no rank; empty unless its proof is rejected."""
+def rejection_of(status: ResultStatus, reason: str, *, is_withheld: bool = False) -> str:
+    """Return why the proof of a result of this status, with this reason, withholds the rank; empty if it doesn't."""
+    if is_withheld:
+        return AWAITS_REVIEW
     return reason or "proof rejected" if status is ResultStatus.REJECTED else ""
 
 
@@ -79,12 +94,16 @@ def status_of(tally: Tally, required: int) -> ResultStatus:
 
 
 def verdict(
-    decisions: Iterable[tuple[Decision, str]], required: int | None, *, rejection_stands: bool = False
+    decisions: Iterable[tuple[Decision, str]],
+    required: int | None,
+    *,
+    rejection_stands: bool = False,
+    revises_rejected: bool = False,
 ) -> Verdict:
     """Return the verdict on a proof, from each reviewer's decision with its reason; see `verdict_of`."""
     decided = list(decisions)
     counts = {COUNTED_IN[one]: sum(found == one for found, _ in decided) for one in COUNTED_IN}
-    tally = Tally(**counts, rejection_stands=rejection_stands)
+    tally = Tally(**counts, rejection_stands=rejection_stands, revises_rejected=revises_rejected)
     return verdict_of(
         tally, required, [reason for decision, reason in decided if decision == Decision.REJECTED]
     )
@@ -101,20 +120,28 @@ def verdict_of(tally: Tally, required: int | None, rejections: Iterable[str] = (
     is_open = status is ResultStatus.PROVISIONAL
     asks_changes = is_open and tally.change_requests > 0
     is_proposal = is_open and tally.is_proposal
-    is_split = is_open and not asks_changes and not is_proposal and tally.rejections > 0
+    is_withheld = is_open and tally.is_withheld
+    is_split = is_open and not is_proposal and tally.rejections > 0
+    # Reviewers who agree may have written the same.
+    reasons = tuple(dict.fromkeys(rejections)) if status is ResultStatus.REJECTED else ()
     if status is ResultStatus.REJECTED:
-        # Reviewers who agree may have written the same.
-        reason = "proof rejected: " + "; ".join(dict.fromkeys(reason.rstrip(" .") for reason in rejections))
+        reason = "proof rejected: " + " · ".join(reasons)
     elif status is ResultStatus.VERIFIED:
         reason = f"proof accepted by {tally.acceptances} reviewers"
     elif asks_changes:
-        reason = "changes to the proof requested"
+        reason = "changes to the proof requested" + (
+            "; another reviewer proposes to reject it" if is_split else ""
+        )
     elif is_proposal:
         reason = "one reviewer proposes to reject the proof; a second opinion is due"
     elif is_split:
         reason = (
             f"reviewers disagree; {'a third' if tally.decisions == 2 else 'another'} reviewer will decide"
         )
+    elif is_withheld:
+        reason = AWAITS_REVIEW
     else:
         reason = f"proof accepted by {tally.acceptances} of {required} reviewers"
-    return Verdict(status, reason, tally.acceptances, required, asks_changes, is_proposal, is_split)
+    return Verdict(
+        status, reason, tally.acceptances, required, asks_changes, is_proposal, is_split, reasons, is_withheld
+    )

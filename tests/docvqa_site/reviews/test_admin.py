@@ -1,13 +1,25 @@
 """Proofs in the administration: they are found, counted, supervised and decided on there as at the desk."""
 
+from datetime import timedelta
+
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from docvqa_site.reviews.assignments import assign
 from docvqa_site.reviews.deadlines import default_due
-from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.reviews.drafts import Draft
+from docvqa_site.reviews.models import Decision, ProofReview, Recusal
+from docvqa_site.reviews.recusals import recuse
+from docvqa_site.reviews.services import save_draft
 from docvqa_site.teams.models import Membership
-from tests.docvqa_site.factories import make_organizer, make_reviewer, make_user, scored_submission
+from tests.docvqa_site.factories import (
+    change_results,
+    make_organizer,
+    make_reviewer,
+    make_user,
+    scored_submission,
+)
 from tests.docvqa_site.reviews.test_decisions import accept, ask, reject
 from tests.docvqa_site.reviews.test_desk import ACCEPT
 
@@ -42,14 +54,71 @@ def test_a_row_has_versions_state_age_day_people_and_how_many_decided(client, su
     assign(submission, reviewer, default_due(), actor=reviewer)
     reject(submission, make_reviewer(), "No composition.")
     page = client.get(LIST).text
-    for text in ("waits for reviewers", "Rita Review", "1 of 2", f"{default_due():%b}"):
+    for text in ("waits for reviewers", "Rita Review", "hidden until you decide", f"{default_due():%b}"):
         assert text in page
-    assert "No composition." not in page
+    for text in ("No composition.", "(2 required)"):
+        assert text not in page + client.get(address(submission)).text
+    client.force_login(make_organizer("organize"))
+    assert "1 (2 required)" in client.get(LIST).text
+
+
+def test_lists_are_narrowed_by_assignment_and_found_by_the_reviewer(client, submission, reviewer):
+    other, free = scored_submission(title="Of another"), scored_submission(title="Free")
+    assign(submission, reviewer, default_due(), actor=reviewer)
+    assign(other, somebody := make_reviewer(name="Sven Seer"), default_due(), actor=somebody)
+    ProofReview.objects.filter(submission=other).update(due=timezone.now().date() - timedelta(days=1))
+    save_draft(free, Draft(), actor=make_reviewer(name="Dora Drafts"))
+    titles = {submission.title, other.title, free.title}
+    for query, expected in (
+        ("assignment=mine", submission),
+        ("assignment=nobody", free),
+        ("assignment=overdue", other),
+        ("q=seer", other),
+    ):
+        page = client.get(f"{LIST}?{query}").text
+        assert [title for title in titles if f">{title}</a>" in page] == [expected.title]
+    # Nobody sees a draft.
+    assert "0 privacy proofs" in client.get(f"{LIST}?q=dora").text
+
+
+def test_a_rejected_proof_is_no_longer_due(client, submission, reviewer):
+    assign(submission, reviewer, default_due(), actor=reviewer)
+    for _ in range(2):
+        reject(submission, make_reviewer())
+    assert f"{default_due():%b}. {default_due().day}" not in client.get(LIST).text
+    page = client.get(address(submission)).text
+    assert "no date" in page
+    assert "<dd>rejected: No composition over rounds.</dd>" in page
+    assert reverse("reviews:assign", args=[submission.pk]) not in page
+
+
+def test_the_list_of_decisions_says_how_far_each_reviewer_is(client, submission, reviewer):
+    assigned, aside = make_reviewer(name="Asta Assigned"), make_reviewer(name="Carl Conflict")
+    assign(submission, assigned, default_due(), actor=assigned)
+    save_draft(submission, Draft(), actor=aside)
+    recuse(submission, Recusal.Why.CONFLICT, actor=aside)
+    save_draft(submission, Draft(), actor=make_reviewer(name="Dora Drafts"))
+    accept(submission, reviewer)
+    listed = "/admin/reviews/proofreview/"
+    page = client.get(listed).text
+    for text in (">assigned</td>", ">stepped aside: conflict</td>", ">accepted</td>"):
+        assert page.count(text) == 1
+    assert "Dora Drafts" not in page.partition("changelist-filter")[0]
+    client.force_login(make_organizer("organize", "view_proofreview"))
+    assert client.get(listed).text.count(">drafting</td>") == 1
 
 
 def test_a_decision_made_there_is_the_one_of_the_desk(client, submission, reviewer):
+    change_results(submission.runs.get(), checks=[{"id": "record.budget", "status": "passed"}])
     page = client.get(address(submission))
     assert "Are the noise" in page.text
+    # The questions are about what the page shows.
+    assert "Recorded facts" in page.text
+    assert "Runs, as recomputed by the evaluator" in page.text
+    assert "/docs/roles/reviewer/" in page.text
+    assert "Only there are drafts saved" in page.text
+    assert "(optional)" not in page.text
+    assert 'name="change_reason"' not in page.text
     assert client.post(address(submission), {**ACCEPT, "version": "1", "noise": ""}).status_code == 422
     assert ProofReview.objects.get().decision == Decision.PENDING
     assert client.post(address(submission), {**ACCEPT, "version": "1"}).url == LIST

@@ -9,8 +9,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.audit.models import AuditEntry
-from docvqa_site.reviews.assignments import assign, eligible_reviewers
+from docvqa_site.reviews.assignments import assign
 from docvqa_site.reviews.deadlines import default_due
+from docvqa_site.reviews.eligibility import eligible_reviewers
 from docvqa_site.reviews.models import ProofReview
 from docvqa_site.reviews.queue import Part, queue_of
 from docvqa_site.teams.models import Membership
@@ -23,7 +24,7 @@ from tests.docvqa_site.factories import (
     revise_proof,
     scored_submission,
 )
-from tests.docvqa_site.reviews.test_decisions import accept
+from tests.docvqa_site.reviews.test_decisions import accept, ask
 
 pytestmark = pytest.mark.django_db
 
@@ -79,6 +80,64 @@ def test_an_organizer_assigns_a_reviewer_by_a_day(
     assert [(entry.reviewers, entry.due) for entry in needed.entries] == [(["Rita Review"], day())]
 
 
+def test_the_mail_says_who_asks_whose_proof_it_is_and_how_to_decline(
+    submission, reviewer, organizer, django_capture_on_commit_callbacks
+):
+    with django_capture_on_commit_callbacks(execute=True):
+        assign(submission, reviewer, day(), actor=organizer)
+    (message,) = mail.outbox
+    for text in (organizer.name, submission.team.name, "I can't review this proof", "/docs/roles/reviewer/"):
+        assert text in message.body
+
+
+def test_an_assignment_is_moved_and_removed(
+    client, submission, reviewer, organizer, django_capture_on_commit_callbacks
+):
+    review = assign(submission, reviewer, day(), actor=organizer)
+    other = make_reviewer(name="Olga Other")
+    assign(scored_submission(), other, day(), actor=other)
+    client.force_login(organizer)
+    page = client.get(address(submission)).text
+    assert "Olga Other (1 open assignment)" in page
+    # Who is assigned isn't offered again.
+    assert "Rita Review (" not in page
+    given = {"assigned": review.pk, "due": day(20)}
+    with django_capture_on_commit_callbacks(execute=True):
+        assert client.post(address(submission), given).url == address(submission)
+    assert ProofReview.objects.get(pk=review.pk).due == day(20)
+    message = mail.outbox[-1]
+    assert message.subject.endswith("new due date")
+    assert f"from {day():%b %-d, %Y} to {day(20):%b %-d, %Y}" in message.body
+    mail.outbox.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        page = client.post(address(submission), {**given, "remove": "1"}, follow=True).text
+    assert "Rita Review is no longer assigned." in page
+    assert "Rita Review (0 open assignments)" in page
+    assert [message.to for message in mail.outbox] == [[reviewer.email]]
+    assert AuditEntry.objects.get(action="proof_review.unassigned").actor == organizer
+    assert client.post(address(submission), given, follow=True).text.count("Choose an assigned reviewer") == 1
+
+
+def test_who_has_decided_is_marked_and_keeps_the_assignment(client, submission, reviewer, organizer):
+    review = assign(submission, reviewer, day(), actor=organizer)
+    accept(submission, reviewer)
+    client.force_login(organizer)
+    assert "<strong>Rita Review</strong>, has decided" in client.get(address(submission)).text
+    page = client.post(address(submission), {"assigned": review.pk, "due": day(), "remove": "1"}, follow=True)
+    assert "already decided" in page.text
+
+
+def test_a_settled_proof_needs_no_other_reviewer(client, submission, reviewer, organizer):
+    for _ in range(2):
+        accept(submission, make_reviewer())
+    client.force_login(organizer)
+    page = client.get(address(submission)).text
+    assert "The review is complete" in page
+    assert "<form class" not in page
+    with pytest.raises(ValidationError, match="complete"):
+        assign(submission, reviewer, day(), actor=organizer)
+
+
 def test_a_reviewer_takes_a_proof(client, submission, reviewer):
     client.force_login(reviewer)
     take = reverse("reviews:take", args=[submission.pk])
@@ -91,7 +150,7 @@ def test_a_reviewer_takes_a_proof(client, submission, reviewer):
 def test_who_has_a_conflict_or_has_decided_is_not_offered(submission, reviewer, organizer):
     member = make_reviewer()
     Membership.objects.create(team=submission.team, user=member)
-    accept(submission, make_reviewer())
+    ask(submission, make_reviewer())
     assert eligible_reviewers(submission) == [reviewer]
     for other in (member, make_user()):
         with pytest.raises(ValidationError, match="another reviewer"):

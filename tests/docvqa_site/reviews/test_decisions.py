@@ -12,6 +12,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.audit.models import AuditEntry
+from docvqa_site.boards.boards import stored_boards
+from docvqa_site.boards.ordering import ranks_of
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.reviews import services
 from docvqa_site.reviews.checklist import CHECKLIST, Answer
@@ -20,12 +22,15 @@ from docvqa_site.reviews.drafts import Draft, draft_of
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.reviews.selectors import awaiting_review, verdict_on
 from docvqa_site.reviews.services import let_rejections_stand
-from docvqa_site.reviews.verdict import ResultStatus
-from docvqa_site.submissions.models import RunState, Submission, SubmissionState
+from docvqa_site.reviews.verdict import AWAITS_REVIEW, ResultStatus
+from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
+from docvqa_site.submissions.services import copy_to_draft, withdraw
 from docvqa_site.teams.models import Membership
 from evaluator.messages.jobs import ArtifactKind
 from tests.docvqa_site.factories import (
+    change_results,
     make_artifact,
+    make_organizer,
     make_reviewer,
     make_run,
     make_submission,
@@ -36,13 +41,20 @@ from tests.docvqa_site.factories import (
     revise_proof,
     scored_submission,
 )
+from tests.docvqa_site.submissions.drafts import fill
+from tests.docvqa_site.submissions.submitting import submit
 
 pytestmark = pytest.mark.django_db
 
 ALL_YES = {item.key: Answer.YES for item in CHECKLIST}
 
 
-decide = partial(services.decide, declares_no_conflict=True)
+decide = partial(
+    services.decide,
+    declares_no_conflict=True,
+    confirms_contradiction=True,
+    change_reason="I read it again.",
+)
 
 
 @pytest.fixture
@@ -88,7 +100,7 @@ def test_two_rejections_take_the_rank_with_the_reason(submission, reviewer):
     assert verdict_on(submission).status == ResultStatus.PROVISIONAL
     assert verdict_on(submission).is_proposal
     reject(submission, make_reviewer())
-    assert verdict_on(submission).reason == "proof rejected: No composition over rounds"
+    assert verdict_on(submission).reason == "proof rejected: No composition over rounds."
 
 
 def test_one_rejection_takes_the_rank_once_nobody_has_contradicted_it_in_time(
@@ -149,14 +161,25 @@ def test_rejecting_needs_a_reason_only(submission, reviewer):
 
 def test_another_decision_needs_a_reason_and_keeps_the_history(submission, reviewer):
     reject(submission, reviewer)
-    with pytest.raises(ValidationError):
-        accept(submission, reviewer)
-    accept(submission, reviewer, "The new section 3 covers it.")
+    with pytest.raises(ValidationError) as caught:
+        decide(submission, Decision.ACCEPTED, "", ALL_YES, actor=reviewer, change_reason=" ")
+    assert list(caught.value.message_dict) == ["change_reason"]
+    decide(
+        submission,
+        Decision.ACCEPTED,
+        "",
+        ALL_YES,
+        actor=reviewer,
+        change_reason="The new section 3 covers it.",
+        changes_due=timezone.now().date() + timedelta(days=3),
+    )
     entries = AuditEntry.objects.filter(object_type="reviews.proofreview").order_by("id")
     assert [(entry.action, entry.actor, entry.details["reason"]) for entry in entries] == [
         ("proof_review.rejected", reviewer, "No composition over rounds."),
-        ("proof_review.accepted", reviewer, "The new section 3 covers it."),
+        ("proof_review.accepted", reviewer, ""),
     ]
+    changed = entries[1].details
+    assert (changed["change_reason"], changed["changes_due"]) == ("The new section 3 covers it.", None)
 
 
 def test_a_no_needs_a_note(submission, reviewer):
@@ -171,10 +194,34 @@ def test_a_no_needs_a_note(submission, reviewer):
             notes={"noise": "  ", "unit": "fine"},
         )
     assert list(caught.value.message_dict) == ["noise"]
-    review = decide(
-        submission, Decision.ACCEPTED, "", answers, actor=reviewer, notes={"noise": "Half precision."}
-    )
+    accepted = partial(decide, submission, Decision.ACCEPTED)
+    with pytest.raises(ValidationError) as caught:
+        accepted("", answers, actor=reviewer, notes={"noise": "Half precision."})
+    assert caught.value.message_dict == {
+        "reason": ["Explain to the team why you accept the proof despite the “no”."]
+    }
+    review = accepted("It is minor.", answers, actor=reviewer, notes={"noise": "Half precision."})
     assert review.notes == {"noise": "Half precision."}
+
+
+@pytest.mark.parametrize(
+    ("decision", "noise", "question"),
+    [
+        (Decision.ACCEPTED, Answer.NO, "You answered “no” to 1 question: Are the noise's distribution"),
+        (Decision.REJECTED, Answer.NOT_APPLICABLE, "You answered “no” to no question."),
+        (Decision.REJECTED, Answer.NO, ""),
+        (Decision.ACCEPTED, Answer.YES, ""),
+    ],
+)
+def test_a_decision_against_the_answers_must_be_confirmed(submission, reviewer, decision, noise, question):
+    answers = {**ALL_YES, "noise": noise}
+    given = partial(decide, submission, decision, "Why.", answers, notes={"noise": "It is."}, actor=reviewer)
+    if question:
+        with pytest.raises(ValidationError) as caught:
+            given(confirms_contradiction=False)
+        assert caught.value.message_dict["confirms_contradiction"][0].startswith(question)
+        assert not ProofReview.objects.exists()
+    assert given(confirms_contradiction=bool(question)).decision == decision
 
 
 @pytest.mark.parametrize(("decision", "others"), [(Decision.ACCEPTED, []), (Decision.REJECTED, ["reason"])])
@@ -198,6 +245,68 @@ def test_who_asks_for_changes_says_which(submission, reviewer):
     with pytest.raises(ValidationError) as caught:
         ask(submission, reviewer, " ")
     assert list(caught.value.message_dict) == ["reason"]
+
+
+@pytest.fixture
+def ranked():
+    """A submission with a run that has a rank."""
+    submission = scored_submission()
+    change_results(submission.runs.get(), epsilon=0.9)
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    return submission
+
+
+def revise(submission, content=b"better"):
+    with transaction.atomic():
+        revise_proof(submission, make_upload(submission.team, content), submission.created_by)
+
+
+def rank_of(submission):
+    run = submission.runs.get()
+    return ranks_of(submission.track, run.budget, [run.pk]).get(run.pk)
+
+
+class TestRevisionOfARejectedProof:
+    def test_the_rank_is_withheld_until_a_reviewer_accepts_it(self, client, ranked):
+        reject_for_good(ranked, make_reviewer(), make_reviewer())
+        revise(ranked)
+        revise(ranked, b"a space more ")
+        assert rank_of(ranked) is None
+        verdict = verdict_on(Submission.objects.get(pk=ranked.pk))
+        assert (verdict.status, verdict.reason) == (ResultStatus.PROVISIONAL, AWAITS_REVIEW)
+        (row,) = list(stored_boards(ranked.track)[0])
+        assert (row.rank, row.reason) == (None, AWAITS_REVIEW)
+        assert "the revised proof awaits review" in client.get(ranked.get_absolute_url()).text
+        assert ranked in awaiting_review(make_reviewer())
+        accept(ranked, make_reviewer())
+        assert rank_of(ranked) == 1
+
+    def test_one_that_was_accepted_once_keeps_its_rank_with_the_next_revision(self, ranked):
+        reject_for_good(ranked)
+        revise(ranked)
+        accept(ranked, make_reviewer())
+        revise(ranked, b"better still")
+        assert rank_of(ranked) == 1
+
+    def test_a_proof_that_keeps_its_rank_keeps_it_when_it_is_revised(self, ranked, reviewer):
+        for objection in (ask, reject):
+            objection(ranked, reviewer)
+            revise(ranked, objection.__name__.encode())
+            assert rank_of(ranked) == 1
+
+    def test_submitting_the_run_again_is_no_way_around(self, ranked):
+        run = fill(ranked.runs.get())
+        reject_for_good(ranked, make_reviewer(), make_reviewer())
+        withdraw(ranked, ranked.created_by)
+        draft = copy_to_draft(ranked, ranked.created_by)
+        submit(draft)
+        again = draft.runs.get()
+        Run.objects.filter(pk=again.pk).update(
+            state=RunState.SCORED, scored_at=timezone.now(), results=run.results
+        )
+        assert rank_of(draft) is None
+        accept(draft, make_reviewer())
+        assert rank_of(draft) == 1
 
 
 def test_changes_are_requested_until_the_revised_proof_is_uploaded(submission, reviewer):
@@ -316,7 +425,7 @@ def test_only_active_staff_with_the_permission_may_review(submission, fields):
 def test_the_team_is_notified(submission, reviewer, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
         reject(submission, reviewer)
-    (message,) = mail.outbox
+    message = mail.outbox[0]
     assert message.to == [submission.created_by.email]
     assert message.subject.endswith(f"Proof of {submission}: rejection proposed")
     assert "A reviewer proposes to reject the privacy proof" in message.body
@@ -327,16 +436,79 @@ def test_the_team_is_notified(submission, reviewer, django_capture_on_commit_cal
     assert reviewer.email not in message.body
 
 
+def test_an_acceptance_does_not_end_a_request_for_changes(submission, django_capture_on_commit_callbacks):
+    ask(submission, make_reviewer())
+    mail.outbox.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        accept(submission, make_reviewer())
+    body = next(one.body for one in mail.outbox if one.subject.endswith("accepted by a reviewer"))
+    assert "Another reviewer still requests changes. Please upload a revised proof." in body
+
+
 def test_the_subject_gives_the_outcome_only_once_there_is_one(submission, django_capture_on_commit_callbacks):
     rejected = scored_submission()
     with django_capture_on_commit_callbacks(execute=True):
         for proof, one_decides in ((submission, accept), (rejected, reject)):
             one_decides(proof, make_reviewer())
             one_decides(proof, make_reviewer())
-    subjects = [message.subject.rpartition(": ")[2] for message in mail.outbox]
-    assert subjects == ["accepted by a reviewer", "accepted", "rejection proposed", "rejected"]
-    assert "Under review: proof accepted by 1 of 2 reviewers." in mail.outbox[0].body
-    assert "Verified: proof accepted by 2 reviewers." in mail.outbox[1].body
+    teams = {submission.created_by.email, rejected.created_by.email}
+    sent = [message for message in mail.outbox if message.to[0] in teams]
+    subjects = [message.subject.rpartition(": ")[2] for message in sent]
+    assert subjects == [
+        "accepted by a reviewer",
+        "accepted, result verified",
+        "rejection proposed",
+        "rejected",
+    ]
+    assert "Read the history of the review and reply:" in sent[0].body
+    assert "Under review: proof accepted by 1 of 2 reviewers." in sent[0].body
+    assert "Verified: proof accepted by 2 reviewers." in sent[1].body
+
+
+def test_a_rejected_team_reads_every_reason_and_what_it_can_do(
+    submission, reviewer, django_capture_on_commit_callbacks
+):
+    reject(submission, reviewer, "No composition over rounds.")
+    with django_capture_on_commit_callbacks(execute=True):
+        reject(submission, make_reviewer(), "The noise; it repeats.")
+    (message,) = mail.outbox[-1:]
+    for text in (
+        "Reviewer 1: No composition over rounds.\n",
+        "Reviewer 2: The noise; it repeats.\n",
+        "The result no longer has a rank.",
+        "upload a revised proof, which restarts the review, or appeal once",
+        reverse("reviews:team", args=[submission.pk]),
+    ):
+        assert message.body.count(text) == 1
+    assert verdict_on(submission).rejections == ("No composition over rounds.", "The noise; it repeats.")
+
+
+@pytest.mark.parametrize("first", [None, accept, ask])
+def test_others_are_asked_when_another_reviewer_is_needed(
+    submission, reviewer, first, django_capture_on_commit_callbacks
+):
+    organizer = make_organizer("organize")
+    if first:
+        first(submission, make_reviewer())
+    undecided = make_reviewer()
+    with django_capture_on_commit_callbacks(execute=True):
+        reject(submission, reviewer, "No composition over rounds.")
+    asked = {message.to[0]: message for message in mail.outbox if "another reviewer" in message.subject}
+    assert asked.keys() == {organizer.email, undecided.email}
+    assert reverse("reviews:desk", args=[submission.pk]) in asked[undecided.email].body
+    assert reverse("reviews:assign", args=[submission.pk]) in asked[organizer.email].body
+    # They judge alone.
+    assert not any("No composition" in message.body for message in asked.values())
+    assert list(awaiting_review(undecided)) == [submission]
+
+
+def test_the_reviewer_reads_that_one_rejection_is_a_proposal(client, submission, reviewer):
+    client.force_login(reviewer)
+    given = {"decision": "rejected", "reason": "No composition.", "no_conflict": "on"}
+    page = client.post(reverse("reviews:desk", args=[submission.pk]), given, follow=True).text
+    day = timezone.now() + SECOND_OPINION_TIME
+    assert "is recorded: rejected. This is a proposal: the run loses its rank once a second" in page
+    assert f"or on {day:%b} {day.day}, {day:%Y} if nobody else decides" in page
 
 
 class TestAwaiting:

@@ -1,3 +1,4 @@
+import re
 from datetime import timedelta
 
 import pytest
@@ -7,6 +8,7 @@ from django.utils import timezone
 
 from docvqa_site.limits import Limit
 from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.drafts import draft_of
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.reviews.threads import post_message
 from docvqa_site.submissions.models import RunState, Submission, SubmissionState
@@ -63,7 +65,7 @@ def test_an_unanswered_question_is_pointed_out_beside_it(client, submission, rev
 
 def test_a_rejection_without_a_reason_is_pointed_out(client, submission, reviewer):
     page = client.post(address(submission), {"decision": "rejected", "no_conflict": "on"})
-    assert page.context["form"].errors == {"reason": ["Tell the team what to fix."]}
+    assert page.context["form"].errors == {"reason": ["Explain to the team what to fix."]}
     # In view and read aloud, wherever the form was sent from.
     assert 'role="alert"><p tabindex="-1" autofocus>Your decision was not saved.' in page.text
 
@@ -99,6 +101,29 @@ def test_what_others_decided_is_shown_after_ones_own_decision(client, submission
     assert "Proof accepted by 2 reviewers" in client.get(address(submission)).text
 
 
+def test_the_history_names_reviewers_to_reviewers_and_never_to_the_team(client, submission, reviewer):
+    accept(submission, make_reviewer(name="Olga Other"))
+    accept(submission, reviewer)
+    page = client.get(address(submission)).text
+    assert "Reviewer 1 (Olga Other)" in page
+    assert "Reviewer 2 (you)" in page
+    client.force_login(submission.created_by)
+    page = client.get(reverse("reviews:team", args=[submission.pk])).text
+    assert "Reviewer 1" in page
+    assert "Olga Other" not in page
+
+
+def test_a_reviewer_writes_to_the_organizers_about_the_proof(client, submission, reviewer, settings):
+    settings.CONTACT = "mailto:organizers@example.org"
+    link = f'href="mailto:organizers@example.org?subject=Proof%20of%20{submission.title.replace(" ", "%20")}"'
+    assert link in client.get(address(submission)).text
+    settings.CONTACT = ""
+    assert (
+        f'<a href="{reverse("about:contact")}">Write to the organizers</a>'
+        in client.get(address(submission)).text
+    )
+
+
 def test_a_track_without_proofs_has_nothing_to_review(client, reviewer):
     assert client.get(address(make_run(state=RunState.SCORED).submission)).status_code == 404
 
@@ -126,14 +151,32 @@ def test_a_new_decision_starts_from_the_last_answers(client, submission, reviewe
     client.post(address(submission), {**ACCEPT, "noise": "n/a"})
     page = client.get(address(submission))
     assert "You accepted this proof" in page.text
+    assert "Decision recorded" in page.text
+    assert "Not saved yet" not in page.text
     assert page.context["form"].initial["noise"] == "n/a"
-    client.post(address(submission), {**ACCEPT, "decision": "rejected", "reason": "Found a gap."})
+    changed = {"decision": "rejected", "reason": "Found a gap.", "change_reason": "I read it again."}
+    client.post(address(submission), {**ACCEPT, **changed, "confirms_contradiction": "on"})
     assert ProofReview.objects.get().decision == Decision.REJECTED
     # Its message and declaration aren't those of the next decision.
     initial = client.get(address(submission)).context["form"].initial
     assert (initial["reason"], initial["no_conflict"]) == ("", False)
     page = client.post(address(submission), ACCEPT)
-    assert page.context["form"].errors == {"reason": ["Tell the team why you changed your decision."]}
+    assert page.context["form"].errors == {"change_reason": ["Tell the team why you changed your decision."]}
+    assert 'name="change_reason"' in page.text
+    client.force_login(submission.created_by)
+    assert "I read it again." in client.get(reverse("reviews:team", args=[submission.pk])).text
+
+
+def test_an_acceptance_despite_a_no_is_explained_and_confirmed(client, submission, reviewer):
+    given = {**ACCEPT, "noise": "no", "noise_note": "Half precision.", "reason": "It is minor."}
+    assert 'data-tendency=""' in client.get(address(submission)).text
+    page = client.post(address(submission), given)
+    assert page.status_code == 422
+    assert "You answered “no” to 1 question: Are the noise" in page.text
+    assert 'data-tendency="against"' in page.text
+    assert 'name="confirms_contradiction"' in page.text
+    assert not ProofReview.objects.exclude(decision=Decision.PENDING).exists()
+    assert client.post(address(submission), {**given, "confirms_contradiction": "on"}).url == QUEUE
 
 
 def test_reviewers_read_every_check_in_full(client, submission, reviewer):
@@ -150,7 +193,10 @@ def test_reviewers_read_every_check_in_full(client, submission, reviewer):
     assert "1 flagged, 1 passed" in page
     assert all(text in page for text in ("17 providers", "18 providers", "round 3"))
     assert "8.7001" in page
-    assert "3 training runs" in page
+    assert "(training run 3)" in page
+    # The words of the table are explained beside it.
+    for text in ("ε two-stage", "who knows which clients take part", "/docs/glossary/#privacy"):
+        assert text in page
 
 
 def test_a_page_that_shows_an_older_version_records_nothing(client, submission, reviewer):
@@ -201,6 +247,16 @@ class TestDraft:
         assert (review.decision, review.notes) == (Decision.ACCEPTED, {"noise": "Fine."})
         assert "Not so fine." in client.get(address(submission)).text
 
+    def test_one_from_before_the_decision_is_ignored(self, client, submission, reviewer):
+        late = {"noise": "no", "reason": "Old text.", "decided_at": ""}
+        client.post(address(submission), ACCEPT)
+        page = client.post(self.address(submission), late, headers={"HX-Request": "true"})
+        assert "Not saved: You have recorded a decision since you opened this page." in page.text
+        assert ProofReview.objects.get().draft is None
+        shown = re.search(r'name="decided_at" value="([^"]+)"', client.get(address(submission)).text).group(1)
+        client.post(self.address(submission), {**late, "decided_at": shown})
+        assert draft_of(ProofReview.objects.get()).reason == "Old text."
+
     def test_others_neither_read_nor_write_it(self, client, submission, reviewer):
         client.post(self.address(submission), {"reason": "A secret thought."})
         client.force_login(make_reviewer())
@@ -232,7 +288,8 @@ def test_the_top_of_the_page_lists_what_is_missing_with_links(client, submission
     page = client.post(address(submission), {**ACCEPT, "noise": "", "no_conflict": ""}).text
     top = page[page.index("Your decision was not saved") : page.index("“Yes” always counts")]
     assert '<a href="#item-noise">Are the noise' in top
-    assert '<a href="#id_no_conflict">I have no conflict of interest</a>' in top
+    assert "round?</a> Answer this question to accept the proof." in top
+    assert '<a href="#id_no_conflict">I have no conflict of interest:</a> Confirm that you have no' in top
     assert top.count("<a ") == 2
     assert 'id="item-noise"' in page
     assert 'id="id_no_conflict"' in page
@@ -255,6 +312,7 @@ def test_a_passed_check_is_offered_and_never_ticked(client, submission, reviewer
     offered = "The passed check supports “yes”; the decision is yours."
     assert (offers["unit"], offers["sampling"], offers["code"]) == (offered, "", "")
     assert offered in page.text
+    assert "Sampled providers: flagged</span>" in page.text
     assert " checked" not in page.text
 
 

@@ -62,16 +62,37 @@ def test_the_claimed_epsilon_is_beside_the_recomputed_one(accounted):
     assert found["recomputed"].cells[0].text == "0.98765 (+0.088)"
 
 
+def test_numbers_are_written_as_in_the_table_of_checks(accounted):
+    submission, _ = accounted
+    checks = [{"id": "record.bytes", "status": "passed", "found": "147456000 bytes at 1e-05"}]
+    change_results(submission.runs.get(), checks=checks)
+    found = facts(submission)
+    assert found["record.bytes"].cells[0].text == "147,456,000 bytes at 10⁻⁵"
+    assert found["delta"].cells[0].text == "10⁻⁵"
+
+
 def test_a_question_leads_to_the_facts_that_bear_on_it(client, accounted):
     submission, _ = accounted
     client.force_login(make_reviewer())
     page = client.get(reverse("reviews:desk", args=[submission.pk])).text
     link = page.index('href="#fact-record.providers"')
-    assert page.index("Does the accounted sampling match") < link < page.index('name="sampling"')
+    assert (
+        page.index("Does the sampling assumed in the accounting match") < link < page.index('name="sampling"')
+    )
     row = page[page.index('id="fact-record.providers"') :]
-    assert "18 providers" in row[: row.index("</tr>")]
+    row = row[: row.index("</tr>")]
+    assert "18 providers" in row
+    # And back.
+    assert '<a href="#item-sampling">sampling</a>' in row
     assert "3 rounds: gaussian, effective noise multiplier 4" in page
     assert "1 issued, 0 used by a run" in page
+
+
+def test_numbers_of_checks_are_written_as_in_the_list_of_checks(accounted):
+    submission, _ = accounted
+    check = {"id": "record.bytes", "status": "passed", "found": "460636160 bytes"}
+    change_results(submission.runs.get(), checks=[check])
+    assert facts(submission)["record.bytes"].cells[0].text == "460,636,160 bytes"
 
 
 def test_a_report_of_another_version_leaves_the_other_evidence(accounted):

@@ -178,6 +178,19 @@ def test_the_team_reads_decisions_with_notes_and_is_led_there(client, submission
     assert "State the sampling." not in public
 
 
+def test_the_public_page_hides_counts_from_reviewers_who_have_yet_to_decide(client, submission, reviewer):
+    accept(submission, make_reviewer())
+    counts = "1 of 2 reviewers has accepted"
+    assert counts in client.get(submission.get_absolute_url()).text
+    client.force_login(reviewer)
+    page = client.get(submission.get_absolute_url()).text
+    assert counts not in page
+    assert "after you decide" in page
+    assert "anyone can see how many reviewers have accepted" in client.get(address("desk", submission)).text
+    accept(submission, reviewer)
+    assert "<strong>Verified.</strong>" in client.get(submission.get_absolute_url()).text
+
+
 def test_a_rejection_is_on_the_teams_page(client, submission, reviewer):
     reject(submission, reviewer)
     client.force_login(submission.created_by)

@@ -4,11 +4,13 @@ from django.urls import reverse
 from docvqa_site.accounts.adapters import AccountAdapter
 from docvqa_site.reviews.assignments import assign
 from docvqa_site.reviews.deadlines import default_due
+from docvqa_site.reviews.models import Recusal
 from docvqa_site.reviews.queue import Part, queue_of, waiting_for
+from docvqa_site.reviews.recusals import recuse
 from docvqa_site.submissions.models import RunState
 from docvqa_site.teams.models import Membership
 from tests.docvqa_site.factories import change_results, make_reviewer, make_team, make_user, scored_submission
-from tests.docvqa_site.reviews.test_decisions import accept, reject_for_good
+from tests.docvqa_site.reviews.test_decisions import accept, ask, reject_for_good
 
 QUEUE = "/reviews/"
 
@@ -18,7 +20,8 @@ def parts(reviewer):
 
 
 def test_every_submission_is_in_one_part(reviewer):
-    waiting, decided, rejected, accepted = (scored_submission() for _ in range(4))
+    waiting, decided, rejected, accepted, asked = (scored_submission() for _ in range(5))
+    ask(asked, make_reviewer())
     accept(decided, reviewer)
     reject_for_good(rejected)
     for _ in range(2):
@@ -26,7 +29,8 @@ def test_every_submission_is_in_one_part(reviewer):
     assert parts(reviewer) == {
         Part.NEEDS_ME: [waiting],
         Part.WAITING_FOR_REVIEWERS: [decided],
-        Part.WAITING_FOR_TEAM: [rejected],
+        Part.WAITING_FOR_TEAM: [asked],
+        Part.REJECTED: [rejected],
         Part.DECIDED: [accepted],
     }
 
@@ -50,6 +54,7 @@ def test_the_page_shows_flags_and_hides_what_others_decided(client, reviewer):
     page = client.get(QUEUE).text
     assert reverse("reviews:desk", args=[submission.pk]) in page
     assert "1 flagged" in page
+    assert "/docs/roles/reviewer/" in page
     assert "accepted by" not in page
 
 
@@ -61,6 +66,28 @@ def test_a_row_says_what_the_reviewer_has_done_and_what_is_due_comes_first(clien
     page = client.get(QUEUE).text
     assert "draft 1/16" in page
     assert "14 days left" in page
+
+
+def test_a_row_does_not_reveal_that_changes_were_requested(client, reviewer):
+    submission = scored_submission()
+    assign(submission, reviewer, default_due(), actor=reviewer)
+    other = make_reviewer()
+    ask(submission, other)
+    page = client.get(QUEUE).text
+    assert "revision due" not in page
+    # Nobody expects a decision before the team has revised the proof.
+    assert "days left" not in page
+    client.force_login(other)
+    assert "revision due" in client.get(QUEUE).text
+
+
+def test_a_coordinator_is_called_one(client, reviewer):
+    submission = scored_submission()
+    recuse(submission, Recusal.Why.COORDINATION, actor=reviewer)
+    assert ">coordinating</td>" in client.get(QUEUE).text
+    desk = client.get(reverse("reviews:desk", args=[submission.pk])).text
+    assert "Messages with the team" in desk
+    assert "The team sees your reviewer number" not in desk
 
 
 def test_a_long_part_says_how_much_is_not_listed(client, reviewer, monkeypatch):

@@ -11,8 +11,9 @@ from django.urls import reverse
 
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.reviews.appeals import appeal
-from docvqa_site.reviews.assignments import assign, eligible_reviewers
+from docvqa_site.reviews.assignments import assign
 from docvqa_site.reviews.deadlines import default_due
+from docvqa_site.reviews.eligibility import eligible_reviewers
 from docvqa_site.reviews.models import ProofReview, Recusal
 from docvqa_site.reviews.queue import Part, queue_of
 from docvqa_site.reviews.records import HIDDEN
@@ -46,9 +47,15 @@ def parts(reviewer):
     return {entry.submission: section.part for section in queue_of(reviewer) for entry in section.entries}
 
 
-@pytest.mark.parametrize("why", [Why.TIME, Why.FIELD])
+@pytest.mark.parametrize(
+    ("why", "sentence"),
+    [
+        (Why.TIME, "Rita Review doesn't have time to review the privacy proof of “"),
+        (Why.FIELD, "Rita Review isn't familiar with the field and won't review the privacy proof of “"),
+    ],
+)
 def test_who_declines_frees_the_assignment_and_the_organizers_read_why(
-    client, submission, reviewer, why, django_capture_on_commit_callbacks
+    client, submission, reviewer, why, sentence, django_capture_on_commit_callbacks
 ):
     organizer = make_organizer("organize")
     assign(submission, reviewer, default_due(), actor=organizer)
@@ -60,7 +67,7 @@ def test_who_declines_frees_the_assignment_and_the_organizers_read_why(
     assert answer.url == "/reviews/"
     (message,) = mail.outbox
     assert message.to == [organizer.email]
-    assert "Rita Review" in message.body
+    assert sentence in message.body
     assert "Until spring." in message.body
     review = ProofReview.objects.get()
     assert (review.assigned_at, review.due) == (None, None)
@@ -71,9 +78,89 @@ def test_who_declines_frees_the_assignment_and_the_organizers_read_why(
     page = client.get(address("desk", submission)).text
     assert "You declined this review on" in page
     assert "I can't review this proof" not in page
-    client.post(address("take", submission))
+    # To decide, they take it first.
+    assert 'name="decision"' not in page
+    assert "Take this review</button>" in page
+    with pytest.raises(ValidationError, match="You declined this review"):
+        accept(submission, reviewer)
+    mail.outbox.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post(address("take", submission))
+    (message,) = mail.outbox
+    assert message.to == [organizer.email]
+    assert "has taken it after all" in message.body
+    assert 'name="decision"' in client.get(address("desk", submission)).text
     assert list(awaiting_review(reviewer)) == [submission]
     assert "You declined" not in client.get(address("desk", submission)).text
+
+
+def test_a_withdrawn_decision_is_reported_and_marked(
+    client, submission, reviewer, django_capture_on_commit_callbacks
+):
+    organizer = make_organizer("organize", "review_proofs")
+    accept(submission, reviewer)
+    with django_capture_on_commit_callbacks(execute=True):
+        recuse(submission, Why.CONFLICT, actor=reviewer)
+    sent = {message.to[0]: message.body for message in mail.outbox}
+    assert sent.keys() == {organizer.email, submission.created_by.email}
+    assert "Their decision has been withdrawn." in sent[organizer.email]
+    # An organizer may still decide on the proof.
+    assert "accepted" not in sent[organizer.email]
+    assert "“accepted”, has been withdrawn." in sent[submission.created_by.email]
+    assert "proof accepted by 0 of 2 reviewers" in sent[submission.created_by.email]
+    assert "Rita" not in sent[submission.created_by.email]
+    client.force_login(submission.created_by)
+    page = client.get(address("team", submission)).text
+    assert "accepted the proof (decision withdrawn)" in page
+    assert "withdrew the decision" in page
+    assert page.index("accepted by 1 of 2 reviewers") < page.rindex("accepted by 0 of 2 reviewers")
+
+
+def test_who_has_decided_reads_the_effect_of_a_conflict_and_confirms_it(client, submission, reviewer):
+    accept(submission, make_reviewer())
+    accept(submission, reviewer)
+    client.force_login(reviewer)
+    page = client.get(address("desk", submission)).text
+    assert "Your decision, “accepted”, will be withdrawn" in page
+    assert "The result will no longer be verified." in page
+    page = client.post(address("decline", submission), {"why": Why.CONFLICT}, follow=True).text
+    assert "Confirm that your decision will be withdrawn." in page
+    assert not Recusal.objects.exists()
+    client.post(address("decline", submission), {"why": Why.CONFLICT, "withdraws": "on"})
+    assert verdict_on(submission).accepted == 1
+    assert Recusal.objects.exists()
+
+
+def test_an_organizer_lifts_a_mistaken_conflict(
+    client, submission, reviewer, django_capture_on_commit_callbacks
+):
+    accept(submission, reviewer)
+    recuse(submission, Why.CONFLICT, actor=reviewer)
+    organizer, recusal = make_organizer("organize"), Recusal.objects.get()
+    for other in (reviewer, make_reviewer()):
+        client.force_login(other)
+        assert client.post(address("assign", submission), {"lift": recusal.pk}).status_code == 403
+    client.force_login(organizer)
+    assert "Let Rita Review review it again" in client.get(address("assign", submission)).text
+    mail.outbox.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        page = client.post(address("assign", submission), {"lift": recusal.pk}, follow=True).text
+    assert "Rita Review can review the proof again." in page
+    assert client.post(address("assign", submission), {"lift": recusal.pk}).status_code == 302
+    assert [message.to for message in mail.outbox] == [[reviewer.email]]
+    assert AuditEntry.objects.get(action="proof_review.recusal_lifted").actor == organizer
+    assert list(awaiting_review(reviewer)) == [submission]
+    client.force_login(reviewer)
+    assert "16 of 16 answered" in client.get(address("desk", submission)).text
+
+
+def test_coordination_cannot_be_lifted(client, submission, reviewer):
+    recuse(submission, Why.COORDINATION, actor=reviewer)
+    client.force_login(make_organizer("organize"))
+    assert 'name="lift"' not in client.get(address("assign", submission)).text
+    page = client.post(address("assign", submission), {"lift": Recusal.objects.get().pk}, follow=True).text
+    assert "can read all decisions" in page
+    assert Recusal.objects.exists()
 
 
 def test_a_conflict_hides_the_proof_and_takes_a_decision_back(client, submission, reviewer):
@@ -99,13 +186,18 @@ def test_who_coordinates_reads_everything_and_decides_nothing(client, submission
     assert "No composition." in page
     assert 'name="decision"' not in page
     assert client.post(address("desk", submission), {"decision": "accepted"}).status_code == 403
-    with pytest.raises(PermissionDenied, match="coordinate"):
+    with pytest.raises(PermissionDenied, match="coordinating"):
         accept(submission, reviewer)
     assert "No composition." in client.get(reverse("admin:reviews_proof_change", args=[submission.pk])).text
 
 
-def test_who_has_decided_coordinates_nothing(submission, reviewer):
+def test_who_has_decided_coordinates_nothing(client, submission, reviewer):
+    client.force_login(reviewer)
+    assert 'value="coordination"' in client.get(address("desk", submission)).text
     accept(submission, reviewer)
+    page = client.get(address("desk", submission)).text
+    assert 'value="coordination"' not in page
+    assert 'value="conflict"' in page
     with pytest.raises(ValidationError):
         recuse(submission, Why.COORDINATION, actor=reviewer)
 

@@ -47,8 +47,8 @@ def test_reviewers_are_mailed_what_is_new_and_what_is_overdue(reviewer):
     (sent,) = mail.outbox
     assert sent.to == ["rita@example.org"]
     assert "3 proofs to review" in sent.subject
-    assert "After 0 days in " in sent.body
-    assert "After 15 days in " in sent.body
+    assert "“After 0 days” (track: " in sent.body
+    assert "“After 15 days” (track: " in sent.body
     assert "waiting for 15 days" in sent.body
     assert "After 3 days" not in sent.body
     assert "/reviews/" in sent.body

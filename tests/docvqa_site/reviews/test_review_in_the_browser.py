@@ -87,7 +87,11 @@ def decide(page, name):
 
 def test_three_reviewers_settle_a_proof(desk, submission):
     page = desk()
+    # A count that waits for the draft to be saved would be an old one.
+    page.route("**/draft/", lambda route: None)
     answer_all(page)
+    expect(page.locator("#desk-state")).to_have_text("16 of 16 answered Saving …")
+    page.unroute("**/draft/")
     note = page.locator("#item-noise").get_by_label("Note")
     page.locator("#item-noise .note > summary").click()
     note.fill("j is a letter here")
@@ -101,16 +105,17 @@ def test_three_reviewers_settle_a_proof(desk, submission):
     page = desk()
     page.locator("#item-noise > summary").click()
     page.locator("#item-noise").get_by_role("radio", name="no").check()
-    expect(page.get_by_label("Message to the team")).to_be_hidden()
+    expect(page.get_by_label("Explanation for the team")).to_be_hidden()
     page.get_by_role("radio", name="Reject").check()
-    page.get_by_label("Message to the team").fill("The noise is too small.")
+    page.get_by_label("Explanation for the team").fill("The noise is too small.")
     expect(page.get_by_label("Revised proof due by")).to_be_hidden()
     page.get_by_label("I have no conflict of interest").check()
     button(page, "Record the decision").click()
     problem = page.get_by_text("Your decision was not saved.")
     expect(problem).to_be_focused()
     expect(problem).to_be_in_viewport()
-    expect(page.get_by_text("Add a note to every “no”")).to_be_visible()
+    for place in (page.get_by_role("alert"), page.locator("#item-noise")):
+        expect(place.get_by_text("Add a note to every “no”")).to_be_visible()
     page.locator("#item-noise").get_by_label("Note").fill("Half precision.")
     decide(page, "Reject")
 
@@ -121,13 +126,59 @@ def test_three_reviewers_settle_a_proof(desk, submission):
     assert verdict(decisions, 2).status == ResultStatus.VERIFIED
 
 
+def test_the_last_answer_is_saved_when_the_page_is_left_at_once(desk, submission, live_server):
+    page = desk()
+    page.locator("#item-unit").get_by_role("radio", name="yes").check()
+    page.goto(live_server.url + "/reviews/")
+    page.wait_for_function(
+        "async (address) => (await (await fetch(address)).text()).includes('1 of 16 answered')",
+        arg=reverse("reviews:desk", args=[submission.pk]),
+    )
+
+
+def test_a_rejection_against_the_answers_is_confirmed_at_once(desk):
+    page = desk()
+    # Without a choice, the browser leads to it.
+    button(page, "Record the decision").click()
+    expect(page.get_by_role("radio", name="Accept")).to_be_focused()
+    answer_all(page)
+    confirms = page.get_by_label("Yes, this is my decision despite my answers")
+    page.get_by_role("radio", name="Accept").check()
+    expect(confirms).to_be_hidden()
+    page.get_by_role("radio", name="Reject").check()
+    expect(page.get_by_text("You answered “no” to no question.")).to_be_visible()
+    page.get_by_label("Explanation for the team").fill("The bound is wrong.")
+    confirms.check()
+    decide(page, "Reject")
+
+
+def test_a_draft_that_waits_is_not_saved_after_the_decision(desk):
+    page = desk()
+    answer_all(page)
+    expect(page.locator("#desk-state")).to_contain_text("Saved ")
+    page.get_by_role("radio", name="Accept").check()
+    page.get_by_label("I have no conflict of interest").check()
+    page.get_by_label("Explanation for the team").fill("Well done.")
+    drafts = []
+    page.on("request", lambda request: drafts.append(request.url) if "/draft/" in request.url else None)
+    decisions = []
+    page.route("**/reviews/*/", lambda route: decisions.append(route))
+    button(page, "Record the decision").click(no_wait_after=True)
+    # As long as a slow answer takes, and longer than a draft waits.
+    page.wait_for_timeout(2_000)
+    decisions.pop().continue_()
+    expect(page.get_by_text("is recorded")).to_be_visible()
+    assert drafts == []
+    assert ProofReview.objects.get().draft is None
+
+
 def test_a_rejected_proof_is_revised_by_its_team_and_accepted_by_two(desk, submission, tmp_path):
     page = desk()
     page.locator("#item-noise > summary").click()
     page.locator("#item-noise").get_by_role("radio", name="no").check()
     page.locator("#item-noise").get_by_label("Note").fill("No bound.")
     page.get_by_role("radio", name="Reject").check()
-    page.get_by_label("Message to the team").fill("The noise is not bounded.")
+    page.get_by_label("Explanation for the team").fill("The noise is not bounded.")
     decide(page, "Reject")
 
     page = desk(owner_of(submission.team), submission.get_absolute_url())
@@ -159,8 +210,11 @@ def test_every_question_can_be_answered_beside_the_opened_checks(desk):
         "(it) => { const {x, y} = it.getBoundingClientRect();"
         " return document.elementFromPoint(x + 3, y + 3) === it }"
     )
+    frame = page.locator("iframe")
+    height = frame.bounding_box()["height"]
     page.get_by_text("Runs and checks").click()
     page.get_by_text("All checks of the run").click()
+    assert frame.bounding_box()["height"] == height > 600
     for width in (1280, 1600, 390):
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate("document.querySelectorAll('.item').forEach((item) => (item.open = true))")

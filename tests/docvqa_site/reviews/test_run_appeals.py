@@ -59,7 +59,7 @@ class TestAppeal:
     ):
         member = run.submission.created_by
         subject, text, page = notified(member)
-        assert subject == f"{run} is disqualified"
+        assert subject == f"Your run “{run}” has been disqualified"
         assert REASON in text
         assert page == appeal_page(run)
         client.force_login(member)
@@ -79,7 +79,7 @@ class TestAppeal:
         assert run.disqualified_because == REASON
         assert "appeal to answer" not in client.get("/organize/").text
         subject, text, page = notified(member)
-        assert subject == f"{run}: your appeal has been answered"
+        assert subject == f"Your appeal for “{run}” has been answered"
         assert "stands" in text
         client.force_login(member)
         assert "The hashes are those of the test set." in client.get(page).text
@@ -88,14 +88,17 @@ class TestAppeal:
         client.force_login(run.submission.created_by)
         client.post(appeal_page(run), {"text": "It is the validation set."})
         client.force_login(organizer)
-        client.post(f"/organize/runs/{run.pk}/requalify/")
+        client.post(f"/organize/runs/{run.pk}/requalify/", {"confirmed": "yes"})
         run.refresh_from_db()
         assert run.disqualified_because == ""
         assert RunAppeal.objects.get().answered_at is not None
         subjects = set(
             Notification.objects.filter(user=run.submission.created_by).values_list("subject", flat=True)
         )
-        assert {f"{run} is no longer disqualified", f"{run}: your appeal has been answered"} <= subjects
+        assert {
+            f"Your run “{run}” is no longer disqualified",
+            f"Your appeal for “{run}” has been answered",
+        } <= subjects
 
     def test_another_disqualification_may_be_appealed_against(self, client, run, organizer):
         client.force_login(run.submission.created_by)
@@ -120,7 +123,7 @@ def test_a_run_that_was_never_disqualified_has_no_such_page(client, run):
 def test_a_withdrawal_is_reported_to_the_whole_team_with_its_reason(run):
     withdraw(run.submission, run.submission.created_by, "The log missed a round.")
     subject, text, _ = notified(run.submission.created_by)
-    assert subject == f"{run.submission} is withdrawn"
+    assert subject == f"Your team's submission “{run.submission}” has been withdrawn"
     assert "Reason: The log missed a round." in text
 
 
@@ -136,7 +139,7 @@ def test_a_new_evaluation_is_reported_with_its_reason(client, run, organizer):
         f"/organize/runs/{run.pk}/evaluate/", {"confirmed": "yes", "reason": "The test set is corrected."}
     )
     subject, text, page = notified(run.submission.created_by)
-    assert subject == f"{run} is being re-evaluated"
+    assert subject == f"Your run “{run}” is being re-evaluated"
     assert "Reason: The test set is corrected." in text
     assert page == run.submission.get_absolute_url()
     assert (
@@ -156,6 +159,6 @@ def test_the_end_of_a_phase_is_reported_once_to_those_who_take_part(run):
     assert notify_of_closed_phases(now) == 0
     for user in (run.submission.created_by, draft.created_by):
         subject, text, _ = notified(user)
-        assert subject == f"{phase.track}: the phase “{phase.name}” has closed"
+        assert subject == f"{phase.track}: the phase “{phase.name}” has ended"
         assert "The track no longer accepts submissions." in text
     assert notified(bystander) is None

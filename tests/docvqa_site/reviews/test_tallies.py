@@ -67,8 +67,8 @@ def part_of(found: Verdict, *, has_decided: bool, is_appealed: bool) -> Part:
     if found.status is ResultStatus.VERIFIED:
         return Part.DECIDED
     if found.status is ResultStatus.REJECTED:
-        return waits_for_reviewers if is_appealed else Part.WAITING_FOR_TEAM
-    return Part.WAITING_FOR_TEAM if found.asks_changes else waits_for_reviewers
+        return waits_for_reviewers if is_appealed else Part.REJECTED
+    return Part.WAITING_FOR_TEAM if found.asks_changes and not found.is_split else waits_for_reviewers
 
 
 def test_a_proof_is_in_the_part_of_those_who_have_to_act(track):

@@ -50,7 +50,12 @@ ALL = [ACCEPTED, CHANGES, REJECTED, PENDING]
             "proof rejected: no composition",
         ),
         ([CHANGES], 2, ResultStatus.PROVISIONAL, "changes to the proof requested"),
-        ([CHANGES, REJECTED], 2, ResultStatus.PROVISIONAL, "changes to the proof requested"),
+        (
+            [CHANGES, REJECTED],
+            2,
+            ResultStatus.PROVISIONAL,
+            "changes to the proof requested; another reviewer proposes to reject it",
+        ),
         ([CHANGES, ACCEPTED], 1, ResultStatus.PROVISIONAL, "changes to the proof requested"),
         ([CHANGES, ACCEPTED, ACCEPTED], 2, ResultStatus.VERIFIED, "proof accepted by 2 reviewers"),
         ([], 0, ResultStatus.VERIFIED, "proof accepted by 0 reviewers"),

@@ -7,7 +7,7 @@ from django.template.context import Context
 
 from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.reviews import queue_rows
-from docvqa_site.reviews.assignments import may_organize
+from docvqa_site.reviews.eligibility import may_organize
 from docvqa_site.reviews.queue import waiting_for
 from docvqa_site.reviews.selectors import awaiting_decisions, reviewable_submissions
 from docvqa_site.submissions.code import code_files

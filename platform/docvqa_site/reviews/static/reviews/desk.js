@@ -1,4 +1,4 @@
-// Keys inside a question of the checklist, and a word when a draft can't be saved. Everything works without it.
+// Keys inside a question of the checklist, and drafts that aren't lost. Everything works without it.
 
 const items = [...document.querySelectorAll("#review .item")];
 const state = document.getElementById("desk-state");
@@ -28,7 +28,47 @@ review?.addEventListener("change", (event) => {
   shown.className = `answer answer-${event.target.value.replace("/", "")}`;
   if (event.target.value === "no") item.querySelector(".note").open = true;
   else if (items[items.indexOf(item) + 1]) items[items.indexOf(item) + 1].open = true;
+  // As `ReviewForm.tendency`.
+  const answers = items.map((one) => one.querySelector("input[type=radio]:checked")?.value);
+  review.dataset.tendency = answers.includes("no") ? "against" : answers.every(Boolean) ? "for" : "";
 });
+
+// The count doesn't wait for the draft to be saved.
+review?.addEventListener("input", (event) => {
+  if (event.target.form !== review || !state) return;
+  const answered = items.filter((item) => item.querySelector("input[type=radio]:checked")).length;
+  const count = document.createElement("strong");
+  count.textContent = `${answered} of ${items.length} answered`;
+  // Read aloud when it changes, and not with every key.
+  if (state.textContent !== `${count.textContent} Saving …`) state.replaceChildren(count, " Saving …");
+});
+
+// htmx saves a draft some time after the last edit. Leaving the page doesn't wait for that, so the rest is sent then.
+let edited = 0;
+let sent = 0;
+let saved = 0;
+let isPosted = false;
+
+review?.addEventListener("input", () => (edited += 1));
+state?.addEventListener("htmx:beforeRequest", (event) => {
+  // A draft that arrives after the decision would lie on top of it.
+  if (isPosted) event.preventDefault();
+  sent = edited;
+});
+state?.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.successful) saved = sent;
+});
+review?.addEventListener("submit", () => {
+  isPosted = true;
+  state.dispatchEvent(new Event("htmx:abort"));
+});
+addEventListener("pagehide", () => {
+  if (isPosted || !review || edited === saved) return;
+  const headers = { "HX-Request": "true" };
+  fetch(state.getAttribute("hx-post"), { method: "POST", body: new FormData(review), headers, keepalive: true });
+});
+// The browser may show the page again as it was left.
+addEventListener("pageshow", () => (isPosted = false));
 
 review?.addEventListener("keydown", (event) => {
   const item = event.target.closest(".item");

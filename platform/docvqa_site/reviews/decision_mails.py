@@ -1,0 +1,120 @@
+"""What the team, other reviewers and organizers are sent after a decision on a proof."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils import timezone
+
+from docvqa_site.notifications.kinds import Kind
+from docvqa_site.notifications.sending import notify
+from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME
+from docvqa_site.reviews.eligibility import eligible_reviewers, organizers_for
+from docvqa_site.reviews.models import Appeal, Decision, ProofReview
+from docvqa_site.reviews.selectors import reviewer_numbers, verdict_on
+from docvqa_site.reviews.verdict import ResultStatus, Verdict
+from docvqa_site.submissions.models import Submission
+from docvqa_site.teams.selectors import active_members
+
+# What one decision means while the proof is under review: in the subject of the team's email, and in its text.
+OPINIONS = {
+    Decision.ACCEPTED: ("accepted by a reviewer", "accepted"),
+    Decision.CHANGES_REQUESTED: ("changes requested", "asked for changes to"),
+    Decision.REJECTED: ("rejection proposed", "proposes to reject"),
+}
+# Once the decision has settled the review: in the text, and in the subject.
+OUTCOMES = {
+    (Decision.ACCEPTED, ResultStatus.VERIFIED): ("accepted", "accepted, result verified"),
+    (Decision.REJECTED, ResultStatus.REJECTED): ("rejected", "rejected"),
+}
+
+
+def takes_effect(review: ProofReview) -> datetime:
+    """Return when a decided review withholds the rank, if it proposes a rejection and nobody contradicts it."""
+    return (review.decided_at or timezone.now()) + SECOND_OPINION_TIME
+
+
+def mail_decision(review: ProofReview, change_reason: str) -> None:
+    """Mail the decision to the team; and where another reviewer is needed, to those who can decide or assign one."""
+    submission = review.submission
+    verdict = verdict_on(submission)
+    decision = Decision(review.decision)
+    subject, opinion = OPINIONS[decision]
+    outcome, subject = OUTCOMES.get((decision, verdict.status), (opinion, subject))
+    lines = [
+        f"A reviewer {outcome} the privacy proof of “{submission}”.",
+        "" if verdict.rejection else review.reason,
+        f"Why the decision changed: {change_reason}" if change_reason else "",
+        f"Please upload a revised proof by {review.changes_due:%b %-d, %Y}." if review.changes_due else "",
+        *_status(submission, verdict),
+        "Another reviewer still requests changes. Please upload a revised proof."
+        if decision is Decision.ACCEPTED and verdict.asks_changes
+        else "",
+        f"The run loses its rank if a second reviewer agrees, or if no one objects within "
+        f"{SECOND_OPINION_TIME.days} days, by {takes_effect(review):%b %-d, %Y}."
+        if verdict.is_proposal
+        else "",
+        "Read the reviewer's notes and reply:"
+        if review.notes
+        else "Read the history of the review and reply:",
+    ]
+    _mail_team(submission, f"Proof of {submission}: {subject}", lines)
+    if verdict.is_proposal or verdict.is_split:
+        _ask_for_another(submission, f" by {takes_effect(review):%b %-d, %Y}" if verdict.is_proposal else "")
+
+
+def mail_standing_rejection(submission: Submission) -> None:
+    """Mail to the team that nobody contradicted a rejection in time."""
+    lines = [
+        f"A reviewer rejected the privacy proof of “{submission}”, and no other reviewer disagreed within "
+        f"{SECOND_OPINION_TIME.days} days.",
+        *_status(submission, verdict_on(submission)),
+        "Read the reviewer's notes, reply, upload a revised proof or appeal:",
+    ]
+    _mail_team(submission, f"Proof of {submission}: rejected", lines)
+
+
+def mail_withdrawal(review: ProofReview, decision: str) -> None:
+    """Mail to the team that a reviewer with a conflict of interest no longer counts."""
+    submission = review.submission
+    number = reviewer_numbers(submission)[review.reviewer_id]
+    lines = [
+        f"Reviewer {number} has declared a conflict of interest. Their decision on the privacy proof of "
+        f"“{submission}”, “{decision}”, has been withdrawn.",
+        *_status(submission, verdict_on(submission)),
+        "Read the history of the review:",
+    ]
+    _mail_team(submission, f"Proof of {submission}: a decision was withdrawn", lines)
+
+
+def _status(submission: Submission, verdict: Verdict) -> list[str]:
+    """Return what is known of the results; of a rejection every reason, as it was written, and what the team can do."""
+    label = verdict.status.label.capitalize()
+    if not verdict.rejection:
+        return [f"{label}: {verdict.reason}."]
+    numbers = reviewer_numbers(submission)
+    rejected = submission.reviews.filter(decision=Decision.REJECTED)
+    reasons = [f"Reviewer {numbers[one.reviewer_id]}: {one.reason}" for one in rejected]
+    choices = "You can upload a revised proof, which restarts the review"
+    if not Appeal.objects.filter(submission=submission).exists():
+        choices += ", or appeal once, so that another reviewer reads the unchanged proof"
+    return [*reasons, f"{label}. The result no longer has a rank.", f"{choices}."]
+
+
+def _mail_team(submission: Submission, subject: str, lines: Iterable[str]) -> None:
+    page = settings.SITE_URL + reverse("reviews:team", args=[submission.pk])
+    notify(active_members(submission.team), Kind.PROOFS, subject, [*filter(None, lines), page])
+
+
+def _ask_for_another(submission: Submission, until: str) -> None:
+    """Ask those who can decide to do so, and organizers for a reviewer. They judge alone, and don't read by whom."""
+    subject = f"Proof of {submission}: another reviewer is needed"
+    named = f"“{submission}” (track: {submission.track})"
+    text = f"The privacy proof of {named} needs the decision of another reviewer{until}."
+    reviewers = eligible_reviewers(submission)
+    desk = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
+    notify(reviewers, Kind.REVIEWING, subject, [text, desk])
+    others = [one for one in organizers_for(submission) if one not in reviewers]
+    page = settings.SITE_URL + reverse("reviews:assign", args=[submission.pk])
+    notify(others, Kind.REVIEWING, subject, [text, "Assign a reviewer if nobody has taken it:", page])

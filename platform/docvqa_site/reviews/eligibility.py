@@ -1,0 +1,46 @@
+"""Who may decide on a proof, and who may assign its reviewers."""
+
+from docvqa_site.accounts.models import User
+from docvqa_site.accounts.selectors import is_reviewer
+from docvqa_site.reviews.selectors import conflict_of_interest, coordinates, reviewers
+from docvqa_site.submissions.models import Submission
+
+ORGANIZE = "challenge.organize"
+
+
+def review_barred_because(submission: Submission, user: User) -> str:
+    """Return why `user` may not review the submission's proof; empty if they may."""
+    if not is_reviewer(user):
+        return "Only people with permission to review can review proofs."
+    if submission.submitted_at and submission.published_at is None:
+        return "The team hasn't published this submission yet; reviews start once it is public."
+    if coordinates(submission, user):
+        return "You're coordinating this review, so you can't decide on the proof."
+    return conflict_of_interest(submission, user)
+
+
+def eligible_reviewers(submission: Submission) -> list[User]:
+    """Return those who may review the proof, and have neither decided on it nor declined."""
+    decided = {review.reviewer_id for review in submission.reviews.all() if review.is_decided}
+    declined = submission.recusals.values("person")
+    found = reviewers().filter(is_active=True).exclude(pk__in=decided).exclude(pk__in=declined)
+    found = found.order_by("name", "email")
+    return [one for one in found if not review_barred_because(submission, one)]
+
+
+def may_organize(user: User) -> bool:
+    """Return whether `user` is one of the organizers who assign reviewers."""
+    return user.is_staff and user.has_perm(ORGANIZE)
+
+
+def assigning_barred_because(submission: Submission, user: User) -> str:
+    """Return why `user` may not assign reviewers to the submission's proof; empty if they may."""
+    if not may_organize(user):
+        return "Only organizers can assign reviewers."
+    return conflict_of_interest(submission, user)
+
+
+def organizers_for(submission: Submission) -> list[User]:
+    """Return those who may assign reviewers to the submission's proof."""
+    staff = User.objects.filter(is_staff=True, is_active=True)
+    return [one for one in staff if not assigning_barred_because(submission, one)]
