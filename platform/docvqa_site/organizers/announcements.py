@@ -13,6 +13,7 @@ from docvqa_site.challenge.models import Track
 from docvqa_site.news.models import NewsItem
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
+from docvqa_site.submissions.deadline_reminders import teams_in
 from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
 from docvqa_site.teams.models import Membership
 
@@ -20,10 +21,12 @@ from docvqa_site.teams.models import Membership
 class Audience(TextChoices):
     EVERYONE = "everyone", "everyone with an account"
     MEMBERS = "members", "members of all teams"
+    IN_TRACK = "in_track", "members of teams that have registered, or have a draft or submission"
     WITHOUT_SUBMISSION = "without_submission", "members of teams that have submitted nothing"
     WITH_FAILED_RUN = "with_failed_run", "members of teams with a failed run"
     WITH_REJECTED_RUN = "with_rejected_run", "members of teams with a rejected run"
     WITH_SCORED_RUN = "with_scored_run", "members of teams with a scored run"
+    NOBODY = "nobody", "nobody: publish it on News only"
 
 
 STATES = {
@@ -50,6 +53,8 @@ class Announcement:
 def recipients(audience: Audience, track: Track | None) -> QuerySet[User]:
     """Return the active people of an audience who have confirmed their address, each once."""
     people = User.objects.filter(is_active=True, emailaddress__verified=True, emailaddress__primary=True)
+    if audience is Audience.NOBODY:
+        return people.none()
     if audience is Audience.EVERYONE:
         return people.order_by("pk")
     members = people.filter(Exists(Membership.objects.filter(user=OuterRef("pk"))))
@@ -58,7 +63,9 @@ def recipients(audience: Audience, track: Track | None) -> QuerySet[User]:
     runs = runs.filter(submission__state=SubmissionState.SUBMITTED)
     if track is not None:
         made, runs = made.filter(track=track), runs.filter(submission__track=track)
-    if audience is Audience.WITHOUT_SUBMISSION:
+    if audience is Audience.IN_TRACK:
+        members = members.filter(membership__team__in=teams_in(track))
+    elif audience is Audience.WITHOUT_SUBMISSION:
         members = members.filter(~Exists(made))
     elif audience in STATES:
         members = members.filter(Exists(runs.filter(state=STATES[audience])))

@@ -5,17 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
+from docvqa_site.accounts.groups import ORGANIZERS, REVIEWERS
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.boards.models import FinalResults
 from docvqa_site.challenge.rankings import WITH_PROOFS
 from docvqa_site.downloads.models import Download, Terms
 from docvqa_site.news.models import NewsItem
-from docvqa_site.reviews.selectors import awaiting_decisions, open_appeals, reviewers, undecided
+from docvqa_site.reviews.selectors import awaiting_decisions, open_appeals, undecided
 from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Team
 
@@ -43,15 +45,18 @@ def counted_for(judged: QuerySet[Submission], now: datetime) -> dict[str, QueryS
     accounts = User.objects.filter(is_active=True)
     # A track that is set up has submissions of a team of its own, which try it.
     public = Submission.objects.filter(track__is_draft=False)
+    teams = Team.objects.exclude(submissions__track__is_draft=True)
     drafts = public.filter(state=SubmissionState.DRAFT)
     return {
         "accounts": accounts,
         "new accounts": accounts.filter(date_joined__gt=now - NEW),
-        "teams": Team.objects.all(),
-        "new teams": Team.objects.filter(created_at__gt=now - NEW),
+        "teams": teams,
+        "new teams": teams.filter(created_at__gt=now - NEW),
         "drafts": drafts,
         "teams with drafts": Team.objects.filter(pk__in=drafts.values("team")),
-        "reviewers": reviewers(),
+        "reviewers": accounts.filter(groups__name=REVIEWERS),
+        "organizers": accounts.filter(groups__name=ORGANIZERS),
+        "superusers": accounts.filter(is_superuser=True),
         "unsettled proofs": undecided(private),
         "waiting proofs": awaiting_decisions(private),
         "open appeals": open_appeals().filter(submission__in=private),
@@ -83,7 +88,14 @@ def _people(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
         "submissions.submission",
         f"?state__exact={SubmissionState.DRAFT}",
     )
-    yield _fact(organizer, _number(counts["reviewers"], "reviewer"), "accounts.user", "?is_staff__exact=1")
+    groups = Group.objects.in_bulk([REVIEWERS, ORGANIZERS], field_name="name")
+    # Superusers, and people with permissions of their own, are in no group.
+    for noun, name in (("reviewers", REVIEWERS), ("organizers", ORGANIZERS)):
+        of_group = f"?is_active__exact=1&groups__id__exact={groups[name].pk}"
+        yield _fact(organizer, f"{counts[noun]} in the group {name}", "accounts.user", of_group)
+    superusers = _number(counts["superusers"], "superuser")
+    everything = "?is_active__exact=1&is_superuser__exact=1"
+    yield _fact(organizer, f"{superusers}, with all rights", "accounts.user", everything)
 
 
 def _proofs(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:

@@ -35,8 +35,15 @@ class NumbersInput(forms.TextInput):
     @override
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         written = super().value_from_datadict(data, files, name)
-        return (
-            f"[{written.strip().removeprefix('[').removesuffix(']')}]"
-            if isinstance(written, str)
-            else written
-        )
+        # Commas, spaces or both separate numbers.
+        if not isinstance(written, str):
+            return written
+        numbers = re.findall(r"[^][,\s]+", written)
+        return f"[{', '.join(numbers)}]"
+
+
+class NumbersField(forms.JSONField):
+    """A list of numbers as people write it."""
+
+    widget = NumbersInput
+    default_error_messages = {"invalid": "Enter numbers separated by commas, such as 1, 4, 8."}

@@ -18,7 +18,7 @@ def close(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
     phase = organized_phase(request.user, slug, phase_id)
     form = ClosingForm(request.POST or None, initial=_suggested(phase))
     if request.method == "POST" and form.is_valid():
-        publication = closing.Publication(**form.cleaned_data)
+        publication = closing.Publication(*(form.cleaned_data[name] for name in ("slug", "title", "text")))
         try:
             results = closing.close_phase(
                 phase, publication, seen=request.POST.get("seen", ""), actor=request.user

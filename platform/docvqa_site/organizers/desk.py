@@ -1,10 +1,11 @@
 """The figures of the desk's first page, in a constant number of queries."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
@@ -20,6 +21,7 @@ from docvqa_site.evaluation.inventories import stock
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, TestSet, Worker
 from docvqa_site.evaluation.queue.dispatch import ALIVE
 from docvqa_site.liveness.models import silences
+from docvqa_site.mail.models import OutgoingMail
 from docvqa_site.operations import figures
 from docvqa_site.organizers import needs
 from docvqa_site.organizers.cards import cards_for, counted_for
@@ -30,14 +32,24 @@ from docvqa_site.organizers.outages import downtimes
 from docvqa_site.organizers.quotas import near_quota
 from docvqa_site.organizers.registrations import waiting_registrations
 from docvqa_site.reviews.deadlines import REVIEW_TIME
+from docvqa_site.reviews.eligibility import may_organize
 from docvqa_site.reviews.run_appeals import open_appeals
-from docvqa_site.reviews.selectors import awaiting_decisions, awaiting_review, judgeable_submissions
+from docvqa_site.reviews.selectors import (
+    awaiting_decisions,
+    awaiting_review,
+    contested,
+    judgeable_submissions,
+    unassigned,
+)
 from docvqa_site.submissions.models import Run, Submission, SubmissionState
 from docvqa_site.teams.selectors import teams_without_owner
+from evaluator.messages.rankings import COUNTED
 
 # Flags of older runs have been looked at, or never will be.
 FLAGS_TIME = timedelta(days=30)
 MOST_FLAGGED = 20
+# Workers report every minute what they have.
+REPORTING = timedelta(minutes=2)
 MOST_NEAR_QUOTA = 20
 
 
@@ -46,10 +58,12 @@ class WorkerRow:
     """A worker that was seen in the last day, and the step that it runs; None while it runs none.
 
     Attributes:
+        queue: The queue whose steps it has run, or several; empty before its first step.
         seen_at: Its last heartbeat, or its last report of what it has, which it sends every minute.
     """
 
-    worker: Worker
+    name: str
+    queue: str
     evaluation: Evaluation | None
     state: str
     seen_at: datetime
@@ -58,34 +72,35 @@ class WorkerRow:
 def desk_of(organizer: User) -> dict[str, object]:
     """Return what the first page shows: what needs the organizer now, and the figures below it."""
     now, judged = clock.now(), judgeable_submissions(organizer)
-    backlogs, outbox = figures.backlogs(figures.attempts(), now), figures.outbox()
+    backlogs = figures.backlogs(figures.attempts(), now)
     held = stock(now)
     workers = worker_rows(held.seen_at, now)
     counts = counted(
         {
             **counted_for(judged, now),
             "overdue proofs": overdue_proofs(judged, now),
+            "unassigned proofs": unassigned(judged),
+            "contested proofs": contested(judged),
             "appeals of runs": open_appeals(judged),
             "teams without owner": teams_without_owner(),
             "waiting registrations": waiting_registrations(organizer),
             # The link to their own reviews in the menu.
             "own reviews": awaiting_review(organizer, among=judged),
+            "failed mails": OutgoingMail.objects.filter(failed_at__isnull=False),
         }
     )
+    proofs = needs.REVIEWS if is_reviewer(organizer) else needs.PROOFS if may_organize(organizer) else None
     found = [
         *needs.queue_needs(backlogs, figures.workforces(now)),
         *needs.process_needs(silences()),
-        *needs.worker_needs(row.worker.name for row in workers if row.state == "silent"),
+        *needs.worker_needs(row.name for row in workers if row.state == "silent"),
         *needs.examination_needs(len(unattended(now))),
-        *needs.proof_needs(counts["overdue proofs"], reads_queue=is_reviewer(organizer)),
+        *needs.proof_needs(counts["overdue proofs"], proofs),
+        *needs.unassigned_needs(counts["unassigned proofs"], proofs),
+        *needs.contested_needs(counts["contested proofs"], proofs),
         *needs.appeal_needs(counts["appeals of runs"]),
         *needs.team_needs(counts["teams without owner"]),
-        *needs.mail_needs(outbox),
-        *needs.outage_needs(
-            (f"{one.phase.track}: “{one.phase}”", one.owed_words)
-            for one in downtimes(now)
-            if one.needs_organizer
-        ),
+        *needs.mail_needs(counts["failed mails"]),
         *needs.disk_needs(figures.disk()),
     ]
     today = timezone.now().date()
@@ -94,6 +109,11 @@ def desk_of(organizer: User) -> dict[str, object]:
     own = [
         *needs.track_needs(tracks, held),
         *needs.registration_needs(counts["waiting registrations"]),
+        *needs.outage_needs(
+            (f"{one.phase.track}: “{one.phase}”", one.owed_words)
+            for one in downtimes(now, organized_tracks(organizer))
+            if one.needs_organizer
+        ),
     ]
     found = [*own, *([] if organizer.organizes_single_tracks else found)]
     return {
@@ -135,23 +155,30 @@ def worker_rows(reported: Mapping[str, datetime], now: datetime) -> list[WorkerR
     """
     running = Evaluation.objects.filter(state=EvaluationState.RUNNING).select_related("run__submission")
     at = {evaluation.worker: evaluation for evaluation in running.defer("run__results", "run__rules")}
-    return [
-        _row(worker, at.get(worker.name), reported.get(worker.name), now)
-        for worker in Worker.objects.select_related("queue")
-    ]
+    # One that takes steps of two queues is known in each.
+    known: dict[str, list[Worker]] = defaultdict(list)
+    for worker in Worker.objects.order_by("queue"):
+        known[worker.name].append(worker)
+    for name in reported.keys() - known.keys():
+        known[name].append(Worker(name=name, queue_id="", seen_at=reported[name]))
+    rows = [_row(workers, at.get(name), reported.get(name), now) for name, workers in known.items()]
+    return sorted(rows, key=lambda row: row.seen_at, reverse=True)
 
 
 def _row(
-    worker: Worker, evaluation: Evaluation | None, reported_at: datetime | None, now: datetime
+    of_queues: Sequence[Worker], evaluation: Evaluation | None, reported_at: datetime | None, now: datetime
 ) -> WorkerRow:
-    """Return the worker with its state. One without a step sends no heartbeats, but reports what it has."""
-    if worker.sick_at is not None:
+    """Return a worker of these queues with its state. Without a step, it sends no heartbeats, but reports."""
+    heartbeat = max(worker.seen_at for worker in of_queues)
+    seen_at = max(heartbeat, reported_at or heartbeat)
+    if any(worker.sick_at is not None for worker in of_queues):
         state = "sick"
     elif evaluation is not None:
-        state = "running" if worker.seen_at > now - ALIVE else "silent"
+        state = "running" if heartbeat > now - ALIVE else "silent"
     else:
-        state = "idle" if reported_at else "gone"
-    return WorkerRow(worker, evaluation, state, max(worker.seen_at, reported_at or worker.seen_at))
+        state = "idle" if seen_at > now - REPORTING else "gone"
+    queues = ", ".join(worker.queue_id for worker in of_queues)
+    return WorkerRow(of_queues[0].name, queues, evaluation, state, seen_at)
 
 
 def overdue_proofs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Submission]:
@@ -172,10 +199,10 @@ def doubtful_logs(submissions: QuerySet[Submission], tracks: Iterable[Track]) ->
     """Return their runs that only a flagged log keeps from a rank in these tracks, the newest first."""
     by_bytes = [track for track in tracks if track.kind.rule.ranks_bytes]
     runs = Run.objects.filter(
+        Q(submission__phase__requires_counted=False) | Q(counting=COUNTED),
         scored_at__isnull=False,
         submission__in=submissions.filter(track__in=by_bytes, practice=False),
         submission__state=SubmissionState.SUBMITTED,
-        submission__phase__requires_counted=False,
         disqualified_because="",
         log_flag__isnull=False,
         log_accepted_at__isnull=True,

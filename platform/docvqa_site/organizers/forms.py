@@ -13,11 +13,26 @@ from docvqa_site.evaluation.inventories import stock
 from docvqa_site.liveness.models import Outage
 from docvqa_site.organizers import phase_changes, rule_changes, track_changes
 from docvqa_site.organizers.announcements import Audience
-from docvqa_site.organizers.choosing import NumbersInput, offered
+from docvqa_site.organizers.choosing import NumbersField, offered
 from docvqa_site.reviews.run_appeals import MAX_ANSWER
 
 # Of registrations.
 DECISIONS = (RegistrationState.ADMITTED.value, RegistrationState.DECLINED.value)
+
+# Of fields of tracks, for all forms that have them.
+HELP = {
+    "budgets": "Such as 1, 4, 8. Each budget has its own board.",
+    "required_reviews": "Number of reviewers who must accept a proof before its result is verified.",
+    "unbound_level": "In some runs, no check shows that the checkpoint is the result of the recorded training. This is "
+    "how they are ranked.",
+    "providers_per_client": "The number of training providers of each client, in the order of the client ids, such as "
+    "420, 398. Training records with more providers are rejected. If empty, it isn't checked.",
+    "drawn_rounds": "How many rounds the site picks at random, besides the last one, for a replay or a byte check. If "
+    "a draft's rounds were already picked when you change this, its team must train a replayable run again, and upload "
+    "messages again.",
+    "challenges_per_day": "How many challenges a team can get in any 24 hours: one for each new training record, and "
+    "one for each new index of messages that are too large to be attached.",
+}
 
 
 class PublicReason(forms.Form):
@@ -57,11 +72,8 @@ class TrackForm(OfOneKind):
             "required_reviews": "Accepting reviewers",
             "budgets": "Privacy budgets ε",
         }
-        widgets = {"budgets": NumbersInput}
-        help_texts = {
-            "required_reviews": "Number of reviewers who must accept a proof before its result is verified.",
-            "budgets": "Such as 1, 4, 8. Each budget has its own board.",
-        }
+        field_classes = {"budgets": NumbersField}
+        help_texts = HELP
 
 
 class RulesForm(OfOneKind):
@@ -74,10 +86,14 @@ class RulesForm(OfOneKind):
         model = Track
         fields = tuple(rule_changes.NAMES)
         labels = rule_changes.NAMES
+        field_classes = {"providers_per_client": NumbersField}
+        help_texts = HELP
         widgets = {
             "description": forms.Textarea(attrs={"rows": 20}),
+            "registration_questions": forms.Textarea(attrs={"rows": 5}),
+            # A list would cut its long choices off.
+            "sampling_rule": forms.RadioSelect,
             "trainable": forms.Textarea(attrs={"rows": 3}),
-            "providers_per_client": NumbersInput,
             # As people write it: 1e-05.
             "delta": forms.TextInput(attrs={"inputmode": "decimal"}),
         }
@@ -174,14 +190,17 @@ class AnnouncementForm(forms.Form):
         Track.objects.all(),
         required=False,
         empty_label="all tracks",
-        help_text="Counts only submissions and runs of this track. Ignored for the first two choices.",
+        help_text="Counts only registrations, submissions and runs of this track. Ignored for “everyone”, “members of "
+        "all teams” and “nobody”.",
     )
     subject = forms.CharField(max_length=120)
-    text = forms.CharField(max_length=10_000, widget=forms.Textarea, help_text="Plain text.")
+    text = forms.CharField(
+        max_length=10_000, widget=forms.Textarea, help_text="Plain text. News shows it as Markdown."
+    )
     on_news = forms.BooleanField(required=False, label="Also publish on News")
 
 
-class ClosingForm(forms.ModelForm[FinalResults]):
+class ResultsForm(forms.ModelForm[FinalResults]):
     """What the final results of a phase are published as."""
 
     text = forms.CharField(
@@ -198,6 +217,14 @@ class ClosingForm(forms.ModelForm[FinalResults]):
         fields = ("title", "slug")
         labels = {"slug": "Name in the address"}
         help_texts = {"slug": "The results appear at /results/NAME/. It can't be changed later."}
+
+
+class ClosingForm(ResultsForm):
+    """The same, with a box that confirms it."""
+
+    confirmed = forms.BooleanField(
+        label="Yes, publish these results permanently, and email everyone who takes part"
+    )
 
 
 class OutageForm(forms.ModelForm[Outage]):

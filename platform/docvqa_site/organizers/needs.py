@@ -11,7 +11,7 @@ from django.template.defaultfilters import pluralize
 from docvqa_site.challenge.models import Track
 from docvqa_site.evaluation.inventories import Stock
 from docvqa_site.liveness.models import Process
-from docvqa_site.operations.figures import Backlog, Disk, Outbox, Workforce
+from docvqa_site.operations.figures import Backlog, Disk, Workforce
 from docvqa_site.reviews.deadlines import REVIEW_TIME
 
 # A queue whose oldest step waits longer is slow.
@@ -35,6 +35,7 @@ MEMBERSHIPS = Page("admin:teams_membership_changelist", "Memberships")
 REGISTRATIONS = Page("organizers:registrations", "Registrations")
 OUTAGES = Page("organizers:outages", "Outages and maintenance")
 DISQUALIFIED = Page("organizers:runs", "Runs")
+PROOFS = Page("admin:reviews_proof_changelist", "Privacy proofs")
 REVIEWS = Page("reviews:queue", "Proof reviews")
 
 
@@ -69,7 +70,7 @@ def queue_needs(backlogs: Mapping[str, Backlog], workforces: Mapping[str, Workfo
 
 
 def track_needs(tracks: Iterable[Track], held: Stock) -> Iterator[Need]:
-    """Yield which public tracks have base weights or a test set that no worker has."""
+    """Yield which public tracks have base weights, a test set or a leakage set that no worker has."""
     for track in tracks:
         folders = {
             "the base weights": (track.reference, held.references),
@@ -79,6 +80,12 @@ def track_needs(tracks: Iterable[Track], held: Stock) -> Iterator[Need]:
         if missing:
             text = f"No worker has reported {' or '.join(missing)} lately: runs of this track would fail."
             yield Need(f"{track} can't be evaluated", text, "tracklacksfiles")
+        leakage = track.measured_leakage_set()
+        if leakage and (name := f"{leakage.folder}/{leakage.split}") not in held.leakage_sets:
+            text = (
+                f"No worker has reported the leakage set {name} lately. Scores and ranks don't depend on it."
+            )
+            yield Need(f"{track}: leakage can't be measured", text, "tracklacksfiles")
 
 
 def registration_needs(waiting: int) -> Iterator[Need]:
@@ -111,9 +118,9 @@ def examination_needs(unattended: int) -> Iterator[Need]:
         yield Need("No machine is running examinations", text, "examinationswait", EXAMINATIONS)
 
 
-def mail_needs(outbox: Outbox) -> Iterator[Need]:
-    if outbox.failed:
-        heading = f"{outbox.failed} email{pluralize(outbox.failed)} not delivered"
+def mail_needs(failed: int) -> Iterator[Need]:
+    if failed:
+        heading = f"{failed} email{pluralize(failed)} not delivered"
         yield Need(heading, "The site gave up trying to deliver.", "mailfailed", MAILS)
 
 
@@ -123,12 +130,26 @@ def disk_needs(disk: Disk) -> Iterator[Need]:
         yield Need("The disk is nearly full", text, "diskfills")
 
 
-def proof_needs(overdue: int, *, reads_queue: bool) -> Iterator[Need]:
-    """Yield whether proofs wait too long for their reviewers, with their queue for whoever may read it."""
+def proof_needs(overdue: int, page: Page | None) -> Iterator[Need]:
+    """Yield whether proofs wait too long for their reviewers, with the list of proofs that the organizer may read."""
     if overdue:
         text = f"Public for more than {REVIEW_TIME.days} days, and still waiting for reviewers."
-        page = REVIEWS if reads_queue else None
         yield Need(f"{overdue} overdue proof{pluralize(overdue)}", text, "proofsoverdue", page)
+
+
+def unassigned_needs(unassigned: int, page: Page | None) -> Iterator[Need]:
+    if unassigned:
+        text = "They wait for reviewers, and nobody is asked to decide. Reviewers can also claim them."
+        heading = f"{unassigned} proof{pluralize(unassigned)} without a reviewer"
+        yield Need(heading, text, "proofs-without-a-reviewer", page)
+
+
+def contested_needs(contested: int, page: Page | None) -> Iterator[Need]:
+    """Yield whether proofs need another reviewer, since those who decided don't settle it."""
+    if contested:
+        text = "The reviewers who haven't decided were asked by email. Assign one if nobody has claimed the proof."
+        heading = f"{contested} proof{pluralize(contested, ' needs,s need')} another reviewer"
+        yield Need(heading, text, "another-reviewer", page)
 
 
 def team_needs(without_owner: int) -> Iterator[Need]:

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.liveness.models import Outage
 from docvqa_site.organizers import outages
 from docvqa_site.organizers.access import FORM, POST, for_organizers, organized_phase
@@ -17,22 +19,31 @@ from docvqa_site.organizers.forms import OutageForm
 MOST_LISTED = 50
 
 
-@for_organizers("challenge.change_track", methods=FORM, of_every_track=True)
+@for_organizers("challenge.change_track", methods=FORM)
 def overview(request: UserRequest) -> HttpResponseBase:
-    """Show the outages of each phase with what extending it does; a POST adds maintenance or an outage."""
+    """Show the outages of each phase with what extending it does; a POST adds maintenance or an outage.
+
+    Outages may concern every track, so organizers of single tracks can't change them.
+    """
+    changes = not request.user.organizes_single_tracks
+    if request.method == "POST" and not changes:
+        raise PermissionDenied
     form = OutageForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         outages.add_outage(**form.cleaned_data, actor=request.user)
-        messages.success(request, "It was added.")
+        messages.success(request, "The maintenance or outage has been added.")
         return redirect("organizers:outages")
     now = timezone.now()
+    organized = organized_tracks(request.user).filter(is_draft=False)
+    slugs = list(organized.values_list("slug", flat=True))
     names = dict(Track.objects.values_list("slug", "name"))
     coming = Outage.objects.filter(starts_at__gte=now)
-    listed = [*coming, *reversed(outages.begun(now))][:MOST_LISTED]
+    found = [*coming, *reversed(outages.begun(now))]
+    listed = [one for one in found if changes or any(map(one.began_for, slugs))][:MOST_LISTED]
     context = {
-        "form": form,
+        "form": form if changes else None,
         "now": now,
-        "downtimes": [(one, outages.extension_of(one, now)) for one in outages.downtimes(now)],
+        "downtimes": [(one, outages.extension_of(one, now)) for one in outages.downtimes(now, organized)],
         "outages": [(one, one.is_going_on(now), _tracks(one, names)) for one in listed],
     }
     return render(request, "organizers/outages.html", context)
@@ -48,7 +59,7 @@ def _tracks(outage: Outage, names: Mapping[str, str]) -> str:
     return ", ".join(found) or "none: no run waited"
 
 
-@for_organizers("challenge.change_track", methods=POST, of_every_track=True)
+@for_organizers("challenge.change_track", methods=POST)
 def extend(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
     phase = organized_phase(request.user, slug, phase_id)
     if outages.extend(phase, request.POST.get("seen", ""), actor=request.user):

@@ -1,17 +1,17 @@
 """Outages in the time of a track's phases, making up for them, and planned maintenance."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
-from docvqa_site.audit.models import record
+from docvqa_site.audit.models import AuditEntry, record
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.challenge.phases import BEGINNING
 from docvqa_site.evaluation.queue.waited import waited_since
@@ -69,23 +69,20 @@ class Downtime:
         return in_hours(self.owed.total_seconds())
 
 
-def downtimes(now: datetime) -> list[Downtime]:
-    """Return the downtime of every phase that runs now or has ended lately and isn't closed, by track."""
+def downtimes(now: datetime, tracks: QuerySet[Track]) -> list[Downtime]:
+    """Return the downtime of every phase of public ones of these tracks that runs or ended lately and isn't closed."""
     phases = Phase.objects.filter(
         Q(ends_at=None) | Q(ends_at__gt=now - LATELY),
         Q(starts_at=None) | Q(starts_at__lte=now),
         final_results=None,
-        track__is_draft=False,
+        track__in=tracks.filter(is_draft=False).order_by(),
     )
-    outages = begun(now)
-    return [
-        _downtime(phase, outages, now)
-        for phase in phases.select_related("track").order_by("track", "starts_at")
-    ]
+    found = list(phases.select_related("track").order_by("track", "starts_at"))
+    return _downtimes(found, now)
 
 
 def downtime_of(phase: Phase, now: datetime) -> Downtime:
-    return _downtime(Phase.objects.select_related("track").get(pk=phase.pk), begun(now), now)
+    return _downtimes([Phase.objects.select_related("track").get(pk=phase.pk)], now)[0]
 
 
 def begun(now: datetime) -> list[Outage]:
@@ -164,7 +161,7 @@ def extend(phase: Phase, seen: str, *, actor: User) -> bool:
         return False
     reason = f"The phase lost {downtime.owed_words} to outages."
     for edited, preview in zip(extension.edited, extension.previews, strict=True):
-        if not save_phase(edited, reason, preview.digest, actor=actor):
+        if not save_phase(edited, reason, preview.digest, actor=actor, notifies=False):
             transaction.set_rollback(True)
             return False
     minutes = downtime.owed // MINUTE
@@ -212,6 +209,17 @@ def withdraw(outage: Outage, *, actor: User) -> bool:
     return True
 
 
-def _downtime(phase: Phase, outages: Iterable[Outage], now: datetime) -> Downtime:
-    start, stop = phase.starts_at or BEGINNING, min(phase.ends_at or now, now)
-    return Downtime(phase, clipped(outages, phase.track.slug, start, stop))
+def _downtimes(phases: Sequence[Phase], now: datetime) -> list[Downtime]:
+    """Return the downtime of each phase, which begins when its track is published at the earliest."""
+    outages = begun(now)
+    # A track that wasn't set up in the browser has no such entry.
+    entries = AuditEntry.objects.filter(
+        action="track.published", object_id__in={str(phase.track_id) for phase in phases}
+    )
+    published = dict(entries.values_list("object_id", "at"))
+    found = []
+    for phase in phases:
+        start = max(phase.starts_at or BEGINNING, published.get(str(phase.track_id), BEGINNING))
+        stop = min(phase.ends_at or now, now)
+        found.append(Downtime(phase, clipped(outages, phase.track.slug, start, stop)))
+    return found

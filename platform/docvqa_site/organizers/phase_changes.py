@@ -17,7 +17,9 @@ from docvqa_site.boards.effects import effect
 from docvqa_site.boards.ordering import first_of_phase
 from docvqa_site.boards.ranking import rank
 from docvqa_site.challenge.models import EXAMINED_LEVELS, Anonymity, Phase, ResultsTiming, RuleChange, Track
-from docvqa_site.challenge.phases import closed_because, nearest_phase, overlap
+from docvqa_site.challenge.phases import closed_because, nearest_phase, overlap, phase_at
+from docvqa_site.notifications.kinds import Kind
+from docvqa_site.organizers.change_notifications import notified_sentence, notify_of_change
 from docvqa_site.organizers.track_changes import (
     Preview,
     board_sentences,
@@ -43,6 +45,7 @@ NAMES = {
     "examined_level": "Examination",
     "requires_counted": "Counted bytes only",
 }
+_SUBJECT = "{}: the phases have changed"
 # What a phase says where bytes rank.
 OF_BYTES = frozenset({"requires_counted"})
 CHOICES: dict[str, dict[Any, str]] = {
@@ -70,7 +73,11 @@ def preview_phase(before: Phase | None, edited: Phase, now: datetime) -> Preview
     stored = list(edited.track.phases.all())
     phases = [*(phase for phase in stored if phase != before), edited]
     sentences = _track_sentences(edited.track, stored, phases, now)
-    return Preview(phase_note(before, edited), [*sentences, *_publication_sentences(before, edited, now)])
+    return Preview(
+        phase_note(before, edited),
+        [*sentences, *_publication_sentences(before, edited, now)],
+        notified=notified_sentence(edited.track),
+    )
 
 
 def removal_warning(phase: Phase, now: datetime) -> str:
@@ -79,7 +86,10 @@ def removal_warning(phase: Phase, now: datetime) -> str:
         return ""
     stored = list(phase.track.phases.all())
     effect = _track_sentences(phase.track, stored, [one for one in stored if one != phase], now)
-    return f"The phase has no submissions. {' '.join(effect)} The removal will be listed publicly."
+    return (
+        f"The phase has no submissions. {' '.join(effect)} The removal will be listed publicly. "
+        f"{notified_sentence(phase.track)}"
+    )
 
 
 def phase_note(before: Phase | None, edited: Phase) -> str:
@@ -96,8 +106,12 @@ def phase_note(before: Phase | None, edited: Phase) -> str:
 
 
 @transaction.atomic
-def save_phase(edited: Phase, reason: str, seen: str, *, actor: User) -> bool:
-    """Store a new or edited phase if that does what was seen; return whether it was stored."""
+def save_phase(edited: Phase, reason: str, seen: str, *, actor: User, notifies: bool = True) -> bool:
+    """Store a new or edited phase if that does what was seen; return whether it was stored.
+
+    Args:
+        notifies: Whether the track's teams are notified here, and not by the caller.
+    """
     track, now = Track.objects.select_for_update().get(pk=edited.track_id), timezone.now()
     before = Phase.objects.filter(pk=edited.pk).first() if edited.pk else None
     others = track.phases.exclude(pk=edited.pk)
@@ -113,6 +127,8 @@ def save_phase(edited: Phase, reason: str, seen: str, *, actor: User) -> bool:
     action = "phase.changed" if before else "phase.added"
     record(actor, action, edited, track=track.slug, changes=changed, reason=reason)
     boards_changed(track.pk)
+    if notifies:
+        notify_of_change(track, Kind.DEADLINES, _SUBJECT.format(track), shown.text, reason)
     # The clock does it within a minute anyway.
     transaction.on_commit(follow_phases, robust=True)
     return True
@@ -124,7 +140,9 @@ def remove_phase(phase: Phase, *, actor: User) -> bool:
     track = Track.objects.select_for_update().get(pk=phase.track_id)
     if not _may_remove(phase):
         return False
-    RuleChange.objects.create(track=track, text=f"Phase “{phase.name}” removed.")
+    text = f"Phase “{phase.name}” removed."
+    RuleChange.objects.create(track=track, text=text)
+    notify_of_change(track, Kind.DEADLINES, _SUBJECT.format(track), text, "")
     record(actor, "phase.removed", phase, track=track.slug, name=phase.name)
     phase.delete()
     boards_changed(track.pk)
@@ -141,11 +159,14 @@ def _track_sentences(
     track: Track, before: Sequence[Phase], after: Sequence[Phase], now: datetime
 ) -> list[str]:
     """Return what it means for the track's teams that other phases follow each other."""
-    sentences = opening_sentences(
-        track,
-        closed_because(before, now, paused=track.paused),
-        closed_because(after, now, paused=track.paused),
-    )
+    closed = [closed_because(phases, now, paused=track.paused) for phases in (before, after)]
+    ends = [phase.ends_at if (phase := phase_at(phases, now)) else None for phases in (before, after)]
+    if closed == ["", ""] and ends[0] != ends[1]:
+        sentences = [
+            f"Teams can submit until {in_words(ends[1])}." if ends[1] else "Submitting has no deadline."
+        ]
+    else:
+        sentences = opening_sentences(track, *closed)
     limits = _slots(before, now), _slots(after, now)
     if limits[0] != limits[1]:
         sentences.append(quota_sentence(recent_times(track, now), limits, now))

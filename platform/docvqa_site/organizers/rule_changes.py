@@ -12,7 +12,15 @@ from typing import Any
 from django.db.models import Q
 from django.template.defaultfilters import pluralize
 
-from docvqa_site.challenge.models import ACCOUNTANTS, ADJACENCIES, FIRST_DOWNLOADS, SAMPLING_RULES, Track
+from docvqa_site.challenge.models import (
+    ACCOUNTANTS,
+    ADJACENCIES,
+    FIRST_DOWNLOADS,
+    SAMPLING_RULES,
+    Registration,
+    RegistrationState,
+    Track,
+)
 from docvqa_site.evaluation.models import TestSet
 from docvqa_site.submissions.models import (
     Artifact,
@@ -40,14 +48,20 @@ EVALUATED = {
     "accountant": "Accountant",
     "adjacency": "Adjacency",
     "providers_per_client": "Training providers per client",
-    "drawn_rounds": "Drawn rounds",
+    "drawn_rounds": "Random rounds recomputed",
     "challenges_per_day": "Challenges per team in 24 hours",
 }
-TEXTS = {"summary": "Summary", "description": "Rules text"}
+TEXTS = {
+    "summary": "Summary",
+    "description": "Rules text",
+    "registration_questions": "Registration questions",
+}
+REGISTRATION = {"registration": "Before a team may submit"}
 # What teams accept when they submit from then on.
 LICENSE = {"submission_license": "License of submissions"}
-NAMES = {**TEXTS, **LICENSE, **EVALUATED}
+NAMES = {**TEXTS, **REGISTRATION, **LICENSE, **EVALUATED}
 CHOICES: Mapping[str, Mapping[Any, str]] = {
+    "registration": dict(Registration.choices),
     "first_download": dict(FIRST_DOWNLOADS),
     "sampling_rule": dict(SAMPLING_RULES),
     "accountant": dict(ACCOUNTANTS),
@@ -98,6 +112,8 @@ def sentences(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetim
         yield from _of_runs(track, changes)
     if changes.keys() & set(TRAINED_FOR):
         yield from _of_trainings(track)
+    if "registration" in changes:
+        yield from _of_registration(track, changes["registration"][1])
     if "submission_license" in changes:
         yield "Submissions keep the license that their teams accepted; new ones get this one."
     if "test_set" in changes:
@@ -136,6 +152,24 @@ def _of_trainings(track: Track) -> Iterable[str]:
     )
     if tokens := RunToken.objects.filter(track=track, record_sha256="").count():
         yield f"{tokens} unused run token{pluralize(tokens)} may belong to training runs under the old rules."
+
+
+def _of_registration(track: Track, new: str) -> Iterable[str]:
+    """Yield whom the admission of teams keeps from submitting, or no longer does."""
+    waiting = track.registrations.filter(state=RegistrationState.WAITING).count()
+    if new == Registration.NONE:
+        yield "Every team can submit, whether it has registered or not."
+        return
+    drafts = Submission.objects.filter(track=track, state=SubmissionState.DRAFT)
+    admitted = track.registrations.filter(state=RegistrationState.ADMITTED)
+    teams = drafts.exclude(team__in=admitted.values("team")).values("team").distinct().count()
+    admission = " and is admitted" if new == Registration.APPROVAL else ""
+    yield (
+        f"{teams} team{pluralize(teams)} with a draft can't submit it, or get a run token, until the team "
+        f"registers{admission}."
+    )
+    if waiting:
+        yield f"{waiting} team{pluralize(waiting)} still wait{pluralize(waiting, 's,')} for an organizer to admit it."
 
 
 def _of_challenges(track: Track, limits: tuple[int, int], now: datetime) -> str:

@@ -15,12 +15,15 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.audit.transitions import IllegalTransitionError
+from docvqa_site.boards.ordering import rank_in_words
 from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.evaluation import clock
-from docvqa_site.evaluation.display.results import shortfall
+from docvqa_site.evaluation.display.results import shortfall, shown_checks
 from docvqa_site.evaluation.examining import requests
+from docvqa_site.evaluation.examining.files import in_words, missing
 from docvqa_site.evaluation.examining.levels import LEVELS
 from docvqa_site.evaluation.intake.near_copies import near_copies_of
+from docvqa_site.evaluation.models import ExaminationState
 from docvqa_site.evaluation.services import evaluate_again
 from docvqa_site.organizers.access import POST, for_organizers
 from docvqa_site.organizers.forms import AnswerForm, DisqualificationForm, ExaminationForm
@@ -33,6 +36,8 @@ from evaluator.errors import ProblemError
 from evaluator.messages.jobs import TrustLevel
 
 PAGE_LENGTH = 50
+# Shown like a state, and in place of it: a disqualified run keeps its own.
+DISQUALIFIED = "disqualified"
 UNCONFIRMED = "Nothing was changed: please tick the box to confirm."
 
 
@@ -43,8 +48,10 @@ def runs(request: UserRequest) -> HttpResponseBase:
     found = _judged_runs(request.user)
     if chosen["track"]:
         found = found.filter(submission__track__slug=chosen["track"])
-    if chosen["state"]:
-        found = found.filter(state=chosen["state"])
+    if chosen["state"] == DISQUALIFIED:
+        found = found.exclude(disqualified_because="")
+    elif chosen["state"]:
+        found = found.filter(state=chosen["state"], disqualified_because="")
     if text := chosen["text"]:
         found = found.filter(Q(submission__title__icontains=text) | Q(submission__team__name__icontains=text))
     newest_first = found.order_by("-submission__submitted_at", "submission", "budget")
@@ -54,7 +61,10 @@ def runs(request: UserRequest) -> HttpResponseBase:
         "page": page_of(newest_first, PAGE_LENGTH, request.GET.get("page")),
         "chosen": chosen,
         "tracks": organized_tracks(request.user).filter(is_draft=False),
-        "states": [state for state in RUN_STATES if state[0] != RunState.DRAFT],
+        "states": [
+            *(state for state in RUN_STATES if state[0] != RunState.DRAFT),
+            (DISQUALIFIED, "disqualified"),
+        ],
         "query": query.urlencode() + "&" if query else "",
     }
     return render(request, "organizers/runs.html", context)
@@ -93,7 +103,10 @@ def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 @for_organizers("submissions.change_submission", methods=POST)
 def requalify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Give the run its rank back."""
-    run_appeals.lift(_judged_run(request.user, run_id), actor=request.user)
+    found = _judged_run(request.user, run_id)
+    if request.POST.get("confirmed") != "yes":
+        return _back(request, run_id, UNCONFIRMED, messages.WARNING)
+    run_appeals.lift(found, actor=request.user, reason=request.POST.get("reason", "").strip()[:300])
     return _back(request, run_id, "The run is no longer disqualified.")
 
 
@@ -150,7 +163,10 @@ def examine(request: UserRequest, run_id: UUID) -> HttpResponseBase:
         requests.request(found, TrustLevel(form.cleaned_data["level"]), by=request.user)
     except ProblemError as error:
         return _back(request, run_id, str(error.problem), messages.ERROR)
-    return _back(request, run_id, "The examination is waiting for a machine.")
+    if requests.has_machine():
+        return _back(request, run_id, "The examination is requested. A machine for examinations is running.")
+    text = "The examination is requested, but no machine for examinations is running."
+    return _back(request, run_id, text, messages.WARNING)
 
 
 @for_organizers("evaluation.add_examination", methods=POST)
@@ -177,8 +193,15 @@ def _examinations(run: Run) -> dict[str, Any]:
     return {
         "examinations": rows,
         "active": active,
-        "is_unattended": active is not None and active in requests.unattended(clock.now()),
-        "levels": LEVELS.values(),
+        "has_machine": (has_machine := requests.has_machine()),
+        "is_unattended": active is not None
+        and (
+            active in requests.unattended(clock.now())
+            or (active.state == ExaminationState.QUEUED and not has_machine)
+        ),
+        "levels": [
+            (level, [in_words(kind) for kind in missing(run, level.required)]) for level in LEVELS.values()
+        ],
     }
 
 
@@ -213,11 +236,12 @@ def _page(
         "form": form,
         "appeal": found.appeals.last(),
         "answer_form": AnswerForm(),
+        "rank": rank_in_words(run=found),
         "unranked": shortfall(found) if found.scored_at or found.disqualified_because else "",
         "entries": AuditEntry.objects.filter(about).select_related("actor")[:PAGE_LENGTH],
         "near_copies": near_copies_of(found, judged),
         "log_check": next(
-            (check for check in found.results.checks if check.id == found.results.log_flag), None
+            (one for one in shown_checks(found) if one.check.id == found.results.log_flag), None
         ),
         **examined,
         "is_over": found.state in {RunState.SCORED, RunState.REJECTED, RunState.FAILED},

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.template.defaultfilters import pluralize
@@ -22,7 +23,9 @@ from docvqa_site.boards.ranking import rank
 from docvqa_site.challenge.models import UNBOUND_LEVELS, RuleChange, Track
 from docvqa_site.challenge.phases import closed_because
 from docvqa_site.challenge.rankings import threshold_text
+from docvqa_site.notifications.kinds import Kind
 from docvqa_site.organizers import rule_changes
+from docvqa_site.organizers.change_notifications import notified_sentence, notify_of_change
 from docvqa_site.reviews.selectors import tallies_of
 from docvqa_site.reviews.verdict import ResultStatus, status_of
 from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
@@ -49,13 +52,16 @@ NAMES = {**BOARD_RULES, **rule_changes.NAMES}
 class Preview:
     """What a change would do: its public note, the effects in words, and that on the board by bytes.
 
-    `rows` is None where the threshold stays. `difference` are the lines of texts that change.
+    `rows` is None where the threshold stays. `difference` are the lines of texts that change. `lost` are the runs that
+    lose their rank on any board. `notified` says who is notified of the change; it is empty where nobody is.
     """
 
     text: str
     sentences: list[str] = field(default_factory=list)
     rows: Effect | None = None
     difference: str = ""
+    lost: frozenset[UUID] = frozenset()
+    notified: str = ""
 
     @property
     def digest(self) -> str:
@@ -86,13 +92,17 @@ def preview(track: Track, changes: Changes, now: datetime) -> Preview:
     """Return what these changes of the track would do, computed by the rules that decide."""
     sentences: list[str] = []
     rows = None
+    lost: set[UUID] = set()
     if "anls_threshold" in changes:
         (board,) = boards_of(track)
         limits = {**track.limits(), "anls_threshold": changes["anls_threshold"][1]}
         rows = effect(board.rows, rank((row.entry for row in board.rows), track.kind, limits))
         sentences += board_sentences(rows)
+        lost |= {row.entry.run for row in rows.lost}
     if "unbound_level" in changes:
-        sentences += _unbound_sentences(track, changes["unbound_level"][1])
+        for budget, found in _unbound_effects(track, changes["unbound_level"][1]):
+            sentences += [f"{at_budget(budget, '{}: ')}{sentence}" for sentence in board_sentences(found)]
+            lost |= {row.entry.run for row in found.lost}
     if "required_reviews" in changes:
         sentences.append(_review_sentence(track, changes["required_reviews"]))
     if "budgets" in changes:
@@ -101,7 +111,10 @@ def preview(track: Track, changes: Changes, now: datetime) -> Preview:
         before, after = (closed_because(track.phases.all(), now, paused=value) for value in changes["paused"])
         sentences += opening_sentences(track, before, after)
     sentences += rule_changes.sentences(track, changes, now)
-    return Preview(_note(changes), sentences, rows, rule_changes.text_difference(changes))
+    # Texts alone decide nothing.
+    notified = notified_sentence(track) if changes.keys() - rule_changes.TEXTS.keys() else ""
+    difference = rule_changes.text_difference(changes)
+    return Preview(_note(changes), sentences, rows, difference, frozenset(lost), notified)
 
 
 def board_sentences(rows: Effect) -> list[str]:
@@ -115,13 +128,11 @@ def board_sentences(rows: Effect) -> list[str]:
     return found or ["No rank changes."]
 
 
-def _unbound_sentences(track: Track, level: int) -> Iterable[str]:
-    """Yield the effect of another level for unbound runs on each board."""
+def _unbound_effects(track: Track, level: int) -> Iterable[tuple[float | None, Effect]]:
+    """Yield what another level for unbound runs does to each board, with its budget."""
     for board in boards_of(track):
         limits = {**track.limits(board.budget), "unbound_level": level}
-        found = effect(board.rows, rank((row.entry for row in board.rows), track.kind, limits))
-        for sentence in board_sentences(found):
-            yield f"{at_budget(board.budget, '{}: ')}{sentence}"
+        yield board.budget, effect(board.rows, rank((row.entry for row in board.rows), track.kind, limits))
 
 
 def _review_sentence(track: Track, required: tuple[int, int]) -> str:
@@ -205,6 +216,9 @@ def change_track(track: Track, values: Mapping[str, Any], reason: str, seen: str
     values_changed = {name: [old, new] for name, (old, new) in changes.items()}
     record(actor, "track.changed", current, changes=values_changed, reason=reason)
     boards_changed(current.pk)
+    if shown.notified:
+        subject = f"{current}: the rules have changed"
+        notify_of_change(current, Kind.ANNOUNCEMENTS, subject, shown.text, reason, lost=shown.lost)
     return True
 
 

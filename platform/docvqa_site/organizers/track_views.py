@@ -113,9 +113,12 @@ def _confirmed(
     make: Callable[[str, str], bool],
     done: str,
 ) -> HttpResponseBase:
-    """Show a form; a POST shows what its change does, and makes it for a reason once it carries what was shown."""
+    """Show a form; a POST shows what its change does, and makes it for a reason once it carries what was shown.
+
+    The preview's button "edit" leads back to the form as it was filled in.
+    """
     track, form = context["track"], context["form"]
-    if request.method != "POST" or not form.is_valid():
+    if request.method != "POST" or not form.is_valid() or "edit" in request.POST:
         return render(request, template, context)
     if not (found := changes()):
         messages.info(request, "Nothing would change.")

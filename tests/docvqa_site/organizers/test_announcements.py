@@ -68,6 +68,17 @@ def test_news_are_published_that_nobody_would_get_by_mail(client: Client, organi
     assert "Version 2 is out." in client.get("/news/").text
 
 
+def test_news_alone_are_previewed_and_published_without_a_mail(client: Client, organizer) -> None:
+    make_team(make_person())
+    news = {**MAIL, "audience": "nobody", "on_news": "on", "text": "Version **2** is out."}
+    page = client.post(PAGE, news).text
+    assert "<p>Version <strong>2</strong> is out.</p>" in page
+    assert "Publish on News</button>" in page
+    client.post(PAGE, {**news, "seen": "0"})
+    assert "<strong>2</strong>" in client.get("/news/").text
+    assert mail.outbox == []
+
+
 def test_an_announcement_that_would_reach_others_by_now_is_shown_again(client: Client, organizer) -> None:
     make_team(make_person())
     page = client.post(PAGE, {**MAIL, "seen": "7"}).content.decode()
@@ -84,16 +95,22 @@ def test_audiences_are_chosen_by_what_teams_submitted(organizer) -> None:
     make_run(
         make_submission(make_team(failed), track, state=SubmissionState.SUBMITTED), state=RunState.FAILED
     )
+    admitted, declined = make_person(), make_person()
+    for person, state in ((admitted, "admitted"), (declined, "declined")):
+        make_team(person).registrations.create(track=track, created_by=person, state=state)
     reached = {audience: list(recipients(audience, track)) for audience in Audience}
     assert reached == {
-        Audience.EVERYONE: [loner, idle, failed],
-        Audience.MEMBERS: [idle, failed],
-        Audience.WITHOUT_SUBMISSION: [idle],
+        Audience.EVERYONE: [loner, idle, failed, admitted, declined],
+        Audience.MEMBERS: [idle, failed, admitted, declined],
+        Audience.IN_TRACK: [failed, admitted],
+        Audience.WITHOUT_SUBMISSION: [idle, admitted, declined],
         Audience.WITH_FAILED_RUN: [failed],
         Audience.WITH_REJECTED_RUN: [],
         Audience.WITH_SCORED_RUN: [],
+        Audience.NOBODY: [],
     }
-    assert list(recipients(Audience.WITHOUT_SUBMISSION, make_track())) == [idle, failed]
+    assert list(recipients(Audience.WITHOUT_SUBMISSION, make_track())) == [idle, failed, admitted, declined]
+    assert list(recipients(Audience.IN_TRACK, None)) == [failed, admitted]
 
 
 def test_announcing_needs_its_permission_and_a_known_method(client: Client, organizer) -> None:

@@ -35,7 +35,7 @@ from tests.docvqa_site.factories import (
 
 pytestmark = pytest.mark.django_db
 
-FORM = {"title": "Autumn: final results", "slug": "autumn", "text": "**Thank you** all."}
+FORM = {"title": "Autumn: final results", "slug": "autumn", "text": "**Thank you** all.", "confirmed": "on"}
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_closing_publishes_files_that_verify_a_citation_and_an_announcement(
     assert notified == {owner_of(run.submission.team).pk for run in (first, second)}
     assert "/results/autumn/" in mail.outbox[0].body
     assert "<strong>Thank you</strong>" in client.get("/news/results-autumn/").text
-    assert "is published at" in client.get("/tracks/track/").text
+    assert re.search(r'is published at <a href="[^"]+/results/autumn/"', client.get("/tracks/track/").text)
     assert "/results/autumn/" in client.get("/sitemap.xml").text
     assert AuditEntry.objects.get(action="phase.closed").actor == organizer
 
@@ -110,6 +110,18 @@ def test_closing_publishes_files_that_verify_a_citation_and_an_announcement(
     first.save()
     assert client.get("/results/autumn/files/track.csv").content == table
     assert "Small" in client.get("/results/autumn/").text
+
+
+def test_nothing_is_published_unconfirmed_and_a_correction_is_folded_away(client: Client, organizer) -> None:
+    _, phase = ended_track()
+    assert "This field is required" in close(client, phase, confirmed="").text
+    assert not FinalResults.objects.exists()
+    assert "<details><summary>Publish a corrected version" not in client.get(address(phase)).text
+    close(client, phase)
+    assert FinalResults.objects.count() == 1
+    page = client.get(address(phase)).text
+    assert "<details><summary>Publish a corrected version</summary>" in page
+    assert "Close the phase and publish the results" not in page
 
 
 def test_boards_that_have_changed_since_are_shown_again(client: Client, organizer) -> None:

@@ -2,11 +2,13 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 from django.test import Client, RequestFactory
+from django.urls import reverse
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from docvqa_site.accounts import services
 from docvqa_site.accounts.adapters import AccountAdapter
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.evaluation.models import (
@@ -18,20 +20,25 @@ from docvqa_site.evaluation.models import (
     Worker,
 )
 from docvqa_site.mail.models import OutgoingMail
+from docvqa_site.reviews.assignments import assign
+from docvqa_site.reviews.deadlines import default_due
 from docvqa_site.submissions.models import RunState, SubmissionState
 from docvqa_site.teams.models import Membership
 from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, Outcome, Step
 from tests.docvqa_site.factories import (
     make_artifact,
     make_organizer,
+    make_reviewer,
     make_run,
     make_submission,
     make_team,
     make_track,
     make_upload,
     make_user,
+    scored_submission,
     sign_in_organizer,
 )
+from tests.docvqa_site.reviews.test_decisions import accept, ask, reject
 
 pytestmark = pytest.mark.django_db
 
@@ -96,7 +103,9 @@ def test_organizers_land_at_the_desk_when_they_log_in(client: Client) -> None:
     organizer = make_organizer("organize")
     assert AccountAdapter().get_login_redirect_url(request_of(organizer)) == DESK
     member = make_organizer("organize", second_factor=False)
-    assert AccountAdapter().get_login_redirect_url(request_of(member)) != DESK
+    assert AccountAdapter().get_login_redirect_url(request_of(member)) == DESK
+    client.force_login(member)
+    assert client.get(DESK)["Location"] == "/account/2fa/"
 
 
 def request_of(user):
@@ -162,11 +171,16 @@ def test_workers_show_their_heartbeat_and_what_they_run(client: Client, organize
         run=run, attempt=1, state=EvaluationState.RUNNING, step=Step.SCORING, worker="stuck@gpu"
     )
     Worker.objects.create(queue=queue, name="left@gpu", seen_at=seen_at)
+    steps = StepQueue.objects.create(name="evaluator")
+    Worker.objects.create(queue=steps, name="left@gpu", seen_at=seen_at)
     Inventory.objects.create(worker="idle@gpu", seen_at=timezone.now())
-    Inventory.objects.create(worker="left@gpu", seen_at=timezone.now() - timedelta(minutes=16))
+    Inventory.objects.create(worker="left@gpu", seen_at=timezone.now() - timedelta(minutes=3))
+    Inventory.objects.create(worker="new@gpu", seen_at=timezone.now())
     page = desk(client)
     states = dict(re.findall(r'row">(\w+@gpu).*?badge-\w+">(\w+)<', page, re.DOTALL))
-    assert states == {"idle@gpu": "idle", "stuck@gpu": "silent", "left@gpu": "gone"}
+    assert page.count('row">left@gpu<') == 1
+    assert '"Queue">evaluator, evaluator.scoring<' in page
+    assert states == {"idle@gpu": "idle", "stuck@gpu": "silent", "left@gpu": "gone", "new@gpu": "idle"}
     assert "1 silent worker" in page
     assert "#workersilent" in page
     assert "during a step: stuck@gpu." in page
@@ -194,6 +208,30 @@ def test_overdue_proofs_and_flagged_checks_are_listed_except_where_one_competes(
     page = desk(client)
     assert "overdue proof" not in page
     assert "Flagged checks" not in page
+
+
+def test_a_proof_without_a_reviewer_is_reported(client: Client, organizer) -> None:
+    submission, reviewer = scored_submission(), make_reviewer()
+    assert "1 proof without a reviewer" in desk(client)
+    assert 'id="proofs-without-a-reviewer"' in client.get("/docs/operations/").text
+    assign(submission, reviewer, default_due(), actor=organizer)
+    assert "without a reviewer" not in desk(client)
+    # Once they have decided, somebody else is needed.
+    accept(submission, reviewer)
+    assert "1 proof without a reviewer" in desk(client)
+    accept(submission, make_reviewer())
+    assert "without a reviewer" not in desk(client)
+
+
+def test_a_proof_that_needs_another_reviewer_is_reported(client: Client, organizer) -> None:
+    submission = scored_submission()
+    assert "another reviewer" not in desk(client)
+    ask(submission, make_reviewer())
+    reject(submission, make_reviewer())
+    page = desk(client)
+    assert "1 proof needs another reviewer" in page
+    assert 'id="another-reviewer"' in client.get("/docs/operations/").text
+    assert f'<p><a href="{reverse("admin:reviews_proof_changelist")}">Privacy proofs</a></p>' in page
 
 
 class TestTeamsNearTheirQuota:
@@ -239,13 +277,21 @@ class TestTeamsNearTheirQuota:
 
 
 def test_the_desk_counts_people_proofs_and_content_and_leads_to_them(client: Client) -> None:
+    make_user(is_staff=True, is_superuser=True)
+    services.make_reviewer(make_user(is_staff=True))
     client.force_login(make_organizer("organize", "view_user", "change_newsitem"))
     track = make_track(BEST_ANLS_AT_BUDGET, budgets=[4])
     make_run(make_submission(track=track, state=SubmissionState.SUBMITTED), state=RunState.SCORED, budget=4.0)
     make_submission()
+    # The test of a draft belongs to a team of its own.
+    make_submission(track=make_track(is_draft=True))
     page = desk(client)
-    assert '<a href="/admin/accounts/user/">3 accounts, 3 new this week</a>' in page
+    assert '<a href="/admin/accounts/user/">6 accounts, 6 new this week</a>' in page
     assert "<li>2 teams, 2 new this week</li>" in page
+    group = Group.objects.get(name="Reviewers")
+    assert f'?is_active__exact=1&amp;groups__id__exact={group.pk}">1 in the group Reviewers</a>' in page
+    assert ">0 in the group Organizers</a>" in page
+    assert '?is_active__exact=1&amp;is_superuser__exact=1">1 superuser, with all rights</a>' in page
     assert "<li>1 draft of 1 team</li>" in page
     assert "<li>1 waiting for reviewers</li>" in page
     assert '<a href="/admin/news/newsitem/">0 news items, 0 scheduled</a>' in page
@@ -282,5 +328,5 @@ def test_the_number_of_queries_is_constant(
         failed_run("E_ARTIFACT_MISSING")
         make_submission(state=SubmissionState.SUBMITTED)
         make_submission(track=make_track(submissions_per_day=1), state=SubmissionState.SUBMITTED)
-    with django_assert_max_num_queries(38):
+    with django_assert_max_num_queries(39):
         assert "Teams near their quota" in desk(client)

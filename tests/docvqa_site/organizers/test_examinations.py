@@ -1,16 +1,19 @@
 """The organizers' button that requests an examination, and what a run's page shows of it."""
 
+import re
 import uuid
 from datetime import timedelta
 
 import pytest
 from django.conf import settings
 from django.test import Client
+from django.utils import timezone
 
 from docvqa_site.accounts.models import User
 from docvqa_site.evaluation import clock
 from docvqa_site.evaluation.examining import requests
 from docvqa_site.evaluation.models import Examination, ExaminationState
+from docvqa_site.liveness.models import SignOfLife, show_examinations
 from docvqa_site.submissions.models import Run, RunState, SubmissionState
 from evaluator.errors import ErrorCode, Problem
 from evaluator.messages.examinations import CodeIdentity, ConformanceFindings, Report
@@ -61,7 +64,7 @@ def test_the_button_queues_an_examination_of_the_chosen_level(
 ) -> None:
     assert "Request an examination" in client.get(f"/organize/runs/{run.pk}/").text
     html = press(client, run)
-    assert "The examination is waiting for a machine." in html
+    assert "The examination is requested, but no machine for examinations is running." in html
     assert "Waiting for a machine." in html
     assert "Request an examination" not in html
     assert "examination: queued" in html
@@ -120,16 +123,28 @@ def test_why_nothing_was_found_out_is_for_the_organizers_only(
             other.force_login(user)
         html = other.get(run.submission.get_absolute_url()).text
         assert "its output" not in html
-        assert "L1" not in html
+        assert not re.search(r"\bL1\b", html)
 
 
 def test_a_request_that_no_machine_takes_says_so(client: Client, organizer: User, run: Run) -> None:
-    press(client, run)
+    show_examinations()
+    assert "A machine for examinations is running." in part(client, run)
+    assert "The examination is requested. A machine for examinations is running." in press(client, run)
     assert "No machine is running examinations" not in part(client, run)
+    SignOfLife.objects.update(at=timezone.now() - timedelta(minutes=5))
+    assert "No machine is running examinations" in part(client, run)
+    show_examinations()
     long_ago = clock.now() - timedelta(seconds=settings.EVALUATION_UNATTENDED_SECONDS + 1)
     run.examinations.update(requested_at=long_ago)
     assert "No machine is running examinations" in part(client, run)
     assert "No machine is running examinations" in client.get("/organize/").text
+
+
+def test_a_level_whose_files_are_missing_cannot_be_chosen(client: Client, organizer: User, run: Run) -> None:
+    choices = re.findall(r'value="(\d)" required( disabled)?', part(client, run))
+    assert choices == [("1", ""), ("2", " disabled"), ("3", "")]
+    reason = "not possible: the team attached no training record, no training annex, no round opening"
+    assert reason in part(client, run)
 
 
 def test_one_that_waits_is_canceled(client: Client, organizer: User, run: Run) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from playwright.sync_api import expect
+from playwright.sync_api import Dialog, expect
 
 from docvqa_site.downloads.models import Download
 from docvqa_site.organizers.setup import forms
@@ -47,6 +47,32 @@ def test_a_file_that_is_too_large_for_a_form_is_sent_in_parts(
     assert current_store().size(download.store_key) == len(data)
     # Cleaning up finds nothing that it could take for an abandoned upload.
     assert not Upload.objects.exists()
+
+
+def test_a_link_of_the_setup_asks_before_entries_are_lost(live_server: Any, client: Client) -> None:
+    make_track(slug="draft", is_draft=True)
+    client.force_login(make_organizer("organize", "change_track", "add_track"))
+    with Chromium() as browser:
+        page = browser.new_page()
+        session = client.cookies["sessionid"].value
+        page.context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
+        asked: list[str] = []
+
+        def stay(dialog: Dialog) -> None:
+            asked.append(dialog.type)
+            dialog.dismiss()
+
+        page.on("dialog", stay)
+        page.goto(f"{live_server.url}/organize/tracks/draft/setup/texts/")
+        steps = page.get_by_role("navigation", name="Steps")
+        page.get_by_label("Summary").fill("Fewer bytes.")
+        steps.get_by_role("link", name="1. Kind").click()
+        assert asked == ["beforeunload"]
+        expect(page.get_by_label("Summary")).to_have_value("Fewer bytes.")
+        page.get_by_label("Description").fill("# Rules")
+        page.get_by_role("button", name="Save and continue").click()
+        expect(page.get_by_text("Saved.")).to_be_visible()
+        assert asked == ["beforeunload"]
 
 
 def test_only_those_who_set_up_tracks_upload_files(client: Client, db: None) -> None:

@@ -10,7 +10,8 @@ from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
-from docvqa_site.audit.models import AuditEntry
+from docvqa_site.accounts.services import make_track_organizer
+from docvqa_site.audit.models import AuditEntry, record
 from docvqa_site.challenge.models import Phase, RuleChange
 from docvqa_site.evaluation.models import Evaluation, StepQueue, Watch
 from docvqa_site.evaluation.queue.breaker import _pause, resume
@@ -27,6 +28,7 @@ from tests.docvqa_site.factories import (
     make_run,
     make_submission,
     make_track,
+    make_user,
     owner_of,
 )
 
@@ -62,6 +64,16 @@ def test_what_several_outages_have_in_common_counts_once_and_only_within_the_pha
     add_outage(phase.ends_at, HOUR, cause=Cause.MAINTENANCE)
     assert downtime_of(phase, timezone.now()).total == 4 * HOUR
     assert total([]) == timedelta()
+
+
+@pytest.mark.parametrize("starts_at", [None, timezone.now() - 48 * HOUR])
+def test_a_track_loses_no_time_before_it_is_published(phase, organizer, starts_at) -> None:
+    Phase.objects.filter(pk=phase.pk).update(starts_at=starts_at)
+    now = record(organizer, "track.published", phase.track).at
+    add_outage(now - 3 * HOUR, HOUR)
+    assert downtime_of(phase, now).total == timedelta()
+    add_outage(now - HOUR, 2 * HOUR)
+    assert downtime_of(phase, now + HOUR).total == HOUR
 
 
 def test_a_stop_of_the_site_is_noticed_and_a_restart_is_not(phase) -> None:
@@ -215,6 +227,36 @@ def test_an_outage_that_is_over_is_added_without_a_banner(client: Client, organi
     assert "Select a valid choice" in page
 
 
+def test_organizers_of_a_track_see_and_make_up_for_its_lost_time_alone(client: Client, phase) -> None:
+    person = make_user(is_staff=True)
+    make_track_organizer(person)
+    client.force_login(person)
+    phase.track.organizers.add(person)
+    other = make_track(slug="other", opens_at=phase.starts_at, closes_at=phase.ends_at)
+    outage = add_outage(phase.starts_at, 2 * HOUR, text="Ours.")
+    add_outage(phase.starts_at, 2 * HOUR, track="other", text="Theirs.", cause=Cause.REPORTED)
+    page = client.get(PAGE).text
+    assert "Ours." in page
+    assert "Theirs." not in page
+    assert str(other) not in page
+    assert "Announce maintenance" not in page
+    assert client.post(PAGE, {}).status_code == 403
+    assert client.post(f"{PAGE}{outage.pk}/withdraw/").status_code == 403
+    assert "lost time" in client.get("/organize/").text
+    assert "has been extended" in extend(client, phase).text
+    assert client.post(f"/organize/tracks/other/phases/{other.phases.get().pk}/extend/").status_code == 404
+
+
+def test_short_outages_and_coming_maintenance_are_said_to_be_so(client: Client, organizer, phase) -> None:
+    add_outage(phase.starts_at, timedelta(minutes=8))
+    add_outage(timezone.now() + HOUR, HOUR, cause=Cause.MAINTENANCE, text="New disks.")
+    page = client.get(PAGE).text
+    assert "8 min in total" in page
+    assert "Less than ten minutes of lost time, which need no extension." in page
+    assert 'Cancel<span class="visually-hidden"> planned maintenance: New disks.</span>' in page
+    assert "The notice disappears from all pages." in page
+
+
 def test_the_page_needs_its_permission(client: Client, phase) -> None:
     client.force_login(make_organizer("organize"))
     assert client.get(PAGE).status_code == 403
@@ -240,7 +282,7 @@ def test_an_outage_of_a_queue_counts_for_the_tracks_whose_runs_waited(
         assert downtime_of(phase, now).total == 3 * HOUR
         assert downtime_of(other, now).total == timedelta()
         page = client.get(PAGE).text
-        assert "A queue was paused, because steps failed: evaluator.scoring: 3 h 0 min" in page
+        assert "A queue was paused, because steps failed: evaluator.scoring (3 h 0 min)" in page
         assert f'<td data-label="Tracks">{phase.track}</td>' in page
         resume(queue)
         queue.refresh_from_db()

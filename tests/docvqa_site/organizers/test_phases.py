@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
@@ -12,8 +13,17 @@ from docvqa_site.audit.models import AuditEntry
 from docvqa_site.boards.boards import stored_boards
 from docvqa_site.challenge.models import Anonymity, Phase, ResultsTiming, RuleChange
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.notifications.models import Notification
+from docvqa_site.organizers.track_changes import in_words
 from docvqa_site.submissions.models import SubmissionState
-from tests.docvqa_site.factories import make_organizer, make_phase, make_run, make_submission, make_track
+from tests.docvqa_site.factories import (
+    make_organizer,
+    make_phase,
+    make_run,
+    make_submission,
+    make_track,
+    owner_of,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -75,6 +85,24 @@ def test_a_phase_is_added_noted_publicly_and_audited(client: Client, organizer, 
     assert entry.details["changes"]["submissions_per_day"] == [None, 1]
 
 
+def test_teams_with_a_draft_are_notified_of_another_deadline(client: Client, organizer, track) -> None:
+    phase, draft = track.phases.get(), make_submission(track=track)
+    make_submission()
+    soon = f"{timezone.now() + timedelta(minutes=3):%Y-%m-%d %H:%M}"
+    page = confirmed(client, address(phase), fields(phase, ends_at=soon, reason="Sorry."))
+    assert f"Teams can submit until {in_words(track.phases.get().ends_at)}." in page
+    assert "change whether teams can submit" not in page
+    assert (
+        "1 person whose team has registered for this track, or has a draft or submission in it, is notified"
+        in page
+    )
+    found = Notification.objects.get()
+    assert found.user == owner_of(draft.team)
+    assert found.subject == f"{track}: the phases have changed"
+    assert "Sorry." in found.text
+    assert [message.to for message in mail.outbox] == [[found.user.email]]
+
+
 def test_a_changed_end_says_what_it_means_for_submitting(client: Client, organizer, track) -> None:
     phase = track.phases.get()
     make_submission(track=track)
@@ -123,12 +151,12 @@ def test_counted_bytes_are_required_with_a_look_at_what_that_does_to_ranks(clien
         for results in ({"counting": "declared", "bytes_total": 10}, {"bytes_total": 20})
     ]
     shown = client.get("/tracks/track/").text
-    assert "<dt>Bytes</dt><dd>Counted or declared" in shown
+    assert "<dt>Bytes</dt><dd>Counted and declared bytes are ranked" in shown
     page = confirmed(client, address(phase), fields(phase, requires_counted="on"))
     assert "Counted bytes only: no → yes." in page
     assert "1 run loses its rank." in page
     assert "1 run changes rank." in page
-    assert "<dt>Bytes</dt><dd>Counted only" in client.get("/tracks/track/").text
+    assert "<dt>Bytes</dt><dd>Only counted bytes are ranked" in client.get("/tracks/track/").text
     reason = "the bytes are declared, not counted: the run has no transcript"
     (board,) = stored_boards(track)
     assert [(row.entry.run, row.rank, row.reason) for row in board] == [

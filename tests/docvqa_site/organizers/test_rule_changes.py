@@ -6,6 +6,7 @@ import pytest
 from django.forms.models import model_to_dict
 from django.test import Client
 
+from docvqa_site.accounts.services import make_track_organizer
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.challenge.models import RuleChange, Track
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
@@ -22,6 +23,7 @@ from tests.docvqa_site.factories import (
     make_team,
     make_token,
     make_track,
+    sign_in_organizer,
 )
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +57,30 @@ def confirmed(client: Client, data: dict[str, object]) -> str:
     seen = re.search(r'name="seen" value="(\w+)"', page).group(1)
     assert client.post(PAGE, {**data, "seen": seen}).status_code == 302
     return page
+
+
+def test_registration_is_changed_with_a_preview_a_note_and_a_notice(client: Client, organizer, track) -> None:
+    page = confirmed(client, fields(track, registration="approval", registration_questions="Who are you?"))
+    assert (
+        "1 team with a draft can&#x27;t submit it, or get a run token, until the team registers and" in page
+    )
+    assert "1 person whose team" not in page
+    assert "are notified" in page
+    shown = client.get("/tracks/track/").text
+    assert "Before a team may submit: teams submit without registering → teams register, and an" in shown
+    assert "Registration questions: 1 line added, 0 removed." in shown
+    page = confirmed(client, fields(track, registration="none"))
+    track.refresh_from_db()
+    assert (track.registration, track.registration_questions) == ("none", "")
+
+
+def test_an_organizer_of_a_single_track_edits_its_questions(client: Client, track) -> None:
+    person = sign_in_organizer(client, "organize", "change_track")
+    make_track_organizer(person)
+    track.organizers.add(person)
+    confirmed(client, fields(track, registration_questions="Who are you?"))
+    track.refresh_from_db()
+    assert track.questions == ["Who are you?"]
 
 
 def test_another_delta_says_what_it_means_and_is_noted_publicly(client: Client, organizer, track) -> None:
@@ -108,6 +134,7 @@ def test_a_changed_rules_text_shows_the_lines_before_and_after_to_everyone(
     client: Client, organizer, track
 ) -> None:
     page = confirmed(client, fields(track, description="# Rules\r\n\r\nTrain <b>well</b>.\r\n\r\nSubmit."))
+    assert "Nobody is notified, because only texts change." in page
     assert "-Train.\n+Train &lt;b&gt;well&lt;/b&gt;." in page
     shown = client.get("/tracks/track/").text
     assert "Rules text: 1 line added, 1 removed." in shown

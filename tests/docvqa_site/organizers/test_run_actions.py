@@ -7,6 +7,7 @@ from django.utils import timezone
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.boards.boards import boards_of, stored_boards
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
+from docvqa_site.notifications.models import Notification
 from docvqa_site.submissions.models import RunState, SubmissionState
 from docvqa_site.submissions.services import mark_baseline
 from docvqa_site.teams.models import PastMembership
@@ -72,7 +73,17 @@ def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
     assert f"Not ranked: {reason}" in client.get(address).content.decode()
     assert reason in client.get(runs[0].submission.get_absolute_url()).content.decode()
     assert AuditEntry.objects.get(action="run.disqualified").actor == organizer
+    assert "Rank</dt>" not in client.get(address).text
+    for state, shown in (("disqualified", runs[0]), ("scored", runs[1])):
+        page = client.get("/organize/runs/", {"state": state}).text
+        assert [f"/organize/runs/{run.pk}/" in page for run in runs] == [run == shown for run in runs]
     client.post(f"{address}requalify/")
+    assert boards_of(track)[0].rows[0].entry.run == runs[1].pk
+    client.post(f"{address}requalify/", {"reason": "It was another file.", "confirmed": "yes"})
+    assert "Reason: It was another file." in Notification.objects.latest("pk").text
+    assert "run: requalified by" in (page := client.get(address).text)
+    assert "<dt>Rank</dt><dd>rank 1 of 2" in page
+    assert ("Recomputed ε</dt>" in page) is (budget is not None)
     assert boards_of(track)[0].rows[0].entry.run == runs[0].pk
 
 
@@ -85,16 +96,18 @@ def test_a_disqualification_needs_a_reason(client: Client, organizer, run) -> No
 def test_a_flagged_log_withholds_the_rank_until_an_organizer_accepts_it(
     client: Client, organizer, run
 ) -> None:
-    check = Check(id="log.directions", status=CheckStatus.FLAGGED, expected="both ways", found="one way")
+    check = Check(
+        id="log.directions", status=CheckStatus.FLAGGED, expected="both ways", found="73728000 bytes"
+    )
     run.submission.track.phases.update(requires_counted=False)
     change_results(run, counting="declared", log_flag="log.directions", checks=[check])
     (board,) = stored_boards(run.submission.track)
     reason = "check log.directions was flagged, and no organizer has accepted the log yet"
-    assert [(row.rank, row.reason) for row in board] == [(None, f"the bytes are declared, {reason}")]
+    assert [(row.rank, row.reason) for row in board] == [(None, reason)]
     assert reason in client.get(run.submission.get_absolute_url()).text
     address = f"/organize/runs/{run.pk}/"
     assert "Flagged communication logs" in client.get("/organize/").text
-    assert "expected both ways, found one way" in client.get(address).text
+    assert "expected both ways, found 73,728,000 bytes" in client.get(address).text
     page = client.post(f"{address}accept-log/", {"reason": "Adaptive codec."}, follow=True).text
     assert "run: log accepted" in page
     assert "Adaptive codec." in page

@@ -1,6 +1,7 @@
 """A track is set up in the browser: six steps make a draft that only organizers see, which is tested and published."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from django.utils import timezone
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import is_reviewer
-from docvqa_site.accounts.services import vouch_for_address
+from docvqa_site.accounts.services import make_organizer as make_organizer_of_all
+from docvqa_site.accounts.services import make_track_organizer, vouch_for_address
 from docvqa_site.audit.models import AuditEntry
-from docvqa_site.challenge.models import StaffInvitation, Track
-from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
+from docvqa_site.challenge.models import Phase, StaffInvitation, Track
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES, RANKINGS
 from docvqa_site.downloads.models import Download
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.inventories import receive
@@ -34,6 +36,7 @@ from tests.docvqa_site.ui.test_pages import check
 
 pytestmark = pytest.mark.django_db
 
+CONFIRMED = {"confirmed": "yes"}
 WEIGHTS, TEST_SET = "a" * 64, "b" * 64
 NEW = "/organize/tracks/new/"
 SETUP = "/organize/tracks/track-9/setup/"
@@ -77,6 +80,18 @@ def fill(client: Client, step: str, **fields: Any) -> Any:
     return answer
 
 
+def heading(html: str) -> str:
+    return " ".join(re.sub("<[^>]+>", "", re.findall("<h1>(.*?)</h1>", html, re.DOTALL)[0]).split())
+
+
+@pytest.mark.usefixtures("organizer")
+def test_each_step_has_its_own_heading(client: Client) -> None:
+    begin(client)
+    steps = [heading(client.get(f"{SETUP}{step}").text) for step in ("texts/", "phases/", "")]
+    assert len(set(steps)) == 3
+    assert steps[2] == "Next year: check and publish draft"
+
+
 def fill_all(client: Client, track: Track) -> None:
     """Save the steps between the first page and the publication."""
     fill(client, "texts", summary="Fewer bytes.", description="# Rules\n\nBe *kind*.")
@@ -90,9 +105,9 @@ def fill_all(client: Client, track: Track) -> None:
     )
 
 
-def begin_test(client: Client) -> Track:
+def begin_test(client: Client, ranking: str = FEWEST_BYTES.key) -> Track:
     """A draft with every step saved, whose test has begun."""
-    track = begin(client)
+    track = begin(client, ranking)
     fill_all(client, track)
     client.post(f"{SETUP}test/")
     return track
@@ -127,19 +142,29 @@ def test_from_a_name_to_a_public_track_that_was_tested(client: Client, organizer
     page = client.get(SETUP).text
     assert f"vt5-tiny, on 1 worker, SHA-256 {WEIGHTS[:12]}…" in page
     assert "Still missing: test." in page
-    client.post(f"{SETUP}publish/")
+    client.post(f"{SETUP}publish/", CONFIRMED)
     assert not Track.objects.exists()
     client.post(f"{SETUP}test/")
     assert "The test is in progress." in client.get(SETUP).text
     finish_test(track)
     assert "ANLS 0.25" in client.get(SETUP).text
-    assert client.post(f"{SETUP}publish/")["Location"] == "/organize/tracks/track-9/"
+    assert "A public track can't be removed." in client.get(SETUP).text
+    assert "tick the box" in client.post(f"{SETUP}publish/", follow=True).text
+    assert not Track.objects.exists()
+    assert client.post(f"{SETUP}publish/", CONFIRMED)["Location"] == "/organize/tracks/track-9/"
     assert "Be <em>kind</em>." in client.get("/tracks/track-9/").text
     assert client.get("/leaderboard/track-9/").status_code == 200
     # Nothing is left of the test.
     assert not Submission.objects.exists()
     assert not Team.objects.exists()
     assert AuditEntry.objects.filter(actor=organizer, action="track.published").exists()
+
+
+@pytest.mark.parametrize("ranking", RANKINGS)
+def test_a_track_of_every_kind_is_tested(client: Client, organizer: User, worker: None, ranking: str) -> None:
+    track = begin_test(client, ranking=ranking)
+    finish_test(track)
+    assert "ANLS 0.25" in client.get(SETUP).text
 
 
 def test_a_step_names_the_next_one_and_going_back_or_staying_saves_as_well(
@@ -154,7 +179,9 @@ def test_a_step_names_the_next_one_and_going_back_or_staying_saves_as_well(
     assert "Be *kind*." in client.get(f"{SETUP}texts/").text
     ids = {"phases-0-id": str(track.phases.get().pk), "phases-0-track": str(track.pk)}
     ids |= {"phases-0-requires_counted": "on", "phases-1-requires_counted": "on"}
-    assert fill(client, "phases", **PHASE, **ids, stay="1")["Location"] == f"{SETUP}phases/"
+    assert fill(client, "phases", **PHASE, **ids, stay="1")["Location"] == f"{SETUP}phases/?another=1#another"
+    assert 'open><summary id="another">' in client.get(f"{SETUP}phases/?another=1").text
+    assert 'open><summary id="another">' not in client.get(f"{SETUP}phases/").text
 
 
 def test_a_draft_is_seen_by_organizers_alone(client: Client, organizer: User, worker: None) -> None:
@@ -192,7 +219,7 @@ def test_a_draft_whose_rules_change_after_the_test_is_tested_again(
     finish_test(track)
     fill(client, "weights", reference="vt5-tiny", test_set="secret", trainable="decoder.*")
     assert "The rules have changed since the test." in client.get(SETUP).text
-    client.post(f"{SETUP}publish/")
+    client.post(f"{SETUP}publish/", CONFIRMED)
     assert not Track.objects.exists()
 
 
@@ -239,16 +266,44 @@ def test_a_leakage_set_is_chosen_among_the_splits_that_workers_report(
     assert "train/red, on 1 worker, SHA-256 dddd" in client.get(SETUP).text
     receive(Inventory(worker="gpu", references={"vt5-tiny": WEIGHTS}, test_sets={"secret": TEST_SET}))
     assert "train/red: on no worker" in client.get(f"{SETUP}weights/").text
-    assert "No worker has train/red." in client.get(SETUP).text
+    assert "<li>Leakage set: No worker has train/red.</li>" in client.get(SETUP).text
+    page = client.post(f"{SETUP}test/", follow=True).text
+    assert "The track can&#x27;t be tested yet. Leakage set: No worker has train/red." in page
+    assert rehearsal_of(track) is None
+    Track.with_drafts.update(is_draft=False)
+    assert "Next year: leakage can&#x27;t be measured" in client.get("/organize/").text
+    Track.with_drafts.update(is_draft=True)
     fill(client, "weights", **{**chosen, "leakage": ""})
     track.refresh_from_db()
     assert track.measured_leakage_set() is None
+
+
+def test_a_phase_that_has_ended_is_rejected_where_it_is_entered(client: Client, organizer: User) -> None:
+    track = begin(client)
+    ended = {**PHASE, "phases-0-id": track.phases.get().pk, "phases-0-ends_at": "2020-01-01T12:00"}
+    page = client.post(f"{SETUP}phases/", ended).text
+    assert "This time has passed" in page
+    assert track.phases.get().ends_at is None
+
+
+def test_the_form_of_a_list_of_numbers_is_said(client: Client, organizer: User) -> None:
+    track = begin(client, BEST_ANLS_AT_BUDGET.key)
+    page = client.post(f"{SETUP}data/", {"providers_per_client": "3, x, 5"}).text
+    assert "Enter numbers separated by commas, such as 1, 4, 8." in page
+    assert 'value="3, x, 5"' in page
+    assert "such as 420, 398." in page
+    Track.with_drafts.update(clients=3)
+    fill(client, "data", providers_per_client="3 4 5")
+    track.refresh_from_db()
+    assert track.providers_per_client == [3, 4, 5]
 
 
 def test_numbers_are_written_as_people_write_them(client: Client, organizer: User) -> None:
     track = begin(client, BEST_ANLS_AT_BUDGET.key)
     page = client.get(f"{SETUP}kind/")
     assert 'value="1, 4, 8"' in page.text
+    # A list would cut the long choices off.
+    assert '<select name="sampling_rule"' not in page.text
     assert "Only for tracks" not in page.text
     values = {field.name: field.value() or "" for field in page.context["form"]}
     fill(client, "kind", **{**values, "budgets": "2, 0.5"})
@@ -333,6 +388,8 @@ def test_a_copy_takes_over_rules_texts_and_phases(client: Client, organizer: Use
     assert (track.budgets, track.description, track.is_draft) == ([2.0], source.description, True)
     assert track.phases.get().ends_at == source.phases.get().ends_at
     assert source.phases.count() == 1
+    other = {"name": "Other", "slug": "other", "ranking": FEWEST_BYTES.key, "source": source.pk}
+    assert "is a track of another kind. Rewrite its rules text" in client.post(NEW, other, follow=True).text
 
 
 def test_addresses_are_taken_once(client: Client, organizer: User) -> None:
@@ -346,8 +403,18 @@ def test_phases_that_overlap_are_not_saved(client: Client, organizer: User) -> N
     track = begin(client)
     phase = track.phases.get()
     both = {**PHASE, "phases-0-id": phase.pk, "phases-0-track": track.pk, "phases-1-name": "Final"}
-    assert "overlap" in client.post(f"{SETUP}phases/", both).text
+    page = client.post(f"{SETUP}phases/", both).text
+    assert "overlap" in page
+    assert 'open><summary id="another">' in page
     assert track.phases.count() == 1
+
+
+def test_all_phases_are_named_before_publication(client: Client, organizer: User) -> None:
+    track = begin(client)
+    track.phases.update(ends_at=timezone.now() + timedelta(days=1))
+    Phase.objects.create(track=track, name="Final", starts_at=timezone.now() + timedelta(days=2))
+    page = client.get(SETUP).text
+    assert "2 phases: Submissions, Final. Open as soon as the track is published." in page
 
 
 def test_invited_people_review_or_organize_this_track_alone(client: Client, organizer: User) -> None:
@@ -391,6 +458,54 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
     assert not is_reviewer(reviewer)  # without a second factor
     assert second.organizes_single_tracks
     assert list(track.organizers.all()) == [second]
+
+
+def test_an_organizer_of_all_tracks_is_invited(client: Client) -> None:
+    inviter = sign_in_organizer(client, name="Olga Person", is_superuser=True)
+    begin(client)
+    fill(client, "people", invite="1", email="new@example.org", role="all_tracks")
+    text = str(mail.outbox[-1].body)
+    assert f"Olga Person ({inviter.email}) has invited you" in text
+    assert "as an organizer of all tracks" in text
+    found = re.search(r"/organize/invitations/[^/\s]+/", text)
+    assert found
+    invited = make_user("new@example.org")
+    vouch_for_address(invited)
+    make_track_organizer(invited)
+    page = _logged_in(invited).get(found[0]).text
+    assert f"Olga Person ({inviter.email}) has invited you to join as an organizer of all tracks" in page
+    assert "you set it up next" in page
+    second = sign_in_organizer(other := Client(), "review_proofs")
+    vouch_for_address(second)
+    client.post(f"{SETUP}people/", {"invite": "1", "email": second.email, "role": "all_tracks"})
+    link = re.search(r"/organize/invitations/[^/\s]+/", str(mail.outbox[-1].body))
+    assert link
+    assert "you set it up next" not in other.get(link[0]).text
+    _logged_in(invited).post(found[0])
+    invited = User.objects.get(pk=invited.pk)
+    assert invited.is_staff
+    assert [group.name for group in invited.groups.all()] == ["Organizers"]
+    assert not invited.organizes_single_tracks
+
+
+def test_an_organizer_of_all_tracks_is_restricted_to_one_only_without_the_wider_right(client: Client) -> None:
+    sign_in_organizer(client, name="Olga Person", is_superuser=True)
+    begin(client)
+    otto = make_user("otto@example.org", name="Otto Person")
+    make_organizer_of_all(otto)
+    page = client.get(f"{SETUP}people/").text
+    assert re.search(r"Olga Person</a>, organizer of all tracks \(superuser\)", page)
+    assert "Otto Person</a>, organizer of all tracks<" in page
+    invited = {"invite": "1", "email": "Otto@example.org", "role": "organizer"}
+    assert (
+        "Otto Person organizes all tracks, and would keep doing so"
+        in client.post(f"{SETUP}people/", invited).text
+    )
+    assert not mail.outbox
+    otto.groups.clear()
+    fill(client, "people", **invited)
+    assert len(mail.outbox) == 1
+    assert "Otto Person" not in client.get(f"{SETUP}people/").text
 
 
 def test_every_page_of_the_setup_is_sound(client: Client, organizer: User, worker: None) -> None:

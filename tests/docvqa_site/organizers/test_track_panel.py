@@ -2,6 +2,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
@@ -9,6 +10,8 @@ from docvqa_site.audit.models import AuditEntry
 from docvqa_site.boards.ordering import ranks_of
 from docvqa_site.challenge.models import RuleChange, Track
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.notifications.kinds import Kind
+from docvqa_site.notifications.models import Notification
 from docvqa_site.organizers.track_changes import quota_sentence
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.submissions.models import RunState, SubmissionState
@@ -45,7 +48,55 @@ def test_a_new_threshold_shows_its_effect_and_changes_nothing(client: Client, or
     page = client.post(f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8)).content.decode()
     assert "2 runs lose their rank." in page
     assert "ANLS threshold: 0.5000 → 0.8000." in page
-    assert "is below the threshold 0.8000" in page
+    assert "is below the threshold of 0.8000" in page
+    track.refresh_from_db()
+    assert track.anls_threshold == 0.5
+
+
+def test_the_preview_shows_runs_that_change_rank_and_who_is_notified(client: Client, organizer) -> None:
+    track = make_track(anls_threshold=0.5)
+    for anls, size in ((0.6, 10), (0.9, 20)):
+        submission = make_submission(track=track, state=SubmissionState.SUBMITTED, title=f"At {anls}")
+        make_run(submission, state=RunState.SCORED, anls=anls, bytes_total=size)
+    page = client.post(f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8)).text
+    assert "1 run loses its rank." in page
+    assert "1 run changes rank." in page
+    assert re.search(r'At 0.9</a>.*?<td class="num">2</td><td class="num">1</td>', page, re.DOTALL)
+    assert (
+        "2 people whose team has registered for this track, or has a draft or submission in it, are notified"
+        in page
+    )
+    assert not Notification.objects.exists()
+
+
+def test_teams_are_notified_and_learn_which_rank_they_lose(client: Client, organizer, track) -> None:
+    make_user("spectator@example.org")
+    data = fields(anls_threshold=0.8, reason="As announced.")
+    confirmed(client, f"/organize/tracks/{track.slug}/", data)
+    losing = Notification.objects.filter(kind=Kind.RESULTS)
+    assert {one.subject for one in losing} == {f"{track}: your team loses a rank"}
+    assert len(losing) == 2
+    assert "ANLS threshold: 0.5000 → 0.8000. As announced." in losing[0].text
+    assert "these runs of your team lose their ranks: Method " in losing[0].text
+    others = Notification.objects.get(kind=Kind.ANNOUNCEMENTS)
+    assert others.subject == f"{track}: the rules have changed"
+    assert len(mail.outbox) == 3
+
+
+def test_registrations_and_their_questions_are_linked(client: Client, organizer, track) -> None:
+    page = client.get(f"/organize/tracks/{track.slug}/").text
+    assert f'href="/organize/registrations/?track={track.slug}">Registrations of teams</a>' in page
+    rules = f"/organize/tracks/{track.slug}/rules/"
+    assert f'href="{rules}#id_registration">Admission and registration questions</a>' in page
+    assert 'id="id_registration_questions"' in client.get(rules).text
+
+
+def test_a_preview_leads_back_to_the_form_as_it_was_filled_in(client: Client, organizer, track) -> None:
+    address, data = f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8, reason="As announced.")
+    assert 'name="edit"' in client.post(address, data).text
+    page = client.post(address, {**data, "seen": "x", "edit": "1"}).text
+    assert "Preview the effect" in page
+    assert 'value="As announced."' in page
     track.refresh_from_db()
     assert track.anls_threshold == 0.5
 

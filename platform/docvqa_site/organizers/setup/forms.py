@@ -1,24 +1,28 @@
 """The forms of the steps by which a track is set up."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django import forms
 from django.forms import BaseInlineFormSet, inlineformset_factory
 from django.forms.formsets import DELETION_FIELD_NAME
+from django.utils import timezone
 from django.utils.text import slugify
 from typing_extensions import override
 
+from docvqa_site.accounts.selectors import user_by_address
 from docvqa_site.challenge.models import Phase, StaffRole, Track
 from docvqa_site.challenge.phases import overlap
 from docvqa_site.challenge.rankings import OF_ONE_KIND, choices
+from docvqa_site.challenge.selectors import organizers_of_all_tracks
 from docvqa_site.downloads.models import Download, DownloadKind, Terms
 from docvqa_site.downloads.services import take_from
 from docvqa_site.evaluation.inventories import stock
 from docvqa_site.licenses import EXAMPLES, validate_license
 from docvqa_site.organizers import phase_changes
-from docvqa_site.organizers.choosing import NumbersInput, offered
-from docvqa_site.organizers.forms import UtcInput, drop_kind, keep_fields_of
+from docvqa_site.organizers.choosing import NumbersField, offered
+from docvqa_site.organizers.forms import HELP, UtcInput, drop_kind, keep_fields_of
 from docvqa_site.organizers.rule_changes import NAMES
 from docvqa_site.uploads.models import Upload, UploadState
 
@@ -81,12 +85,14 @@ class KindForm(forms.ModelForm[Track]):
             "budgets": "Privacy budgets ε",
             "required_reviews": "Accepting reviewers",
         }
-        widgets = {"budgets": NumbersInput}
+        field_classes = {"budgets": NumbersField}
+        # A list would cut its long choices off.
+        widgets = {"sampling_rule": forms.RadioSelect}
         help_texts = {
+            **HELP,
             "clients": "How many clients hold the training data.",
             "delta": "The δ at which ε is computed.",
             "anls_threshold": "Runs below this score are listed without a rank. 0.8242 is the competition's.",
-            "drawn_rounds": "How many rounds the site picks at random for a replay or a byte check, besides the last.",
         }
 
     def __init__(self, *args: Any, **named: Any) -> None:
@@ -170,11 +176,12 @@ class DataForm(forms.ModelForm[Track]):
         fields = ABOUT_DATA
         labels = {"providers_per_client": "Providers per client", "data_sha256": "Data manifest"}
         help_texts = {
+            **HELP,
             "data_sha256": "The output of “pfl data manifest FOLDER” for the training data. Runs whose annex states "
             "another hash are rejected. Never shown on the site: distribute it with the data. If empty, it isn't "
-            "checked."
+            "checked.",
         }
-        widgets = {"providers_per_client": NumbersInput}
+        field_classes = {"providers_per_client": NumbersField}
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -285,6 +292,14 @@ class SetupPhaseForm(forms.ModelForm[Phase]):
         widgets = {"starts_at": UtcInput, "ends_at": UtcInput}
         help_texts = {"starts_at": "In UTC. If empty, the phase is open until its end."}
 
+    def clean_ends_at(self) -> datetime | None:
+        ends_at: datetime | None = self.cleaned_data["ends_at"]
+        if ends_at and ends_at <= timezone.now():
+            raise forms.ValidationError(
+                "This time has passed: the phase would be over before the track is public."
+            )
+        return ends_at
+
 
 class PhasesOfTrack(BaseInlineFormSet[Phase, Track, SetupPhaseForm]):
     """All phases of a draft, and the fields of one more, which counts once it has a name."""
@@ -329,3 +344,15 @@ class RegistrationForm(forms.ModelForm[Track]):
 class InvitationForm(forms.Form):
     email = forms.EmailField(label="Email address")
     role = forms.TypedChoiceField(choices=StaffRole.choices, coerce=StaffRole, label="As")
+
+    def clean(self) -> dict[str, Any]:
+        """Reject an invitation to one track of somebody who would keep organizing them all."""
+        values: dict[str, Any] = super().clean() or {}
+        person = user_by_address(values.get("email", ""))
+        if values.get("role") == StaffRole.ORGANIZER and person in organizers_of_all_tracks():
+            self.add_error(
+                "role",
+                f"{person} organizes all tracks, and would keep doing so. To restrict them to this track, first take "
+                "the group Organizers and the superuser status from their account on the admin site.",
+            )
+        return values

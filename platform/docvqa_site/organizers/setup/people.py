@@ -1,4 +1,4 @@
-"""Invitations of reviewers, and of organizers of single tracks."""
+"""Invitations of reviewers, and of organizers of a track or of all."""
 
 import hashlib
 import secrets
@@ -12,9 +12,10 @@ from django.utils import timezone
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import owns_verified_address
-from docvqa_site.accounts.services import make_reviewer, make_track_organizer
+from docvqa_site.accounts.services import make_organizer, make_reviewer, make_track_organizer
 from docvqa_site.audit.models import personal, record
 from docvqa_site.challenge.models import StaffInvitation, StaffRole, Track
+from docvqa_site.challenge.selectors import organizers_of_all_tracks
 
 
 @transaction.atomic
@@ -51,11 +52,13 @@ def accept(invitation: StaffInvitation, user: User) -> bool:
     if invitation.role == StaffRole.REVIEWER:
         make_reviewer(user)
         User.objects.filter(pk=user.pk).update(is_staff=True)
+    elif invitation.role == StaffRole.ALL_TRACKS:
+        make_organizer(user)
     else:
-        # Who organizes every track keeps doing so.
-        if user.organizes_single_tracks or "challenge.organize" not in user.get_all_permissions():
+        # Who has come to organize every track since the invitation keeps doing so.
+        if user not in organizers_of_all_tracks():
             make_track_organizer(user)
-        Track.with_drafts.get(pk=invitation.track_id).organizers.add(user)
+            Track.with_drafts.get(pk=invitation.track_id).organizers.add(user)
     record(user, "staff.joined", invitation.track, role=invitation.role)
     return True
 

@@ -46,9 +46,9 @@ class Readiness:
         return not self.missing
 
     @property
-    def may_be_tested(self) -> bool:
-        """Whether nothing but the test is missing that the test needs."""
-        return not any(item.step in {"weights", "phases"} for item in self.missing)
+    def in_the_way_of_a_test(self) -> list[Item]:
+        """What the test needs and isn't there."""
+        return [item for item in self.missing if item.step in {"weights", "phases"}]
 
 
 def readiness(track: Track, now: datetime) -> Readiness:
@@ -134,17 +134,14 @@ def _phases(track: Track, now: datetime) -> Item:
     if problem := overlap(phases):
         return Item("Phases", problem, "phases", False)
     is_over = nearest is None or nearest.has_ended(now)
-    return Item(
-        "Phases",
-        closed_because(phases, now) or "Open as soon as the track is published.",
-        "phases",
-        not is_over,
-    )
+    opening = closed_because(phases, now) or "Open as soon as the track is published."
+    number = f"{len(phases)} phases: {', '.join(map(str, phases))}. " if len(phases) > 1 else ""
+    return Item("Phases", f"{number}{opening}", "phases", not is_over)
 
 
 def _reviewers(track: Track) -> Iterator[Item]:
     needed = track.reviews_needed
     if needed is not None:
-        found = reviewers().count()
+        found = reviewers(include_superusers=False).count()
         text = f"{found} of {needed} required to verify a result."
         yield Item("Reviewers", text, "people", found >= needed, is_required=False)

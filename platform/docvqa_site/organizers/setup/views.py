@@ -10,6 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
@@ -19,7 +20,7 @@ from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.accounts.selectors import owns_verified_address
 from docvqa_site.audit.models import record
 from docvqa_site.challenge.models import StaffRole, Track
-from docvqa_site.challenge.selectors import organized_tracks
+from docvqa_site.challenge.selectors import organized_tracks, organizers_of_all_tracks
 from docvqa_site.challenge.views import rules_of
 from docvqa_site.downloads.models import Download
 from docvqa_site.evaluation.rehearsal import rehearsal_of, rehearse
@@ -31,8 +32,8 @@ from docvqa_site.reviews.selectors import reviewers
 from docvqa_site.submissions.states import IN_EVALUATION
 from evaluator.errors import ProblemError
 
-# Where the buttons of a step lead that don't lead to the next one, in steps.
-MOVES = {"back": -1, "stay": 0}
+# Where the buttons of a step lead that don't lead to the next one: how many steps on, and what the address adds.
+MOVES = {"back": (-1, ""), "stay": (0, "?another=1#another")}
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,13 @@ def new(request: UserRequest) -> HttpResponseBase:
     form = forms.NewTrackForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         track = drafts.create_draft(**form.cleaned_data, actor=request.user)
+        source = form.cleaned_data["source"]
+        if source and source.kind is not track.kind:
+            messages.warning(
+                request,
+                f"“{source}” is a track of another kind. Rewrite its rules text, and check everything else that was "
+                "copied, such as the leakage set.",
+            )
         return redirect("organizers:setup_step", track.slug, "kind")
     return render(request, "organizers/setup/new.html", {"form": form, "steps": STEPS.values()})
 
@@ -92,17 +100,21 @@ def preview(request: UserRequest, slug: str) -> HttpResponseBase:
 def test(request: UserRequest, slug: str) -> HttpResponseBase:
     """Send the base weights through the workers' steps."""
     track = _draft(request.user, slug)
-    if readiness(track, timezone.now()).may_be_tested:
+    if not (lacking := readiness(track, timezone.now()).in_the_way_of_a_test):
         rehearse(track, request.user)
         messages.success(request, "The test has started. This page shows its progress.")
     else:
-        messages.error(request, "Choose base weights, a test set and phases first.")
+        found = " ".join(f"{item.name}: {item.found}" for item in lacking)
+        messages.error(request, f"The track can't be tested yet. {found}")
     return redirect("organizers:setup", slug)
 
 
 @for_organizers("challenge.change_track", methods=POST)
 def publish(request: UserRequest, slug: str) -> HttpResponseBase:
     track = _draft(request.user, slug)
+    if "confirmed" not in request.POST:
+        messages.error(request, "Confirm that the track is to be published: tick the box.")
+        return redirect("organizers:setup", slug)
     if not drafts.publish(track, actor=request.user):
         messages.error(request, "The track isn't ready: see what is missing.")
         return redirect("organizers:setup", slug)
@@ -186,10 +198,10 @@ def _next(request: HttpRequest, track: Track, name: str) -> HttpResponseBase:
     """Lead to the step after this one, or by the button that was pressed; after the last one, to what is missing."""
     messages.success(request, "Saved.")
     names = list(STEPS)
-    moves = next((move for button, move in MOVES.items() if button in request.POST), 1)
+    moves, added = next((move for button, move in MOVES.items() if button in request.POST), (1, ""))
     place = names.index(name) + moves
     if place < len(names):
-        return redirect("organizers:setup_step", track.slug, names[place])
+        return redirect(reverse("organizers:setup_step", args=[track.slug, names[place]]) + added)
     return redirect("organizers:setup", track.slug)
 
 
@@ -242,7 +254,7 @@ def _phases(request: UserRequest, track: Track) -> HttpResponseBase:
         formset.save()
         record(request.user, "track.changed", track, fields=["phases"])
         return _next(request, track, "phases")
-    return _page(request, track, "phases.html", "phases", formset=formset)
+    return _page(request, track, "phases.html", "phases", formset=formset, adds="another" in request.GET)
 
 
 def _people(request: UserRequest, track: Track) -> HttpResponseBase:
@@ -267,7 +279,8 @@ def _people(request: UserRequest, track: Track) -> HttpResponseBase:
         "invited": invited,
         "may_invite": may_invite,
         "invitations": track.staff_invitations.filter(accepted_at=None),
-        "reviewers": list(reviewers()),
+        "of_all_tracks": organizers_of_all_tracks(),
+        "reviewers": list(reviewers(include_superusers=False)),
     }
     return _page(request, track, "people.html", "people", **context)
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from docvqa_site.challenge.models import Phase
 from docvqa_site.organizers import closing
-from docvqa_site.organizers.forms import ClosingForm
+from docvqa_site.organizers.forms import ResultsForm
 
 
 class Command(BaseCommand):
@@ -35,7 +35,7 @@ class Command(BaseCommand):
             raise CommandError("The phase can't be closed yet.")
         if check:
             return
-        form = ClosingForm({name: fields[name] for name in ("slug", "title", "text")})
+        form = ResultsForm({name: fields[name] for name in ("slug", "title", "text")})
         if not form.is_valid():
             raise CommandError(form.errors.as_text())
         results = closing.close_phase(found, closing.Publication(**form.cleaned_data), seen=seen, actor=None)
