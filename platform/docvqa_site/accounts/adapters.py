@@ -17,7 +17,6 @@ from django.urls import reverse
 from typing_extensions import override
 
 from docvqa_site.accounts.attempts import count_attempt, forget_attempts, remember_device
-from docvqa_site.accounts.selectors import is_reviewer
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
@@ -53,12 +52,14 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def get_login_redirect_url(self, request: HttpRequest) -> str:
         """Return where a log-in leads that asked for no page: organizers to their desk, reviewers to their queue.
 
-        Reviewers with a team of their own begin there, as members do.
+        Reviewers with a team of their own begin there, as members do. Both pages lead whoever lacks a second factor to
+        where it is set up, which is why it isn't asked here whether they have one.
         """
         user = request.user
-        if user.is_staff and user.has_perm("challenge.organize"):
+        rights = user.get_all_permissions() if user.is_staff else set()
+        if "challenge.organize" in rights:
             return reverse("organizers:desk")
-        if is_reviewer(user) and not hasattr(user, "membership"):
+        if "reviews.review_proofs" in rights and not hasattr(user, "membership"):
             return reverse("reviews:queue")
         return str(super().get_login_redirect_url(request))
 

@@ -153,7 +153,7 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
 class GroupAdmin(AuditedAdmin[Group], DjangoGroupAdmin):
     """Groups give rights to people, so only superusers change them, and none that has members is deleted."""
 
-    # The site finds those of reviewers and of track organizers by their names.
+    # The site finds those of `docvqa_site.accounts.groups` by their names.
     set_once = ["name"]
 
     @override

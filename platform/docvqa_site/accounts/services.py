@@ -11,13 +11,14 @@ from allauth.mfa.utils import decrypt, encrypt
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib.auth import update_session_auth_hash
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import F
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from docvqa_site.accounts.groups import ORGANIZERS, REVIEWERS
 from docvqa_site.accounts.models import TOKEN_DAYS, TOKEN_PREFIX, TRACK_ORGANIZERS, ApiToken, Scope, User
 from docvqa_site.accounts.selectors import active_tokens
 from docvqa_site.accounts.signals import security_changed
@@ -27,16 +28,6 @@ from evaluator.errors import ErrorCode, ProblemError
 
 LAST_USE_PRECISION = timedelta(minutes=1)
 MAX_TOKENS = 20
-REVIEWERS = "Reviewers"
-# What organizers of single tracks may do at the desk; the administration is closed to them.
-TRACK_PERMISSIONS = (
-    ("challenge", "organize"),
-    ("challenge", "change_track"),
-    ("submissions", "view_submission"),
-    ("submissions", "change_submission"),
-    ("evaluation", "change_evaluation"),
-    ("evaluation", "add_examination"),
-)
 # Of an authenticator's data: the secret of an app, and what recovery codes are derived from.
 ENCRYPTED_MEMBERS = ("secret", "seed")
 
@@ -246,22 +237,26 @@ def ensure_user(
 
 @transaction.atomic
 def make_reviewer(user: User) -> None:
-    """Add `user` to the group of those who review privacy proofs, which is created when it is first needed."""
-    group, _ = Group.objects.get_or_create(name=REVIEWERS)
-    group.permissions.add(Permission.objects.get(content_type__app_label="reviews", codename="review_proofs"))
-    user.groups.add(group)
+    """Add `user` to the group of those who review privacy proofs."""
+    user.groups.add(Group.objects.get(name=REVIEWERS))
     record(None, "user.made_reviewer", user)
 
 
 @transaction.atomic
 def make_track_organizer(user: User) -> None:
     """Add `user` to the group of those who organize the tracks that name them, and no others."""
-    group, _ = Group.objects.get_or_create(name=TRACK_ORGANIZERS)
-    for app, name in TRACK_PERMISSIONS:
-        group.permissions.add(Permission.objects.get(content_type__app_label=app, codename=name))
-    user.groups.add(group)
+    user.groups.add(Group.objects.get(name=TRACK_ORGANIZERS))
     User.objects.filter(pk=user.pk).update(is_staff=True)
     record(None, "user.made_track_organizer", user)
+
+
+@transaction.atomic
+def make_organizer(user: User) -> None:
+    """Add `user` to the group of those who organize every track; they no longer organize single ones."""
+    user.groups.add(Group.objects.get(name=ORGANIZERS))
+    user.groups.remove(Group.objects.get(name=TRACK_ORGANIZERS))
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    record(None, "user.made_organizer", user)
 
 
 @transaction.atomic

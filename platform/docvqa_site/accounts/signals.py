@@ -2,6 +2,6 @@
 
 from django.dispatch import Signal
 
-# Sent with `user`, `subject` and `text` when an organizer has changed how somebody logs in. Received by
-# `docvqa_site.notifications.security`.
+# Sent with `user`, `subject` and `text` when somebody has a new API token, or an organizer has changed how they log in.
+# Received by `docvqa_site.notifications.security`.
 security_changed = Signal()

@@ -9,9 +9,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from docvqa_site.accounts.forms import ProfileForm, TokenForm
+from docvqa_site.accounts.models import ApiToken
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.accounts.selectors import active_tokens
 from docvqa_site.accounts.services import create_token, revoke_token, update_profile
+from docvqa_site.accounts.signals import security_changed
 from evaluator.errors import ProblemError
 
 
@@ -35,8 +37,15 @@ def tokens(request: UserRequest) -> HttpResponse:
     form, secret = TokenForm(request.POST or None), ""
     if request.method == "POST" and form.is_valid():
         try:
-            _, secret = create_token(request.user, **form.cleaned_data)
+            token, secret = create_token(request.user, **form.cleaned_data)
             form = TokenForm()
+            security_changed.send(
+                sender=ApiToken,
+                user=request.user,
+                subject="A new API token was created",
+                text=f"The API token “{token.label}” was created for your account.\n\nIf this wasn't you, revoke the "
+                "token on your profile, reset your password and contact the organizers.",
+            )
         except ProblemError as error:
             form.add_error(None, f"{error.problem.message} {error.problem.next_step}")
     context = {"form": form, "secret": secret, "tokens": active_tokens(request.user)}

@@ -28,6 +28,8 @@ class TrackAdmin(AuditedAdmin[Track]):
         "summary",
         "description",
         "paused",
+        "registration",
+        "registration_questions",
         "max_checkpoint_bytes",
         "challenges_per_day",
         "reference",
@@ -53,7 +55,7 @@ class TrackAdmin(AuditedAdmin[Track]):
         (
             "What teams submit",
             {
-                "description": "When, and how often, the phases say, which the organizers' desk changes.",
+                "description": "The phases decide when and how often teams can submit: see the organizers' desk.",
                 "fields": [
                     "paused",
                     "registration",
@@ -75,7 +77,7 @@ class TrackAdmin(AuditedAdmin[Track]):
         (
             "Leakage",
             {
-                "description": "Measured of runs that have a rank, after the score; no rank depends on it.",
+                "description": "Leakage is measured only for runs that have a rank. It doesn't change the rank.",
                 "fields": ["leakage_set", "leakage_split"],
             },
         ),

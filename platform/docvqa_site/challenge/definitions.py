@@ -98,19 +98,24 @@ def overridden(definitions: Sequence[Definition], overrides: Sequence[Override])
 
 
 @transaction.atomic
-def save_tracks(definitions: Sequence[Definition], *, actor: User | None = None) -> dict[str, list[str]]:
+def save_tracks(
+    definitions: Sequence[Definition], *, are_drafts: bool = False, actor: User | None = None
+) -> dict[str, list[str]]:
     """Update the tracks to the definitions: all of them or, when one is not valid, none.
+
+    Args:
+        are_drafts: Whether new tracks are drafts; the others stay as public as they are.
 
     Returns:
         For each slug the columns that were changed; a second run changes none.
     """
-    return {definition.slug: _save_track(definition, actor) for definition in definitions}
+    return {definition.slug: _save_track(definition, are_drafts, actor) for definition in definitions}
 
 
-def _save_track(definition: Definition, actor: User | None) -> list[str]:
+def _save_track(definition: Definition, is_draft: bool, actor: User | None) -> list[str]:
     track = Track.with_drafts.select_for_update().filter(slug=definition.slug).first()
     is_new = track is None
-    track = track or Track(slug=definition.slug)
+    track = track or Track(slug=definition.slug, is_draft=is_draft)
     fields = {name: value for name, value in definition.fields.items() if name != PHASES}
     before = {name: getattr(track, name) for name in fields}
     for name, value in fields.items():

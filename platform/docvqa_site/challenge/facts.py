@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
+from django.utils import timezone
+
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import threshold_text
 from docvqa_site.ui.budgets import IN_ONE_PIECE, plain
@@ -19,21 +21,20 @@ FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
     "unbound_level": (
         "Unbound runs",
         lambda track: (
-            f"{track.get_unbound_level_display()}. A run is unbound if no check ties its recorded sums to its "
-            "checkpoint."
+            f"{track.get_unbound_level_display()}. A run is unbound if the checks can't tie its checkpoint to the "
+            "noised sums in its training record."
         ),
     ),
     "drawn_rounds": (
-        "Drawn rounds",
+        "Rounds recomputed",
         lambda track: (
-            f"the last round and at least {track.drawn_rounds} others, picked at random by the site"
+            f"the last round, and at least {track.drawn_rounds} others that the site picks at random"
         ),
     ),
     "challenges_per_day": (
         "Challenges",
         lambda track: (
-            f"{track.challenges_per_day} per team in any 24 hours. Each new training record, or index of a large "
-            "run's messages, uses one."
+            f"{track.challenges_per_day} per team in any 24 hours. Uploading {track.kind.challenged} uses one."
         ),
     ),
     "required_reviews": ("Required reviewers", lambda track: str(track.required_reviews)),
@@ -47,6 +48,9 @@ FILES = {
     "ε is recomputed from it",
     ArtifactKind.TRAINING_ANNEX: "A `.jsonl` file used to check the record, for the organizers only; the starter kit "
     "creates it once the site has received the record and picked the parts to show",
+    ArtifactKind.TRANSCRIPT: "A `.jsonl` index of all messages, written by `pfl train`",
+    ArtifactKind.MESSAGES: "The messages of all rounds in one `.bin` file, written by `pfl train`; for a large "
+    "run, only the messages of the rounds that the site selects",
     ArtifactKind.PRIVACY_PROOF: "The privacy argument for the method, as `.pdf`, `.md` or `.ipynb`",
 }
 CODE = "Required: a description, plus either a link to a commit or, for each run, the settings or method file"
@@ -64,8 +68,12 @@ def facts_of(track: Track) -> list[tuple[str, str]]:
 
 def files_of(track: Track) -> Iterator[tuple[str, str, str]]:
     """Yield the files that a submission needs: the name, the contents, and how many there are."""
+    # From these, bytes are counted.
+    messages = [kind for kind in track.kind.optional_artifacts if kind in FILES]
+    are_needed = track.ranks_counted_alone(timezone.now())
     for kinds, number in (
         (track.kind.run_artifacts, "one per run"),
+        (messages, f"one per run, {'needed for a rank' if are_needed else 'optional'}"),
         (track.kind.submission_artifacts, "one"),
     ):
         for kind in kinds:

@@ -384,6 +384,11 @@ class Track(models.Model):
         """Return the phase that runs now, else the next one, else the last."""
         return phases.nearest_phase(self.phases.all(), now)
 
+    def ranks_counted_alone(self, now: datetime) -> bool:
+        """Return whether runs whose bytes are declared get no rank, by the nearest phase."""
+        phase = self.nearest_phase(now)
+        return self.kind.rule.ranks_bytes and phase is not None and phase.requires_counted
+
     def slots_per_day(self, now: datetime) -> int:
         """Return how many submissions a team may make in 24 hours, by the nearest phase."""
         phase = self.nearest_phase(now)
@@ -540,7 +545,7 @@ class Phase(models.Model):
 
     @property
     def counting(self) -> str:
-        """Which bytes rank in it, such as "counted only"; empty where bytes don't rank."""
+        """Which bytes rank in it, such as "only counted bytes are ranked"; empty where bytes don't rank."""
         return self.track.kind.counting(requires_counted=self.requires_counted)
 
     @property
@@ -588,10 +593,11 @@ class StaffRole(models.TextChoices):
 
     REVIEWER = "reviewer", "reviewer of privacy proofs, in every track"
     ORGANIZER = "organizer", "organizer of this track alone"
+    ALL_TRACKS = "all_tracks", "organizer of all tracks"
 
 
 class StaffInvitation(models.Model):
-    """A mail that makes whoever has its address and opens its link a reviewer, or an organizer of the track."""
+    """A mail that makes whoever has its address and opens its link a reviewer, or an organizer of one track or all."""
 
     track = models.ForeignKey(Track, on_delete=models.CASCADE, related_name="staff_invitations")
     email = models.EmailField()
@@ -610,6 +616,15 @@ class StaffInvitation(models.Model):
     @property
     def expires_at(self) -> datetime:
         return self.created_at + timedelta(days=INVITATION_DAYS)
+
+    @property
+    def role_in_words(self) -> str:
+        """What the invited person becomes, as the mail and its page say it."""
+        return {
+            StaffRole.REVIEWER: "a reviewer of privacy proofs, in every track",
+            StaffRole.ORGANIZER: f"an organizer of the track “{self.track.name}”",
+            StaffRole.ALL_TRACKS: "an organizer of all tracks",
+        }[StaffRole(self.role)]
 
 
 class RuleChange(models.Model):

@@ -4,10 +4,12 @@ A kind is a value. Boards, pages, exports and the API read its fields, so that a
 `evaluator.messages.rankings` and an instance here; see "Add a kind of track" in CONTRIBUTING.md.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from django.utils.safestring import SafeString
 
 from docvqa_site.ui.rounding import epsilon_text
 from docvqa_site.ui.templatetags.ui import readable_bytes
@@ -136,12 +138,16 @@ class Ranking:
         optional_artifacts: The files that a run may have, which nobody needs for a score.
         submission_artifacts: The files of the submission as a whole.
         examined_for: The trust levels that a phase may require of its first ranks.
+        unexamined: What a phase risks that requires no examination.
+        practice_note: What practice costs a team.
         fields: The rules of a track that apply to this kind and not to every one, as fields of `Track`.
         note: What follows the sentence about the ranking; it may name `reviews` and `delta`.
-        legend: How to read its boards, in sentences.
+        legend: How to read its boards, in sentences; a `SafeString` is HTML.
+        legend_of_ranks: How to read those with ranks, which an overview of all budgets isn't.
         config: The kit's config with which its page shows how to train.
         submit_options: What `pfl submit` needs besides.
         training_note: What else `pfl train` does there, in a sentence.
+        challenged: The upload that uses up one of a team's challenges.
     """
 
     rule: RankingRule
@@ -150,12 +156,16 @@ class Ranking:
     optional_artifacts: tuple[ArtifactKind, ...] = EXAMINED
     submission_artifacts: tuple[ArtifactKind, ...] = ()
     examined_for: tuple[TrustLevel, ...] = (TrustLevel.RERUN,)
+    unexamined: str = ""
+    practice_note: str = ""
     fields: tuple[str, ...] = ()
     note: str = ""
     legend: tuple[str, ...] = ()
+    legend_of_ranks: tuple[str, ...] = ()
     config: str = "fedavg"
     submit_options: str = ""
     training_note: str = ""
+    challenged: str = "a new transcript of a large run"
 
     @property
     def key(self) -> str:
@@ -176,7 +186,9 @@ class Ranking:
         """Return which bytes rank in a phase, in words; empty where bytes don't rank."""
         if not self.rule.ranks_bytes:
             return ""
-        return "counted only" if requires_counted else "counted or declared"
+        return (
+            "only counted bytes are ranked" if requires_counted else "counted and declared bytes are ranked"
+        )
 
     @property
     def needs_proof(self) -> bool:
@@ -223,7 +235,7 @@ class Ranking:
         requires_counted: bool = False,
         is_log_accepted: bool = False,
     ) -> Shortfall | None:
-        """Return what keeps a run from a rank; None if nothing does.
+        """Return everything that keeps a run from a rank, or a decision that took it; None if nothing does.
 
         Args:
             disqualified: The organizers' reason; empty unless they disqualified it.
@@ -241,13 +253,16 @@ class Ranking:
                 f"it failed the {level.examination}: {results.failed_because}",
                 f"failed the {level.examination}",
             )
+        found = []
         if unmet := self.rule.unmet(results, limits):
-            return _in_words(unmet, results.decimals)
+            found.append(_in_words(unmet, results.decimals))
         if self.rule.is_uncounted(results, requires_counted=requires_counted):
-            return _uncounted(results.not_counted_because)
+            found.append(_uncounted(results.not_counted_because))
         if self.rule.is_doubtful(results, is_log_accepted=is_log_accepted):
-            return _doubtful(results.log_flag)
-        return _unbound(results.unbound) if self.rule.is_unconfirmed(results, limits) else None
+            found.append(_doubtful(results.log_flag))
+        if self.rule.is_unconfirmed(results, limits):
+            found.append(_unbound(results.unbound))
+        return _together(found) if found else None
 
     @property
     def best(self) -> str:
@@ -284,6 +299,10 @@ def _condition(result: str, limit: str, is_least: bool, limits: Limits) -> str:
     return f"{noun.removesuffix(' =')} of at {'least' if is_least else 'most'} {words.text(bound)}"
 
 
+def _together(found: Sequence[Shortfall]) -> Shortfall:
+    return Shortfall("; ".join(one.sentence for one in found), ", ".join(one.short for one in found))
+
+
 def _uncounted(because: str) -> Shortfall:
     return Shortfall(
         f"the bytes are declared, not counted: {because or 'the run has no transcript'}", "bytes not counted"
@@ -293,17 +312,17 @@ def _uncounted(because: str) -> Shortfall:
 def _doubtful(check: str) -> Shortfall:
     """Return that an organizer has to look at the log, because of this check."""
     return Shortfall(
-        f"the bytes are declared, check {check} was flagged, and no organizer has accepted the log yet",
-        f"log flagged ({check.removeprefix('log.').replace('_', ' ')})",
+        f"check {check} was flagged, and no organizer has accepted the log yet",
+        f"log flagged ({check.partition('.')[2].replace('_', ' ')})",
     )
 
 
 def _unbound(check: str) -> Shortfall:
-    """Return that nothing ties the run's sums to its checkpoint, because of how this check ended."""
+    """Return that nothing shows that the run's sums led to its checkpoint, because of how this check ended."""
     replay, rerun = TrustLevel.REPLAYED.examination, TrustLevel.RERUN.examination
     return Shortfall(
-        f"nothing ties the recorded sums to the checkpoint (check {check}), and no {replay} or {rerun} has confirmed "
-        "the run",
+        f"nothing shows that noised sums led to the checkpoint (check {check}), and no {replay} or {rerun} has "
+        "confirmed the run",
         f"unbound ({check.removeprefix('record.').replace('_', ' ')})",
     )
 
@@ -317,13 +336,22 @@ def _in_words(unmet: Unmet, decimals: int) -> Shortfall:
     compared, sign = ("is below", "<") if unmet.is_least else ("exceeds", ">")
     sentence, short = result.noun
     return Shortfall(
-        f"{sentence} {found} {compared} the {limit.noun} {bound}", f"{short} {found} {sign} {bound}"
+        f"{sentence} {found} {compared} the {limit.noun} of {bound}", f"{short} {found} {sign} {bound}"
     )
 
 
 _RANGES = (
-    "The range below a rank shows the ranks that are compatible with the intervals. The range is conservative, because "
-    "all runs answer the same questions."
+    "A range such as 1–2 below a rank lists the ranks that are consistent with the intervals. The range is "
+    "conservative: all runs answer the same questions, so their scores vary together, and the true order is more "
+    "certain than the intervals suggest."
+)
+_UNBOUND = SafeString(
+    "A run is <em>unbound</em> if the checks can't tie its checkpoint to the noised sums in its training record. This "
+    "happens when:<ul><li>The update rule can't be replayed.</li>"
+    "<li>The check <code>record.linkage</code> or <code>record.whole_change</code> was flagged or had no power.</li>"
+    "<li>The check <code>record.alignment</code> was flagged.</li>"
+    "<li>The check <code>record.noise_shape</code> had no power, for example because a codec rounded the noise.</li>"
+    "</ul>"
 )
 
 FEWEST_BYTES = Ranking(
@@ -332,10 +360,10 @@ FEWEST_BYTES = Ranking(
     optional_artifacts=(*EXAMINED, ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES, ArtifactKind.CODEC_FILE),
     fields=("anls_threshold", "first_download", "drawn_rounds", "challenges_per_day"),
     legend=(
-        "Byte counts are exact, so ranks are certain. If the interval extends below the threshold, the run "
-        "might not qualify on a different sample of providers.",
+        "Counted bytes are exact. Qualification is less certain: if the ANLS interval extends below the threshold, the "
+        "run might not qualify on a different sample of providers.",
         "Counted: the evaluator computed the checkpoint from the run's messages; for a large run, it computed the last "
-        "round and several others drawn at random. Declared: the bytes come from the team's log.",
+        "round and several more, picked at random. Declared: the bytes come from the team's log.",
     ),
 )
 BEST_ANLS_AT_BUDGET = Ranking(
@@ -345,9 +373,13 @@ BEST_ANLS_AT_BUDGET = Ranking(
     optional_artifacts=(*EXAMINED, ArtifactKind.ROUND_OPENING),
     submission_artifacts=(ArtifactKind.PRIVACY_PROOF,),
     examined_for=(TrustLevel.REPLAYED, TrustLevel.RERUN),
+    unexamined="Nothing: runs are ranked without a replay or rerun, so a forged record that passes every check can "
+    "be ranked",
+    practice_note="The challenge of its training record is a lost try until the same record is submitted for a rank.",
     config="fl-provider-dp",
-    submit_options=" --proof proof.pdf",
+    submit_options=" --proof proof.md",
     training_note="`pfl train` gets the run token and signs the training record automatically.",
+    challenged="a new training record",
     fields=(
         "budgets",
         "delta",
@@ -363,12 +395,10 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "first_download",
     ),
     note="ε is computed at δ = {delta}. Results stay under review until {reviews} reviewers have accepted the proof.",
-    legend=(
+    legend=("ε is recomputed from the training record and rounded up.", _UNBOUND),
+    legend_of_ranks=(
         _RANGES,
-        "ε is recomputed from the training record and rounded up. “More columns” shows ε under every rule and "
-        "accountant; the bold value is used for ranking.",
-        "In an unbound run, no check ties the recorded sums to the checkpoint. This happens if the update rule can't "
-        "be replayed, or if the check record.linkage or record.whole_change was flagged or had no power.",
+        "“More columns” below the board shows ε under every rule and accountant; the bold value is used for ranking.",
     ),
 )
 BEST_ANLS = Ranking(
@@ -376,7 +406,7 @@ BEST_ANLS = Ranking(
     "best ANLS",
     optional_artifacts=FEWEST_BYTES.optional_artifacts,
     fields=("first_download", "drawn_rounds", "challenges_per_day"),
-    legend=(_RANGES,),
+    legend_of_ranks=(_RANGES,),
 )
 RANKINGS = {kind.key: kind for kind in (FEWEST_BYTES, BEST_ANLS_AT_BUDGET, BEST_ANLS)}
 WITH_PROOFS = [key for key, kind in RANKINGS.items() if kind.needs_proof]

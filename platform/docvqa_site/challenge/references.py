@@ -5,7 +5,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.cache import cache
 
-from evaluator.checkpoints.contents import sha256_of
+from evaluator.messages.file_hash import sha256_of
 
 WEIGHTS = "model.safetensors"
 

@@ -16,7 +16,7 @@ from docvqa_site.challenge import registering
 from docvqa_site.challenge.deadlines import Deadline, calendar
 from docvqa_site.challenge.facts import facts_of, files_of
 from docvqa_site.challenge.forms import AnswersForm
-from docvqa_site.challenge.models import Registration, TeamRegistration, Track
+from docvqa_site.challenge.models import Registration, RegistrationState, TeamRegistration, Track
 from docvqa_site.teams.selectors import team_of
 
 WITH_PHASES = Track.objects.prefetch_related("phases")
@@ -55,8 +55,10 @@ def register(request: UserRequest, slug: str) -> HttpResponse:
     found, team = get_object_or_404(Track, slug=slug), team_of(request.user)
     form = AnswersForm(found, request.POST if request.method == "POST" else None)
     if team and found.registration != Registration.NONE and form.is_valid():
-        registering.register(team, found, form.answers, request.user)
-        messages.success(request, f"{team} is registered.")
+        made = registering.register(team, found, form.answers, request.user)
+        waits = made.state == RegistrationState.WAITING
+        then = "asks to be admitted. The organizers will decide." if waits else "is registered."
+        messages.success(request, f"{team} {then}")
         return redirect("challenge:register", slug)
     registration = TeamRegistration.objects.filter(team=team, track=found).first() if team else None
     context = {"track": found, "team": team, "form": form, "registration": registration}

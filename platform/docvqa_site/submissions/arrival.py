@@ -231,6 +231,7 @@ def _check_proof(arrival: Arrival) -> None:
             where=name,
             expected="a file that begins with %PDF-",
             found=arrival.head[:20].decode(errors="replace"),
+            next_step="Export the proof as a PDF, or rename a Markdown file to .md and a notebook to .ipynb.",
         )
     if arrival.upload:
         # Received by `docvqa_site.proofs.shown.prepare`: what reviewers couldn't read is rejected now.

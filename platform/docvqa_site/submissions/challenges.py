@@ -8,7 +8,8 @@ wherever it is uploaded again.
 A draw spends the token (`docvqa_site.submissions.tries`), and a track has so many a day for each team.
 
 An index of messages that are too large to be attached as a whole has no token. It commits to every round by itself, and
-has one challenge wherever it is uploaded; another index gets another challenge, which counts toward the same limit.
+has one challenge in each track, whoever uploads it there; another index gets another challenge, which counts toward the
+same limit. Tracks draw for themselves: what one opens says nothing about what another opens, which may be more.
 """
 
 import secrets
@@ -65,15 +66,16 @@ def draw_for_index(run: Run, sha256: str, actor: User) -> None:
 
     The caller holds the lock of the team. Raises `ProblemError` (`E_CHALLENGE_LIMIT`) as above.
     """
-    found = IndexChallenge.objects.filter(index_sha256=sha256).first()
+    submission = run.submission
+    own = {"index_sha256": sha256, "track": submission.track}
+    found = IndexChallenge.objects.filter(**own).first()
     if found is None:
-        now, submission = timezone.now(), run.submission
+        now = timezone.now()
         _reject_beyond_limit(submission, now)
         found, _ = IndexChallenge.objects.get_or_create(
-            index_sha256=sha256,
+            **own,
             defaults={
                 "team": submission.team,
-                "track": submission.track,
                 "challenge": secrets.token_hex(32),
                 "drawn_rounds": submission.track.drawn_rounds,
                 "challenged_at": now,

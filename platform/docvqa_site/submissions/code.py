@@ -45,7 +45,8 @@ def code_problems(submission: Submission) -> list[Problem]:
             )
         )
     with_files = set(code_files(submission).values_list("run", flat=True))
-    has_files = set(submission.runs.values_list("pk", flat=True)) <= with_files
+    runs = set(submission.runs.values_list("pk", flat=True))
+    has_files = bool(runs) and runs <= with_files
     if not (names_commit(submission.code_url) or has_files):
         problems.append(
             Problem.of(

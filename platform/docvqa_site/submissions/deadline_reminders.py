@@ -1,17 +1,18 @@
-"""Reminders that a track closes soon, to the teams that have a draft or a submission in it."""
+"""Reminders that a track closes soon, to the teams that have registered for it or have a draft or submission in it."""
 
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
-from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.models import RegistrationState, TeamRegistration, Track
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
-from docvqa_site.submissions.models import SubmissionState
+from docvqa_site.submissions.models import Submission, SubmissionState
+from docvqa_site.teams.models import Team
 
 # How long before the deadline; the shortest that applies is the one to send.
 AHEAD = {timedelta(days=1): "within a day", timedelta(days=7): "within a week"}
@@ -49,6 +50,18 @@ def _remind(track: Track, deadline: datetime, now: datetime) -> int:
 
 
 def participants(track: Track) -> QuerySet[User]:
-    takes_part = {"membership__team__submissions__track": track, "is_active": True}
-    people = User.objects.filter(**takes_part, membership__team__submissions__state__in=TAKES_PART)
-    return people.distinct()
+    return User.objects.filter(is_active=True, membership__team__in=teams_in(track))
+
+
+def teams_in(track: Track | None) -> QuerySet[Team]:
+    """Return the teams that registered for the track and weren't declined, or have a draft or submission in it.
+
+    Without a track, those of any track.
+    """
+    made = Submission.objects.filter(team=OuterRef("pk"), state__in=TAKES_PART)
+    registered = TeamRegistration.objects.filter(team=OuterRef("pk")).exclude(
+        state=RegistrationState.DECLINED
+    )
+    if track is not None:
+        made, registered = made.filter(track=track), registered.filter(track=track)
+    return Team.objects.filter(Exists(made) | Exists(registered))

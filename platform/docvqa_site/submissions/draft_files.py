@@ -1,5 +1,6 @@
 """The files that a draft needs or may have, as its page shows them: which are uploaded, and which are still missing."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -88,6 +89,11 @@ class DraftFile:
     staged_version: int = 0
 
     @property
+    def is_needed(self) -> bool:
+        """Whether the run can't be submitted, or gets no rank, without it."""
+        return self.is_required or self.gives_rank
+
+    @property
     def id(self) -> str:
         return f"{self.run.pk if self.run else 'submission'}-{self.kind}"
 
@@ -159,7 +165,7 @@ class RunFiles:
 def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], list[DraftFile]]:
     """Return the files of every run that the submission may have, and those of the submission as a whole."""
     track = submission.track
-    ranks_counted_alone = _ranks_counted_alone(submission, now)
+    ranks_counted_alone = track.ranks_counted_alone(now) and not submission.practice
     newest = submission.artifacts.filter(superseded_at__isnull=True)
     stored = _uploads_by_place(newest.filter(upload__state=UploadState.COMPLETED))
     pending = Artifact.pending.filter(submission=submission)
@@ -181,18 +187,15 @@ def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], lis
     kinds = [*track.kind.run_artifacts, *track.kind.optional_artifacts]
     required = {*track.kind.run_artifacts, *submission.required_proofs}
     boards = [
-        RunFiles(budget, run, [draft_file(kind, run) for kind in kinds] if run else [])
+        RunFiles(budget, run, _needed_first(draft_file(kind, run) for kind in kinds) if run else [])
         for budget in track.run_budgets()
         for run in [runs.get(budget)]
     ]
     return boards, [draft_file(kind, None) for kind in track.kind.submission_artifacts]
 
 
-def _ranks_counted_alone(submission: Submission, now: datetime) -> bool:
-    """Return whether runs whose bytes are declared get no rank, in the phase that runs now or next."""
-    phase = submission.track.nearest_phase(now)
-    ranks_bytes = submission.track.kind.rule.ranks_bytes and not submission.practice
-    return ranks_bytes and phase is not None and phase.requires_counted
+def _needed_first(files: Iterable[DraftFile]) -> list[DraftFile]:
+    return sorted(files, key=lambda file: not file.is_needed)
 
 
 def _uploads_by_place(artifacts: QuerySet[Artifact]) -> dict[Place, Upload]:

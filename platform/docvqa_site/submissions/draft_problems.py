@@ -55,13 +55,9 @@ def _visibility(submission: Submission, now: datetime) -> list[Problem]:
 
 def _missing(submission: Submission) -> list[Problem]:
     track, runs = submission.track, list(submission.runs.all())
-    if not runs:
-        return ProblemError.of(
-            ErrorCode.SUBMISSION_INCOMPLETE,
-            message=_add_a_run(track),
-            expected="at least one run",
-            found="none",
-        ).problems
+    no_runs = ProblemError.of(
+        ErrorCode.SUBMISSION_INCOMPLETE, message=_add_a_run(track), expected="at least one run", found="none"
+    ).problems
     stored = submission.artifacts.filter(upload__state=UploadState.COMPLETED)
     present = set(stored.values_list("run", "kind"))
     roles: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in submission.required_proofs]
@@ -78,7 +74,7 @@ def _missing(submission: Submission) -> list[Problem]:
     unknown = [
         no_such_budget(track, run.budget).problem for run in runs if run.budget not in track.run_budgets()
     ]
-    return missing + unknown
+    return [*([] if runs else no_runs), *missing, *unknown]
 
 
 def _add_a_run(track: Track) -> str:

@@ -27,15 +27,15 @@ def draft_steps(
 ) -> list[DraftStep]:
     """Return the steps of a draft; the first one that isn't done is the next."""
     files = [file for board in boards for file in board.files] + list(proofs)
-    required = [file for file in files if file.is_required]
-    stored = sum(file.stored is not None for file in required)
+    needed = [file for file in files if file.is_needed]
+    stored = sum(file.stored is not None for file in needed)
     has_runs = any(board.run for board in boards)
     ready = "would have no rank" if any(board.lacks_rank for board in boards) else "ready to submit"
     is_described = bool(submission.description) or not submission.track.requires_code
     steps = [
         # Elsewhere the title alone is enough to submit, but nobody learns from it what the method does.
         ("Description", "describe", "described" if submission.description else "title only", is_described),
-        ("Files", "files", f"{stored} of {len(required)} files", has_runs and stored == len(required)),
+        ("Files", "files", f"{stored} of {len(needed)} files", has_runs and stored == len(needed)),
         ("Submission", "submit", f"{len(problems)} to do" if problems else ready, False),
     ]
     next_step = next(number for number, (*_, is_done) in enumerate(steps) if not is_done)

@@ -1,11 +1,14 @@
 """The same checkpoint twice in a track: who submitted it before decides what its team reads.
 
-Practice submissions may repeat any checkpoint, and keep nobody from submitting theirs.
+Practice submissions may repeat any checkpoint, and keep nobody from submitting theirs. A checkpoint or training record
+of a run that was judged (`docvqa_site.submissions.judged`) can't be submitted again, even if the run was withdrawn.
 """
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from docvqa_site.challenge.models import Track
+from docvqa_site.submissions.judged import JUDGED_KINDS, judged_files, judgment_in_words
 from docvqa_site.submissions.models import Artifact, RunState, Submission, SubmissionState
 from docvqa_site.teams.models import Team
 from evaluator.errors import ErrorCode, Problem, ProblemError
@@ -38,6 +41,8 @@ def duplicate(team: Team, track: Track, sha256: str, where: str = "") -> Problem
             f"Your team has already submitted this checkpoint, as “{own.submission.title}”.",
             f"See {settings.SITE_URL}{own.submission.get_absolute_url()}, or submit another checkpoint. {PRACTICE}",
         )
+    if problem := _judged(track, sha256, where):
+        return problem
     if taken.exists():
         return _problem(
             where,
@@ -49,25 +54,60 @@ def duplicate(team: Team, track: Track, sha256: str, where: str = "") -> Problem
     return None
 
 
+def _judged(track: Track, sha256: str, where: str) -> Problem | None:
+    """Return what was judged of a run with this checkpoint or training record; None if nothing was."""
+    found = judged_files(track, [sha256]).first()
+    if found is None or found.run is None:
+        return None
+    words = judgment_in_words(found.run, found.get_kind_display())
+    return _problem(
+        where,
+        sha256,
+        f"{words[0].upper()}{words[1:]}",
+        "This holds for the file, whoever submits it, until the organizers lift it. Appeal the decision, ask "
+        f"the organizers to examine the run again, or submit another training run. {PRACTICE}",
+    )
+
+
 def duplicates_in(submission: Submission) -> list[Problem]:
-    """Return the duplicates among the submission's checkpoints: of runs in the track, and of each other."""
+    """Return the duplicates among the submission's checkpoints, of runs in the track and of each other.
+
+    With them come the training records of runs that were judged.
+    """
     if submission.practice:
         return []
     problems, seen = [], set()
-    own = submission.artifacts.filter(kind=ArtifactKind.CHECKPOINT)
-    for artifact in own.order_by("run__budget").select_related("run", "upload"):
+    own = submission.artifacts.filter(kind__in=JUDGED_KINDS)
+    for artifact in own.order_by("run__budget", "kind").select_related("run", "upload"):
         sha256 = artifact.upload.sha256
         where = (
             f"{artifact.run.label}, {artifact.upload.filename}" if artifact.run else artifact.upload.filename
         )
-        if problem := duplicate(submission.team, submission.track, sha256, where):
+        if problem := _submitted_before(submission, artifact.kind, sha256, where):
             problems.append(problem)
-        elif sha256 in seen:
+        elif artifact.kind == ArtifactKind.CHECKPOINT and sha256 in seen:
             problems.append(
                 _problem(where, sha256, "Another run of this submission has the same checkpoint.")
             )
         seen.add(sha256)
     return problems
+
+
+def records_submitted_before(submission: Submission) -> QuerySet[Artifact]:
+    """Return the team's other artifacts with a training record of this draft, of runs that count.
+
+    That is allowed, but a record describes one checkpoint, which can't be submitted again.
+    """
+    own = submission.artifacts.filter(kind=ArtifactKind.TRAINING_RECORD)
+    found = Artifact.objects.filter(
+        kind=ArtifactKind.TRAINING_RECORD,
+        upload__sha256__in=own.values("upload__sha256"),
+        submission__team=submission.team,
+        submission__practice=False,
+        submission__state=SubmissionState.SUBMITTED,
+        run__state__in=TAKEN_STATES,
+    )
+    return found.select_related("run", "submission")
 
 
 def would_repeat(submission: Submission) -> bool:
@@ -83,12 +123,17 @@ def checkpoint_hashes(submission: Submission) -> list[str]:
     return list(checkpoints.values_list("upload__sha256", flat=True))
 
 
-def reject_duplicate(submission: Submission, sha256: str, filename: str) -> None:
-    """Raise `ProblemError` (`E_SUBMISSION_DUPLICATE`) for a checkpoint that can't be submitted in this draft."""
-    if not submission.practice and (
-        problem := duplicate(submission.team, submission.track, sha256, filename)
-    ):
+def reject_duplicate(submission: Submission, kind: ArtifactKind, sha256: str, filename: str) -> None:
+    """Raise `ProblemError` (`E_SUBMISSION_DUPLICATE`) for a file that can't be submitted in this draft."""
+    if not submission.practice and (problem := _submitted_before(submission, kind, sha256, filename)):
         raise ProblemError(problem)
+
+
+def _submitted_before(submission: Submission, kind: str, sha256: str, where: str) -> Problem | None:
+    """Return what keeps a file of this kind from being submitted again; only checkpoints must be new."""
+    if kind == ArtifactKind.CHECKPOINT:
+        return duplicate(submission.team, submission.track, sha256, where)
+    return _judged(submission.track, sha256, where)
 
 
 def _problem(where: str, sha256: str, message: str, next_step: str = "") -> Problem:

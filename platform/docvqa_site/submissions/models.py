@@ -36,6 +36,8 @@ REJECTED = models.Q(rejection_stands=True, rejections=1, acceptances=0, change_r
     models.Q(rejections__gte=2) & models.Q(rejections__gte=models.F("acceptances"))
 )
 
+# A revised proof, after such a rejection, that no reviewer has accepted yet.
+UNACCEPTED_REVISION = {"revises_rejected": True, "acceptances": 0}
 
 # Of a team to its reviewers, with a revised proof.
 MAX_NOTE = 2_000
@@ -58,6 +60,8 @@ class Submission(models.Model):
 
     How many reviewers have made each decision on its proof is written by `reviews.models.ProofReview` alone.
     `rejection_stands` says that the only decision is a rejection, and that nobody has contradicted it in time.
+    `revises_rejected` says that the version of the proof before the newest one took the rank, so that it is withheld
+    until a reviewer accepts the newest one.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -119,6 +123,7 @@ class Submission(models.Model):
     rejections = models.PositiveSmallIntegerField(default=0, editable=False)
     change_requests = models.PositiveSmallIntegerField(default=0, editable=False)
     rejection_stands = models.BooleanField(default=False, editable=False)
+    revises_rejected = models.BooleanField(default=False, editable=False)
     # Whether they withhold the rank, by which every board is selected.
     proof_rejected = models.GeneratedField(
         expression=models.ExpressionWrapper(REJECTED, models.BooleanField()),
@@ -148,6 +153,7 @@ class Submission(models.Model):
                     "change_requests",
                     "rejection_stands",
                     "proof_rejected",
+                    "revises_rejected",
                 ],
                 condition=models.Q(state="submitted", published_at__isnull=False),
                 name="submissions_on_boards",
@@ -191,6 +197,11 @@ class Submission(models.Model):
     def is_unpublished(self) -> bool:
         """Whether it is submitted, and only its team and the organizers see it."""
         return self.state == SubmissionState.SUBMITTED and self.published_at is None
+
+    @property
+    def slot(self) -> str:
+        """What it uses of its team's limits: practice submissions have one of their own."""
+        return "practice slot" if self.practice else "quota slot"
 
     @property
     def required_proofs(self) -> tuple[ArtifactKind, ...]:
@@ -358,10 +369,10 @@ class RunToken(models.Model):
 
     A token belongs to the first training record that is uploaded with it, for which the site draws `challenge`; see
     `docvqa_site.submissions.challenges`. That spends it: without an accounted run it is a lost try
-    (`docvqa_site.submissions.tries`), which the team may explain. The run whose record is accepted has the token; see
-    `docvqa_site.submissions.tokens` for when another run may claim it. `events` are the releases of that training, as
-    evaluator.mechanisms.events; they stay whatever happens to the run, for no release can be undone. `training` is the
-    name by which the trainer that took the token gets it again; empty as long as none did.
+    (`docvqa_site.submissions.tries`), which the team may explain. The run whose record is accepted has the token,
+    unless it is for practice; see `docvqa_site.submissions.tokens` for when another run may claim it. `events` are the
+    releases of that training, as evaluator.mechanisms.events; they stay whatever happens to the run, for no release can
+    be undone. `training` is the name by which the trainer that took the token gets it again; empty as long as none did.
     """
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="run_tokens")
@@ -407,12 +418,13 @@ class RunToken(models.Model):
 class IndexChallenge(models.Model):
     """The challenge of an index of messages that are too large to be attached as a whole.
 
-    An index has one, whoever uploads it and however often; see `docvqa_site.submissions.challenges`.
+    An index has one in each track, whoever uploads it there and however often, and belongs to the team that did so
+    first; see `docvqa_site.submissions.challenges`.
     """
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="index_challenges")
     track = models.ForeignKey(Track, on_delete=models.PROTECT, related_name="index_challenges")
-    index_sha256 = models.CharField(max_length=64, unique=True)
+    index_sha256 = models.CharField(max_length=64)
     challenge = models.CharField(max_length=64)
     drawn_rounds = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="How many rounds the challenge draws at least, besides the last one."
@@ -422,6 +434,11 @@ class IndexChallenge(models.Model):
     class Meta:
         ordering = ["-challenged_at", "-pk"]
         indexes = [models.Index(fields=["team", "track"])]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["index_sha256", "track"], name="an_index_has_one_challenge_per_track"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"Challenge of index {self.index_sha256}"

@@ -1,4 +1,4 @@
-"""The notification that a phase has closed, to the teams that have a submission or a draft in its track."""
+"""The notification that a phase has ended, to the teams that registered for its track or have a draft or submission."""
 
 from datetime import datetime, timedelta
 
@@ -34,7 +34,7 @@ def _notify(phase: Phase, now: datetime) -> int:
     return notify(
         participants(track),
         Kind.DEADLINES,
-        f"{track}: the phase “{phase.name}” has closed",
+        f"{track}: the phase “{phase.name}” has ended",
         [
             f"{track} accepted submissions for the phase “{phase.name}” until {ends_at:%b %-d, %Y, %H:%M} "
             f"UTC. Runs submitted by then will still be evaluated and reviewed. Drafts stay drafts.",

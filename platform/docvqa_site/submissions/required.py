@@ -60,9 +60,10 @@ def validate_artifact(
         )
     known = ArtifactKind(kind)
     if not filename.lower().endswith(tuple(SUFFIXES[known])):
+        words = known.replace("_", " ").removesuffix(" file")
         raise ProblemError.of(
             ErrorCode.ARTIFACT_KIND,
-            message=f"This file type isn't accepted as a {known.replace('_', ' ')}.",
+            message=f"This file type isn't accepted as the {words} file.",
             where=filename,
             expected=" or ".join(SUFFIXES[known]),
             next_step="Select the right file. Archives and pickles are never opened.",

@@ -8,6 +8,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.urls import reverse
+from django.utils import timezone
 
 from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import AuditEntry
@@ -193,20 +194,22 @@ def canceled_times(team: Team, track: Track, now: datetime) -> list[datetime]:
 
 def _counted_together(team: Team, track: Track, now: datetime) -> QuerySet[Submission]:
     """Return the submissions of the quota's window that count together with the team's."""
-    counted = _counts_for(team, "submitted_at")
+    counted = counts_for(team, "submitted_at")
     return Submission.objects.filter(counted, track=track, submitted_at__gt=now - WINDOW)
 
 
-def _counts_for(team: Team, moment: str) -> Q:
+def counts_for(team: Team, moment: str, at: datetime | None = None) -> Q:
     """Return the condition of what counts for a team, of rows with a team and, in this field, a moment.
 
-    Those of the team, and those that other teams made while somebody was in them who is in this team now: a person
-    brings along what was used, whichever teams they go through.
+    Those of the team, and those that other teams made while somebody was in them who is in this team `at` a time, or
+    now: a person brings along what was used, whichever teams they go through.
     """
-    people = Membership.objects.filter(team=team).values("user")
-    there = {"team": OuterRef("team"), "user__in": people, "joined_at__lte": OuterRef(moment)}
-    with_member = Exists(Membership.objects.filter(**there))
-    with_past_member = Exists(PastMembership.objects.filter(**there, left_at__gt=OuterRef(moment)))
+    here = {"team": team, "joined_at__lte": at or timezone.now()}
+    past = PastMembership.objects.filter(**here, left_at__gt=here["joined_at__lte"])
+    people = Q(user__in=Membership.objects.filter(**here).values("user")) | Q(user__in=past.values("user"))
+    there = {"team": OuterRef("team"), "joined_at__lte": OuterRef(moment)}
+    with_member = Exists(Membership.objects.filter(people, **there))
+    with_past_member = Exists(PastMembership.objects.filter(people, **there, left_at__gt=OuterRef(moment)))
     return Q(team=team) | Q(with_member) | Q(with_past_member)
 
 
@@ -222,7 +225,7 @@ def quota_of(team: Team, track: Track, now: datetime, *, practice: bool = False)
 
 def next_challenge(team: Team, track: Track, now: datetime) -> datetime | None:
     """Return when the site draws another challenge for the team in the track; None when it does now."""
-    counted = Q(_counts_for(team, "challenged_at"), track=track, challenged_at__gt=now - WINDOW)
+    counted = Q(counts_for(team, "challenged_at"), track=track, challenged_at__gt=now - WINDOW)
     tokens = RunToken.objects.filter(counted).values_list("challenged_at", flat=True)
     indexes = IndexChallenge.objects.filter(counted).values_list("challenged_at", flat=True)
     times = [time for time in (*tokens, *indexes) if time]

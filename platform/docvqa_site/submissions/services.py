@@ -1,6 +1,7 @@
 """Changes to submissions: draft, files, submit, withdraw, refund."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -22,6 +23,7 @@ from docvqa_site.submissions.challenges import (
 )
 from docvqa_site.submissions.draft_problems import no_such_budget, problems_of
 from docvqa_site.submissions.duplicates import checkpoint_hashes, reject_duplicate
+from docvqa_site.submissions.judged import JUDGED_KINDS, repeats_rejected
 from docvqa_site.submissions.locks import (
     hold_track,
     lock_checkpoints,
@@ -161,8 +163,8 @@ def start_upload(
     ).select_related("upload")
     for artifact in stored.filter(upload__size_bytes=size_bytes, upload__sha256=sha256):
         return artifact.upload
-    if known is ArtifactKind.CHECKPOINT:
-        reject_duplicate(submission, sha256, filename)
+    if known in JUDGED_KINDS:
+        reject_duplicate(submission, known, sha256, filename)
     pending = Artifact.pending.filter(**place, upload__state=UploadState.OPEN).select_related("upload")
     for other in pending:
         if (other.upload.size_bytes, other.upload.sha256) == (size_bytes, sha256):
@@ -173,6 +175,28 @@ def start_upload(
     )
     Artifact.pending.create(**place, upload=upload)
     return upload
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A file in its place, and the names of other files of the run that were removed since they don't fit it."""
+
+    artifact: Artifact
+    removed: list[str]
+
+
+def attach_upload(upload: Upload, user: User) -> Attached:
+    """Complete an upload as `finish_upload`, and return what was removed from the run besides an earlier version."""
+    pending = Artifact.pending.filter(upload=upload, run__isnull=False).first()
+    others = _other_files(pending) if pending else {}
+    artifact = finish_upload(upload, user)
+    return Attached(artifact, sorted(others[key] for key in others.keys() - _other_files(artifact).keys()))
+
+
+def _other_files(artifact: Artifact) -> dict[UUID, str]:
+    """Return the names of the files in the other places of an artifact's run."""
+    others = Artifact.objects.filter(run=artifact.run_id).exclude(kind=artifact.kind)
+    return dict(others.values_list("pk", "upload__filename"))
 
 
 def finish_upload(upload: Upload, user: User) -> Artifact:
@@ -306,6 +330,7 @@ def submit(
         phase=phase,
         published_at=published_on_submission(current, phase, now),
         alias=new_alias() if current.anonymous else "",
+        revises_rejected=bool(current.required_proofs) and repeats_rejected(current),
     )
     runs = list(current.runs.all())
     for run in runs:
@@ -397,14 +422,16 @@ def mark_baseline(submission: Submission, is_baseline: bool, actor: User) -> Non
 
 
 @transaction.atomic
-def disqualify(run: Run, reason: str, actor: User) -> None:
-    """Take the run's rank for a public reason; an empty reason gives it back."""
+def disqualify(run: Run, reason: str, actor: User, *, lifted_because: str = "") -> None:
+    """Take the run's rank for a public reason; an empty reason gives it back, for one that the team reads."""
     current = Run.objects.select_for_update(of=("self",)).select_related("submission").get(pk=run.pk)
     current.disqualified_because = run.disqualified_because = reason
     current.save(update_fields=["disqualified_because"])
     boards_changed(current.submission.track_id)
-    record(actor, "run.disqualified" if reason else "run.requalified", current, reason=reason)
-    notify_of_disqualification(current)
+    record(
+        actor, "run.disqualified" if reason else "run.requalified", current, reason=reason or lifted_because
+    )
+    notify_of_disqualification(current, lifted_because)
 
 
 @transaction.atomic

@@ -14,6 +14,10 @@ tries_changed = Signal()
 # received by `docvqa_site.proofs.shown.prepare`, which raises `ProblemError` for a proof that can't be shown.
 proof_arrived = Signal()
 
+# Sent by `evaluation.notifications` with a scored `run`; received by `docvqa_site.boards.ordering.rank_in_words`, which
+# returns the run's rank in words, or an empty text where it has none.
+rank_asked = Signal()
+
 # Sent by `submissions.proof_versions.send_revision` with `artifact`, the newest version of a submitted proof, and the
 # `actor`; received by `docvqa_site.reviews.services.reopen`.
 proof_revised = Signal()

@@ -10,21 +10,23 @@ from docvqa_site.submissions.models import Run, Submission
 from docvqa_site.teams.selectors import active_members
 
 
-def notify_of_disqualification(run: Run) -> None:
-    """Notify the team that its run is disqualified, and how to appeal; or that it no longer is."""
+def notify_of_disqualification(run: Run, lifted_because: str = "") -> None:
+    """Notify the team that its run is disqualified, and how to appeal; or that it no longer is, and why."""
     if not run.disqualified_because:
         _notify(
             run.submission,
-            f"{run} is no longer disqualified",
+            f"Your run “{run}” is no longer disqualified",
             "The organizers have lifted the disqualification. The run is ranked again if it meets the track's "
             "conditions.",
+            *([f"Reason: {lifted_because}"] if lifted_because else []),
             address=run.submission.get_absolute_url(),
         )
         return
     _notify(
         run.submission,
-        f"{run} is disqualified",
-        f"The organizers have disqualified {run}. It remains listed without a rank, along with this public reason:",
+        f"Your run “{run}” has been disqualified",
+        f"The organizers have disqualified your run “{run}”. It remains listed without a rank, along with this "
+        "public reason:",
         run.disqualified_because,
         "If you think this is wrong, your team can appeal once. An organizer will look at the run again and "
         "reply.",
@@ -36,11 +38,11 @@ def notify_of_withdrawal(submission: Submission, actor: User, reason: str) -> No
     """Notify the team that one of its owners has withdrawn a submission."""
     _notify(
         submission,
-        f"{submission} is withdrawn",
-        f"{actor.name or actor.email} has withdrawn {submission} from {submission.track}. This can't be undone, and "
-        "the quota slot stays used.",
+        f"Your team's submission “{submission}” has been withdrawn",
+        f"{actor.name or actor.email} has withdrawn “{submission}” (track: {submission.track}). This can't be undone, "
+        f"and the {submission.slot} stays used.",
         *([f"Reason: {reason}"] if reason else []),
-        address=reverse("submissions:list"),
+        address=submission.get_absolute_url(),
     )
 
 
@@ -49,8 +51,8 @@ def notify_of_new_evaluation(run: Run, reason: str) -> None:
     kept = " Until then, it keeps its results and rank." if run.scored_at else ""
     _notify(
         run.submission,
-        f"{run} is being re-evaluated",
-        f"The organizers have queued {run} again. You'll be notified of the new result.{kept}",
+        f"Your run “{run}” is being re-evaluated",
+        f"The organizers have queued your run “{run}” again. You'll be notified of the new result.{kept}",
         *([f"Reason: {reason}"] if reason else []),
         address=run.submission.get_absolute_url(),
     )

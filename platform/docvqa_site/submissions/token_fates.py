@@ -14,12 +14,14 @@ class TokenFate:
     Attributes:
         run: The run that has it, or whose evaluation may yet; None where there is none.
         is_lost: Whether it is a lost try, which the team may explain.
+        is_held: Whether a training holds it that no record was uploaded of; who requested it may release it.
     """
 
     token: RunToken
     words: str
     run: Run | None = None
     is_lost: bool = False
+    is_held: bool = False
 
 
 def fates_of(tokens: Iterable[RunToken]) -> list[TokenFate]:
@@ -29,6 +31,7 @@ def fates_of(tokens: Iterable[RunToken]) -> list[TokenFate]:
     runs = Run.objects.filter(
         challenge__in=open_challenges,
         state__in=IN_EVALUATION,
+        submission__practice=False,
         submission__team__in={token.team_id for token in listed},
     )
     waiting = {run.challenge: run for run in runs.select_related("submission")} if open_challenges else {}
@@ -40,9 +43,12 @@ def _fate(token: RunToken, waiting: Run | None) -> TokenFate:
         return TokenFate(token, "ε recomputed", token.run)
     if token.challenge and waiting is not None:
         return TokenFate(token, "in evaluation; a lost try until ε is recomputed", waiting, is_lost=True)
+    if token.challenge and token.events:
+        words = "lost try: its record was submitted for practice only; submit the same record for a rank"
+        return TokenFate(token, words, is_lost=True)
     if token.challenge:
         words = "lost try: a record was uploaded, but ε was never recomputed for its run"
         return TokenFate(token, words, is_lost=True)
     if token.training:
-        return TokenFate(token, "in use by a training run; no record was uploaded yet")
+        return TokenFate(token, "in use by a training run; no record was uploaded yet", is_held=True)
     return TokenFate(token, "not used yet; your next pfl train takes it")

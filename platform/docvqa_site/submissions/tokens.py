@@ -3,7 +3,7 @@
 One token is for one training: it belongs to the first record that is uploaded with it
 (`submissions.challenges`), and one run at a time has it. A team that must submit the very same training again,
 after its run was rejected, failed or was withdrawn, submits the very same record; the new run then takes the token
-over. So does a run for a rank after one for practice, while practice takes no token from another run.
+over. A run for practice never has the token, so that its challenge stays a lost try until a run for a rank has it.
 """
 
 import secrets
@@ -78,6 +78,32 @@ def take_token(team: Team, track: Track, user: User, training: str) -> RunToken:
     return token
 
 
+@transaction.atomic
+def release_token(token: RunToken, user: User) -> None:
+    """Free an unused token of a training that was stopped, for the next training of the user who requested it.
+
+    A token whose challenge was drawn is spent and stays as it is.
+
+    Raises `ProblemError` (`E_RUN_TOKEN`) if no training holds it, it is spent, or another user requested it.
+    """
+    current = RunToken.objects.select_for_update().get(pk=token.pk)
+    if not is_releasable(current, user):
+        raise ProblemError.of(
+            ErrorCode.RUN_TOKEN,
+            message="This run token can't be released.",
+            where=current.token,
+            expected="a token that you requested, in use by a training run, and without a challenge",
+        )
+    before, current.training = current.training, ""
+    current.save(update_fields=["training"])
+    record(user, "run_token.released", current, training=before)
+
+
+def is_releasable(token: RunToken, user: User) -> bool:
+    """Return whether the user may free the token: a training of theirs holds it, and no challenge was drawn."""
+    return bool(token.training) and token.challenged_at is None and token.issued_to_id == user.pk
+
+
 def token_of(run: Run, text: str | None) -> RunToken:
     """Return the team's token for the run's track, its row locked. Raises `ProblemError` (`E_RECORD_TOKEN`)."""
     submission = run.submission
@@ -107,14 +133,14 @@ def find_token(run: Run, text: str | None) -> RunToken:
 def claim_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
     """Give `run` a token that `find_token` returned, in the same transaction. `events` are its releases.
 
-    For practice it takes none that another run has.
+    A run for practice only leaves its releases.
     """
-    if run.submission.practice and token.run not in (None, run):
-        return
-    before, token.run = token.run, run
+    before = token.run
+    if not run.submission.practice:
+        token.run = run
     token.events = [event.model_dump(mode="json") for event in events]
     token.save(update_fields=["run", "events"])
-    if before != run:
+    if before != token.run:
         record(None, "run_token.claimed", token, run=str(run.pk), before=str(before.pk) if before else None)
         tries_changed.send(sender=RunToken, team=token.team_id, track=token.track_id)
 
@@ -122,7 +148,7 @@ def claim_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
 def _is_over(run: Run) -> bool:
     """Return whether the run makes no use of its token any more, so that the same training may be submitted again."""
     ended = run.state in (RunState.REJECTED, RunState.FAILED)
-    return ended or run.submission.practice or run.submission.state == SubmissionState.WITHDRAWN
+    return ended or run.submission.state == SubmissionState.WITHDRAWN
 
 
 def _record_sha256(run: Run) -> str:

@@ -4,20 +4,30 @@ A run token is spent when its challenge is drawn. Who dislikes a challenge could
 one suits, so a challenge without an accounted run is a *lost try*. It counts on every run of the team whose own
 challenge was drawn later, whatever is in the queue: only its own run, once accounted, takes it away. So a run without
 lost tries is one that nobody chose among several, and nothing that happens after its draw adds lost tries to it.
+
+The tries of other teams count too where somebody was in them who was in this team when its run's challenge was drawn.
+A run for practice takes no try away: nobody but its team sees what became of it.
+
+An index of messages has a challenge too, which opens some rounds. One without a run whose bytes were counted is lost in
+the same way: the team may have dropped the index because the challenge opened a round that doesn't follow from its
+messages. Those of the run's own team count, whoever uploaded its index first, and those of that team too.
 """
 
 from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
+from django.utils import timezone
 
 from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import record
 from docvqa_site.challenge.models import Track
-from docvqa_site.submissions.models import Run, RunToken, Submission
+from docvqa_site.submissions.models import IndexChallenge, Run, RunToken, Submission
+from docvqa_site.submissions.selectors import counts_for
 from docvqa_site.submissions.states import IN_EVALUATION
 from docvqa_site.teams.models import Team
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.messages.rankings import COUNTED
 
 
 @dataclass(frozen=True)
@@ -27,21 +37,23 @@ class Tries:
     Attributes:
         accounted: Tokens with an accounted run, this run's included.
         lost: Lost tries.
+        elsewhere: How many of the lost tries are other teams', in which somebody of this one was.
         in_evaluation: How many of the lost tries have a run that is queued or running, and may be accounted yet.
         unused: All others: no challenge was drawn for them by then.
     """
 
     accounted: int
     lost: int
+    elsewhere: int
     in_evaluation: int
     unused: int
 
 
 def tries_before(own: RunToken) -> Tries:
     """Return what became of the team's tokens by the draw of this one's challenge; its run is accounted, or is now."""
-    tokens = RunToken.objects.filter(team=own.team_id, track=own.track_id, issued_at__lte=own.challenged_at)
+    tokens = counted_with(own).filter(issued_at__lte=own.challenged_at)
     waiting = Run.objects.filter(
-        challenge=OuterRef("challenge"), submission__team=own.team_id, state__in=IN_EVALUATION
+        challenge=OuterRef("challenge"), submission__practice=False, state__in=IN_EVALUATION
     )
     lost = Q(run__isnull=True, challenged_at__lte=own.challenged_at)
     counts = (
@@ -51,15 +63,25 @@ def tries_before(own: RunToken) -> Tries:
             all=Count("pk"),
             accounted=Count("run"),
             lost=Count("pk", filter=lost),
+            elsewhere=Count("pk", filter=lost & ~Q(team=own.team_id)),
             in_evaluation=Count("pk", filter=lost & Q(waits=True)),
         )
     )
     return Tries(
         accounted=counts["accounted"] + 1,
         lost=counts["lost"],
+        elsewhere=counts["elsewhere"],
         in_evaluation=counts["in_evaluation"],
         unused=counts["all"] - counts["accounted"] - counts["lost"],
     )
+
+
+def counted_with(own: RunToken) -> QuerySet[RunToken]:
+    """Return the tokens that count together with this one: the team's, and earlier ones that its people brought."""
+    brought = Q(
+        counts_for(own.team, "challenged_at", own.challenged_at), challenged_at__lte=own.challenged_at
+    )
+    return RunToken.objects.filter(Q(team=own.team_id) | brought, track=own.track_id)
 
 
 def lost_tries(team: Team, track: Track) -> QuerySet[RunToken]:
@@ -70,16 +92,36 @@ def lost_tries(team: Team, track: Track) -> QuerySet[RunToken]:
 
 
 def tries_against(submission: Submission) -> QuerySet[RunToken]:
-    """Return the lost tries that count on a run of the submission; on a draft without a record, all of them."""
+    """Return the lost tries that count on a run of the submission, in the order of their challenges.
+
+    On a draft without a record, they are all. Some may be other teams'; only those explain theirs.
+    """
     own = RunToken.objects.filter(
         team=submission.team_id,
         track=submission.track_id,
         challenged_at__isnull=False,
         challenge__in=submission.runs.values("challenge"),
     )
-    lost = lost_tries(submission.team, submission.track).exclude(pk__in=own.values("pk"))
-    last = own.aggregate(last=Max("challenged_at"))["last"]
-    return lost.filter(challenged_at__lte=last) if last else lost
+    last = own.aggregate(last=Max("challenged_at"))["last"] or timezone.now()
+    counted = counts_for(submission.team, "challenged_at", last)
+    lost = RunToken.objects.filter(
+        counted, track=submission.track_id, challenged_at__lte=last, run__isnull=True
+    )
+    return lost.exclude(pk__in=own.values("pk")).order_by("challenged_at")
+
+
+def lost_indexes(own: IndexChallenge, team: Team, track: Track) -> QuerySet[IndexChallenge]:
+    """Return the lost tries that count on a run of the team in the track with this index.
+
+    They are indexes drawn for in the track before this one, for the team or for the one that this index was drawn for.
+    """
+    at = own.challenged_at
+    tried = counts_for(team, "challenged_at", at) | counts_for(own.team, "challenged_at", at)
+    counted = Run.objects.filter(
+        challenge=OuterRef("challenge"), counting=COUNTED, submission__practice=False
+    )
+    earlier = IndexChallenge.objects.filter(tried, track=track, challenged_at__lte=at)
+    return earlier.filter(~Exists(counted)).exclude(pk=own.pk)
 
 
 @transaction.atomic

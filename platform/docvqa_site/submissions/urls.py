@@ -6,6 +6,7 @@ urlpatterns = [
     path("create/", views.create, name="create"),
     path("tokens/", views.tokens, name="tokens"),
     path("tokens/<int:token_id>/", views.explain_token, name="explain_token"),
+    path("tokens/<int:token_id>/release/", views.release_token, name="release_token"),
     path("discard/", views.discard_drafts, name="discard_drafts"),
     path("<uuid:submission_id>/edit/", views.edit, name="edit"),
     path("<uuid:submission_id>/runs/", views.add_run, name="add_run"),

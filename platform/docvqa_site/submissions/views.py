@@ -21,6 +21,7 @@ from docvqa_site.submissions import publication, services
 from docvqa_site.submissions.draft_files import files_of
 from docvqa_site.submissions.draft_problems import problems_of
 from docvqa_site.submissions.draft_progress import draft_steps
+from docvqa_site.submissions.duplicates import records_submitted_before
 from docvqa_site.submissions.forms import (
     DraftForm,
     ExplanationForm,
@@ -40,6 +41,7 @@ from docvqa_site.submissions.selectors import (
     visible_submissions,
 )
 from docvqa_site.submissions.token_fates import fates_of
+from docvqa_site.submissions.tokens import release_token as release
 from docvqa_site.submissions.tries import explain, lost_tries, tries_against
 from docvqa_site.teams.models import Membership, Role
 from docvqa_site.teams.selectors import current_keys, membership_of, team_of
@@ -177,6 +179,7 @@ def submit(request: UserRequest, submission: Submission) -> HttpResponse | None:
             return None
         # The page of the draft finds the same problems; at this address a reload would submit again.
         return redirect(f"{submission.get_absolute_url()}?{NOT_SUBMITTED}#submit")
+    messages.success(request, "Submitted.")
     return None
 
 
@@ -259,6 +262,18 @@ def explain_token(request: UserRequest, token_id: int) -> HttpResponse:
     return redirect("submissions:tokens")
 
 
+@login_required
+@require_POST
+def release_token(request: UserRequest, token_id: int) -> HttpResponse:
+    """Free a token of a training that was stopped. Other teams' tokens answer 404."""
+    team = team_of(request.user)
+    own = tokens_of(team) if team else RunToken.objects.none()
+    token = get_object_or_404(own, pk=token_id)
+    done = "The token is free. Your next pfl train takes it."
+    attempt(request, lambda: release(token, request.user), done)
+    return redirect("submissions:tokens")
+
+
 def _explain(request: UserRequest, token: RunToken) -> None:
     form = ExplanationForm(request.POST)
     if not form.is_valid():
@@ -326,5 +341,6 @@ def _record_needs(submission: Submission, now: datetime) -> dict[str, object]:
         "needs_key": not current_keys(team).exists(),
         "needs_token": not has_record and not has_unused_token(team, track),
         "next_challenge": next_challenge(team, track, now),
-        "lost_tries": tries_against(submission),
+        "lost_tries": tries_against(submission).filter(team=team),
+        "repeated_records": () if submission.practice else records_submitted_before(submission),
     }

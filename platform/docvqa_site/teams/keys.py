@@ -71,8 +71,8 @@ def _register(team: Team, public_key: str, name: str, by: User) -> TeamKey:
     notify_members(
         team,
         f"A signing key was added to {team}",
-        f"{by} registered the key {key.fingerprint}. Records signed with this key count as your team's.",
-        but=by,
+        f"{by} registered the key {key.fingerprint}. Records signed with this key count as your team's. If you don't "
+        "recognize this key, revoke it and contact the organizers.",
     )
     return key
 

@@ -10,9 +10,10 @@ from docvqa_site.teams.models import Team
 from docvqa_site.teams.selectors import active_members
 
 
-def notify_members(team: Team, subject: str, text: str, *, but: User) -> None:
+def notify_members(team: Team, subject: str, text: str, *, but: User | None = None) -> None:
     """Notify the team's members, all `but` the one who made the change."""
-    notify(active_members(team).exclude(pk=but.pk), Kind.TEAM, subject, [text, _page()])
+    people = active_members(team)
+    notify(people.exclude(pk=but.pk) if but else people, Kind.TEAM, subject, [text, _page()])
 
 
 def notify_person(person: User, subject: str, text: str) -> None:

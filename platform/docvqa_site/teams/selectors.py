@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import verified_addresses
-from docvqa_site.teams.models import OPEN, Invitation, Membership, Role, Team, TeamKey
+from docvqa_site.teams.models import OPEN, Invitation, Membership, PastMembership, Role, Team, TeamKey
 
 # Who has founded so many teams within the window waits until the oldest of them leaves it.
 FOUNDINGS = 3
@@ -50,6 +50,14 @@ def owns(user: User, team: Team) -> bool:
 
 def teams_ever_of(user: User) -> QuerySet[Team]:
     return Team.objects.filter(Q(memberships__user=user) | Q(past_memberships__user=user)).distinct()
+
+
+def teams_sharing_people(team: int) -> set[int]:
+    """Return the keys of this team and of all others that somebody is or was in who is or was in it."""
+    people = User.objects.filter(Q(membership__team=team) | Q(past_memberships__team=team))
+    current = Membership.objects.filter(user__in=people).values_list("team", flat=True)
+    past = PastMembership.objects.filter(user__in=people).values_list("team", flat=True)
+    return {team, *current, *past}
 
 
 def next_founding(user: User, now: datetime) -> datetime | None:

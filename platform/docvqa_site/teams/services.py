@@ -112,7 +112,8 @@ def invite(team: Team, email: str, *, by: User, organizes: bool = False) -> Invi
     )
     record(by, "team.invited", team, email=personal(email))
     link = settings.SITE_URL + reverse("teams:invitation", args=[secret])
-    text = render_to_string("teams/invitation_mail.txt", {"invitation": invitation, "link": link})
+    values = {"invitation": invitation, "link": link, "site": settings.SITE_URL}
+    text = render_to_string("teams/invitation_mail.txt", values)
     # Neither the team's name nor a person's: the site mails nobody a text that a stranger chose.
     subject = f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}Invitation to a team"
     send_mail(subject, text, None, [email])

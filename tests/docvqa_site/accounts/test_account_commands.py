@@ -4,9 +4,11 @@ import sys
 
 import pytest
 from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from docvqa_site.accounts.groups import GROUPS
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import owns_verified_address
 from docvqa_site.accounts.services import authenticate_token
@@ -38,6 +40,38 @@ def test_it_makes_a_reviewer() -> None:
     user = User.objects.get()
     assert user.has_perm("reviews.review_proofs")
     assert [group.name for group in user.groups.all()] == ["Reviewers"]
+
+
+def test_the_groups_exist_from_the_start() -> None:
+    assert set(Group.objects.values_list("name", flat=True)) == {
+        "Organizers",
+        "Reviewers",
+        "Track organizers",
+    }
+    for name, permissions in GROUPS.items():
+        expected = {(app, codename) for app, names in permissions.items() for codename in names}
+        found = Group.objects.get(name=name).permissions.values_list("content_type__app_label", "codename")
+        assert set(found) == expected, name
+
+
+def test_it_makes_an_organizer_of_all_tracks(client: Client) -> None:
+    run("create_user", "olga@example.org", "--name", "Olga", "--organizer", "--second-factor")
+    user = User.objects.get()
+    assert (user.is_staff, user.is_superuser, user.organizes_single_tracks) == (True, False, False)
+    client.force_login(user)
+    for page in (
+        "/organize/",
+        "/organize/tracks/new/",
+        "/organize/outages/",
+        "/organize/announcement/",
+        "/admin/",
+        "/admin/teams/membership/",
+        "/admin/evaluation/stepqueue/",
+        "/admin/mail/outgoingmail/",
+        "/admin/news/newsitem/add/",
+        "/admin/downloads/terms/add/",
+    ):
+        assert client.get(page).status_code == 200, page
 
 
 def test_it_reads_the_password_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

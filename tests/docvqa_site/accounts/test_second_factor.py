@@ -73,6 +73,7 @@ def test_recovery_codes_come_with_the_app_and_work_once(client: Client, organize
     page = client.get(reverse("mfa_view_recovery_codes")).content.decode()
     codes = re.findall(r"^(?:.*>)?(\d{8})$", page, re.MULTILINE)
     assert len(codes) == 10
+    assert "Done: open the organizers' desk" in page
     for is_in in (True, False):
         other = Client()
         other.post(reverse("account_login"), {"login": organizer.email, "password": PASSWORD})
@@ -82,7 +83,7 @@ def test_recovery_codes_come_with_the_app_and_work_once(client: Client, organize
 
 class TestStaffWithout:
     def test_the_administration_leads_to_the_set_up(self, client: Client, organizer: User) -> None:
-        assert log_in(client, organizer, PASSWORD) == "/"
+        assert log_in(client, organizer, PASSWORD) == reverse("mfa_index")
         for path in ("/admin/", "/admin/submissions/submission/", "/admin/reviews/proofreview/"):
             response = client.get(path, follow=True)
             assert response.redirect_chain == [(reverse("mfa_index"), 302)]

@@ -2,6 +2,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.core import mail
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -90,6 +91,9 @@ def test_the_page_shows_a_new_secret_once(client: Client) -> None:
     found = re.search(r"export PFL_TOKEN=(pfl_[\w-]+)", made.content.decode())
     assert found is not None
     assert user_of(found[1]) == user
+    assert mail.outbox[-1].to == [user.email]
+    assert "The API token “cluster” was created for your account." in mail.outbox[-1].body
+    assert found[1] not in mail.outbox[-1].body
     assert "no-store" in made["Cache-Control"]
     # What follows depends on the tracks of the site, whose pages have the commands.
     assert "pfl submit save" not in made.content.decode()

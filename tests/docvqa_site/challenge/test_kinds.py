@@ -119,7 +119,7 @@ def test_an_organizer_adds_a_track_without_a_constraint_by_a_file(tmp_path: Path
         "test_set": "demo",
     }
     tracks.write_text(json.dumps([entry]))
-    call_command("load_tracks", str(tracks), stdout=StringIO())
+    call_command("load_tracks", "--publish", str(tracks), stdout=StringIO())
     assert Track.objects.get().kind is BEST_ANLS
 
 
@@ -133,3 +133,13 @@ def test_the_words_of_each_kind() -> None:
         "score": "Highest ANLS first. Ties go to the run with fewer bytes of communication, then to the earlier "
         "submission.",
     }
+
+
+@pytest.mark.parametrize(
+    ("key", "upload"), [("bytes", "a new transcript of a large run"), ("anls", "a new training record")]
+)
+def test_the_page_of_a_track_names_the_upload_that_uses_a_challenge(
+    client: Client, key: str, upload: str
+) -> None:
+    page = client.get(track_with_runs(RANKINGS[key]).get_absolute_url()).text
+    assert f"Uploading {upload} uses one." in page

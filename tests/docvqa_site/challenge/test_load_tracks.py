@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 def load(*arguments: str) -> str:
     output = io.StringIO()
-    call_command("load_tracks", *arguments, stdout=output)
+    call_command("load_tracks", "--publish", *arguments, stdout=output)
     return output.getvalue()
 
 
@@ -52,6 +52,24 @@ def test_loading_again_changes_nothing_and_records_nothing() -> None:
     assert AuditEntry.objects.count() == recorded == 2
 
 
+def test_new_tracks_are_drafts_unless_they_are_published() -> None:
+    printed = io.StringIO()
+    call_command("load_tracks", stdout=printed)
+    assert not Track.objects.exists()
+    assert Track.with_drafts.filter(is_draft=True).count() == 2
+    assert "track-1 is a draft" in printed.getvalue()
+    assert "/organize/tracks/track-1/setup/" in printed.getvalue()
+
+
+def test_tracks_that_exist_stay_as_public_as_they_are() -> None:
+    load()
+    call_command("load_tracks", stdout=io.StringIO())
+    assert Track.objects.count() == 2
+    Track.objects.filter(slug="track-2").update(is_draft=True)
+    load()
+    assert Track.objects.count() == 1
+
+
 def test_overrides_reach_the_tracks_that_match() -> None:
     load(
         "--set",
@@ -69,7 +87,7 @@ def test_overrides_reach_the_tracks_that_match() -> None:
 
 def test_a_track_without_phases_has_one_that_never_ends() -> None:
     load()
-    assert list(Phase.objects.values_list("track__slug", "starts_at", "ends_at")) == [
+    assert list(Phase.objects.order_by("track__slug").values_list("track__slug", "starts_at", "ends_at")) == [
         ("track-1", None, None),
         ("track-2", None, None),
     ]

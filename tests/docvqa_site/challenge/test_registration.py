@@ -46,7 +46,9 @@ def test_a_team_answers_is_admitted_and_submits(client: Client, track: Track) ->
     page = client.post("/tracks/closed/register/", {"answer_0": "", "answer_1": "Nobody"}).text
     assert "Who funds you?" in page
     answers = {"answer_0": "The forms.", "answer_1": "Nobody"}
-    assert "The organizers will decide" in client.post("/tracks/closed/register/", answers, follow=True).text
+    page = client.post("/tracks/closed/register/", answers, follow=True).text
+    assert f"{team} asks to be admitted. The organizers will decide." in page
+    assert "is registered" not in page
     assert not Submission.objects.exists()
 
     organizer = make_organizer("organize", "change_track")
@@ -95,7 +97,22 @@ def test_without_an_approval_a_team_is_admitted_at_once(client: Client, track: T
     member = make_user()
     make_team(member)
     client.force_login(member)
-    assert "can submit" in client.post("/tracks/closed/register/", follow=True).text
+    page = client.post("/tracks/closed/register/", follow=True).text
+    assert "is registered." in page
+    assert "can submit" in page
+
+
+def test_the_registrations_for_one_track_are_listed_alone(client: Client, track: Track) -> None:
+    member = make_user()
+    registration = make_team(member).registrations.create(track=track, created_by=member)
+    other = make_track(slug="other")
+    client.force_login(make_organizer("organize", "change_track"))
+    page = client.get(f"{DESK}?track=closed").text
+    assert str(registration.team) in page
+    assert str(registration.team) not in client.get(f"{DESK}?track={other.slug}").text
+    action = f"{DESK}{registration.pk}/?track=closed"
+    assert f'action="{action}"' in page
+    assert client.post(action, {"state": "admitted"})["Location"] == f"{DESK}?track=closed"
 
 
 def test_organizers_of_another_track_neither_read_nor_decide(client: Client, track: Track) -> None:

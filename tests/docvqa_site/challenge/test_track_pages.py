@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.challenge.models import Anonymity, Track
-from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.challenge.rankings import BEST_ANLS, BEST_ANLS_AT_BUDGET
 from docvqa_site.downloads.models import DownloadKind
 from tests.docvqa_site.factories import make_download, make_phase, make_track, make_user
 
@@ -40,6 +40,28 @@ def test_a_bytes_track_shows_its_threshold_and_quota(client: Client) -> None:
     assert "Training record" not in html
 
 
+@pytest.mark.parametrize("requires_code", [False, True])
+def test_a_description_is_asked_for_where_the_command_has_one(client: Client, requires_code: bool) -> None:
+    html = page(client, make_track(BEST_ANLS_AT_BUDGET, requires_code=requires_code))
+    assert ("<code>method.md</code>" in html) is requires_code
+    assert ("--description @method.md" in html) is requires_code
+    assert "<code>proof.md</code>" in html
+
+
+def test_the_files_from_which_bytes_are_counted_are_listed_where_a_rank_needs_them(client: Client) -> None:
+    track = make_track()
+    html = page(client, track)
+    assert 'data-label="How many">one per run, needed for a rank' in html
+    assert "only the messages of the rounds that the site selects" in html
+    track.phases.update(requires_counted=False)
+    assert 'data-label="How many">one per run, optional' in page(client, track)
+    assert "The messages of all rounds" not in page(client, make_track(BEST_ANLS_AT_BUDGET))
+
+
+def test_where_bytes_rank_nothing_no_rank_needs_the_files_they_are_counted_from(client: Client) -> None:
+    assert "needed for a rank" not in page(client, make_track(BEST_ANLS, slug="score"))
+
+
 def test_a_track_names_its_base_weights_and_what_may_differ_from_them(client: Client) -> None:
     html = page(client, make_track(reference="vt5-base"))
     assert "vt5-base" in html
@@ -65,6 +87,26 @@ def test_it_shows_how_to_submit_from_a_terminal(client: Client) -> None:
     for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
         make_download(kind)
     assert f"pfl data download --track {track.slug}" in page(client, track)
+
+
+def test_it_says_what_a_submission_makes_public_and_how_to_hide_it(client: Client) -> None:
+    track = make_track()
+    html = page(client, track)
+    assert "The last command makes the method, its log and any training record public" in html
+    assert "<code>--private</code>" not in html
+    track.phases.update(allows_private=True, anonymity="until_end")
+    html = page(client, track)
+    assert (
+        "add <code>--private</code> to keep them unpublished, or <code>--anonymous</code> to hide your team"
+        in html
+    )
+
+
+def test_a_private_track_has_the_command_for_each_budget(client: Client) -> None:
+    html = page(client, make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4.5, 8]))
+    assert "--set target_epsilon=1 --set server_learning_rate=0.35</code>" in html
+    assert "--set target_epsilon=4.5</code>" in html
+    assert "--set target_epsilon=8 --set server_learning_rate=1.2\n" in html
 
 
 def test_a_closed_track_offers_no_submission(client: Client) -> None:
@@ -171,3 +213,11 @@ def admin_form(track: Track) -> dict[str, str]:
         "adjacency",
     ]
     return {name: str(getattr(track, name)) for name in names}
+
+
+def test_a_page_says_what_a_track_risks_whose_ranks_need_no_examination(client: Client) -> None:
+    track = make_track(BEST_ANLS_AT_BUDGET)
+    risk = "a forged record that passes every check can be ranked"
+    assert risk in page(client, track)
+    track.phases.update(examined_ranks=3, examined_level=2)
+    assert risk not in page(client, track)

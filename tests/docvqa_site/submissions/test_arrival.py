@@ -129,6 +129,8 @@ def test_a_proof_that_is_no_pdf_is_rejected(private_run):
     assert problems(private_run, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.pdf") == [
         (ErrorCode.ARTIFACT_KIND, "proof.pdf")
     ]
+    with pytest.raises(ProblemError, match=r"rename a Markdown file to \.md"):
+        arrive(private_run, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.pdf")
 
 
 def test_a_codec_that_is_no_text_is_rejected(run):
@@ -217,3 +219,11 @@ def test_an_annex_for_another_challenge_is_not_kept(private_run):
         ErrorCode.RECORD_CHALLENGE
     )
     assert not private_run.submission.team.uploads.exclude(state=UploadState.ABORTED).exists()
+
+
+@pytest.mark.parametrize(("kind", "words"), [("settings", "settings file"), ("method_file", "method file")])
+def test_a_wrong_type_is_named_by_the_place_of_the_file(private_run, kind, words):
+    with pytest.raises(ProblemError, match=f"This file type isn't accepted as the {words}"):
+        services.check_head(
+            private_run.submission, private_run, kind, filename="x.zip", size_bytes=1, head=b"x"
+        )

@@ -2,8 +2,10 @@
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from docvqa_site.submissions.code import code_problems, names_commit
+from docvqa_site.submissions.draft_problems import problems_of
 from docvqa_site.uploads.stores import current_store
 from evaluator.messages.jobs import ArtifactKind
 from tests.docvqa_site.factories import (
@@ -72,6 +74,18 @@ def test_description_and_code_are_missing_until_they_are_there(client, draft):
     assert [problem.found for problem in code_problems(draft)] == ["https://code.example/lab/method"]
     draft.code_url = LINK
     assert code_problems(draft) == []
+
+
+def test_a_draft_without_runs_lists_everything_that_is_missing():
+    empty = make_submission(make_team(), make_private_track(requires_code=True))
+    messages = " ".join(problem.message for problem in problems_of(empty, timezone.now()))
+    for missing in (
+        "Add at least one run",
+        "privacy proof",
+        "description of the method",
+        "code of the method",
+    ):
+        assert missing in messages
 
 
 def test_files_of_every_run_count_as_code(draft):

@@ -12,12 +12,15 @@ from docvqa_site.evaluation.models import Evaluation
 from docvqa_site.submissions.models import Artifact, Run, RunState
 from docvqa_site.uploads.models import Upload, UploadState
 from docvqa_site.uploads.stores import current_store
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.messages.results import RunResults
 from tests.docvqa_site.factories import SCORES
 from tests.docvqa_site.submissions.contents import LOG
 from tests.docvqa_site.submissions.contents import checkpoint as weights
 from tests.docvqa_site.submissions.draft_page import MEGABYTE, PARTS, choose, draft_file, stored_content
 from tests.docvqa_site.uploads.sending import sha
+from tests.evaluator.folding.made_runs import make_base
+from tests.evaluator.folding.made_runs import make_run as make_folded_run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 
@@ -90,9 +93,9 @@ def test_the_connection_comes_back_by_itself(open_page, checkpoint, complaints):
     assert complaints == []
 
 
-def visible_buttons(file):
-    """What the team can press for a file, in the order of the page."""
-    return [text.split("\n")[0] for text in file.locator(".button:visible").all_inner_texts()]
+def expect_buttons(file, *names):
+    """Wait until these are what the team can press for a file, in the order of the page."""
+    expect(file.locator(".button:visible")).to_have_text([re.compile(rf"^\s*{name}\s*$") for name in names])
 
 
 def warns_on_leaving(page):
@@ -106,25 +109,25 @@ def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complai
         PARTS, lambda route: held.append(route) if len(held) > 2 else (held.append(0), route.continue_())
     )
     file = draft_file(page, "checkpoint")
-    assert visible_buttons(file) == ["Choose a file or shards"]
+    expect_buttons(file, "Choose a file or shards")
     assert not warns_on_leaving(page)
     choose(page, "checkpoint", checkpoint)
     numbers = file.locator(".transfer-numbers")
     expect(numbers).to_have_text(re.compile(r"^model\.safetensors · .* of 21\.0 MB sent"))
     expect(file.get_by_text("No file yet.")).to_be_hidden()
     expect(page).to_have_title(re.compile(r"^\d+% · "))
-    assert visible_buttons(file) == ["Pause", "Cancel"]
+    expect_buttons(file, "Pause", "Cancel")
     assert warns_on_leaving(page)
     file.get_by_role("button", name="Pause").click()
     expect(file.get_by_text("Paused.")).to_be_visible()
-    assert visible_buttons(file) == ["Resume", "Cancel"]
+    expect_buttons(file, "Resume", "Cancel")
     assert not warns_on_leaving(page)
     page.unroute(PARTS)
     # Pressed twice, it starts once.
     file.locator("[data-action=resume]").evaluate("button => { button.click(); button.click(); }")
     expect(file.get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
     expect(file.locator(".problem")).to_have_count(0)
-    assert visible_buttons(file) == ["Replace"]
+    expect_buttons(file, "Replace")
     assert stored_content("checkpoint") == checkpoint.read_bytes()
     assert page.evaluate("() => Object.keys(localStorage)") == []
     assert "%" not in page.title()
@@ -137,7 +140,7 @@ def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complai
     expect(file.get_by_text(re.compile(r"^log\.csv · 0 B of 9\.\d\d kB sent$"))).to_be_visible()
     file.get_by_role("button", name="Cancel").click()
     expect(file.get_by_text("Canceled.")).to_be_visible()
-    assert visible_buttons(file) == ["Choose a file"]
+    expect_buttons(file, "Choose a file")
     assert Upload.objects.get(filename="log.csv").state == UploadState.ABORTED
     assert not Artifact.pending.filter(upload__state=UploadState.OPEN).exists()
     assert complaints == []
@@ -151,7 +154,7 @@ def test_after_a_rejection_another_file_can_be_chosen(open_page, tmp_path):
     file = draft_file(page, "checkpoint")
     expect(file.locator(".problem")).to_contain_text("E_ARTIFACT_KIND")
     expect(file.get_by_text("The file was not accepted.")).to_be_visible()
-    assert visible_buttons(file) == ["Choose a file or shards"]
+    expect_buttons(file, "Choose a file or shards")
     empty = tmp_path / "log.csv"
     empty.touch()
     choose(page, "communication_log", empty)
@@ -190,6 +193,8 @@ def test_a_dropped_file_is_uploaded(open_page, complaints):
     assert complaints == []
 
 
+# A journey goes the same way, from the registration on.
+@pytest.mark.slow
 def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complaints):
     page, early = open_page(), ""
     held: list[Any] = []
@@ -204,7 +209,7 @@ def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complai
     for route in held:
         route.fulfill(body=early, content_type="text/html")
     expect(page.locator("#submit")).to_contain_text("The draft is complete.")
-    expect(page.locator("#progress")).to_contain_text("2 of 2 files")
+    expect(page.locator("#progress")).to_contain_text("2 of 4 files")
     page.get_by_role("button", name="Submit").click()
     expect(page.locator(".badge-queued")).to_be_visible()
     expect(page.locator("#status")).to_contain_text("you're next in the queue")
@@ -212,18 +217,54 @@ def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complai
     Run.objects.update(state=RunState.RUNNING)
     Evaluation.objects.update(state="running", done=3, total=10)
     expect(page.locator("#status")).to_contain_text("Validation: 3 of 10", timeout=60_000)
+    page.evaluate("document.body.dataset.stays = 1")
+    page.get_by_text("Edit description and links").focus()
     results = RunResults(**{**SCORES, "anls": 0.875})
     Run.objects.update(state=RunState.SCORED, results=results, scored_at=timezone.now())
     Evaluation.objects.update(state="passed")
-    # The page reloads itself, with its results.
+    # The part with the results comes; the page stays, with the focus where it was.
     expect(page.locator(".badge-scored", has_text="scored").first).to_be_visible(timeout=60_000)
     expect(page.locator("main")).to_contain_text("0.8750")
     expect(page.locator("#status-line")).to_have_text("Run: scored")
+    expect(page).to_have_title(re.compile("^Run: scored"))
+    assert page.evaluate("document.body.dataset.stays") == "1"
+    assert page.evaluate("document.activeElement.textContent") == "Edit description and links"
     polls = []
     page.on("request", lambda request: polls.append(request.url) if "/status/" in request.url else None)
     page.wait_for_timeout(4500)
     assert polls == []  # it stopped asking
     assert complaints == []
+
+
+def test_an_index_says_that_the_site_removed_the_messages_of_another_run(open_page, tmp_path):
+    page = open_page()
+    written = make_folded_run(make_base(tmp_path / "base"), rounds=2).write(tmp_path / "run")
+    other = tmp_path / "messages.bin"
+    other.write_bytes(b"those of another run")
+    choose(page, "messages", other)
+    expect(draft_file(page, "messages").locator(".tick")).to_be_visible(timeout=30_000)
+    expect(draft_file(page, "messages").locator("label")).to_contain_text("Replace")
+    choose(page, "transcript", written[ArtifactKind.TRANSCRIPT])
+    expect(draft_file(page, "transcript").get_by_text("The site removed messages.bin")).to_be_visible(
+        timeout=30_000
+    )
+    expect(draft_file(page, "messages").locator("label")).to_contain_text("Choose a file")
+    expect(page.locator("#storage")).not_to_contain_text("use 0 B of")
+
+
+def test_a_problems_address_of_this_site_is_a_link(open_page):
+    page = open_page()
+    page.evaluate(
+        """async () => {
+          const script = document.querySelector("script[type=module]").src.replace("draft.js", "problem-card.js");
+          const { problemCard } = await import(script);
+          const next_step = `See ${location.origin}/submissions/, or https://elsewhere.example/.`;
+          document.querySelector("main").append(problemCard({ code: "E_X", message: "Wrong.", next_step }));
+        }"""
+    )
+    links = page.locator(".problem a")
+    expect(links).to_have_count(1)
+    expect(links).to_have_attribute("href", re.compile("/submissions/$"))
 
 
 def test_the_button_that_submits_stays_while_files_arrive(open_page, checkpoint):

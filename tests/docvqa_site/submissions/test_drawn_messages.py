@@ -60,10 +60,15 @@ def other_index(tmp_path, rounds=ROUNDS, codec="float32", number=0):
 
 def uploaded(run, kind, content):
     """The run after a file of it was uploaded."""
+    removed_by(run, kind, content)
+    return Run.objects.get(pk=run.pk)
+
+
+def removed_by(run, kind, content):
+    """The names of the other files that were removed when a file was uploaded."""
     upload = make_upload(run.submission.team, content, NAMES[kind])
     Artifact.pending.create(submission=run.submission, run=run, kind=kind, upload=upload)
-    services.finish_upload(upload, run.submission.created_by)
-    return Run.objects.get(pk=run.pk)
+    return services.attach_upload(upload, run.submission.created_by).removed
 
 
 def rejection(run, kind, content):
@@ -102,6 +107,15 @@ def test_the_same_index_gets_the_same_challenge_wherever_it_comes_again(run, ind
         again = make_drafted(make_submission(track=first.submission.track))
         assert uploaded(again, ArtifactKind.TRANSCRIPT, index).challenge == first.challenge
     assert IndexChallenge.objects.count() == 1
+
+
+def test_each_track_draws_for_an_index_by_itself_as_many_rounds_as_its_rule_says(run, index):
+    team = run.submission.team
+    easy = make_drafted(make_submission(team, make_track(drawn_rounds=1)))
+    drawn = [uploaded(one, ArtifactKind.TRANSCRIPT, index) for one in (easy, run)]
+    assert [one.rounds_to_draw for one in drawn] == [1, DRAWN_ROUNDS]
+    # Otherwise a team would know what its track opens before it says there which index it takes.
+    assert drawn[0].challenge != drawn[1].challenge
 
 
 def test_an_index_that_was_changed_after_the_draw_is_drawn_for_again(run, made, files, index, tmp_path):
@@ -184,8 +198,11 @@ def test_whole_messages_are_compared_with_the_index_when_they_arrive(run, tmp_pa
         assert (problem.code, problem.where) == (ErrorCode.TRANSCRIPT_MESSAGE, NAMES[ArtifactKind.MESSAGES])
         assert found in problem.found
     assert uploaded(run, ArtifactKind.MESSAGES, right).artifacts.count() == 2
-    # An index of messages with another length removes them.
-    run = uploaded(run, ArtifactKind.TRANSCRIPT, other_index(tmp_path, rounds=1))
+    # An index of messages with another length removes them, and says so.
+    assert removed_by(run, ArtifactKind.TRANSCRIPT, other_index(tmp_path, rounds=1)) == [
+        NAMES[ArtifactKind.MESSAGES]
+    ]
+    run.refresh_from_db()
     assert [artifact.kind for artifact in run.artifacts.all()] == [ArtifactKind.TRANSCRIPT]
 
 

@@ -5,7 +5,16 @@ from django.urls import reverse
 
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.submissions.models import RunState, RunToken
-from tests.docvqa_site.factories import make_reviewer, make_run, make_submission, make_team, make_token
+from docvqa_site.teams.models import Membership
+from docvqa_site.teams.services import create_team, leave
+from tests.docvqa_site.factories import (
+    make_reviewer,
+    make_run,
+    make_submission,
+    make_team,
+    make_token,
+    make_user,
+)
 from tests.docvqa_site.submissions.drafts import make_private_track
 
 pytestmark = pytest.mark.django_db
@@ -92,6 +101,19 @@ class TestReading:
         assert "Lost tries: 1" in page
         assert "The &lt;disk&gt; was full" in page
         assert "2 issued, 1 used by a run, 1 lost" in page
+
+    def test_they_see_that_a_member_drew_one_in_another_team(self, client, team, track):
+        make_token(team, track, record_sha256="5" * 64)
+        person = make_user()
+        Membership.objects.create(team=team, user=person, joined_at=team.created_at)
+        leave(person)
+        submission = make_submission(create_team(person, "The next team"), track, state="submitted")
+        run = make_run(submission, budget=1.0, state=RunState.SCORED)
+        make_token(submission.team, track, run=run, challenge=run.challenge)
+        client.force_login(make_reviewer())
+        page = client.get(reverse("reviews:desk", args=[submission.pk])).text
+        assert "Lost tries: 1" in page
+        assert ", in another team: " in page
 
     def test_they_read_nothing_of_tries_that_came_later(self, client, team, track, scored):
         make_token(team, track, record_sha256="5" * 64)

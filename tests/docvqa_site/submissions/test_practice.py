@@ -1,8 +1,10 @@
 """Practice submissions: evaluated like any other, and never public, reviewed or ranked."""
 
 from datetime import timedelta
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.db import IntegrityError
 from django.urls import reverse
 from django.utils import timezone
@@ -10,7 +12,7 @@ from django.utils import timezone
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.queue import dispatch
 from docvqa_site.submissions import publication, services
-from docvqa_site.submissions.models import RunState
+from docvqa_site.submissions.models import RunState, RunToken
 from docvqa_site.submissions.quota import PRACTICE_SLOTS
 from docvqa_site.submissions.selectors import quota_of
 from evaluator.messages.jobs import ArtifactKind, Step
@@ -20,6 +22,7 @@ from tests.docvqa_site.factories import (
     make_run,
     make_submission,
     make_team,
+    make_token,
     make_track,
     owner_of,
 )
@@ -130,3 +133,14 @@ def test_its_scores_have_two_decimals_and_no_intervals():
     found = submission.runs.get().results
     assert (found.anls, found.accuracy, found.decimals) == (0.98, 0.54, 2)
     assert (found.anls_low, found.anls_high, found.question_types) == (None, None, [])
+
+
+def test_the_upgrade_takes_tokens_from_practice_runs_alone(team):
+    track = make_private_track()
+    practice = {"practice": True, "published_at": None}
+    for fields in (practice, {}):
+        submission = make_submission(team, track, state="submitted", **fields)
+        make_token(team, track, run=make_run(submission, budget=1.0))
+    import_module("docvqa_site.submissions.migrations.0018_practice_has_no_token").release_tokens(apps, None)
+    (kept,) = RunToken.objects.filter(run__isnull=False)
+    assert not kept.run.submission.practice

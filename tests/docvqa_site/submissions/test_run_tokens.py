@@ -1,5 +1,7 @@
 """Run tokens: who gets them, how many, and where they are listed. What they are used for: see evaluation."""
 
+from html import unescape
+
 import pytest
 from django.urls import reverse
 
@@ -148,6 +150,27 @@ class TestWhatBecameOfThem:
         client.force_login(make_team().memberships.get().user)
         assert client.post(address, {"explanation": "Not mine."}).status_code == 404
         assert RunToken.objects.get(pk=lost.pk).explanation == "The disk was full."
+
+    def test_who_requested_it_releases_the_token_of_a_training_that_was_stopped(
+        self, client, team, owner, track
+    ):
+        held = make_token(team, track, training="a" * 32, issued_to=owner)
+        assert "Yes, release" in self.page(client, owner)
+        address = reverse("submissions:release_token", args=[held.pk])
+        assert "not used yet" in client.post(address, follow=True).text
+        assert AuditEntry.objects.get(action="run_token.released").details == {"training": "a" * 32}
+        assert tokens.take_token(team, track, owner, "b" * 32) == held
+
+    def test_a_spent_token_and_those_of_others_stay_as_they_are(self, client, team, owner, track):
+        spent = make_token(team, track, training="a" * 32, issued_to=owner, record_sha256="5" * 64)
+        others = make_token(team, track, training="b" * 32, issued_to=make_user())
+        assert "Yes, release" not in self.page(client, owner)
+        for token in (spent, others):
+            address = reverse("submissions:release_token", args=[token.pk])
+            assert "can't be released" in unescape(client.post(address, follow=True).text)
+            assert RunToken.objects.get(pk=token.pk).training
+        foreign = make_token(make_team(), track, training="c" * 32)
+        assert client.post(reverse("submissions:release_token", args=[foreign.pk])).status_code == 404
 
     def test_a_team_without_any_reads_how_to_get_one(self, client, owner):
         html = self.page(client, owner)

@@ -230,7 +230,7 @@ def test_the_choice_is_reached_by_keyboard_and_named(open_page, index):
     # From here on the browser reports file choosers instead of opening them.
     page.on("filechooser", lambda _: None)
     expect(draft_file(page, "checkpoint").locator(".dropzone")).to_be_visible()  # the page's script has run
-    control = page.get_by_label("Choose a file or shards: Checkpoint")
+    control = page.get_by_label("Choose a file or shards (Checkpoint)")
     control.focus()
     expect(control).to_be_focused()
     with page.expect_file_chooser() as chooser:

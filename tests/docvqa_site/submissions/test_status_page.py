@@ -25,6 +25,7 @@ class TestStatusPage:
         submission = make_complete_draft(team)
         response = post(member, "submit", submission.pk, follow=True)
         assert 'hx-trigger="every 10s, shown"' in response.content.decode()
+        assert 'role="status">Submitted.' in response.text
 
     def test_it_says_where_in_the_queue_the_run_is(self, member, team):
         evaluate(make_run(state=RunState.QUEUED), state=EvaluationState.QUEUED)
@@ -64,7 +65,9 @@ class TestStatusPage:
     def test_it_stops_asking_once_every_run_has_ended(self, member, team, state):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
         make_run(submission, state=state)
-        assert "hx-trigger" not in page(member, "status", submission.pk)
+        assert "every" not in page(member, "status", submission.pk)
+        assert "HX-Refresh" not in member.get(reverse("submissions:status", args=[submission.pk])).headers
+        assert "hx-trigger" not in page(member, "detail", submission.pk).partition('id="evaluated"')[2]
 
     def test_screen_readers_hear_of_a_change_once(self, member, team):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
@@ -104,6 +107,8 @@ class TestStatusPage:
         report(evaluation, Step.COMMUNICATION, "rejected", [PROBLEM])
         html = page(member, "detail", submission.pk)
         assert "line 7" in html
+        # Nothing is public that could be withdrawn.
+        assert "Withdraw this submission" not in html
         assert html.index("E_LOG_ROW") < html.index('<h2 id="description">')
 
     def test_a_scored_run_shows_where_its_score_comes_from(self, client):
@@ -138,7 +143,11 @@ class TestStatusPage:
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
         make_run(submission, state=RunState.SCORED)
         post(member, "withdraw", submission.pk)
-        assert "withdrawn" in page(member, "detail", submission.pk)
+        shown = page(member, "detail", submission.pk)
+        assert "The team withdrew this submission on " in shown
+        assert 'data-label="Status"><span class="badge badge-withdrawn">withdrawn</span>' in shown
+        assert shown.count("same title, description and files") == 1
+        assert "The draft gets the same text" not in shown
         member.logout()
         assert "withdrew this submission" in page(client, "detail", submission.pk, status=410)
 
@@ -151,6 +160,7 @@ class TestStatusPage:
     def test_the_page_gives_the_reason_that_the_team_gave(self, member, client, published):
         assert 'name="reason"' in page(member, "detail", published.pk)
         post(member, "withdraw", published.pk, reason="  A client trained on the <test> set. ")
+        assert "A client trained on the &lt;test&gt; set." in page(member, "detail", published.pk)
         member.logout()
         shown = page(client, "detail", published.pk, status=410)
         assert "A client trained on the &lt;test&gt; set." in shown

@@ -5,6 +5,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import strip_tags
 
 from docvqa_site.accounts.models import User
 from docvqa_site.challenge.models import Phase
@@ -147,8 +148,8 @@ class TestDraftPage:
         run = make_run(make_submission(team))
         make_artifact(run, ArtifactKind.CHECKPOINT, b"x" * 512)
         for html in (page(member, "detail", run.submission.pk), page(member, "list")):
-            text = html.replace("\xa0", " ")
-            assert "use 512 bytes of 2.0 KB" in text
+            text = strip_tags(html)
+            assert "use 512 B of 2.05 kB" in text
             assert "deleted 90 days after the last upload" in text
 
     def test_it_announces_a_replacement_that_was_interrupted(self, member, team):
@@ -203,16 +204,37 @@ class TestDraftPage:
         run = make_run(make_submission(team))
         html = page(member, "detail", run.submission.pk)
         line = html.split('id="progress"')[1].split("</ol>")[0]
-        assert "0 of 2 files" in line
+        assert "0 of 4 files" in line
+        # What is needed precedes what isn't.
+        places = [
+            html.index(f'data-kind="{kind}"') for kind in ("checkpoint", "transcript", "messages", "settings")
+        ]
+        assert places == sorted(places)
         assert line.split('aria-current="step"')[1].split("</a>")[0].endswith("2. Files")
         line = (
             page(member, "detail", make_complete_draft(team).pk).split('id="progress"')[1].split("</ol>")[0]
         )
-        assert "2 of 2 files" in line
+        assert "2 of 4 files" in line
         # Where counted bytes rank alone, and the messages are missing.
         assert "would have no rank" in line
         Phase.objects.update(requires_counted=False)
-        assert "ready to submit" in page(member, "detail", Submission.objects.latest("created_at").pk)
+        html = page(member, "detail", Submission.objects.latest("created_at").pk)
+        assert "ready to submit" in html
+        assert "2 of 2 files" in html
+
+    def test_a_record_of_another_submission_is_pointed_out(self, member, team):
+        first = make_submission(team, make_private_track(), title="First", state=SubmissionState.SUBMITTED)
+        make_artifact(
+            make_run(first, budget=1.0, state=RunState.SCORED), ArtifactKind.TRAINING_RECORD, b"record"
+        )
+        draft = make_submission(team, first.track)
+        make_artifact(make_run(draft, budget=4.0), ArtifactKind.TRAINING_RECORD, b"another")
+        html = page(member, "detail", draft.pk)
+        assert "was submitted before" not in html
+        assert "this record counts as a lost try" in html
+        make_artifact(make_run(draft, budget=1.0), ArtifactKind.TRAINING_RECORD, b"record")
+        html = page(member, "detail", draft.pk)
+        assert f'was submitted before, with “<a href="{first.get_absolute_url()}">First</a>”' in html
 
     def test_a_missing_key_or_token_is_stated_before_anything_is_uploaded(self, member, team):
         track = make_private_track()

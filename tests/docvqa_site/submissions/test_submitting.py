@@ -87,7 +87,7 @@ def test_everything_that_is_missing_is_reported_at_once():
 
 def test_a_submission_without_a_run_is_rejected():
     submission = make_submission(track=make_private_track())
-    assert codes(submission) == ["E_SUBMISSION_INCOMPLETE"]
+    assert codes(submission) == ["E_SUBMISSION_INCOMPLETE", "E_ARTIFACT_MISSING"]
 
 
 @pytest.mark.parametrize(

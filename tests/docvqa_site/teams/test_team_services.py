@@ -79,6 +79,7 @@ def test_an_invitation_is_mailed_with_a_link_that_works(
     with django_capture_on_commit_callbacks(execute=True):
         invitation = services.invite(team, "Ada@Example.org", by=owner_of(team))
     assert mail.outbox[0].to == ["ada@example.org"]
+    assert str(mail.outbox[0].body).endswith("\n-- \nPFL-DocVQA benchmark\nhttp://127.0.0.1:8000\n")
     found = re.search(r"http://127\.0\.0\.1:8000/team/join/([\w-]+)/", str(mail.outbox[0].body))
     assert found is not None
     assert invitation_by_secret(found[1]) == invitation

@@ -11,7 +11,7 @@ from django.core.validators import validate_email
 from django.urls import reverse
 from typing_extensions import override
 
-from docvqa_site.accounts.services import ensure_user, issue_second_factor, make_reviewer
+from docvqa_site.accounts.services import ensure_user, issue_second_factor, make_organizer, make_reviewer
 
 
 class Command(BaseCommand):
@@ -37,6 +37,9 @@ class Command(BaseCommand):
             "--reviewer", action="store_true", help="can review privacy proofs; joins the group Reviewers"
         )
         parser.add_argument(
+            "--organizer", action="store_true", help="organizes all tracks; joins the group Organizers"
+        )
+        parser.add_argument(
             "--second-factor",
             action="store_true",
             help="create an authenticator secret and recovery codes for the account, and print them",
@@ -53,13 +56,15 @@ class Command(BaseCommand):
                 options["email"],
                 name=options["name"],
                 password=password,
-                staff=options["staff"] or options["superuser"] or options["reviewer"],
+                staff=any(options[right] for right in ("staff", "superuser", "reviewer", "organizer")),
                 superuser=options["superuser"],
             )
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
         if options["reviewer"]:
             make_reviewer(user)
+        if options["organizer"]:
+            make_organizer(user)
         self.stdout.write(f"{'Made' if created else 'Updated'} the account of {user.email}.")
         if not user.has_usable_password():
             self.stdout.write("It has no password; its owner sets one with “Forgot your password?”.")

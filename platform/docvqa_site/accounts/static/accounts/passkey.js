@@ -1,3 +1,6 @@
+// Without scripts there are no passkeys, so that only this one offers them.
+for (const form of document.querySelectorAll("[data-needs-script]")) form.hidden = false;
+
 // Says on the page why a passkey was not made or not accepted; allauth's scripts only report it to the console.
 document.addEventListener("allauth.error", (event) => {
   const problem = document.getElementById("passkey-problem");

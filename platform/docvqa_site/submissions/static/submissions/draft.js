@@ -56,6 +56,10 @@ function bind(section) {
     section.classList.remove("is-dropping");
     choose([...event.dataTransfer.files]);
   });
+  section.addEventListener("htmx:afterSettle", () => {
+    const none = input.multiple ? "Choose a file or shards" : "Choose a file";
+    label.firstChild.data = find(".tick") ? "Replace" : none;
+  });
   button("pause").addEventListener("click", () => upload?.pause());
   button("resume").addEventListener("click", send);
   button("cancel").addEventListener("click", cancel);
@@ -94,16 +98,18 @@ function bind(section) {
     progress.value = 0;
     say(`Uploading ${current.file.name}.`);
     problems.replaceChildren();
+    let artifact;
     try {
-      await current.run();
+      artifact = await current.run();
     } catch (error) {
       // Canceled in the meantime.
       if (upload !== current) return;
       stop(error);
       return;
     }
-    say(`${current.file.name} is uploaded.`);
-    label.firstChild.data = "Replace";
+    const removed = artifact.removed.join(" and ");
+    const why = removed && ` The site removed ${removed}, which doesn't belong to it. Upload the file that does.`;
+    say(`${current.file.name} is uploaded.${why}`);
     returnToChooser();
     section.dispatchEvent(new CustomEvent("artifact-attached", { bubbles: true }));
   }

@@ -19,7 +19,16 @@ function element(tag, className = "", ...children) {
   return node;
 }
 
-// What stands between backticks is code, as the filter `inline_code` shows it.
+// What stands between backticks is code, and an address of this site a link, as the filter `inline_code` shows them.
 function withCode(text) {
-  return text.split("`").map((part, at) => (at % 2 ? element("code", "", part) : part));
+  return text.split("`").flatMap((part, at) => (at % 2 ? [element("code", "", part)] : withLinks(part)));
+}
+
+function withLinks(text) {
+  return text.split(/(https?:\/\/\S*[\w/])/).map((part) => {
+    if (!part.startsWith(`${location.origin}/`)) return part;
+    const link = element("a", "", part);
+    link.href = part;
+    return link;
+  });
 }
