@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -180,12 +179,8 @@ def overview_of(
     boards: Sequence[StoredBoard], selection: Selection, length: int, withheld: Sequence[UUID]
 ) -> Overview:
     """Return the selected methods that lead any of a track's boards, and the rows of these withheld runs."""
-    found = _leading_places(boards, selection, length)
-    # Their boards are known once they are loaded, with all others.
-    entries = entries_at(boards[0].track, [*chain(*found), *(Place(run, None) for run in withheld)])
-    methods = _methods(
-        boards, [board.rows(places_, entries) for board, places_ in zip(boards, found, strict=True)], length
-    )
+    # The boards of the withheld runs are known once these are loaded, with all others.
+    methods, entries = _leading(boards, selection, length, withheld)
     by_budget = {board.budget: board for board in boards}
     rows = [
         (at_budget(entry.budget, "{}"), row)
@@ -201,23 +196,27 @@ def leading_methods(boards: Sequence[StoredBoard], selection: Selection, length:
 
     The rank of a row that isn't among the first of its board is not counted, which would take a pass over all.
     """
-    return _methods(boards, _rows_at(boards, _leading_places(boards, selection, length)), length)
+    return _leading(boards, selection, length)[0]
 
 
-def _leading_places(boards: Sequence[StoredBoard], selection: Selection, length: int) -> list[list[Place]]:
-    """Return the first selected places of each board, and those of the same methods that aren't among the first."""
+def _leading(
+    boards: Sequence[StoredBoard], selection: Selection, length: int, more: Sequence[UUID] = ()
+) -> tuple[list[MethodRow], dict[UUID, Entry]]:
+    """Return the methods with the first selected places of each board, and the entries of them and of `more` runs."""
     heads = [ranked_places(board.track, board.budget, selection, 0, length) for board in boards]
-    first = [place.run for places_ in heads for place in places_]
-    submissions = Run.objects.filter(pk__in=first).values("submission")
-    runs = dict(
-        Run.objects.filter(scored_at__isnull=False, submission__in=submissions).values_list("pk", "budget")
-    )
-    found = []
+    first = [place.run for head in heads for place in head]
+    submissions = Run.objects.filter(pk__in=[*first, *more]).values("submission")
+    runs = public_runs().filter(submission__in=submissions)
+    loaded = _entries(runs, boards[0].track, with_checks=boards[0].with_checks)
+    entries = {entry.run: entry for entry in loaded}
+    leading = {entries[run].url for run in first if run in entries}
+    rows = []
     for board, head in zip(boards, heads, strict=True):
         known = {place.run for place in head}
-        others = [run for run, budget in runs.items() if budget == board.budget and run not in known]
-        found.append([*head, *(Place(run, None) for run in others)])
-    return found
+        of_board = [entry for entry in loaded if entry.budget == board.budget and entry.url in leading]
+        beyond = [Place(entry.run, None) for entry in of_board if entry.run not in known]
+        rows.append(board.rows([*head, *beyond], entries))
+    return _methods(boards, rows, length), entries
 
 
 def _methods(boards: Sequence[StoredBoard], rows: Sequence[Sequence[Row]], length: int) -> list[MethodRow]:
@@ -305,6 +304,7 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "submission__rejections",
             "submission__change_requests",
             "submission__rejection_stands",
+            "submission__revises_rejected",
             "state",
             "disqualified_because",
             "log_accepted_at",
@@ -318,6 +318,7 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             row.submission__rejections,
             row.submission__change_requests,
             row.submission__rejection_stands,
+            row.submission__revises_rejected,
         )
         for row in rows
     }
@@ -352,6 +353,7 @@ def _entry(row: Any, verdict: Verdict, address: str, proof_address: str) -> Entr
         results=row.shown,
         status=verdict.status,
         status_reason=verdict.reason,
+        is_withheld=verdict.is_withheld,
         flagged_checks=row.flagged_checks or 0,
         is_baseline=row.submission__is_baseline,
         is_evaluated_again=row.state != RunState.SCORED,

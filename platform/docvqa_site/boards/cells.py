@@ -15,7 +15,7 @@ from docvqa_site.boards.ranking import Entry, Row
 from docvqa_site.ui.links import safe_href
 from docvqa_site.ui.markup import markup
 from docvqa_site.ui.templatetags.bounds import epsilon
-from docvqa_site.ui.templatetags.ui import MISSING, bar, score, score_interval
+from docvqa_site.ui.templatetags.ui import MISSING, bar, bytes_tag, score, score_interval
 from evaluator.messages.jobs import Epsilon
 from evaluator.messages.rankings import COUNTED
 from evaluator.messages.results import RunResults
@@ -61,7 +61,9 @@ def overview_row(found: MethodRow) -> SafeString:
         markup('<th scope="row" class="board-method">{}</th>', method(found.entry, has_pick=True)),
         *(markup('<td class="num" data-label="{}">{}</td>', label, _run(row)) for label, row in found.cells),
         markup(
-            '<td class="board-status"><span class="badge badge-{}">{}</span></td>', outcome, outcome.label
+            '<td class="board-status" data-label="Status"><span class="badge badge-{}">{}</span></td>',
+            outcome,
+            outcome.label,
         ),
     ]
     return SafeString(f"<tr>{''.join(elements)}</tr>\n")
@@ -166,6 +168,21 @@ def recomputed(found: Epsilon | None) -> SafeString:
     return markup(
         '<strong>{}<span class="visually-hidden"> used for ranking</span></strong>', epsilon(found.epsilon)
     )
+
+
+def joint_epsilon(results: RunResults) -> SafeString:
+    """Return the joint ε with the place of the run among the team's training runs."""
+    below = EMPTY
+    if results.joint_runs:
+        below = markup(' <div class="muted small">training run {}</div>', results.joint_runs)
+    return markup("{}{}", epsilon(results.joint_epsilon), below)
+
+
+def bytes_total(results: RunResults) -> SafeString:
+    """Return the bytes of a run, marked where they are the team's word."""
+    is_declared = results.bytes_total is not None and results.counting != COUNTED
+    below = SafeString(' <div class="muted small">declared</div>') if is_declared else EMPTY
+    return markup("{}{}", bytes_tag(results.bytes_total), below)
 
 
 def counting(results: RunResults) -> SafeString:

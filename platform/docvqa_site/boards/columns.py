@@ -194,7 +194,7 @@ def _epsilon(key: str, title: str, meaning: str, **more: Any) -> Column:
     def cell(row: Row) -> str:
         return epsilon(getattr(row.entry.results, key))
 
-    return _result(key, title, meaning, text=text, cell=cell, css="num", applies=_accounted, **more)
+    return _result(key, title, meaning, text=text, css="num", applies=_accounted, **{"cell": cell, **more})
 
 
 def _recomputed(column: EpsilonColumn) -> Column:
@@ -246,7 +246,6 @@ STATUS = Column(
     text=lambda row: ", ".join(filter(None, [row.entry.status, row.pending_words])),
     cell=cells.status,
     css="board-status",
-    has_label=False,
 )
 
 LEAKAGE = Column(
@@ -258,6 +257,15 @@ LEAKAGE = Column(
     is_result=True,
     applies=lambda track: bool(track.leakage_set),
     css="num",
+)
+
+BYTES_TOTAL = _bytes(
+    "bytes_total",
+    "Communication",
+    "Bytes sent in both directions during the whole training run (including first downloads only if the track "
+    "counts them), plus the size of the team's own codec file.",
+    shown=EVERYWHERE,
+    sort=Sort.BYTES,
 )
 
 # In the order in which tables show them; on a board, the result that ranks it comes first.
@@ -316,21 +324,15 @@ COLUMNS: tuple[Column, ...] = (
         "Joint ε",
         "Total ε of all the team's training runs in the track up to and including this one.",
         shown=Shown.METHOD | Shown.COMPARISON | Shown.DATA,
+        cell=lambda row: cells.joint_epsilon(row.entry.results),
     ),
     _result("joint_runs", "Joint runs", "Number of training runs included in `joint_epsilon`."),
-    _bytes(
-        "bytes_total",
-        "Communication",
-        "Bytes sent in both directions during the whole training run (including first downloads only if the track "
-        "counts them), plus the size of the team's own codec file.",
-        shown=EVERYWHERE,
-        sort=Sort.BYTES,
-    ),
+    BYTES_TOTAL,
     _result(
         "counting",
-        "Bytes",
-        "`counted`: the evaluator computed the checkpoint from the run's messages, so nothing else reached it. "
-        "For a large run, it computed the last round and the rounds drawn by the site. "
+        "Byte count",
+        "`counted`: the evaluator computed the checkpoint from the run's messages, so nothing else went into it. "
+        "For a large run, it computed the last round and the rounds selected by the site. "
         "`declared`: the bytes come from the team's log.",
         shown=EVERYWHERE,
         applies=_by_bytes,
@@ -349,7 +351,7 @@ COLUMNS: tuple[Column, ...] = (
     _result("log_rounds", "Rounds", "Number of rounds in the communication log."),
     _bytes(
         "bytes_sent",
-        "Bytes sent",
+        "Bytes in the log",
         "Bytes of all messages in the communication log, including first downloads.",
         shown=Shown.MORE | Shown.METHOD | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
         applies=_by_bytes,
@@ -372,12 +374,13 @@ COLUMNS: tuple[Column, ...] = (
     _result(
         "log_flag",
         "Flagged log",
-        "First flagged check of a declared log, which withholds the rank until an organizer accepts the log.",
+        "First flagged check of the log of a run with declared bytes, or of the index of a run with counted bytes; "
+        "the run has no rank until an organizer accepts the log.",
     ),
     Column(
         "is_log_accepted",
         "Accepted log",
-        "Whether an organizer accepted the declared log despite a flag.",
+        "Whether an organizer accepted the log despite a flagged check.",
         lambda row: row.entry.is_log_accepted,
         type=bool,
     ),
@@ -419,12 +422,12 @@ COLUMNS: tuple[Column, ...] = (
     _result(
         "unbound",
         "Unbound",
-        "Check that leaves the run unbound, and its outcome; empty if the recorded sums are tied to the checkpoint.",
+        "Check that leaves the run unbound, and its outcome; empty if the checkpoint is tied to noised sums.",
     ),
     _result(
         "failed_level",
         "Failed level",
-        "Level of the latest replay or rerun if it failed, which takes the rank.",
+        "Level of the latest replay or rerun, if it failed; the run then has no rank.",
     ),
     _result("failed_because", "Failure", "What that examination found."),
     STATUS,
@@ -439,15 +442,22 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "is_baseline",
         "Baseline",
-        "Whether it is a baseline submitted by the organizers.",
+        "Whether the submission is one of the organizers' baselines.",
         lambda row: row.entry.is_baseline,
         type=bool,
     ),
     Column(
         "is_disqualified",
         "Disqualified",
-        "Whether the organizers disqualified it.",
+        "Whether the organizers disqualified the run.",
         lambda row: bool(row.entry.disqualified_because),
+        type=bool,
+    ),
+    Column(
+        "is_withheld",
+        "Withheld",
+        "Whether the rank is withheld until a reviewer accepts a revised proof.",
+        lambda row: row.entry.is_withheld,
         type=bool,
     ),
     Column("phase", "Phase", "Phase of the submission.", lambda row: row.entry.phase),
@@ -518,6 +528,10 @@ ON_TRACK_PAGE = {
     "method": replace(METHOD, cell=lambda row: cells.method(row.entry, has_pick=True)),
     "leakage": replace(LEAKAGE, link="#leakage"),
 }
+# In tracks that don't rank bytes, no column says whether they were counted.
+WITHOUT_COUNTING = {
+    "bytes_total": replace(BYTES_TOTAL, cell=lambda row: cells.bytes_total(row.entry.results)),
+}
 
 
 def columns_of(track: Track, where: Shown, without: Collection[str] = ()) -> list[Column]:
@@ -531,6 +545,8 @@ def columns_of(track: Track, where: Shown, without: Collection[str] = ()) -> lis
     ]
     if where & Shown.DATA:
         return found
+    if not _by_bytes(track):
+        found = [WITHOUT_COUNTING.get(column.key, column) for column in found]
     results = [column for column in found if column.is_result]
     results.sort(key=lambda column: column.key != track.kind.first)
     first = next((place for place, column in enumerate(found) if column.is_result), 0)

@@ -1,18 +1,28 @@
 """What a change of the rules does to a board, as a function of the board before and after it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from docvqa_site.boards.ranking import Row
 
 
 @dataclass(frozen=True)
 class Effect:
-    """The rows as they are after the change: those that lost their rank, those that got one, and those that moved."""
+    """The rows as they are after the change: those that lost their rank, those that got one, and those that moved.
+
+    `before` has the ranks before the change, by run.
+    """
 
     lost: list[Row]
     gained: list[Row]
     moved: list[Row]
+    before: Mapping[UUID, int | None]
+
+    @property
+    def moves(self) -> list[tuple[int | None, Row]]:
+        """The rows that moved, each with its rank before."""
+        return [(self.before[row.entry.run], row) for row in self.moved]
 
 
 def effect(before: Sequence[Row], after: Sequence[Row]) -> Effect:
@@ -23,4 +33,5 @@ def effect(before: Sequence[Row], after: Sequence[Row]) -> Effect:
         lost=[row for row in changed if row.rank is None],
         gained=[row for row in changed if row.rank is not None and ranks[row.entry.run] is None],
         moved=[row for row in changed if row.rank is not None and ranks[row.entry.run] is not None],
+        before=ranks,
     )

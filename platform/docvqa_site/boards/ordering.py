@@ -7,7 +7,8 @@ as why it has no rank, comes from the rules themselves.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Any
 from uuid import UUID
 
@@ -35,6 +36,7 @@ from docvqa_site.boards.selection import EVERYTHING, Baselines, Selection, Sort
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.challenge.rankings import Ranking
 from docvqa_site.reviews.tallies import rejected, verified
+from docvqa_site.submissions.judged import proof_withholds, taken_off
 from docvqa_site.submissions.models import Run
 from docvqa_site.submissions.selectors import public_runs
 from docvqa_site.teams.models import Team
@@ -46,8 +48,6 @@ KeptLimits = tuple[tuple[str, float | None], ...]
 # The id decides where even the times are equal.
 BY_AGE = ("submission__submitted_at", "pk")
 KEPT_QUERIES = 128
-# What takes a run off its board whatever its results, as a rejected proof does.
-TAKEN_OFF = ~Q(disqualified_because="") | Q(failed_level__isnull=False)
 # The orders that a visitor may choose in place of the ranks.
 ORDERS: dict[Sort, tuple[str, ...]] = {
     Sort.ANLS: ("-anls", *BY_AGE),
@@ -115,6 +115,16 @@ def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict
     return dict(found.values_list("pk", "rank"))
 
 
+def rank_in_words(*, run: Run, **_: object) -> str:
+    """Return the rank of a run among all, such as "rank 2 of 3"; empty where it has none."""
+    track = run.submission.track
+    # The test of a draft with budgets has none, and is on no board.
+    if run.budget not in track.run_budgets():
+        return ""
+    rank = ranks_of(track, run.budget, [run.pk]).get(run.pk)
+    return f"rank {rank} of {counts(track, run.budget)[0]}" if rank else ""
+
+
 def rank_if_published(run: Run) -> int | None:
     """Return the rank that a run that isn't public would have among those that are; None if it would have none."""
     track, budget = run.submission.track, run.budget
@@ -149,6 +159,19 @@ def first_of_phase(phase: Phase, budget: float | None, length: int) -> list[tupl
     """Return the first of a board's ranked runs that were submitted in the phase, with their trust levels."""
     ranked = _ranked(phase.track, budget).filter(submission__phase=phase)
     return list(ranked.values_list("pk", "trust_level")[:length])
+
+
+def unranked_counts(track: Track, selection: Selection = EVERYTHING) -> dict[float | None, int]:
+    """Return how many of the selected runs of each board have no rank."""
+    boards = [
+        Q(_qualifies(track.kind, track.limits(budget)), budget=budget) for budget in track.run_budgets()
+    ]
+    runs = _with_results(public_runs().filter(submission__track=track), track.kind)
+    listed = _filtered(runs, track, selection).order_by().values("budget")
+    is_ranked = Count("pk", filter=reduce(or_, boards))
+    found = listed.annotate(listed=Count("pk"), ranked=is_ranked).values_list("budget", "listed", "ranked")
+    unranked = {budget: listed - ranked for budget, listed, ranked in found}
+    return {budget: unranked.get(budget, 0) for budget in track.run_budgets()}
 
 
 def counts(track: Track, budget: float | None, selection: Selection = EVERYTHING) -> tuple[int, int]:
@@ -190,14 +213,15 @@ POINT = (
 )
 
 
-def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
+def first_points(
+    track: Track, budget: float | None, length: int, baselines: Baselines = Baselines.ALL
+) -> list[tuple[Any, ...]]:
     """Return `POINT` of the first runs with a rank, the result that ranks each, and whether that is verified."""
-    shown = (*POINT, F(track.kind.first), _is_verified(track))
-    return list(_ranked(track, budget).values_list(*shown)[:length])
+    return list(_ranked_points(*_board(track, budget), track.reviews_needed, baselines)[:length])
 
 
-def _is_verified(track: Track) -> Case:
-    return _holds(verified(track.reviews_needed, "submission__"))
+def _is_verified(reviews_needed: int | None) -> Case:
+    return _holds(verified(reviews_needed, "submission__"))
 
 
 def first_verified(track: Track, budget: float | None) -> UUID | None:
@@ -211,7 +235,7 @@ def withheld_runs(track: Track, selection: Selection, length: int) -> list[UUID]
     As two queries, each of which an index answers.
     """
     runs = _filtered(public_runs().filter(submission__track=track), track, selection)
-    parts = [runs.filter(TAKEN_OFF), runs.filter(rejected("submission__"))]
+    parts = [runs.filter(taken_off()), runs.filter(rejected("submission__"))]
     found: dict[UUID, datetime] = {}
     for part in parts if track.kind.is_reviewed else parts[:1]:
         newest = part.order_by("-submission__submitted_at", "pk")
@@ -243,7 +267,7 @@ def front_and_nearest_points(
     front = Q(before__isnull=True) | Q(anls__gt=F("before"))
     runs = _ranked(track, None).annotate(before=before).filter(front)
     on_front = list(_keys(runs.order_by(*by_bytes), 0, of_front))
-    unranked = list(_keys(_unranked(track, None).exclude(TAKEN_OFF), 0, nearest))
+    unranked = list(_keys(_unranked(track, None).exclude(taken_off()), 0, nearest))
     found = _points_of([*on_front, *unranked], track)
     return [found[key] for key in on_front if key in found], [found[key] for key in unranked if key in found]
 
@@ -268,19 +292,14 @@ def _points(runs: QuerySet[Run], length: int, track: Track) -> list[tuple[Any, .
 def _points_of(keys: Collection[UUID], track: Track) -> dict[UUID, tuple[Any, ...]]:
     """Return `POINT` of these runs, the result that ranks each, and whether that is verified."""
     runs = _with_results(Run.objects.filter(pk__in=list(keys)), track.kind)
-    rows = runs.order_by().values_list("pk", *POINT, F(track.kind.first), _is_verified(track))
+    rows = runs.order_by().values_list("pk", *POINT, F(track.kind.first), _is_verified(track.reviews_needed))
     return {key: tuple(point) for key, *point in rows}
 
 
-def best_score(track: Track) -> float | None:
-    """Return the best ANLS of all runs of a track without budgets."""
-    best: float | None = listed_runs(track, None).aggregate(best=Max("anls"))["best"]
-    return best
-
-
-def first_baselines(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
-    """Return `POINT` of the first baselines with a rank on a board, and the result that ranks each."""
-    return _points(_ranked(track, budget).filter(submission__is_baseline=True), length, track)
+def best_point(track: Track) -> tuple[Any, ...] | None:
+    """Return `POINT` of the run with the best ANLS of a track without budgets."""
+    runs = listed_runs(track, None).filter(anls__isnull=False)
+    return runs.order_by("-anls", *BY_AGE).values_list(*POINT, "anls").first()
 
 
 def _keys(runs: QuerySet[Run], start: int, stop: int | None) -> Iterable[UUID]:
@@ -319,6 +338,19 @@ def _ranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: Kep
 
 
 @lru_cache(maxsize=KEPT_QUERIES)
+def _ranked_points(
+    track_id: int,
+    budget: float | None,
+    kind: Ranking,
+    limits: KeptLimits,
+    reviews_needed: int | None,
+    baselines: Baselines,
+) -> "QuerySet[Run, tuple[Any, ...]]":
+    runs = _of_baselines(_ranked_runs(track_id, budget, kind, limits), baselines)
+    return runs.values_list(*POINT, F(kind.first), _is_verified(reviews_needed))
+
+
+@lru_cache(maxsize=KEPT_QUERIES)
 def _unranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: KeptLimits) -> QuerySet[Run]:
     runs = _listed(track_id, budget, kind).annotate(has_rank=_holds(_qualifies(kind, dict(limits))))
     return runs.filter(has_rank=False).order_by(_holds(rejected("submission__")), *_missed(kind), *BY_AGE)
@@ -345,7 +377,7 @@ def _qualifies(kind: Ranking, limits: Limits) -> Q:
         f"{name}__{'gte' if is_least else 'lte'}": limits[limit] for name, limit, is_least in kind.rule.limits
     }
     return Q(
-        ~rejected("submission__"),
+        ~proof_withholds("submission__"),
         needed,
         _confirmed(limits[kind.rule.confirmed_from]) if kind.rule.confirmed_from else Q(),
         _believed() if kind.rule.ranks_bytes else Q(),
@@ -398,8 +430,7 @@ def _filtered(runs: QuerySet[Run], track: Track, selection: Selection) -> QueryS
         runs = runs.filter(submission__submitted_at__date__lte=selection.until)
     if selection.open_code:
         runs = runs.filter(is_named).exclude(submission__code_url="")
-    if selection.baselines is not Baselines.ALL:
-        runs = runs.filter(submission__is_baseline=selection.baselines is Baselines.ONLY)
+    runs = _of_baselines(runs, selection.baselines)
     if selection.text:
         title = Q(submission__lower_title__contains=Lower(Value(selection.text)))
         # Not by a join: there are fewer teams than submissions whose team's name it would compare.
@@ -412,6 +443,12 @@ def _filtered(runs: QuerySet[Run], track: Track, selection: Selection) -> QueryS
     if selection.team:
         runs = runs.filter(is_named, submission__team__slug=selection.team)
     return runs
+
+
+def _of_baselines(runs: QuerySet[Run], baselines: Baselines) -> QuerySet[Run]:
+    if baselines is Baselines.ALL:
+        return runs
+    return runs.filter(submission__is_baseline=baselines is Baselines.ONLY)
 
 
 def _verified(runs: QuerySet[Run], track: Track) -> QuerySet[Run]:

@@ -6,7 +6,7 @@ the table.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,17 +14,13 @@ from django.urls import reverse
 
 from docvqa_site.boards.models import RankRecord
 from docvqa_site.challenge.models import Track
-from docvqa_site.challenge.rankings import threshold_text
-from docvqa_site.evaluation.display.results import leakage_text
+from docvqa_site.challenge.rankings import Result, threshold_text
 from docvqa_site.reviews.verdict import ResultStatus
 from docvqa_site.submissions.models import Run
-from docvqa_site.ui.axes import categories, linear, logarithmic, stretch
-from docvqa_site.ui.budgets import IN_ONE_PIECE, at_budget, board_query, budget_text, plain
+from docvqa_site.ui.axes import Axis, categories, linear, logarithmic, stretch
+from docvqa_site.ui.budgets import at_budget, board_query, budget_text, plain
 from docvqa_site.ui.plots import Level, Line, Mark, Plot, Point
-from docvqa_site.ui.rounding import epsilon_text
 from docvqa_site.ui.templatetags.ui import readable_bytes
-from evaluator.accounting.bounds import MembershipBounds
-from evaluator.messages.leakage import Leakage
 from evaluator.messages.results import MOST_DECIMALS
 from evaluator.scoring.metrics import cut
 
@@ -32,14 +28,18 @@ from evaluator.scoring.metrics import cut
 NAMED = 6
 NAME_CHARACTERS = 22
 TIME_TICKS = 4
-DAY_S = 24 * 3600
+MINUTE_S, DAY_S = 60, 24 * 3600
 # Between the ticks of an axis of bytes, as a part of the axis.
 BYTES_GAP = 0.14
-GUESSING = 0.5
 OUT = ("out", "rejected or disqualified")
+# What the marks of the plot of bytes say by their shape, by color, and in words.
+KINDS = {
+    "front": "Pareto front",
+    "other": "not on the front",
+    "baseline": "baseline, not on the front",
+    OUT[0]: OUT[1],
+}
 REVIEWED = [("verified", ResultStatus.VERIFIED.label), ("hollow", ResultStatus.PROVISIONAL.label)]
-# Where the axis of measured leakage begins at the latest: guessing has some room below it.
-LOWEST = 0.4
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,15 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
             least_gap=BYTES_GAP,
         ),
         y=linear("ANLS", [*levels, *(run.anls for run in runs)]),
-        lines=[Line("front", front, "Pareto front", is_stepped=True)] if front else [],
+        lines=[Line("front", front, KINDS["front"], is_stepped=True)] if front else [],
         marks=[
-            Mark((run.bytes_total, run.anls), run.kind, run.label, run.url, _name(run, number))
+            Mark(
+                (run.bytes_total, run.anls),
+                run.kind,
+                run.label if run.withheld else f"{run.label}, {KINDS[run.kind]}",
+                run.url,
+                _name(run, number),
+            )
             for number, run in enumerate(runs)
         ],
         level=None
@@ -136,11 +142,12 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
         else Level(threshold, f"threshold {threshold_text(threshold)}", is_shaded=True),
         key=[
             (kind, words)
-            for kind, words in (("other", "behind the front"), ("baseline", "baseline behind the front"), OUT)
-            if kind in {run.kind for run in runs}
+            for kind, words in KINDS.items()
+            # The front is in the key as a line.
+            if kind != "front" and kind in {run.kind for run in runs}
         ],
-        columns=["Method", "Communication", "ANLS"],
-        rows=[(run.name, readable_bytes(run.bytes_total), run.score) for run in runs],
+        columns=["Method", "Communication", "ANLS", "Mark"],
+        rows=[(run.name, readable_bytes(run.bytes_total), run.score, KINDS[run.kind]) for run in runs],
         addresses=[run.url for run in runs],
     )
 
@@ -165,7 +172,7 @@ def budgets_plot(
     methods: Sequence[PlottedMethod],
     best: Sequence[float | None],
     budgets: Sequence[float],
-    without_privacy: float | None,
+    without_privacy: PlottedRun | None,
     withheld: Sequence[tuple[float | None, PlottedRun]] = (),
 ) -> Plot:
     """Return the plot of ANLS vs. ε.
@@ -173,13 +180,14 @@ def budgets_plot(
     Args:
         methods: The methods in the order of the table.
         best: The best score at each budget.
-        without_privacy: The best score where ε plays no part.
+        without_privacy: The run with the best score where ε plays no part.
         withheld: Runs that have lost their ranks, each after its budget.
     """
     out = [(budgets.index(budget), run) for budget, run in withheld if budget in budgets]
-    level = (
-        None if without_privacy is None else Level(without_privacy, f"without privacy {cut(without_privacy)}")
-    )
+    level = None
+    if without_privacy is not None:
+        text = f"without privacy {without_privacy.score} ({_short(without_privacy.method)})"
+        level = Level(without_privacy.anls, text, url=without_privacy.url)
     curves = [_known(method.scores) for method in methods]
     scores = [*(score for curve in curves for _, score in curve), *(run.anls for _, run in out)]
     return Plot(
@@ -188,7 +196,7 @@ def budgets_plot(
         x=categories("privacy budget", [budget_text(budget) for budget in budgets]),
         y=linear("ANLS", scores if level is None else [level.value, *scores]),
         lines=[
-            *(Line("thin", curve, "one method") for curve in curves if len(curve) > 1),
+            *(Line("thin", curve, "one line per method") for curve in curves if len(curve) > 1),
             Line("front", _known(best), "best at each ε"),
         ],
         marks=[
@@ -235,30 +243,41 @@ def budgets_plot(
     )
 
 
+def _values(words: Result, runs: Sequence[PlottedRun]) -> tuple[list[float], Axis, list[str]]:
+    """Return what ranks each run, as a board shows it, the axis for it, and its text if it isn't the score."""
+    if words.in_bytes:
+        values = [run.value for run in runs]
+        axis = logarithmic(_log_title(words.title, runs), values, _bytes_text)
+        return values, axis, [readable_bytes(run.bytes_total) for run in runs]
+    values = [float(cut(run.value, run.decimals)) for run in runs]
+    step = 10.0 ** -max(run.decimals for run in runs)
+    # With room around the values, so that none is on the edge.
+    covered = [max(min(values) - step, 0), min(max(values) + step, 1)]
+    return values, linear(words.title, covered, least_step=step), []
+
+
 def progress_plot(track: Track, budget: float | None, runs: Sequence[PlottedRun]) -> Plot:
     """Return the plot of the best result so far over time; `runs` are those that were better than all earlier ones."""
     times = [run.at.timestamp() for run in runs]
-    # At least a day between two ticks, which are days.
-    high = max(times)
-    low = min(min(times), high - (TIME_TICKS - 1) * DAY_S)
-    zone = runs[0].at.tzinfo
     reviewed = track.kind.is_reviewed
     status = [_status(run.is_verified) if reviewed else "" for run in runs]
     labels = [
         ", ".join(filter(None, [run.label, status_])) for run, status_ in zip(runs, status, strict=True)
     ]
-    words, values = track.kind.words, [run.value for run in runs]
+    values, axis, sizes = _values(track.kind.words, runs)
+    table = {
+        "Submitted": [_day(run.at) for run in runs],
+        "Method": [run.method for run in runs],
+        "Communication": sizes,
+        "ANLS": [run.score for run in runs],
+        "Status": status if reviewed else [],
+    }
+    columns = [title for title, cells in table.items() if cells]
     return Plot(
         name="progress" + at_budget(budget, "-{}", plain).replace(".", "-"),
         title=f"{track.kind.best} so far{at_budget(budget)}",
-        x=stretch(
-            "submitted",
-            [low + (high - low) * number / (TIME_TICKS - 1) for number in range(TIME_TICKS)],
-            lambda at: _day(datetime.fromtimestamp(at, zone)),
-        ),
-        y=logarithmic(_log_title(words.title, runs), values, _bytes_text)
-        if words.in_bytes
-        else linear(words.title, values),
+        x=_time_axis("submitted", times),
+        y=axis,
         lines=[Line("front", list(zip(times, values, strict=True)), is_stepped=True)],
         marks=[
             Mark(
@@ -272,54 +291,22 @@ def progress_plot(track: Track, budget: float | None, runs: Sequence[PlottedRun]
             for at, value, run, label in zip(times, values, runs, labels, strict=True)
         ],
         key=REVIEWED if reviewed else (),
-        columns=["Submitted", "Method", "Communication", "ANLS", *(["Status"] if reviewed else [])],
-        rows=[
-            tuple(
-                filter(None, [_day(run.at), run.method, readable_bytes(run.bytes_total), run.score, status_])
-            )
-            for run, status_ in zip(runs, status, strict=True)
-        ],
+        columns=columns,
+        rows=list(zip(*(table[title] for title in columns), strict=True)),
         addresses=[run.url for run in runs],
     )
 
 
-def leakage_plot(runs: Sequence[Run]) -> Plot | None:
-    """Return the balanced accuracy of the attack on each measured run, below what its ε allows.
-
-    None where no attack succeeded significantly: the table of results says so.
-    """
-    measured = [
-        (run.results.epsilon, run.pk, run.results.leakage, run.results.membership)
-        for run in sorted(runs, key=lambda run: run.results.epsilon or 0)
-        if run.results.leakage and run.results.epsilon is not None
-    ]
-    found = _known([leakage.balanced_accuracy for *_, leakage, _ in measured])
-    if not found:
-        return None
-    epsilons = [f"{IN_ONE_PIECE}{epsilon_text(epsilon)}" for epsilon, *_ in measured]
-    allowed = _known([bounds.balanced_accuracy if bounds else None for *_, bounds in measured])
-    return Plot(
-        name="leakage",
-        title="Leakage vs. ε",
-        x=categories("recomputed ε", epsilons),
-        y=linear("balanced accuracy of an attack", [LOWEST, 1, *(value for _, value in found)]),
-        lines=[Line("front", allowed, "maximum for any attack at this ε")] if allowed else [],
-        marks=[
-            Mark(
-                (number, value),
-                "measured",
-                f"{value:.2f} measured at {epsilons[number]}",
-                f"#run-{measured[number][1]}",
-            )
-            for number, value in found
-        ],
-        level=Level(GUESSING, "guessing"),
-        key=[("measured", "measured (significant values only)")],
-        columns=["ε", "AUC", "Balanced accuracy", "TPR at 1% FPR", "TPR at 10% FPR"],
-        rows=[
-            (epsilon_text(epsilon), *_leakage_cells(leakage, bounds))
-            for epsilon, _, leakage, bounds in measured
-        ],
+def _time_axis(title: str, times: Sequence[float]) -> Axis:
+    """Return an axis from the first to the last of some times, its ticks days or, within a few days, minutes."""
+    low, high = min(times), max(times)
+    is_long = high - low >= (TIME_TICKS - 1) * DAY_S
+    # Two ticks differ.
+    low = min(low, high - (TIME_TICKS - 1) * MINUTE_S)
+    return stretch(
+        title if is_long else f"{title} (UTC)",
+        [low + (high - low) * number / (TIME_TICKS - 1) for number in range(TIME_TICKS)],
+        lambda at: (_day if is_long else _minute)(datetime.fromtimestamp(at, UTC)),
     )
 
 
@@ -375,25 +362,9 @@ def _known(values: Sequence[float | None]) -> list[tuple[int, float]]:
     return [(number, value) for number, value in enumerate(values) if value is not None]
 
 
-def _leakage_cells(found: Leakage, bounds: MembershipBounds | None) -> list[str]:
-    rates = {rate.false_positive_rate: rate.at_most for rate in bounds.true_positive_rates} if bounds else {}
-    return [
-        leakage_text(found),
-        _at_most(found.balanced_accuracy, bounds.balanced_accuracy if bounds else None),
-        _at_most(found.tpr_at_1_percent, rates.get(0.01)),
-        _at_most(found.tpr_at_10_percent, rates.get(0.1)),
-    ]
-
-
-def _at_most(measured: float | None, bound: float | None) -> str:
-    """Return a measured figure with what ε allows at most."""
-    value = "n.s." if measured is None else f"{measured:.2f}"
-    return value if bound is None else f"{value} (at most {bound:.3f})"
-
-
 def _log_title(quantity: str, runs: Sequence[PlottedRun]) -> str:
     """Return the title of a logarithmic axis of bytes, on which a run that sent nothing lies apart."""
-    return f"{quantity} (log scale{'' if all(run.bytes_total for run in runs) else '; 0 set apart'})"
+    return f"{quantity} (log scale{'' if all(run.bytes_total for run in runs) else '; 0 shown separately'})"
 
 
 def _bytes_text(size: float) -> str:
@@ -405,12 +376,17 @@ def _bytes_text(size: float) -> str:
 
 
 def _name(run: PlottedRun, number: int) -> str:
-    return _short(run.method) if run.kind == "front" and number < NAMED else ""
+    is_named = run.kind == "baseline" or (run.kind == "front" and number < NAMED)
+    return _short(run.method) if is_named else ""
 
 
 def _short(method: str) -> str:
     """Return the name of a method as it is written beside a mark, which shows where it was cut."""
     return method if len(method) <= NAME_CHARACTERS else method[: NAME_CHARACTERS - 1].rstrip() + "…"
+
+
+def _minute(at: datetime) -> str:
+    return f"{at:%b} {at.day}, {at:%H:%M}"
 
 
 def _day(day: date) -> str:

@@ -15,7 +15,7 @@ from docvqa_site.boards.boards import StoredBoard, stored_boards
 from docvqa_site.boards.columns import COLUMNS, Shown, columns_of
 from docvqa_site.boards.ranking import Row
 from docvqa_site.challenge.models import Track
-from docvqa_site.evaluation.display.results import public_results
+from docvqa_site.evaluation.display.results import PUBLIC_FILES, public_results
 from docvqa_site.evaluation.models import ScoredPart
 from docvqa_site.evaluation.test_sets.parts import scored_part
 from docvqa_site.ui.spreadsheets import without_formula
@@ -69,7 +69,8 @@ def publish(track: Track, boards: Iterable[StoredBoard], part: slice) -> Publish
 
 def _publish(row: Row, budget: float | None) -> PublishedRow:
     values = {column.key: column.value(row) for column in ROW}
-    return PublishedRow(**values, results=public_results(row.entry.results, budget))
+    files = PUBLIC_FILES if row.entry.team_slug else ()
+    return PublishedRow(**values, results=public_results(row.entry.results, budget, files))
 
 
 def publish_all(track: Track, phase: str = "") -> PublishedTrack:

@@ -34,6 +34,7 @@ class Entry:
         results: Without checks, except where they are published.
         proof_url: The page with its privacy proof; empty unless that is public.
         status_reason: Why the result has its status, where reviewers decide on it.
+        is_withheld: Whether its rank is withheld until a reviewer accepts a revised proof.
         disqualified_because: The organizers' public reason; empty unless they disqualified the run.
         examined_ranks: How many of the first ranks of its phase need the trust level `examined_level`.
         requires_counted: Whether its phase ranks counted bytes alone, where bytes rank.
@@ -49,6 +50,7 @@ class Entry:
     results: RunResults
     status: ResultStatus = ResultStatus.SCORED
     status_reason: str = ""
+    is_withheld: bool = False
     flagged_checks: int = 0
     disqualified_because: str = ""
     is_baseline: bool = False
@@ -169,7 +171,7 @@ def rejection(entry: Entry, kind: Ranking, limits: Limits) -> Shortfall | None:
         entry.results,
         limits,
         disqualified=entry.disqualified_because,
-        rejected=rejection_of(entry.status, entry.status_reason),
+        rejected=rejection_of(entry.status, entry.status_reason, is_withheld=entry.is_withheld),
         requires_counted=entry.requires_counted,
         is_log_accepted=entry.is_log_accepted,
     )

@@ -85,6 +85,7 @@ def _qualifies(row: dict[str, Any], rule: dict[str, Any], limits: dict[str, Any]
     return (
         row["status"] != "rejected"
         and not row["is_disqualified"]
+        and not row["is_withheld"]
         and results["failed_level"] is None
         and _is_confirmed(results, rule["confirmed_from"], limits)
         and all(results[name] is not None for name in needed)

@@ -5,6 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.humanize.templatetags.humanize import apnumber
 from django.urls import reverse
 
 from docvqa_site.accounts.models import User
@@ -14,6 +15,7 @@ from docvqa_site.evaluation.models import StepQueue, TestSet
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
+from docvqa_site.submissions.signals import rank_asked
 from docvqa_site.teams.selectors import active_members
 from docvqa_site.ui.rounding import epsilon_text
 from docvqa_site.ui.templatetags.ui import readable_bytes
@@ -31,8 +33,8 @@ def notify_team(run: Run, problems: Sequence[Problem]) -> None:
     if len(problems) > MAX_PROBLEMS:
         paragraphs.append(f"… and {len(problems) - MAX_PROBLEMS} more; see the page.")
     texts = [_outcome(run), *paragraphs, page]
-    subject = f"The evaluation of {run} failed" if run.state == RunState.FAILED else f"{run} is {run.state}"
-    notify(active_members(submission.team), Kind.RESULTS, subject, texts)
+    ended = "could not be evaluated" if run.state == RunState.FAILED else f"has been {run.state}"
+    notify(active_members(submission.team), Kind.RESULTS, f"Your run “{run}” {ended}", texts)
 
 
 def notify_of_reveal(test_set: TestSet, tracks: Sequence[Track], runs: Collection[UUID], reason: str) -> None:
@@ -86,6 +88,14 @@ def _notify_organizers(subject: str, *paragraphs: str) -> None:
     notify(staff, Kind.OPERATIONS, subject, [*paragraphs, page])
 
 
+def _under_review(submission: Submission) -> str:
+    """Return until when a new result is provisional; empty where no proof is needed."""
+    if not submission.required_proofs:
+        return ""
+    reviewers = apnumber(submission.track.required_reviews)
+    return f" The result will remain under review until {reviewers} reviewers have accepted the proof."
+
+
 def _outcome(run: Run) -> str:
     match run.state:
         case RunState.SCORED:
@@ -97,14 +107,15 @@ def _outcome(run: Run) -> str:
                 if score is not None
             )
             if results.bytes_total is not None:
-                shown += f", {readable_bytes(results.bytes_total)}"
+                shown += f", {readable_bytes(results.bytes_total)} communicated"
             if results.epsilon is not None:
                 shown += f", ε = {epsilon_text(results.epsilon)}"
+            shown = ", ".join(filter(None, [shown, *(words for _, words in rank_asked.send(Run, run=run))]))
             missing = shortfall(run)
-            without_rank = f" Not ranked: {missing}." if missing else ""
-            return f"{run} in {run.submission.track} is scored: {shown}.{without_rank}"
+            standing = f" Not ranked: {missing}." if missing else _under_review(run.submission)
+            return f"Your run “{run}” (track: {run.submission.track}) has been scored: {shown}.{standing}"
         case RunState.REJECTED:
-            returned = " The quota slot was returned." if run.submission.refunded_at else ""
-            return f"{run} failed validation.{returned} Problems found:"
+            returned = f" The {run.submission.slot} was returned." if run.submission.refunded_at else ""
+            return f"Your run “{run}” has been rejected.{returned} Problems found:"
         case _:
-            return f"We could not evaluate {run}."
+            return f"We could not evaluate your run “{run}”."

@@ -27,9 +27,11 @@ def status(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         # The page keeps what it shows and asks again.
         return HttpResponse(status=HTTPStatus.NO_CONTENT)
     context = {"submission": submission, **status_context(request, submission)}
+    # The page then asks for its part with the results.
+    context["has_ended"] = context["is_final"] and submission.state != SubmissionState.DRAFT
     response = render(request, "evaluation/status.html", context)
-    if context["is_final"]:
-        # The results are in the rest of the page.
+    if submission.state == SubmissionState.DRAFT:
+        # Canceled by somebody else of the team: this is another page now.
         response["HX-Refresh"] = "true"
     return response
 
@@ -37,7 +39,7 @@ def status(request: HttpRequest, submission_id: UUID) -> HttpResponse:
 @team_action
 def cancel(request: UserRequest, submission: Submission) -> None:
     """Make a draft again of what waits for its evaluation."""
-    done = "The submission was canceled and is a draft again. The quota slot was returned."
+    done = f"The submission was canceled and is a draft again. The {submission.slot} was returned."
     attempt(request, lambda: services.cancel(submission, actor=request.user), done)
 
 

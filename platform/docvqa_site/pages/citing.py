@@ -47,17 +47,26 @@ def bibtex(submission: Submission, people: Iterable[User]) -> str:
 
 
 def measured(submission: Submission) -> list[str]:
-    """Return what was measured of each scored run, and the status of the results, in words that any LaTeX sets."""
+    """Return what was measured of each scored run, on which test set, and the status of the results, in words that any
+    LaTeX sets.
+    """
+    scored = [run for run in submission.runs.all() if run.scored_at]
+    if not scored:
+        return []
     found = []
-    for run in submission.runs.all():
-        if not run.scored_at:
-            continue
+    for run in scored:
         results = run.results
         epsilon = "" if results.epsilon is None else f"recomputed epsilon {epsilon_text(results.epsilon)}"
         size = "" if results.bytes_total is None else f"{results.bytes_total:,} bytes"
         values = [f"ANLS {score(results.anls, results.decimals)}", epsilon, size]
         found.append(at_budget(run.budget, "At epsilon = {}: ", plain) + ", ".join(filter(None, values)))
-    return [*found, f"Status: {verdict_on(submission).status.label}"] if found else []
+    # Of the rules under which the runs were scored, as a track's test set may change.
+    test_sets = dict.fromkeys(run.rules["test_set"] for run in scored if run.rules)
+    return [
+        *found,
+        *(f"Test set: {name}" for name in test_sets),
+        f"Status: {verdict_on(submission).status.label}",
+    ]
 
 
 def evaluated_by(submission: Submission) -> str:

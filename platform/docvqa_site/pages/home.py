@@ -21,7 +21,7 @@ from docvqa_site.boards.ranking import Entry
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import Ranking
 from docvqa_site.downloads.commands import has_files, track_commands, trial_commands
-from docvqa_site.downloads.kit import install_command
+from docvqa_site.downloads.kit import find_wheel, install_command
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.news.models import NewsItem, published
 from docvqa_site.pages.member import home_of
@@ -89,6 +89,7 @@ def home(request: HttpRequest) -> HttpResponse:
     def respond() -> HttpResponse:
         open_track = next((track for track in tracks if not track.closed_because()), None)
         take_part = open_track if has_files() else None
+        kit = list(Download.objects.offered().filter(kind=DownloadKind.KIT))
         context = {
             "cards": _cards(tracks, versions),
             "organizers": settings.ORGANIZERS,
@@ -96,7 +97,8 @@ def home(request: HttpRequest) -> HttpResponse:
             "take_part": take_part,
             "commands": track_commands(take_part) if take_part else trial_commands(),
             "news": news,
-            "install": install_command(Download.objects.offered().filter(kind=DownloadKind.KIT)),
+            "install": install_command(kit),
+            "wheel": find_wheel(kit),
             "data_set": DATA_PAPER,
             "competition": COMPETITION_PAPER,
             "bibtex": bibtex(settings.SITE_URL, timezone.now().year),

@@ -150,7 +150,7 @@ def _run_needs(team: Team, now: datetime) -> Iterator[Need]:
         submission__submitted_at__gt=now - REJECTED_WITHIN, state=RunState.REJECTED, scored_at__isnull=True
     )
     for run in own.filter(lately).select_related("submission"):
-        yield Need(f"{run} failed validation. Fix it and try again.", run.submission.get_absolute_url())
+        yield Need(f"{run} was rejected. Fix it and try again.", run.submission.get_absolute_url())
 
 
 def _deadlines(team: Team, now: datetime) -> Iterator[Need]:

@@ -13,11 +13,13 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localdate
 from django.views.decorators.http import require_safe
 
+from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.boards.columns import Shown, Table, columns_of
+from docvqa_site.boards.leakage import leakage_plot, measured, stated
+from docvqa_site.boards.leakage import verdict as leakage_verdict
 from docvqa_site.boards.models import newest_results
 from docvqa_site.boards.ordering import pending_levels, rank_if_published, ranks_of
-from docvqa_site.boards.plots import leakage_plot
 from docvqa_site.boards.ranking import Entry, Row
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import Shortfall
@@ -25,12 +27,13 @@ from docvqa_site.evaluation.display.results import shortfall, without_traces_of_
 from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.evaluation.test_sets.parts import scored_test_set
 from docvqa_site.evaluation.views import status_context
+from docvqa_site.notifications.inbox import mark_read, notifications_of
 from docvqa_site.pages.citing import bibtex, cited_people
 from docvqa_site.pages.progress import plot_with_mark, rank_plots
 from docvqa_site.pages.question_types import type_rows
 from docvqa_site.reviews.models import Decision
-from docvqa_site.reviews.publication import public_proof_url
-from docvqa_site.reviews.selectors import verdict_on
+from docvqa_site.reviews.publication import proof_note, public_proof_url
+from docvqa_site.reviews.selectors import judges_alone, verdict_on
 from docvqa_site.reviews.verdict import Verdict
 from docvqa_site.submissions.code import code_files
 from docvqa_site.submissions.forms import WithdrawalForm
@@ -90,6 +93,8 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     membership = own_membership(request, submission)
     if submission.state == SubmissionState.DRAFT and membership:
         return draft_page(request, submission)
+    if isinstance(request.user, User):
+        mark_read(notifications_of(request.user).filter(page=submission.get_absolute_url()))
     status = status_context(request, submission)
     prefetch_related_objects([submission], "reviews")
     verdict = verdict_on(submission)
@@ -107,6 +112,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         if one.run.scored_at
     ]
     scored = [one.status.run for one in runs]
+    leaked = measured(scored)
     people = cited_people(submission)
     context = {
         "submission": submission,
@@ -117,7 +123,9 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "may_withdraw": may_withdraw(submission, membership),
         "withdrawal": WithdrawalForm(),
         "verdict": verdict,
+        "hides_decisions": isinstance(request.user, User) and judges_alone(submission, request.user),
         "proof_url": public_proof_url(submission, verdict.status),
+        "proof_note": proof_note(submission),
         "decided_at": decided_at(submission),
         "final_ranks": _final_ranks(submission) if is_listed else [],
         "runs": runs,
@@ -132,7 +140,9 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
             }
         ),
         "heads_of_results": results_table(submission.track).heads,
-        "leakage_plot": draw(leakage_plot(scored)),
+        "leakage_plot": draw(leakage_plot(leaked)),
+        "leakage_stated": stated(scored),
+        "leakage_verdict": leakage_verdict(leaked),
         "scored_on": scored_test_set(submission.track),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
         "plot": plot_with_mark(submission) if is_listed and runs else "",
@@ -142,6 +152,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "bibtex": bibtex(submission, people),
         "researchers": people,
         "has_hub": bool(settings.HUB_DATASET),
+        **_withdrawal(submission),
         **status,
     }
     if context["is_insider"]:
@@ -154,10 +165,16 @@ def _tombstone(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     submission = withdrawn_submissions().filter(pk=submission_id).first()
     if submission is None:
         raise Http404("no such submission")
-    entry = AuditEntry.objects.filter(action="submission.withdrawn", object_id=str(submission.pk)).first()
-    reason = entry.details.get("reason", "") if entry else ""
-    context = {"submission": submission, "withdrawn_at": entry and entry.at, "reason": reason}
+    context = {"submission": submission, **_withdrawal(submission)}
     return render(request, "pages/withdrawn.html", context, status=410)
+
+
+def _withdrawal(submission: Submission) -> dict[str, Any]:
+    """Return when the submission was withdrawn, and the team's reason; nothing of any other."""
+    if submission.state != SubmissionState.WITHDRAWN:
+        return {}
+    entry = AuditEntry.objects.filter(action="submission.withdrawn", object_id=str(submission.pk)).first()
+    return {"withdrawn_at": entry and entry.at, "reason": entry.details.get("reason", "") if entry else ""}
 
 
 def _final_ranks(submission: Submission) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -17,8 +18,7 @@ from docvqa_site.audit.versions import boards_versions
 from docvqa_site.boards.caching import cached, page_unless_unchanged
 from docvqa_site.boards.history import histories
 from docvqa_site.boards.ordering import (
-    best_score,
-    first_baselines,
+    best_point,
     first_points,
     front_and_nearest_points,
     record_points,
@@ -35,7 +35,7 @@ from docvqa_site.boards.plots import (
     rank_plot,
     withheld_marks,
 )
-from docvqa_site.boards.selection import EVERYTHING, Selection
+from docvqa_site.boards.selection import EVERYTHING, Baselines, Selection
 from docvqa_site.challenge.models import Track
 from docvqa_site.reviews.verdict import ResultStatus
 from docvqa_site.submissions.models import Run, Submission
@@ -76,7 +76,7 @@ class Headline:
         """The board's budget, or that it is the only one."""
         return at_budget(self.budget, "{}") or "Best so far"
 
-    @property
+    @cached_property
     def best(self) -> PlottedRun | None:
         return next(iter(plotted(self.points[:1], _addresses(self.points), "front")), None)
 
@@ -95,10 +95,10 @@ class Headline:
     def is_baseline(self) -> bool:
         return bool(self.points[0][2])
 
-    @property
+    @cached_property
     def gain(self) -> str:
         """By how much it beats the best baseline in what ranks the track; empty where it doesn't."""
-        found = first_baselines(self.track, self.budget, 1)
+        found = first_points(self.track, self.budget, 1, Baselines.ONLY)
         baseline = next(iter(plotted(found, _addresses(found), "baseline")), None)
         if baseline is None or self.best is None:
             return ""
@@ -128,16 +128,19 @@ def plot_with_mark(submission: Submission) -> SafeString:
     """Return the plot of the submission's track with its runs marked; empty where it has none in it."""
     tracks = list(Track.objects.all())
     plot = at_a_glance(submission.track, tracks, boards_versions([track.pk for track in tracks])).plot
-    marked = with_marks(plot, [submission.get_absolute_url()])
+    marked = with_marks(plot, [submission.get_absolute_url()], "The larger marks show this method.")
     return marked if marked != plot else SafeString("")
 
 
-def with_marks(plot: str, addresses: Iterable[str], badge: str = "") -> SafeString:
-    """Return a plot with the methods at these addresses marked, and with a badge in the table of its numbers."""
+def with_marks(plot: str, addresses: Iterable[str], note: str, badge: str = "") -> SafeString:
+    """Return a plot with the methods at these addresses marked, a note on these marks, and a badge in its table."""
+    drawn = plot
     for address in addresses:
         mark, row = f'data-of="{address}"', rf'(<th scope="row"><a href="{address}">[^<]*</a>)'
         if mark in plot:
             plot = re.sub(row, lambda found: found[1] + badge, plot.replace(mark, f"{mark} data-here"))
+    if plot != drawn:
+        plot = plot.replace("<details>", f'<p class="muted small">{note}</p>\n  <details>', 1)
     return mark_safe(plot)  # noqa: S308  (a template made it)
 
 
@@ -221,15 +224,17 @@ def _of_budgets(
     return budgets_plot(methods, best, budgets, _without_privacy(track, tracks), withheld)
 
 
-def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:
-    """Return the best score on the same test set, from the same base weights, where ε plays no part."""
+def _without_privacy(track: Track, tracks: Sequence[Track]) -> PlottedRun | None:
+    """Return the run with the best score on the same test set, from the same base weights, where ε plays no part."""
     same = (track.test_set, track.reference)
-    scores = (
-        best_score(one)
+    points = [
+        point
         for one in tracks
-        if not one.kind.is_accounted and (one.test_set, one.reference) == same
-    )
-    return max((float(cut(score)) for score in scores if score is not None), default=None)
+        if not one.kind.is_accounted
+        and (one.test_set, one.reference) == same
+        and (point := best_point(one)) is not None
+    ]
+    return max(plotted(points, _addresses(points), "other"), key=lambda run: run.anls, default=None)
 
 
 def _progress(track: Track) -> list[Plot]:

@@ -7,12 +7,14 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from docvqa_site.evaluation.display.results import shown_checks
 from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.evaluation.views import status_context
 from docvqa_site.pages.evidence import public_files
+from docvqa_site.submissions.models import RunToken, Submission
 from docvqa_site.submissions.views import shown_submission
 from docvqa_site.teams.models import fingerprint
-from evaluator.messages.jobs import Step
+from evaluator.messages.jobs import ArtifactKind, Step
 
 
 @require_safe
@@ -26,6 +28,9 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
     shown = next((one for one in with_evidence if one.run.pk == run_id), None)
     if shown is None:
         raise Http404
+    files = list(public_files(submission_id, run_id))
+    kinds = {file.kind for file in files}
+    checks = shown_checks(shown.run, kinds)
     context = {
         "submission": submission,
         "run": shown.run,
@@ -36,10 +41,20 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
         "examinations": shown.examinations if status["is_insider"] else shown.passed_examinations,
         "traffic": _result(shown, Step.COMMUNICATION),
         "signed_by": _signed_by(shown),
-        "files": public_files(submission_id, run_id),
+        "files": files,
+        "checks": checks,
+        "has_restricted": not all(check.is_public for check in checks),
+        "accounted": max(accounted_runs(submission), shown.run.results.joint_runs or 0),
+        "record_is_public": ArtifactKind.TRAINING_RECORD in kinds,
         "permalink": settings.SITE_URL + request.path,
     }
     return render(request, "pages/run.html", context)
+
+
+def accounted_runs(submission: Submission) -> int:
+    """Return how many training runs of the submission's team in its track were accounted."""
+    tokens = RunToken.objects.filter(team=submission.team_id, track=submission.track_id)
+    return tokens.exclude(run=None, events=[]).count()
 
 
 def _result(status: RunStatus, step: Step) -> dict[str, object]:

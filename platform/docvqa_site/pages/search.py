@@ -8,6 +8,8 @@ the documents, orders the results and cuts their excerpts. See `docs/decisions/0
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import product
 from typing import Any
 
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, TextField, Value, When
@@ -18,9 +20,19 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from docvqa_site.challenge.models import Track
-from docvqa_site.docs.search import MOST_CHARACTERS, MOST_RESULTS, Found, Index, Passage, terms
+from docvqa_site.docs.search import (
+    MOST_CHARACTERS,
+    MOST_RESULTS,
+    SPELLINGS,
+    Found,
+    Index,
+    Passage,
+    corrected,
+    terms,
+)
 from docvqa_site.docs.search import search as search_documents
 from docvqa_site.news.models import published
+from docvqa_site.pages.fixed import FIXED_PAGES
 from docvqa_site.submissions.selectors import public_submissions
 from docvqa_site.teams.models import Team
 
@@ -105,6 +117,11 @@ def _news() -> QuerySet[Any]:
     return published().annotate(place=F("slug"), heading=F("title"), beside=Value(""), content=F("text"))
 
 
+@cache
+def _pages() -> Index:
+    return Index(Passage(reverse(one.view), "", one.heading, "", one.about) for one in FIXED_PAGES)
+
+
 KINDS = {
     "tracks": Kind("Tracks", "challenge:track", _tracks),
     "methods": Kind("Methods", "submissions:detail", _methods),
@@ -112,6 +129,7 @@ KINDS = {
     "news": Kind("News", "news:item", _news),
 }
 SEARCHES: dict[str, tuple[str, Callable[[str], list[Found]]]] = {
+    "pages": ("Pages", lambda text: _pages().search(text)),
     **{key: (kind.name, kind.search) for key, kind in KINDS.items()},
     DOCUMENTS: ("Documentation", search_documents),
 }
@@ -124,10 +142,15 @@ def search(request: HttpRequest) -> HttpResponse:
     only = request.GET.get("in", "")
     found = {key: (name, look(text)) for key, (name, look) in SEARCHES.items()} if text else {}
     some = {key: results for key, results in found.items() if results[1]}
+    is_exact = bool(some)
+    if text and not some and (results := search_documents(text, "OR")):
+        some = {DOCUMENTS: ("Documentation", results)}
     first = MOST_RESULTS if len(some) < 2 or only in some else SHOWN_FIRST
     groups = [Group(key, name, results, results[:first]) for key, (name, results) in some.items()]
     context = {
         "text": text,
+        "is_exact": is_exact,
+        "suggestion": "" if is_exact else corrected(text),
         "only": only if only in some else "",
         "groups": groups,
         "shown": [group for group in groups if only in ("", group.key) or only not in some],
@@ -140,6 +163,11 @@ def _has_words(text: str) -> Q:
     condition = Q()
     for term in terms(text):
         # An ending that was cut off may have changed the letter before it.
-        part = term[:-1] if len(term) > 3 or term.endswith("i") else term
-        condition &= Q(heading__icontains=part) | Q(beside__icontains=part) | Q(content__icontains=part)
+        parts = [term[:-1] if len(term) > 3 or term.endswith("i") else term]
+        if term in SPELLINGS:
+            parts.append(SPELLINGS[term])
+        named = Q()
+        for part, column in product(parts, ("heading", "beside", "content")):
+            named |= Q((f"{column}__icontains", part))
+        condition &= named
     return condition

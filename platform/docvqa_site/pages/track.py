@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.core.paginator import Page
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
@@ -23,7 +24,7 @@ from docvqa_site.boards.caching import cached, page_unless_unchanged
 from docvqa_site.boards.cells import overview_row
 from docvqa_site.boards.columns import Table, board_table, sorts_of
 from docvqa_site.boards.history import ranks_before
-from docvqa_site.boards.ordering import overlapping_scores
+from docvqa_site.boards.ordering import overlapping_scores, unranked_counts
 from docvqa_site.boards.ranking import Row
 from docvqa_site.boards.selection import SORT_LABELS, Baselines, Selection
 from docvqa_site.boards.uncertainty import RankRanges
@@ -156,15 +157,16 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
         team = team_of(request.user) if request.user.is_authenticated else None
         boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today)
         offered, glance = sorts_of(shown), at_a_glance(shown, tracks, versions)
-        plot = with_marks(glance.plot, _addresses_of(team, shown), OWN) if glance.plot else glance.plot
+        own = _addresses_of(team, shown) if glance.plot else []
+        plot = with_marks(glance.plot, own, "The larger marks show your team's methods.", OWN)
         context = {
+            "site_url": settings.SITE_URL,
             "track": shown,
             "asked": asked,
             "tabs": _tabs(shown, asked),
             "data": data,
             "glance": glance,
             "plot": plot,
-            "marks_own": plot != glance.plot,
             "boards": with_own_marked(boards, team),
             "trust_levels": [(level.label, meaning) for level, meaning in MEANINGS.items()],
             "own_team": team,
@@ -298,8 +300,7 @@ def _overview(track: Track, asked: BoardQuery, version: str) -> str:
     boards = stored_boards(track)
     withheld = withheld_of(track, asked.selection, version)
     overview = overview_of(boards, asked.selection, LEADING, withheld)
-    counts = [board.counts(asked.selection)[1] for board in boards]
-    unranked = dict(zip(track.board_names(), counts, strict=True))
+    unranked = dict(zip(track.board_names(), unranked_counts(track, asked.selection).values(), strict=True))
     context = {
         "track": track,
         "asked": asked,

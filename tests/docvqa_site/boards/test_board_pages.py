@@ -113,6 +113,20 @@ class TestPages:
         row = html[html.index("Method 8.</a>") :]
         assert row.index("0.5000") < row.index("#1") < row.index("0.8500") < row.index("#2")
 
+    def test_ranges_of_ranks_and_more_columns_are_explained_where_they_are_shown(self, client, private_track):
+        for sentence in ("A range such as 1–2 below a rank", "“More columns” below the board"):
+            assert sentence not in client.get("/leaderboard/privacy/").text
+            assert sentence in client.get("/leaderboard/privacy/?epsilon=4").text
+
+    def test_the_reasons_why_a_run_is_unbound_are_a_list(self, client, private_track):
+        assert (
+            "<li>The check <code>record.alignment</code> was flagged.</li>"
+            in client.get("/leaderboard/privacy/").text
+        )
+
+    def test_the_home_page_says_what_the_score_is(self, client, track):
+        assert "average normalized Levenshtein similarity" in client.get("/").text
+
     @pytest.mark.parametrize("query", ["epsilon=2", "epsilon=", "epsilon=nan"])
     def test_what_the_track_does_not_have_is_not_found(self, client, private_track, query):
         assert client.get(f"/leaderboard/privacy/?{query}").status_code == 404
@@ -128,7 +142,9 @@ class TestPages:
         # In the row, and beside the plot of two drawings, of which the table has the numbers.
         assert page.count("badge-own") == 2
         assert page.count("data-here") == 2
-        assert "Larger marks: your team's methods." in page
+        # Between the drawings and the table of their numbers, which may be unfolded.
+        plot = page[page.index('<figure class="card stack plot">') :]
+        assert plot.index("The larger marks show your team's methods.") < plot.index("<summary>Data table")
         assert shown(client, f"/leaderboard/communication/?team={team.slug}") == [8]
         assert "<strong>6</strong>" in client.get(f"/leaderboard/communication/?team={team.slug}").text
 
@@ -204,8 +220,11 @@ class TestPages:
         add_run(track, 1, budget=1.0, epsilon=0.9, anls=0.57, bytes_total=10)
         weaker = add_run(track, 2, budget=1.0, epsilon=0.9, anls=0.52, bytes_total=20).submission
         type(weaker).objects.filter(pk=weaker.pk).update(is_baseline=True)
-        html = client.get("/leaderboard/private/").text
+        with CaptureQueriesContext(connection) as queries:
+            html = client.get("/leaderboard/private/").text
         assert "0.0500 above the baseline Method 2." in html
+        asked = [query["sql"] for query in queries]
+        assert len(asked) == len(set(asked))
         assert "fewer bytes than" not in html
 
     def test_a_page_without_unranked_runs_says_so_and_the_overview_leads_to_none(self, client):

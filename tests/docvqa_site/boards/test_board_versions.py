@@ -91,6 +91,7 @@ COLUMNS = {
     "submissions_submission.change_requests": "decide and reopen",
     "submissions_submission.rejection_stands": "decide, reopen and let_rejections_stand",
     "submissions_submission.proof_rejected": "decide, reopen and let_rejections_stand",
+    "submissions_submission.revises_rejected": "move_submission and reopen",
     **dict.fromkeys(
         [f"challenge_phase.{field.column}" for field in Phase._meta.concrete_fields], PHASE_EDITS
     ),
@@ -119,6 +120,7 @@ WRITERS = {
     "proofs/pages.py:draw_again",
     "reviews/models.py:save",  # of a review, with the counts of its submission
     "reviews/services.py:_decide",
+    "reviews/services.py:reopen",  # which takes decisions back
     "reviews/services.py:take_back",
     "submissions/states.py:change_listed",
     "submissions/states.py:update_results",
@@ -142,6 +144,7 @@ WRITERS = {
     "people/erasing.py:_rename_if_empty",
 }
 WRITTEN = {
+    "revises_rejected",
     "publishes_proof",
     "disqualified_because",
     "log_accepted_at",

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
-from docvqa_site.submissions.models import RunState, SubmissionState
+from docvqa_site.submissions.models import Run, RunState, SubmissionState
 from evaluator.accounting.bounds import MembershipBounds, TruePositiveRate
 from evaluator.messages.leakage import Leakage
 from tests.docvqa_site.factories import make_run, make_submission, make_track
@@ -29,6 +29,10 @@ def track():
     add(track, "Tight", bytes_total=2000, anls=0.9, leakage=NOTHING)
     add(track, "New", bytes_total=3000, anls=0.9)
     return track
+
+
+def track_runs(track):
+    return Run.objects.filter(submission__track=track).order_by("bytes_total")
 
 
 def cells(html):
@@ -85,17 +89,97 @@ def test_a_private_method_shows_what_was_measured_below_what_its_epsilon_allows(
     # The other run was measured before the least AUC was stated.
     assert html.count("Measured on 120 providers, where an AUC below 0.67 is not significant.") == 1
     assert "Leakage vs. ε" in html
-    assert 'aria-label="0.60 measured at ε\xa0=\xa07.9000"' in html
+    assert 'aria-label="60% measured at ε\xa0=\xa07.9000"' in html
     # Large and of a color of its own, both in the plot and in its key.
     assert re.findall(r'<circle class="plot-mark plot-measured"[^>]* r="(\d)"[^>]*/>', html) == [
         "6",
         "6",
         "4",
     ]
+    rows = plotted(html)
+    assert ["0.9000", "n.s.", "n.s. at most 60%", "n.s. at most 3%", "n.s. at most 12%"] in rows
+    assert ["7.9000", "0.65", "60% at most 95%", "5% at most 24%", "20% at most 96%"] in rows
+
+
+def plotted(html):
+    """The rows of the plot's table."""
     plot = html[html.index("Leakage vs. ε") :]
-    rows = [re.findall(r"<t[hd][^>]*>([^<]*)<", row) for row in re.findall(r"<tr>(.*?)</tr>", plot)]
-    assert ["0.9000", "n.s.", "n.s. (at most 0.600)", "n.s. (at most 0.030)", "n.s. (at most 0.120)"] in rows
-    assert ["7.9000", "0.65", "0.60 (at most 0.950)", "0.05 (at most 0.240)", "0.20 (at most 0.960)"] in rows
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", plot)]
+    return [[" ".join(re.sub(r"<[^>]*>", " ", cell).split()) for cell in row] for row in rows]
+
+
+def measured_page(client, bound, **leakage):
+    """The page of a method at ε = 1 whose bound on balanced accuracy is `bound`, and 1.91% on the TPR at 1% FPR."""
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="private", leakage_set="red-team")
+    submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
+    rates = [TruePositiveRate(false_positive_rate=0.01, at_most=0.0191)]
+    bounds = MembershipBounds(balanced_accuracy=bound, true_positive_rates=rates, gaussian_mu=None)
+    found = Leakage(providers=120, least_auc=0.67, **{"auc": 0.7, "balanced_accuracy": 0.6, **leakage})
+    make_run(submission, state=RunState.SCORED, budget=1, epsilon=0.9991, membership=bounds, leakage=found)
+    return client.get(submission.get_absolute_url()).text
+
+
+def test_the_maximum_of_a_single_epsilon_is_a_line_as_wide_as_the_plot(client):
+    html = measured_page(client, 0.9)
+    assert re.search(r'<polyline class="plot-line plot-front" points="58\.0,([\d.]+) 524\.0,\1"/>', html)
+    assert "The plot shows the balanced accuracy of the same attack" in html
+
+
+INTERVALS = {"auc_interval": (0.6, 0.8), "balanced_accuracy_interval": (0.5, 0.7)}
+
+
+def test_a_value_above_its_maximum_is_no_contradiction_if_its_interval_includes_it(client):
+    html = measured_page(
+        client, 0.5461, tpr_at_1_percent=0.1, tpr_at_1_percent_interval=(0, 0.2), **INTERVALS
+    )
+    assert "No measured value contradicts its ε" in html
+    assert "can therefore be due to the variation between providers" in html
+    row = ["0.9991", "0.70 0.60–0.80", "60% 50%–70% at most 54.7%", "10% 0%–20% at most 2%", "n.s."]
+    assert row in plotted(html)
+    assert 'class="plot-line plot-interval"' in html
+    assert "badge-flagged" not in html
+
+
+def test_an_interval_above_the_maximum_is_flagged_and_stated(client):
+    html = measured_page(
+        client, 0.5461, tpr_at_1_percent=0.1, tpr_at_1_percent_interval=(0.05, 0.2), **INTERVALS
+    )
+    assert "No measured value contradicts" not in html
+    assert (
+        "At ε\xa0=\xa00.9991, the whole 95% interval of “TPR at 1% FPR” (5%–20%) is above the 2% that ε allows."
+        in html
+    )
+    assert html.count(">above maximum<") == 1
+
+
+def test_a_value_above_its_maximum_without_an_interval_decides_nothing(client):
+    html = measured_page(client, 0.5461)
+    assert "It was measured before intervals were recorded" in html
+    assert "contradicts its ε" not in html
+
+
+def test_rounding_never_shows_an_auc_below_the_least_significant_one(client):
+    html = measured_page(client, 0.9, auc=0.65)
+    assert cells(html) == ["0.67"]
+    assert "where an AUC below 0.67 is not significant" in html
+
+
+def test_a_method_without_significant_leakage_says_so_beside_the_most_that_epsilon_allows(client):
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="private", leakage_set="red-team")
+    rates = [TruePositiveRate(false_positive_rate=0.01, at_most=0.02)]
+    bounds = MembershipBounds(balanced_accuracy=0.6, true_positive_rates=rates, gaussian_mu=None)
+    run = add(track, "Tight", budget=1, epsilon=0.9, anls=0.5, leakage=NOTHING, membership=bounds)
+    html = client.get(run.submission.get_absolute_url()).text
+    assert (
+        "<dt>ε\xa0=\xa01</dt><dd>no significant leakage (n.s.). Upper bounds for any attack at this ε: balanced "
+        "accuracy 60%; true-positive rate 2% at a false-positive rate of 1%.</dd>"
+    ) in html
+
+
+def test_a_method_without_epsilon_shows_what_was_measured(client, track):
+    pages = [client.get(run.submission.get_absolute_url()).text for run in track_runs(track)]
+    assert "<dt>Result</dt><dd>AUC 0.65.</dd>" in pages[0]
+    assert "<dt>Result</dt><dd>no significant leakage (n.s.).</dd>" in pages[1]
 
 
 def test_a_method_that_was_not_measured_has_no_section(client):

@@ -9,7 +9,7 @@ from django.utils import timezone
 from docvqa_site.audit.versions import boards_changed
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.reviews.models import Decision, ProofReview
-from docvqa_site.submissions.models import RunState, SubmissionState
+from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
 from tests.docvqa_site.factories import make_run, make_submission, make_track, make_user
 
 pytestmark = pytest.mark.django_db
@@ -56,13 +56,33 @@ def track():
     return track
 
 
+def test_a_baseline_is_named_although_it_is_not_on_the_front(client, track):
+    Submission.objects.filter(title="Weak").update(is_baseline=True)
+    boards_changed(track.pk)
+    html = client.get("/leaderboard/bytes/").text
+    assert ">Weak</text>" in drawing(html)
+    assert "baseline, not on the front" in html
+
+
+def test_progress_has_ticks_of_shown_decimals_and_no_value_on_the_edge(client):
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1])
+    for day, anls in enumerate((0.5203, 0.5209)):
+        add(track, f"Run {day}", day, budget=1, epsilon=0.9, anls=anls, decimals=2, bytes_total=5)
+    html = client.get("/leaderboard/private/progress/").text
+    ticks = re.findall(r">(0\.\d+)</text>", drawing(html))
+    assert {"0.51", "0.52", "0.53"} <= set(ticks)
+    assert not [tick for tick in ticks if len(tick) > 4]
+    assert "Communication" not in html
+    assert "the later one is better in decimals that aren't shown" in html
+
+
 def test_the_front_has_the_runs_that_no_other_beats_in_both(client, track):
     html = client.get("/leaderboard/bytes/").text
     assert sorted(marks(html)) == [
-        ("Good: 10.0 kB, ANLS 0.9000", "front"),
-        ("Small: 1.00 kB, ANLS 0.8100", "front"),
-        ("Weak: 10 B, ANLS 0.5000", "other"),
-        ("Worse: 20.0 kB, ANLS 0.8500", "other"),
+        ("Good: 10.0 kB, ANLS 0.9000, Pareto front", "front"),
+        ("Small: 1.00 kB, ANLS 0.8100, Pareto front", "front"),
+        ("Weak: 10 B, ANLS 0.5000, not on the front", "other"),
+        ("Worse: 20.0 kB, ANLS 0.8500, not on the front", "other"),
     ]
     assert drawing(html).count("<polyline") == 1
     assert "threshold 0.8000" in html
@@ -78,13 +98,15 @@ def test_a_name_that_is_cut_ends_in_an_ellipsis(client, track):
 def test_a_table_has_the_numbers_of_the_plot(client, track):
     html = client.get("/leaderboard/bytes/").text
     table = html[html.index("Data table") : html.index("</figure>")]
-    assert all(cell in table for cell in ("Small", "1.00 kB", "0.8100", "Weak", "10 B", "0.5000"))
+    assert all(
+        cell in table for cell in ("Small", "1.00 kB", "0.8100", "Weak", "10 B", "0.5000", "not on the front")
+    )
 
 
 def test_a_run_that_sent_nothing_is_at_the_left_end_apart_from_the_others(client, track):
     add(track, "Untrained", day=5, bytes_total=0, anls=0.85)
     html = client.get("/leaderboard/bytes/").text
-    assert ("Untrained: 0 B, ANLS 0.8500", "front") in marks(html)
+    assert ("Untrained: 0 B, ANLS 0.8500, Pareto front", "front") in marks(html)
     ticks = [
         (float(at), text)
         for at, text in re.findall(
@@ -122,7 +144,9 @@ def test_progress_ends_with_the_best_of_today(client, track, monkeypatch):
 
 def test_of_equal_scores_the_front_has_the_one_with_fewer_bytes(client, track):
     add(track, "Later", day=4, bytes_total=18_000, anls=0.9)
-    assert ("Later: 18.0 kB, ANLS 0.9000", "other") in marks(client.get("/leaderboard/bytes/").text)
+    assert ("Later: 18.0 kB, ANLS 0.9000, not on the front", "other") in marks(
+        client.get("/leaderboard/bytes/").text
+    )
 
 
 def test_the_score_without_privacy_is_that_of_the_track_with_the_same_test_set(client, track):
@@ -130,16 +154,19 @@ def test_the_score_without_privacy_is_that_of_the_track_with_the_same_test_set(c
     add(private, "One", budget=1.0, epsilon=0.9, anls=0.4)
     add(private, "Two", budget=4.0, epsilon=3.9, anls=0.6)
     html = client.get("/leaderboard/private/").text
-    assert "without privacy 0.9000" in html
+    best = Run.objects.get(submission__title="Good").submission
+    link = rf'<a href="{best.get_absolute_url()}"><text [^>]*>without privacy 0.9000 \(Good\)</text></a>'
+    assert re.search(link, html)
     assert sorted(marks(html)) == [
         ("One: ANLS 0.4000 at ε\xa0=\xa01, under review", "front"),
         ("Two: ANLS 0.6000 at ε\xa0=\xa04, under review", "front"),
     ]
     etag = client.get("/leaderboard/private/")["ETag"]
-    add(track, "Newer", bytes_total=1, anls=0.95)
+    # With as many digits as the board shows of it.
+    add(track, "Newer", bytes_total=1, anls=0.9587, decimals=2)
     boards_changed(track.pk)
     second = client.get("/leaderboard/private/", headers={"If-None-Match": etag})
-    assert "without privacy 0.9500" in second.text
+    assert "without privacy 0.95 (Newer)" in second.text
     assert client.get("/leaderboard/private/progress/").text.count("<figure") == 2
 
 
@@ -161,7 +188,8 @@ def test_marks_are_filled_when_verified_and_hollow_under_review(client):
     assert hollow(html) == {"Open": True, "Checked": False}
     assert "Checked: ANLS 0.3000 at ε\xa0=\xa01, verified" in html
     rows = re.findall(
-        r'<tr><th scope="row"><a href="[^"]+">(\w+)</a></th>.*?<td class="num">([a-z ]+)</td></tr>', html
+        r'<tr><th scope="row"><a href="[^"]+">(\w+)</a></th>.*?<td class="num" data-label="Status">([a-z ]+)</td></tr>',
+        html,
     )
     assert rows == [("Open", "under review"), ("Checked", "verified")]
     key = re.findall(r'plot-(verified|hollow)"[^>]*></svg>([a-z ]+)<', html)
@@ -180,10 +208,12 @@ def test_the_line_of_each_leading_method_is_named_at_its_end(client):
     assert all(float(x) > float(line.split()[0].split(",")[0]) for x, _ in named for line in lines)
 
 
-def test_progress_reaches_no_day_after_the_last_record(client, track):
+def test_progress_goes_from_the_first_record_to_the_last(client, track):
+    add(track, "Smallest", day=9, bytes_total=500, anls=0.9)
     html = client.get("/leaderboard/bytes/progress/").text
     days = re.findall(r'text-anchor="middle">(\w+ \d+, \d{4})<', drawing(html))
-    last = LONG_AGO + timedelta(days=2)
+    first, last = LONG_AGO, LONG_AGO + timedelta(days=9)
+    assert days[0] == f"{first:%b} {first.day}, {first:%Y}"
     assert days[-1] == f"{last:%b} {last.day}, {last:%Y}"
     assert len(set(days)) == len(days)
 
@@ -205,7 +235,7 @@ def test_runs_that_lost_their_ranks_are_crosses_named_with_the_reason(client, tr
     html = client.get("/leaderboard/bytes/").text
     assert ("Cheat (disqualified): 100 B, ANLS 0.9000", "out") in marks(html)
     assert '<path class="plot-mark plot-out"' in drawing(html)
-    assert "rejected or disqualified</span>" in html
+    assert "rejected or disqualified</li>" in html
     private = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4], required_reviews=1)
     add(private, "Good", budget=1.0, epsilon=0.9, anls=0.4)
     wrong = add(private, "Wrong", budget=4.0, epsilon=3.9, anls=0.6).submission
@@ -220,7 +250,7 @@ def test_runs_that_lost_their_ranks_are_crosses_named_with_the_reason(client, tr
     html = client.get("/leaderboard/private/").text
     assert ("Wrong (proof rejected): ANLS 0.6000 at ε\xa0=\xa04", "out") in marks(html)
     board = html[html.index('id="board"') :]
-    assert "Not ranked (1, 1 of them rejected or disqualified)" in board
+    assert "Not ranked (1, all rejected or disqualified)" in board
     assert '<span class="badge badge-rejected">proof rejected</span>' in board
 
 
@@ -228,13 +258,19 @@ def test_runs_at_the_same_place_share_a_mark_that_leads_to_their_numbers(client,
     add(track, "Twin", day=4, bytes_total=1000, anls=0.8101)
     svg = drawing(client.get("/leaderboard/bytes/").text)
     assert re.findall(r'<a href="(#[^"]+)" aria-label="(2 marks: [^"]+)"', svg) == [
-        ("#bytes-numbers", "2 marks: Twin: 1.00 kB, ANLS 0.8101; Small: 1.00 kB, ANLS 0.8100")
+        (
+            "#bytes-numbers",
+            "2 marks: Twin: 1.00 kB, ANLS 0.8101, Pareto front; Small: 1.00 kB, ANLS 0.8100, not on the front",
+        )
     ]
     assert ">Twin +1</text>" in svg
     assert ">Small</text>" not in svg
 
 
-def test_the_ticks_of_a_day_are_days_that_differ(client, track):
+def test_the_axis_of_a_few_days_begins_with_the_first_record_too(client, track):
     svg = drawing(client.get("/leaderboard/bytes/progress/").text)
-    days = re.findall(r">(\w{3} \d+, \d{4})</text>", svg)
-    assert len(days) == len(set(days)) == 4
+    ticks = re.findall(r">(\w{3} \d+, \d\d:\d\d)</text>", svg)
+    assert len(ticks) == len(set(ticks)) == 4
+    first, last = LONG_AGO, LONG_AGO + timedelta(days=2)
+    assert ticks[0] == f"{first:%b} {first.day}, {first:%H:%M}"
+    assert ticks[-1] == f"{last:%b} {last.day}, {last:%H:%M}"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from docvqa_site.boards.ranking import Entry, Row, rank
 from docvqa_site.challenge.rankings import BEST_ANLS, BEST_ANLS_AT_BUDGET, FEWEST_BYTES, RANKINGS
 from docvqa_site.reviews.verdict import ResultStatus
-from docvqa_site.ui.rounding import rounded_down, rounded_up
+from docvqa_site.ui.rounding import rounded_up
 from evaluator.messages.results import RunResults
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -83,11 +83,19 @@ class TestBytes:
     def test_an_anls_below_the_threshold_is_listed_last_with_the_reason(self):
         rows = rank_by_bytes([entry(1, anls=0.41, bytes_total=1), entry(2, bytes_total=10)], 0.82)
         assert ranks(rows) == [(2, 1), (1, None)]
-        assert rows[1].reason == "ANLS 0.4100 is below the threshold 0.8200"
+        assert rows[1].reason == "ANLS 0.4100 is below the threshold of 0.8200"
+
+    def test_all_reasons_are_listed(self):
+        (row,) = rank_by_bytes([entry(anls=0.41, counting="declared", requires_counted=True)], 0.82)
+        assert row.reason == (
+            "ANLS 0.4100 is below the threshold of 0.8200; the bytes are declared, not counted: the run has no "
+            "transcript"
+        )
+        assert row.short_reason == "ANLS 0.4100 < 0.8200, bytes not counted"
 
     def test_the_reason_never_shows_the_threshold_itself_as_too_low(self):
         (row,) = rank_by_bytes([entry(anls=0.82419999)], 0.8242)
-        assert row.reason == "ANLS 0.8241 is below the threshold 0.8242"
+        assert row.reason == "ANLS 0.8241 is below the threshold of 0.8242"
 
 
 class TestAnls:
@@ -100,11 +108,11 @@ class TestAnls:
 
     def test_an_epsilon_beyond_the_budget_is_listed_with_the_reason(self):
         (row,) = rank_by_anls([entry(epsilon=1.3)], 1)
-        assert (row.rank, row.reason) == (None, "recomputed ε = 1.3000 exceeds the budget 1")
+        assert (row.rank, row.reason) == (None, "recomputed ε = 1.3000 exceeds the budget of 1")
 
     def test_the_reason_shows_how_an_epsilon_exceeds_the_budget_however_little(self):
         (row,) = rank_by_anls([entry(epsilon=math.nextafter(1, 2))], 1)
-        assert row.reason == "recomputed ε = 1.0001 exceeds the budget 1"
+        assert row.reason == "recomputed ε = 1.0001 exceeds the budget of 1"
 
     def test_a_rejected_result_is_listed_with_the_reason(self):
         rejected = entry(status=ResultStatus.REJECTED, status_reason="proof rejected: no composition")
@@ -123,8 +131,8 @@ class TestTrust:
         rows = rank_by_anls([entry(level, unbound=UNBOUND, trust_level=level) for level in range(4)], 4)
         assert ranks(rows) == [(2, 1), (3, 2), (0, None), (1, None)]
         assert rows[2].reason == (
-            "nothing ties the recorded sums to the checkpoint (check record.linkage: no power), and no replay (L2) or "
-            "rerun (L3) has confirmed the run"
+            "nothing shows that noised sums led to the checkpoint (check record.linkage: no power), and no replay (L2) "
+            "or rerun (L3) has confirmed the run"
         )
         assert rows[2].short_reason == "unbound (linkage: no power)"
 
@@ -150,7 +158,7 @@ class TestTrust:
 
     def test_a_reason_has_as_many_digits_as_the_test_set_supports(self):
         (row,) = rank_by_bytes([entry(anls=0.8199, decimals=2)], 0.8242)
-        assert row.reason == "ANLS 0.81 is below the threshold 0.8242"
+        assert row.reason == "ANLS 0.81 is below the threshold of 0.8242"
 
     def test_equal_shown_scores_are_ordered_by_the_full_ones(self):
         rows = rank_by_anls([entry(1, anls=0.8101, decimals=2), entry(2, anls=0.8102, decimals=2)], 4)
@@ -179,7 +187,7 @@ class TestDeclaredBytes:
         rows = rank_by_bytes([entry(1, **flagged), entry(2, **flagged, is_log_accepted=True)], 0.8)
         assert ranks(rows) == [(2, 1), (1, None)]
         assert rows[1].reason == (
-            "the bytes are declared, check log.message_sizes was flagged, and no organizer has accepted the log yet"
+            "check log.message_sizes was flagged, and no organizer has accepted the log yet"
         )
         assert rows[1].short_reason == "log flagged (message sizes)"
 
@@ -264,4 +272,3 @@ def test_a_better_score_never_costs_a_rank(made, gain, kind):
 @given(st.floats(min_value=1e-9, max_value=1e12))
 def test_a_shown_value_is_never_better_than_the_true_one(value):
     assert float(rounded_up(value)) >= value
-    assert float(rounded_down(value)) <= value

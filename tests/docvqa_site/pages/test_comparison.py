@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 
 from docvqa_site.boards.comparing import bytes_in_words
 from docvqa_site.boards.uncertainty import difference
@@ -71,6 +72,25 @@ def test_scores_bytes_and_ranks_stand_side_by_side(client, track, django_assert_
     assert "Poor &lt;b&gt;" in text
     assert "0.81239" not in text
     assert "0.51239" not in text
+
+
+def test_declared_bytes_are_marked_where_no_column_says_so(client, track):
+    one, two = (add(track, title, 1.0, bytes_total=1_000, counting="declared") for title in ("One", "Two"))
+    pages = [
+        ADDRESS + f"?method={one.pk}&method={two.pk}",
+        "/leaderboard/privacy/?epsilon=1",
+        one.get_absolute_url(),
+    ]
+    mark = '1.00 kB</data> <div class="muted small">declared</div>'
+    assert [client.get(address).text.count(mark) for address in pages] == [2, 2, 1]
+    assert "Byte counts are exact" not in client.get(pages[0]).text
+    by_bytes = make_track(slug="bytes")
+    add(by_bytes, "Three", None, bytes_total=1_000, counting="declared")
+    assert mark not in client.get("/leaderboard/bytes/").text
+
+
+def test_the_board_prints_the_command_that_verifies_it(client, track):
+    assert f"pfl verify {settings.SITE_URL} --track privacy</pre>" in client.get("/leaderboard/privacy/").text
 
 
 def test_with_one_method_or_none_the_form_offers_the_leading_ones(client, track):

@@ -128,6 +128,33 @@ def test_the_evidence_of_a_run_is_a_page_with_its_checks_traffic_signature_and_f
     assert f"runs/{run.pk}/{ANNEX}/" not in page
 
 
+def test_the_evidence_says_how_many_rounds_were_recomputed_and_that_the_checkpoint_matches(
+    client: Client,
+) -> None:
+    submission = make_submission(track=make_track(), state=SubmissionState.SUBMITTED)
+    run = make_run(submission, state=RunState.SCORED, counting="counted", rounds_folded=6, log_rounds=6)
+    change_results(run, anls=0.82, anls_low=0.8, anls_high=0.84, decimals=2)
+    evaluation = Evaluation.objects.create(
+        run=run, attempt=1, step=Step.SCORING, state=EvaluationState.PASSED, finished_at=timezone.now()
+    )
+    StepReport.objects.create(evaluation=evaluation, step=Step.COMMUNICATION, outcome=Outcome.PASSED)
+    page = page_of(client, run)
+    assert "6 of 6 rounds recomputed from the messages; the checkpoint matches" in page
+    assert "95% interval 0.80–0.84" in page
+
+
+def test_a_check_states_what_was_expected_where_it_has_such_a_value(client: Client, run: Run) -> None:
+    stated = {"id": "record.rounds", "status": "flagged", "found": "73728000 bytes", "expected": "δ = 1e-05"}
+    change_results(run, checks=[stated, {"id": "record.data", "status": "passed", "found": "equal"}])
+    evaluation = Evaluation.objects.create(
+        run=run, attempt=1, step=Step.SCORING, state=EvaluationState.PASSED, finished_at=timezone.now()
+    )
+    StepReport.objects.create(evaluation=evaluation, step=Step.ACCOUNTING, outcome=Outcome.PASSED)
+    page = page_of(client, run)
+    assert page.count("Expected: δ = 10⁻⁵") == page.count("Expected") == 1
+    assert "73,728,000 bytes" in page
+
+
 def test_the_evidence_for_an_anonymous_team_is_its_own_and_the_organizers_alone(
     client: Client, run: Run
 ) -> None:

@@ -96,7 +96,7 @@ def test_a_phase_that_closes_soon_and_a_rejected_run_are_named():
     run = make_run(submission, state=RunState.REJECTED)
     track.phases.update(ends_at=timezone.now() + timedelta(days=3))
     found = needs(submission.created_by)
-    assert found[0] == f"{run} failed validation. Fix it and try again."
+    assert found[0] == f"{run} was rejected. Fix it and try again."
     assert found[1].startswith(f"{track}: the phase")
 
 

@@ -1,10 +1,25 @@
 """The page of a method: where its description stands, and ANLS by question type there, in the API, and on no board."""
 
 import pytest
+from django.conf import settings
+from django.urls import reverse
+from django.utils import timezone
 
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.notifications.inbox import unread_count
+from docvqa_site.notifications.kinds import Kind
+from docvqa_site.notifications.sending import add_notifications
 from docvqa_site.submissions.models import RunState, SubmissionState
-from tests.docvqa_site.factories import change_results, make_run, make_submission, make_track
+from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.results import RunResults
+from tests.docvqa_site.factories import (
+    SCORES,
+    change_results,
+    make_artifact,
+    make_run,
+    make_submission,
+    make_track,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -21,6 +36,17 @@ def submission():
     make_run(submission, state=RunState.SCORED, budget=1.0, epsilon=0.9, question_types=TYPES[:1])
     make_run(submission, state=RunState.SCORED, budget=4.0, epsilon=3.9, question_types=TYPES)
     return submission
+
+
+def test_a_method_says_who_may_read_its_proof(client, submission):
+    page = client.get(submission.get_absolute_url()).text
+    assert "the team has not agreed to publish it" in page
+    type(submission).objects.update(publishes_proof=True)
+    page = client.get(submission.get_absolute_url()).text
+    assert "until the result is verified; the team has agreed to publish it then." in page
+    other = make_submission(track=make_track(), state=SubmissionState.SUBMITTED)
+    make_run(other, state=RunState.SCORED)
+    assert "privacy proof" not in client.get(other.get_absolute_url()).text
 
 
 def test_a_method_has_a_table_of_its_types_at_every_budget(client, submission):
@@ -61,3 +87,36 @@ def test_a_short_description_stands_above_the_results_and_a_long_one_below(
     page = client.get(submission.get_absolute_url()).text
     assert page.count('<h2 id="description">') == 1
     assert (page.index('id="description"') < page.index('id="results"')) == is_first
+
+
+def test_the_end_of_the_evaluation_renews_ranks_and_verdict_too(client):
+    submission = make_submission(track=make_track(), state=SubmissionState.SUBMITTED)
+    run = make_run(submission, state=RunState.RUNNING)
+    client.force_login(submission.created_by)
+    waiting = client.get(submission.get_absolute_url()).text
+    assert 'id="verdict" hidden' in waiting
+    assert 'id="chips"' in waiting
+    run.state, run.scored_at, run.results = RunState.SCORED, timezone.now(), RunResults(**SCORES)
+    run.save()
+    ended = client.get(reverse("submissions:status", args=[submission.pk])).text
+    assert 'hx-select-oob="#team-choices,#chips,#verdict"' in ended
+    assert 'id="verdict">' in client.get(submission.get_absolute_url()).text
+
+
+def test_who_opens_the_page_has_read_what_they_were_notified_of_it(client, submission):
+    person = submission.created_by
+    add_notifications(
+        [person], Kind.RESULTS, "Scored", [f"{settings.SITE_URL}{submission.get_absolute_url()}"]
+    )
+    add_notifications([person], Kind.RESULTS, "Another", [f"{settings.SITE_URL}/submissions/"])
+    client.get(submission.get_absolute_url())
+    assert unread_count(person) == 2
+    client.force_login(person)
+    client.get(submission.get_absolute_url())
+    assert unread_count(person) == 1
+
+
+def test_the_hash_of_an_annex_is_told_from_that_of_its_body(client, submission):
+    make_artifact(submission.runs.first(), ArtifactKind.TRAINING_ANNEX)
+    client.force_login(submission.created_by)
+    assert "The check “annex file” shows that of its body" in client.get(submission.get_absolute_url()).text

@@ -94,7 +94,11 @@ def test_several_kinds_show_their_best_and_lead_to_the_rest(client: Client) -> N
 
     all_kinds = found(client, "epsilon")
     assert all_kinds["methods"][0] == named.title
-    assert [len(rows) for rows in all_kinds.values()] == [SHOWN_FIRST, SHOWN_FIRST]
+    assert {key: len(rows) for key, rows in all_kinds.items()} == {
+        "pages": 1,
+        "methods": SHOWN_FIRST,
+        "documents": SHOWN_FIRST,
+    }
     assert 'href="?q=epsilon&amp;in=methods"' in client.get("/search/?q=epsilon").text
     only = found(client, "epsilon", **{"in": "methods"})
     assert list(only) == ["methods"]

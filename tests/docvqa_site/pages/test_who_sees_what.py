@@ -75,7 +75,7 @@ def made(track: Track, **fields: object) -> Submission:
         epsilon=3.0,
         joint_epsilon=7654.3211,
         joint_runs=86753094213,
-        checks=[{"id": "team.declared_runs", "status": "passed", "found": "86753094213 accounted"}],
+        checks=[{"id": "team.declared_runs", "status": "passed", "found": "86753094213 accounted for"}],
     )
     # So that no page is empty.
     other = make_submission(track=track, state=SubmissionState.SUBMITTED)

@@ -1,19 +1,25 @@
 """A run's results in words: ε by each rule and accountant, the trust level, the checks."""
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from docvqa_site.challenge.rankings import Shortfall
 from docvqa_site.submissions.models import Run
+from docvqa_site.ui.rounding import power_of_ten
 from evaluator.accounting.accountant import Accountant
+from evaluator.communication.plausibility import LOG_CHECKS
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.messages.checks import NamedCheck
-from evaluator.messages.jobs import Check, CheckStatus, Epsilon
+from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, Epsilon
 from evaluator.messages.leakage import Leakage
 from evaluator.messages.results import RunResults
-from evaluator.records.check_table import CHECKS
+from evaluator.records.case import RunFile
+from evaluator.records.check_table import CHECKS, RECORD_CHECKS
 
+# Whole numbers with four digits or more, but no parts of hashes, dates and decimals; and powers of ten.
+NUMBERS = re.compile(r"(?<![\w.-])(?:(?P<whole>\d{4,})(?![\w-]|\.\d)|\d(?:\.\d+)?e-\d+\b)")
 WORST_FIRST = [
     CheckStatus.FAILED,
     CheckStatus.FLAGGED,
@@ -21,6 +27,27 @@ WORST_FIRST = [
     CheckStatus.PASSED,
     CheckStatus.NOT_APPLICABLE,
 ]
+
+# What everybody may read of a run whose team is named, once it is on a board.
+PUBLIC_FILES = (ArtifactKind.TRAINING_RECORD, ArtifactKind.COMMUNICATION_LOG, ArtifactKind.TRANSCRIPT)
+# The artifacts behind the files of a record check. The base weights are public with their track.
+ARTIFACTS = {
+    RunFile.CHECKPOINT: ArtifactKind.CHECKPOINT,
+    RunFile.LOG: ArtifactKind.COMMUNICATION_LOG,
+    RunFile.ANNEX: ArtifactKind.TRAINING_ANNEX,
+}
+# The artifacts that a check reads, by its id.
+READS: dict[str, set[ArtifactKind]] = {
+    **{
+        one.check.id: {
+            ArtifactKind.TRAINING_RECORD,
+            *(ARTIFACTS[file] for file in one.needs if file in ARTIFACTS),
+        }
+        for one in RECORD_CHECKS
+    },
+    # What these take from the checkpoint, the changed tensors and the bytes that they need, is on the run's page.
+    **{check.id: {ArtifactKind.COMMUNICATION_LOG} for check in LOG_CHECKS},
+}
 
 
 @dataclass(frozen=True)
@@ -50,8 +77,8 @@ EPSILON_COLUMNS = (
     EpsilonColumn(
         key="two_stage",
         title="ε two-stage",
-        meaning="Recomputed from the training record with privacy loss distributions, each round as seen by someone "
-        "who knows which clients take part",
+        meaning="Recomputed from the training record with privacy loss distributions, assuming an observer who knows "
+        "which clients take part in each round",
         accountant=Accountant.PLD,
         rule=SamplingRule.TWO_STAGE,
     ),
@@ -86,6 +113,14 @@ class ShownCheck:
     @property
     def status(self) -> str:
         return _words(self.check.status)
+
+    @property
+    def expected(self) -> str:
+        return _readable(self.check.expected)
+
+    @property
+    def found(self) -> str:
+        return _readable(self.check.found)
 
 
 def column_epsilons(results: RunResults) -> list[Epsilon | None]:
@@ -125,9 +160,13 @@ def leakage_text(leakage: Leakage | None) -> str:
     return "n.s." if leakage.auc is None else f"{leakage.auc:.2f}"
 
 
-def shown_checks(run: Run) -> list[ShownCheck]:
-    """Return the run's checks with their words, in the order in which they were made."""
-    return [_shown(check, _is_public(run.budget, check)) for check in run.results.checks]
+def shown_checks(run: Run, public_files: Collection[str] = ()) -> list[ShownCheck]:
+    """Return the run's checks with their words, in the order in which they were made.
+
+    Args:
+        public_files: The kinds of the run's files that everybody may read.
+    """
+    return [_shown(check, _is_public(run.budget, check, public_files)) for check in run.results.checks]
 
 
 def tally(checks: Sequence[Check]) -> str:
@@ -136,10 +175,12 @@ def tally(checks: Sequence[Check]) -> str:
     return ", ".join(f"{counts[status]} {_words(status)}" for status in WORST_FIRST if counts[status])
 
 
-def public_results(results: RunResults, budget: float | None) -> RunResults:
+def public_results(
+    results: RunResults, budget: float | None, public_files: Collection[str] = ()
+) -> RunResults:
     """Return the results of a run as everyone may read them: of some checks the status alone."""
     checks = [
-        check if _is_public(budget, check) else Check(id=check.id, status=check.status)
+        check if _is_public(budget, check, public_files) else Check(id=check.id, status=check.status)
         for check in results.checks
     ]
     return results.model_copy(update={"checks": checks})
@@ -152,8 +193,10 @@ def without_traces_of_team(results: RunResults) -> RunResults:
     return results.model_copy(update={"joint_epsilon": None, "joint_runs": None, "checks": checks})
 
 
-def _is_public(budget: float | None, check: Check) -> bool:
-    return budget is None or _named(check).findings.are_public(check.status)
+def _is_public(budget: float | None, check: Check, public_files: Collection[str]) -> bool:
+    reads = READS.get(check.id)
+    follows_from_public_files = reads is not None and reads <= set(public_files)
+    return budget is None or follows_from_public_files or _named(check).findings.are_public(check.status)
 
 
 def _shown(check: Check, is_public: bool) -> ShownCheck:
@@ -164,6 +207,13 @@ def _shown(check: Check, is_public: bool) -> ShownCheck:
 def _named(check: Check) -> NamedCheck:
     # A run may have been checked by an evaluator of another version, which made other checks.
     return CHECKS.get(check.id, NamedCheck(check.id, name="", meaning="", limit=""))
+
+
+def _readable(text: str) -> str:
+    """Return what a check states with its numbers as pages write them: 10⁻⁵ and 73,728,000 bytes."""
+    return NUMBERS.sub(
+        lambda found: f"{int(found['whole']):,}" if found["whole"] else power_of_ten(float(found[0])), text
+    )
 
 
 def _words(status: CheckStatus) -> str:

@@ -8,14 +8,13 @@ from uuid import UUID
 
 from django.db.models import prefetch_related_objects
 
-from docvqa_site.calculator.presets import address_of
 from docvqa_site.challenge.rankings import Shortfall
 from docvqa_site.evaluation import clock
 from docvqa_site.evaluation.display import results
 from docvqa_site.evaluation.display.changed_tensors import ChangedTensors
+from docvqa_site.evaluation.display.epsilon_inputs import EpsilonInputs
 from docvqa_site.evaluation.examining.levels import MEANINGS
 from docvqa_site.evaluation.examining.trust import in_order
-from docvqa_site.evaluation.intake.accounting import EVENTS
 from docvqa_site.evaluation.models import (
     ACTIVE_STATES,
     Evaluation,
@@ -27,7 +26,6 @@ from docvqa_site.evaluation.models import (
 from docvqa_site.evaluation.queue import places
 from docvqa_site.submissions.models import Run, RunState
 from evaluator.errors import ErrorCode, Problem
-from evaluator.mechanisms.events import merged
 from evaluator.messages.jobs import Epsilon, Outcome, Step, TrackRules
 from evaluator.messages.states import FINAL_STATES
 from evaluator.worker.time_left import in_words
@@ -156,19 +154,10 @@ class RunStatus:
         return ChangedTensors.of(results_of.get(Step.VALIDATE, {}))
 
     @property
-    def calculator_address(self) -> str:
-        """The calculator with the recorded settings, which aren't public; empty where it can't express them."""
+    def epsilon_inputs(self) -> EpsilonInputs | None:
+        """The inputs of the recomputed ε, for those who may read the training record; None before the accounting."""
         accounting = next((step.result for step in self.evidence if step.step is Step.ACCOUNTING), {})
-        if not accounting.get("events"):
-            return ""
-        try:
-            events = merged(EVENTS.validate_python(accounting["events"]))
-        except ValueError:
-            # The report of an evaluator of another version.
-            return ""
-        if len(events) != 1:
-            return ""
-        return address_of(events[0], budget=self.run.rules["privacy"]["epsilon"], delta=accounting["delta"])
+        return EpsilonInputs.of(accounting, self.run.budget)
 
     @property
     def finished_steps(self) -> list[StepStatus]:

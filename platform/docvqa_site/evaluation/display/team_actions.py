@@ -17,7 +17,7 @@ ENDED_BADLY = {RunState.REJECTED, RunState.FAILED}
 AGAIN = ("Try again with these files", "Fix the problem in the draft and submit it.")
 REUSE = (
     "Use these files again",
-    "The draft gets the same text and files: change what you want and submit it.",
+    "Change what you want and submit it.",
 )
 COMPETE = (
     "Compete with these files",
@@ -74,7 +74,9 @@ def _copy(submission: Submission, states: Collection[RunState]) -> tuple[str, st
 def _visibility(submission: Submission) -> str:
     if submission.practice:
         return "Practice scores are visible only to your team and the organizers."
-    return f"Scored runs {'are unpublished' if submission.is_unpublished else 'appear on the leaderboard'}."
+    if submission.is_unpublished:
+        return "Scored runs are unpublished."
+    return "Scored runs are listed on the leaderboard, with a rank or with the reason why they have none."
 
 
 def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
@@ -89,14 +91,14 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
     elif RunState.SCORED in states:
         news.append(f"The evaluation is complete. {_visibility(submission)}")
     elif submission.refunded_for == Refund.REJECTED:
-        news.append("No run passed validation. Nothing was published, and the quota slot was returned.")
+        news.append(f"Every run was rejected. Nothing was published, and the {submission.slot} was returned.")
     elif RunState.REJECTED in states:
         news.append(
-            "No run passed validation. Nothing was published. The quota slot stays used, because your team already got "
-            "several slots back in the past 24 hours."
+            f"Every run was rejected. Nothing was published. The {submission.slot} stays used, because your team "
+            "already got several slots back in the past 24 hours."
         )
     elif RunState.FAILED in states:
-        news.append("The evaluation failed because of a platform error. The quota slot was returned.")
+        news.append(f"The evaluation failed because of a platform error. The {submission.slot} was returned.")
     if submission.proof_rejected:
         news.append(
             "The reviewers rejected the proof, so no run has a rank. “Reviews and messages” shows why. Upload a "

@@ -35,12 +35,18 @@ class RunFiles:
 
 def require(run: Run, kinds: Sequence[ArtifactKind]) -> None:
     """Raise `ProblemError` (`E_ARTIFACT_MISSING`) if a file was never attached, or was removed."""
+    for kind in missing(run, kinds):
+        raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, where=str(run), expected=f"the {in_words(kind)}")
+
+
+def missing(run: Run, kinds: Sequence[ArtifactKind]) -> list[ArtifactKind]:
+    """Return which of these files the run doesn't have."""
     attached = set(_completed(run).filter(kind__in=kinds).values_list("kind", flat=True))
-    for kind in kinds:
-        if kind not in attached:
-            raise ProblemError.of(
-                ErrorCode.ARTIFACT_MISSING, where=str(run), expected=f"the {kind.replace('_', ' ')}"
-            )
+    return [kind for kind in kinds if kind not in attached]
+
+
+def in_words(kind: ArtifactKind) -> str:
+    return kind.replace("_", " ")
 
 
 @contextmanager

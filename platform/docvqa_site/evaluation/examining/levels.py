@@ -99,13 +99,12 @@ LEVELS = {
             optional=(ArtifactKind.METHOD_FILE, ArtifactKind.TRAINING_RECORD),
             folders=(),
             longest_s=lambda job: QUESTIONS * WAITING * job.timeout_s,
-            meaning="When run on synthetic data in a sandbox, the attached method behaved as its ε assumes. "
-            "It has not "
-            "been verified that this code produced the checkpoint.",
+            meaning="When run on synthetic data in a sandbox, the attached method behaved as its ε calculation "
+            "assumes. It has not been verified that this code produced the checkpoint.",
         ),
         Level(
             TrustLevel.REPLAYED,
-            title="repeat the last round and the drawn rounds",
+            title="repeat the last round and the randomly selected ones",
             judge="starter_kit.examining.replay",
             findings=ReplayFindings,
             required=(
@@ -118,9 +117,9 @@ LEVELS = {
             folders=(Folder.DATA, Folder.BASE),
             # A round that doesn't agree is trained twice, and is the last one that is trained.
             longest_s=lambda job: HOUR_S * ((2 + job.rules.drawn_rounds) * job.hours + 1),
-            meaning="The organizers repeated the last round and several others with their own copy of the "
-            "data and got the recorded results. The other rounds were picked at random after the record was "
-            "uploaded. The level shows how many were repeated; the rest have not been verified.",
+            meaning="The organizers repeated the last round and several more, picked at random after the record was "
+            "uploaded, on their own copy of the data, and got the recorded results. The badge shows how many rounds "
+            "were repeated; the rest have not been verified.",
         ),
         Level(
             TrustLevel.RERUN,
@@ -132,7 +131,7 @@ LEVELS = {
             folders=(Folder.DATA, Folder.BASE, Folder.TEST_SET),
             longest_s=lambda job: HOUR_S * job.hours * job.repeats * (1 + STEPS),
             meaning="The organizers repeated the whole training with the attached files, and the scores "
-            "agree within random variation. This says nothing about the privacy claim.",
+            "agreed within random variation. This says nothing about the privacy claim.",
         ),
     )
 }

@@ -29,7 +29,8 @@ from docvqa_site.evaluation.examining.levels import LEVELS
 from docvqa_site.evaluation.examining.trust import earned, failure, with_trust
 from docvqa_site.evaluation.models import ACTIVE_EXAMINATIONS, Examination, ExaminationState
 from docvqa_site.evaluation.states import move_examination
-from docvqa_site.submissions.models import Run, RunState, SubmissionState
+from docvqa_site.liveness.models import EXAMINATIONS, ages
+from docvqa_site.submissions.models import Run, RunState
 from evaluator.errors import ErrorCode, ProblemError, shorten
 from evaluator.messages.examinations import Report
 from evaluator.messages.jobs import TrustLevel
@@ -46,14 +47,17 @@ class EndedError(Exception):
 
 
 def reject_unscored(run: Run) -> None:
-    """Raise `ProblemError` (`E_SUBMISSION_STATE`) unless the run is scored, of a submission that is not withdrawn."""
-    if run.state != RunState.SCORED or run.submission.state != SubmissionState.SUBMITTED:
+    """Raise `ProblemError` (`E_SUBMISSION_STATE`) unless the run is scored.
+
+    That of a withdrawn submission can be examined: what was found holds for its files, whoever submits them again.
+    """
+    if run.state != RunState.SCORED:
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
-            message="Only scored runs of submissions that haven't been withdrawn can be examined.",
+            message="Only scored runs can be examined.",
             where=str(run),
             expected=RunState.SCORED,
-            found=f"{run.state}, {run.submission.state}",
+            found=run.state,
         )
 
 
@@ -184,6 +188,12 @@ def unattended(now: datetime) -> list[Examination]:
     if any(one.state == ExaminationState.RUNNING for one in active):
         return []
     return [one for one in active if one.requested_at < long_ago]
+
+
+def has_machine() -> bool:
+    """Return whether a machine that takes examinations has shown a sign of life lately."""
+    age = ages().get(EXAMINATIONS)
+    return age is not None and age.total_seconds() <= settings.LIVENESS_LATE_SECONDS
 
 
 def this_machine() -> str:

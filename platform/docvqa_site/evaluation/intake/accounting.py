@@ -6,15 +6,16 @@ No single record can answer the checks `team.declared_runs` (`intake.tries`) and
 import math
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from pydantic import TypeAdapter
 
 from docvqa_site.evaluation.intake.tries import check_tries
 from docvqa_site.submissions.arrival import reject_foreign_key
 from docvqa_site.submissions.models import Run, RunToken
 from docvqa_site.submissions.tokens import find_token
+from docvqa_site.submissions.tries import counted_with
 from docvqa_site.teams.models import Team
-from docvqa_site.ui.rounding import rounded_up
+from docvqa_site.ui.rounding import power_of_ten, rounded_up
 from evaluator.errors import Problem, ProblemError
 from evaluator.mechanisms.events import Event, merged
 from evaluator.messages.jobs import AccountingResult, Check
@@ -39,7 +40,8 @@ class JointPrivacyLoss:
         if self.epsilon is None:
             return JOINT_EPSILON.flagged(f"{trainings}: {self.reason}")
         return JOINT_EPSILON.passed(
-            f"ε = {rounded_up(self.epsilon)} at δ = {delta:g} for {trainings} in total, under the two-stage rule"
+            f"ε = {rounded_up(self.epsilon)} at δ = {power_of_ten(delta)} for {trainings} up to and including this "
+            "one, under the two-stage rule"
         )
 
 
@@ -74,11 +76,13 @@ def look_up_team(run: Run, result: AccountingResult) -> TeamAccounting | list[Pr
 
 
 def _joint_privacy_loss(own: RunToken, result: AccountingResult) -> JointPrivacyLoss:
-    """Return the joint ε of the team's trainings in the track, this one and withdrawn ones included."""
+    """Return the joint ε of the team's trainings in the track: this one, withdrawn ones, those that were for practice,
+    and those of other teams that count with them.
+    """
     # Imported here: the accountants take a second to load, and the web process never needs them.
     from evaluator.records.epsilon import MAX_DIFFERENT_ROUNDS, joint_epsilon
 
-    accounted = _tokens(own).filter(Q(run__isnull=False) | Q(pk=own.pk))
+    accounted = counted_with(own).filter(~Q(events=[]) | Q(pk=own.pk))
     ledger = [
         result.events if pk == own.pk else events for pk, events in accounted.values_list("pk", "events")
     ]
@@ -94,7 +98,3 @@ def _joint_privacy_loss(own: RunToken, result: AccountingResult) -> JointPrivacy
     if not math.isfinite(epsilon):
         return JointPrivacyLoss(len(ledger), reason="ε is not finite")
     return JointPrivacyLoss(len(ledger), epsilon)
-
-
-def _tokens(own: RunToken) -> QuerySet[RunToken]:
-    return RunToken.objects.filter(team=own.team_id, track=own.track_id)

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from docvqa_site.evaluation.examining.trust import Failure, Trust, earned, failure
 from docvqa_site.evaluation.intake.accounting import TeamAccounting, look_up_team
+from docvqa_site.evaluation.intake.tries import check_indexes
 from docvqa_site.evaluation.inventories import stock
 from docvqa_site.evaluation.models import Evaluation, TestSet
 from docvqa_site.submissions.models import Run
@@ -13,12 +14,15 @@ from evaluator.errors import Problem
 from evaluator.messages.jobs import (
     AccountingResult,
     ArtifactKind,
+    Check,
+    CommunicationResult,
     Outcome,
     ScoringResult,
     Step,
     TrackRules,
     WorkerReport,
 )
+from evaluator.messages.rankings import COUNTED
 from evaluator.messages.results import RunResults
 
 
@@ -38,6 +42,7 @@ class Facts:
         test_set: The test set by its name; None unless the report is on a score.
         practice: Whether the submission is for practice.
         team: Of an accounting, what the team's other trainings add to it, or what is wrong with its token and key.
+        indexes: Of counted bytes of which rounds were drawn, the check on the team's other indexes.
     """
 
     rules: TrackRules
@@ -52,6 +57,7 @@ class Facts:
     test_set: TestSet | None = None
     practice: bool = False
     team: TeamAccounting | Sequence[Problem] = ()
+    indexes: Check | None = None
 
 
 def gather(evaluation: Evaluation, run: Run, report: WorkerReport, now: datetime) -> Facts:
@@ -75,6 +81,9 @@ def gather(evaluation: Evaluation, run: Run, report: WorkerReport, now: datetime
         failure=failure(examinations),
         test_set=_test_set(rules.test_set, result) if isinstance(result, ScoringResult) else None,
         practice=run.submission.practice,
+        indexes=check_indexes(run)
+        if isinstance(result, CommunicationResult) and result.counting == COUNTED
+        else None,
         team=look_up_team(run, result) if is_accounted and isinstance(result, AccountingResult) else (),
     )
 

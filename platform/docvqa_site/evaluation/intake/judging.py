@@ -8,9 +8,17 @@ from docvqa_site.evaluation.examining.trust import with_trust
 from docvqa_site.evaluation.intake.accounting import TeamAccounting
 from docvqa_site.evaluation.intake.facts import Facts
 from docvqa_site.evaluation.intake.report_checks import faults
+from docvqa_site.evaluation.intake.tries import with_index_check
 from docvqa_site.evaluation.test_sets.parts import stored_scores, with_practice_scores
 from evaluator.errors import ErrorCode, Problem
-from evaluator.messages.jobs import AccountingResult, Outcome, ScoringResult, Step, WorkerReport
+from evaluator.messages.jobs import (
+    AccountingResult,
+    CommunicationResult,
+    Outcome,
+    ScoringResult,
+    Step,
+    WorkerReport,
+)
 from evaluator.messages.results import RunResults
 
 logger = logging.getLogger(__name__)
@@ -140,6 +148,8 @@ def _results(report: WorkerReport, facts: Facts, *, is_last: bool) -> RunResults
                     "checks": [*results.checks, team.tries, team.joint.check(result.delta)],
                 }
             )
+        case CommunicationResult(), _ if facts.indexes is not None:
+            results = with_index_check(results, facts.indexes)
         case ScoringResult(), _:
             is_revealed = facts.test_set is not None and facts.test_set.revealed_at is not None
             results = stored_scores(results, report.scoring_detail, is_revealed=is_revealed)

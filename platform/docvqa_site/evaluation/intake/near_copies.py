@@ -1,4 +1,7 @@
-"""Runs of a track with nearly the same weights, as organizers see them. Nothing is rejected or public by it."""
+"""Runs of a track with nearly the same weights, as organizers see them. Nothing is rejected or public by it.
+
+Equal weights count as the same checkpoint where a run was judged; see `docvqa_site.evaluation.intake.judgments`.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -6,12 +9,13 @@ from functools import partial
 from itertools import islice
 from uuid import UUID
 
+import numpy as np
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from docvqa_site.evaluation.models import NearCopy, StoredSample
 from docvqa_site.submissions.models import Run, Submission
-from evaluator.checkpoints.weight_sample import Likeness, likenesses
+from evaluator.checkpoints.weight_sample import FEWEST, Likeness, likenesses
 from evaluator.messages.jobs import WeightSample
 
 # The samples that are compared at once, 8 kB each.
@@ -36,6 +40,19 @@ def compare(run: Run, sample: WeightSample, now: datetime) -> None:
     NearCopy.objects.bulk_create(
         (_near_copy(run, other, found, now) for other, found in _near(run, sample)), ignore_conflicts=True
     )
+
+
+def same_weights(run: Run) -> QuerySet[Run]:
+    """Return the other runs of the track with the very changes that were sampled of this one, whatever their files."""
+    sample = StoredSample.objects.filter(run=run).first()
+    if sample is None or np.count_nonzero(np.frombuffer(sample.changes, "<f4")) < FEWEST:
+        return Run.objects.none()
+    return Run.objects.filter(
+        submission__track=run.submission.track_id,
+        weight_sample__key_id=sample.key_id,
+        weight_sample__per_tensor=sample.per_tensor,
+        weight_sample__changes=bytes(sample.changes),
+    ).exclude(pk=run.pk)
 
 
 def _near_copy(run: Run, other: Run, found: Likeness, now: datetime) -> NearCopy:

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from docvqa_site.accounts.models import User
+from docvqa_site.audit.models import record
 from docvqa_site.evaluation import notifications
 from docvqa_site.evaluation.examining import leakage
-from docvqa_site.evaluation.intake import near_copies
+from docvqa_site.evaluation.intake import judgments, near_copies
 from docvqa_site.evaluation.intake.accounting import TeamAccounting
 from docvqa_site.evaluation.intake.consequences import Consequence
 from docvqa_site.evaluation.intake.facts import Facts
@@ -57,7 +58,11 @@ def carry_out(consequence: Consequence, evaluation: Evaluation, run: Run, now: d
         case None:
             update_results(run, **consequence.run_fields)
         case state:
-            move_run(run, state, **consequence.run_fields)
+            judged = judgments.judged_before(run) if state is RunState.SCORED else ""
+            inherited: dict[str, Any] = {"disqualified_because": judged} if judged else {}
+            move_run(run, state, **consequence.run_fields, **inherited)
+            if judged:
+                record(None, "run.disqualified", run, reason=judged)
             if state is RunState.REJECTED:
                 refund_rejected(run.submission, now)
             elif state is RunState.FAILED:

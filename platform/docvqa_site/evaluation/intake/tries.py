@@ -1,4 +1,8 @@
-"""The check `team.declared_runs`: made at a run's accounting, and again when a run of its team leaves the queue.
+"""The checks on lost tries: made with a run's evaluation, and again when a run of its team leaves the queue.
+
+`team.declared_runs` is made at the accounting of a training record, `team.drawn_indexes` when the bytes of a run were
+counted of which rounds were drawn. A flag of the latter withholds the rank, as a flagged log does, until an organizer
+accepts the log.
 
 Which tries count on a run is fixed when its challenge is drawn (`submissions.tries`); what becomes of them is
 not. So the check can only get better after the accounting: a try is lost until its own run is accounted.
@@ -7,15 +11,17 @@ not. So the check can only get better after the accounting: a try is lost until 
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from docvqa_site.audit.models import record
 from docvqa_site.evaluation.models import StepReport
-from docvqa_site.submissions.models import Run, RunToken
+from docvqa_site.submissions.models import IndexChallenge, Run, RunToken
 from docvqa_site.submissions.states import update_results
-from docvqa_site.submissions.tries import tries_before
-from evaluator.messages.jobs import Check, Outcome, Step
+from docvqa_site.submissions.tries import lost_indexes, tries_before
+from docvqa_site.teams.selectors import teams_sharing_people
+from evaluator.messages.jobs import Check, CheckStatus, Outcome, Step
 from evaluator.messages.results import RunResults
-from evaluator.records.check_table import DECLARED_RUNS
+from evaluator.records.check_table import DECLARED_RUNS, DRAWN_INDEXES
 
 
 def check_tries(own: RunToken, tuning_runs: int) -> Check:
@@ -25,17 +31,43 @@ def check_tries(own: RunToken, tuning_runs: int) -> Check:
     """
     tries = tries_before(own)
     lost = f"{tries.lost} lost {'try' if tries.lost == 1 else 'tries'}"
-    if tries.in_evaluation:
-        lost += f" ({tries.in_evaluation} still in evaluation)"
+    notes = {"still in evaluation": tries.in_evaluation, "in members' other teams": tries.elsewhere}
+    if stated := ", ".join(f"{number} {note}" for note, number in notes.items() if number):
+        lost += f" ({stated})"
     unused = f"{tries.unused} unused {'token' if tries.unused == 1 else 'tokens'}"
-    found = f"{tries.accounted} accounted, {lost}, {unused}, {tuning_runs} declared as tuning"
+    found = f"{tries.accounted} accounted for, {lost}, {unused}, {tuning_runs} declared as tuning"
     if tries.lost:
         return DECLARED_RUNS.flagged(
-            found, expected="an accounted run for every earlier challenge of the team"
+            found, expected="a run whose ε was computed for every earlier challenge of the team"
         )
     if tries.unused > tuning_runs:
         return DECLARED_RUNS.no_power(found)
     return DECLARED_RUNS.passed(found)
+
+
+def check_indexes(run: Run) -> Check | None:
+    """Return the check of a counted run by its index; None where the site drew no rounds for it."""
+    drawn = IndexChallenge.objects.select_related("team").filter(challenge=run.challenge)
+    own = drawn.first() if run.challenge else None
+    if own is None:
+        return None
+    submission = run.submission
+    lost = lost_indexes(own, submission.team, submission.track).count()
+    found = f"{lost} lost {'try' if lost == 1 else 'tries'}"
+    is_first = (own.team_id, own.track_id) == (submission.team_id, submission.track_id)
+    if lost or not is_first:
+        return DRAWN_INDEXES.flagged(
+            found if is_first else f"{found}, an index that was first drawn for another team",
+            expected="an index first drawn for this team, and a counted run for every earlier one",
+        )
+    return DRAWN_INDEXES.passed(found)
+
+
+def with_index_check(results: RunResults, check: Check) -> RunResults:
+    """Return the results with this check of the run's index, which withholds the rank while it is flagged."""
+    others = [one for one in results.checks if one.id != check.id]
+    flag = check.id if check.status is CheckStatus.FLAGGED else ""
+    return results.model_copy(update={"checks": [*others, check], "log_flag": flag})
 
 
 def check_again_on_commit(*, team: int, track: int, **_: object) -> None:
@@ -50,21 +82,29 @@ def check_again_on_commit(*, team: int, track: int, **_: object) -> None:
 
 
 def check_again(team: int, track: int) -> None:
-    """Make the check again of all accounted runs of the team in the track."""
-    accounted = RunToken.objects.filter(team=team, track=track, run__isnull=False)
-    for run in list(accounted.values_list("run", flat=True)):
-        if run is not None:
-            _check_run_again(run)
+    """Make the check again of the runs in the track on which the team's tries count: its own, and its people's."""
+    teams = teams_sharing_people(team)
+    indexes = IndexChallenge.objects.filter(track=track)
+    drawn = Q(scored_at__isnull=False, challenge__in=indexes.values("challenge"))
+    drawn &= Q(submission__team__in=teams) | Q(
+        challenge__in=indexes.filter(team__in=teams).values("challenge")
+    )
+    accounted = Q(token__team__in=teams)
+    for run in list(
+        Run.objects.filter(accounted | drawn, submission__track=track).values_list("pk", flat=True)
+    ):
+        _check_run_again(run)
 
 
 @transaction.atomic
 def _check_run_again(key: UUID) -> None:
     # One transaction for each run, so that no lock is held while another is waited for.
-    run = Run.objects.select_for_update(of=("self",)).select_related("submission").get(pk=key)
+    locked = Run.objects.select_for_update(of=("self",))
+    run = locked.select_related("submission__team", "submission__track").get(pk=key)
     token = RunToken.objects.filter(run=run).first()
-    if token is None:
+    check = check_tries(token, _tuning_runs(run)) if token else check_indexes(run)
+    if check is None:
         return
-    check = check_tries(token, _tuning_runs(run))
     results = {name: getattr(run, name) for name in ("results", "pending")}
     before = [one for found in results.values() for one in found.checks if one.id == check.id]
     if all(one == check for one in before):
@@ -85,5 +125,9 @@ def _tuning_runs(run: Run) -> int:
 
 def _with(results: RunResults, check: Check) -> RunResults:
     """Return the results with this check in the place of the one that was made before."""
+    if check.id == DRAWN_INDEXES.id:
+        return (
+            with_index_check(results, check) if any(one.id == check.id for one in results.checks) else results
+        )
     checks = [check if one.id == check.id else one for one in results.checks]
     return results.model_copy(update={"checks": checks})

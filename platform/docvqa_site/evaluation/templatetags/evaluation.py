@@ -17,7 +17,8 @@ register = template.Library()
 @register.inclusion_tag("evaluation/team_actions.html")
 def team_actions(submission: Submission) -> dict[str, Any]:
     """Show what happens now with a submission of the visitor's team, and what the team can do with it."""
-    lost_tries = tries_against(submission) if submission.track.kind.is_accounted else ()
+    is_accounted = submission.track.kind.is_accounted
+    lost_tries = tries_against(submission).filter(team=submission.team_id) if is_accounted else ()
     return {"submission": submission, "actions": team_actions_on(submission), "lost_tries": lost_tries}
 
 

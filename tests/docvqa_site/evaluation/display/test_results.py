@@ -15,7 +15,7 @@ from docvqa_site.submissions.models import RunState
 from docvqa_site.submissions.services import withdraw
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
-from evaluator.messages.jobs import ArtifactKind, CheckStatus, Outcome, Step, TrustLevel
+from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, Outcome, Step, TrustLevel
 from evaluator.messages.results import RunResults
 from evaluator.records.check_table import CHECKS
 from tests.docvqa_site.factories import (
@@ -26,6 +26,7 @@ from tests.docvqa_site.factories import (
     make_run,
     make_submission,
     make_team,
+    make_token,
     make_track,
 )
 from tests.docvqa_site.submissions.drafts import make_private_track
@@ -90,7 +91,13 @@ class TestEpsilon:
 
     def test_the_joint_epsilon_is_shown_with_the_number_of_trainings(self, run):
         assert "6.5" in evidence(run)
-        assert "total for the team's 2 training runs" in evidence(run)
+        html = evidence(run)
+        assert "in total for this training run and the team's 1 before it in this track" in html
+        assert "this is run 2 of 2" in html
+        for one in (run, make_run(run.submission, budget=8.0), make_run(run.submission, budget=1.0)):
+            make_token(run.submission.team, run.submission.track, run=one)
+        assert "this is run 2 of 3" in evidence(run)
+        assert '<div class="muted small">training run 2</div>' in page(run)
         change_results(run, joint_epsilon=None)
         assert "see check <code>team.joint_epsilon</code> for the reason" in evidence(run)
 
@@ -146,7 +153,7 @@ class TestRank:
         assert "<strong>#1</strong> at ε\xa0=\xa04" in page(run)
         beyond = [one.model_copy(update={"within_budget": False}) for one in run.results.epsilons]
         change_results(run, epsilon=4.1, epsilons=beyond)
-        assert "not ranked (recomputed ε\xa0=\xa04.1000 exceeds the budget 4)" in page(run)
+        assert "not ranked (recomputed ε\xa0=\xa04.1000 exceeds the budget of 4)" in page(run)
         assert "ε 4.1000 &gt; 4" in page(run)
 
     def test_a_run_that_is_evaluated_again_keeps_its_result_meanwhile(self, run):
@@ -198,6 +205,8 @@ def test_the_page_shows_its_place_in_the_plot(run):
     mark = f'data-of="{run.submission.get_absolute_url()}" data-here'
     # Once in each of its drawings.
     assert html.count(mark) == 2
+    plot = html[html.index(mark) :]
+    assert plot.index("The larger marks show this method.") < plot.index("<summary>Data table")
 
 
 def report_score(run, version, attempt=1):
@@ -221,8 +230,10 @@ class TestCitation:
         report_score(run, "0.0.9")
         report_score(run, "0.1.0", attempt=2)
         change_results(run, anls=0.81529, epsilon=3.99991, bytes_total=11_515_904)
+        score = "At epsilon = 4: ANLS 0.8152, recomputed epsilon 4.0000, 11,515,904 bytes"
+        measured = f"{score}. Test set: {run.submission.track.test_set}"
+        type(run.submission.track).objects.update(test_set="a-later-one")
         entry = client.get(reverse("submissions:bibtex", args=[run.submission.pk])).text
-        measured = "At epsilon = 4: ANLS 0.8152, recomputed epsilon 4.0000, 11,515,904 bytes"
         assert f"{measured}. Status: under review}}," in entry
         assert "version      = {evaluator 0.1.0}," in entry
         assert f"urldate      = {{{localdate().isoformat()}}}," in entry
@@ -261,19 +272,40 @@ class TestChecks:
             for hidden in ("about 17 providers", "18 providers", "client 7", "1 to 64 bits", "round 2"):
                 assert hidden not in html
 
+    def test_with_the_public_files_everyone_reads_what_follows_from_them(self, run):
+        found = {
+            "log.directions": "300 exchanges",
+            "record.clients": "41 of 42 clients",
+            "record.annex": "0a1b",
+        }
+        checks = [{"id": name, "status": "passed", "found": text} for name, text in found.items()]
+        change_results(run, checks=checks)
+        for kind, shown in (
+            (ArtifactKind.TRAINING_ANNEX, set()),
+            (ArtifactKind.COMMUNICATION_LOG, {"300 exchanges"}),
+            (ArtifactKind.TRAINING_RECORD, {"300 exchanges", "41 of 42 clients"}),
+        ):
+            make_artifact(run, kind, b"a file", "file")
+            html = evidence(run)
+            assert {text for text in found.values() if text in html} == shown
+        assert html.count("restricted to the team and the organizers") == 1
+        assert "Restricted values come from files that only the team" in html
+        change_results(run, checks=checks[:2])
+        assert "Restricted values come from files" not in evidence(run)
+
     def test_everyone_reads_what_a_noise_check_would_have_detected_but_not_what_it_flagged(self, run):
         checks = [
             {
                 "id": "record.noise_size",
                 "status": "passed",
-                "found": "would have detected noise below 98 %",
+                "found": "would have detected noise below 98%",
             },
             {"id": "record.noise_reuse", "status": "no_power", "found": "the updates may hide it"},
             {"id": "record.noise_shape", "status": "flagged", "found": "0.4711", "expected": "at most 0.01"},
         ]
         change_results(run, checks=checks)
         html = evidence(run)
-        assert "would have detected noise below 98 %" in html
+        assert "would have detected noise below 98%" in html
         assert "the updates may hide it" in html
         assert '<span class="badge badge-no_power">no power</span>' in html
         assert "1 flagged, 1 no power, 1 passed" in html
@@ -286,7 +318,7 @@ class TestChecks:
 
     def test_each_comes_with_its_meaning_and_its_limit(self, run):
         html = evidence(run)
-        assert "What this checks" in html
+        assert 'What this checks<span class="visually-hidden">: ' in html
         for shown in results.shown_checks(run):
             text = CHECKS[shown.check.id]
             assert (shown.name, shown.meaning, shown.limit) == (text.name, text.meaning, text.limit)
@@ -350,3 +382,21 @@ def test_the_page_of_a_draft_has_no_results(client):
     make_run(submission)
     client.force_login(submission.created_by)
     assert "Trust level" not in client.get(submission.get_absolute_url()).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("stated", "shown"),
+    [
+        ("2304 to 393216 bytes each way", "2,304 to 393,216 bytes each way"),
+        ("1000 exchanges, all in both directions", "1,000 exchanges, all in both directions"),
+        ("δ = 1e-05, ε = 1.2345", "δ = 10⁻⁵, ε = 1.2345"),
+        (
+            "on 2026-11-29: 0.999991 of 5a01b596387a, 99962873. End",
+            "on 2026-11-29: 0.999991 of 5a01b596387a, 99,962,873. End",
+        ),
+    ],
+)
+def test_numbers_of_checks_are_shown_as_on_other_pages(stated: str, shown: str) -> None:
+    check = Check(id="log.rounds", status=CheckStatus.PASSED, found=stated, expected=stated)
+    displayed = results.ShownCheck(check, name="", meaning="", limit="", is_public=True)
+    assert displayed.found == displayed.expected == shown

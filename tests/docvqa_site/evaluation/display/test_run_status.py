@@ -7,9 +7,9 @@ from django.utils import timezone
 from docvqa_site.evaluation.display.status import statuses
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepReport
 from docvqa_site.submissions.models import RunState
-from evaluator.mechanisms.events import Gaussian
-from evaluator.messages.jobs import Step
-from tests.docvqa_site.factories import make_epsilons, make_run, make_submission, owner_of
+from evaluator.mechanisms.events import FixedSizeGaussian, Gaussian, Laplace, PoissonGaussian, TwoStage
+from evaluator.messages.jobs import ArtifactKind, Step
+from tests.docvqa_site.factories import make_artifact, make_epsilons, make_run, make_submission, owner_of
 from tests.docvqa_site.submissions.drafts import make_private_track
 
 pytestmark = pytest.mark.django_db
@@ -169,15 +169,71 @@ def test_nor_with_those_that_wait(django_assert_num_queries):
     assert {status.queue_position for status in found} == {1, 2, 3, 4, 5, 6, 7, 8}
 
 
-def test_the_team_alone_opens_its_recorded_settings_in_the_calculator(client):
+def accounted_run(*events, **accounting):
+    """A run with what its accounting reported."""
     submission = make_submission(track=make_private_track(), state="submitted")
     run = make_run(submission, state=RunState.SCORED, budget=4.0, epsilon=3.9, epsilons=make_epsilons(3.9))
     evaluation = evaluate(run, state=EvaluationState.PASSED, finished_at=timezone.now())
-    events = [Gaussian(effective_noise_multiplier=4.5, rounds=3).model_dump(mode="json")]
-    accounting = {"kind": "accounting", "delta": 1e-5, "events": events}
-    report(evaluation, Step.ACCOUNTING, result=accounting)
-    evidence = f"{submission.get_absolute_url()}runs/{run.pk}/"
-    assert "calculator/?" not in client.get(evidence).text
-    client.force_login(owner_of(submission.team))
-    page = client.get(evidence).text
+    found = {
+        "kind": "accounting",
+        "delta": 1e-5,
+        "events": [event.model_dump(mode="json") for event in events],
+    }
+    report(evaluation, Step.ACCOUNTING, result=found | accounting)
+    return run
+
+
+def evidence(client, run):
+    return " ".join(client.get(f"{run.submission.get_absolute_url()}runs/{run.pk}/").text.split())
+
+
+def cells(page, caption):
+    table = page[page.index(caption) :].partition("</table>")[0]
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall("<tr>(.*?)</tr>", table)]
+    return [[re.sub("<[^>]*>", "", cell) for cell in row] for row in rows if row]
+
+
+def test_the_inputs_of_epsilon_are_for_those_who_may_read_the_record(client):
+    run = accounted_run(Gaussian(effective_noise_multiplier=4.5, rounds=3), clip_norms=[0.5, 0.5])
+    assert "Open in the calculator" not in evidence(client, run)
+    client.force_login(owner_of(run.submission.team))
+    page = evidence(client, run)
     assert "noise_multiplier=4.5&amp;rounds=3" in page
+    assert "Only the team and the organizers see these inputs" in page
+    client.logout()
+    make_artifact(run, ArtifactKind.TRAINING_RECORD, b"the record", "record.jsonl")
+    page = evidence(client, run)
+    assert "noise_multiplier=4.5&amp;rounds=3" in page
+    assert "Clip norm: 0.5; ε doesn't depend on it." in page
+    assert "Only the team and the organizers see these inputs" not in page
+    assert cells(page, "3 rounds, from the training record") == [
+        ["3", "all", "all", "4.5", "Open in the calculator"]
+    ]
+
+
+def test_each_group_of_rounds_has_a_row_and_a_link_of_its_own(client):
+    sampled = PoissonGaussian(sampling_rate=0.1125, effective_noise_multiplier=1.21)
+    fixed = FixedSizeGaussian(sampling_rate=0.25, effective_noise_multiplier=1.5)
+    run = accounted_run(
+        TwoStage(client_rate=0.2, within=sampled, rounds=20),
+        TwoStage(client_rate=0.3, within=Laplace(relative_scale=2), rounds=4),
+        fixed.repeated(2),
+        clip_norms=[0.25, 0.5],
+    )
+    make_artifact(run, ArtifactKind.TRAINING_RECORD, b"the record", "record.jsonl")
+    page = evidence(client, run)
+    assert "so each group has a link of its own" in page
+    assert "Clip norm: 0.25 to 0.5" in page
+    assert cells(page, "26 rounds in 3 groups that differ in rates or noise") == [
+        ["20", "0.2", "0.1125", "1.21", "Open in the calculator"],
+        ["4", "0.3", "all", "2 (Laplace)", "not in the calculator"],
+        ["2", "all", "0.25, fixed size", "1.5", "not in the calculator"],
+    ]
+
+
+def test_a_long_schedule_is_cut(client):
+    run = accounted_run(*(Gaussian(effective_noise_multiplier=1 + step) for step in range(12)))
+    make_artifact(run, ArtifactKind.TRAINING_RECORD, b"the record", "record.jsonl")
+    page = evidence(client, run)
+    assert len(cells(page, "12 rounds in 12 groups")) == 10
+    assert "2 more groups of rounds are in the training record" in page

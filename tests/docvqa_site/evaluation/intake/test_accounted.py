@@ -162,12 +162,13 @@ class TestToken:
         assert second.state == RunState.RUNNING
         assert RunToken.objects.get().run == second
 
-    def test_a_run_for_a_rank_takes_it_from_one_for_practice_and_never_loses_it_to_one(self, team, track):
+    def test_a_run_for_practice_never_has_it_and_leaves_its_releases(self, team, track):
         practice = {"practice": True, "published_at": None}
-        first = account(queued_run(team, track, **practice))
-        assert RunToken.objects.get().run == first
-        second = account(queued_run(team, track), run_token=first.token.token)
-        third = account(queued_run(team, track, **practice), run_token=first.token.token)
+        account(queued_run(team, track, **practice))
+        token = RunToken.objects.get()
+        assert (token.run, len(token.events)) == (None, 1)
+        second = account(queued_run(team, track), run_token=token.token)
+        third = account(queued_run(team, track, **practice), run_token=token.token)
         assert (second.state, third.state) == (RunState.RUNNING, RunState.RUNNING)
         assert RunToken.objects.get().run == second
 

@@ -13,6 +13,7 @@ from django.db import connection
 from django.utils import timezone
 
 from docvqa_site.audit.models import AuditEntry
+from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.evaluation import tasks
 from docvqa_site.evaluation.display.results import column_epsilons
@@ -159,12 +160,19 @@ class TestPassing:
         (message,) = mail.outbox
         submission = evaluation.run.submission
         assert message.to == [submission.created_by.email]
-        assert message.subject == f"[PFL-DocVQA] {submission.title} is scored"
+        assert message.subject == f"[PFL-DocVQA] Your run “{submission.title}” has been scored"
         assert (
-            "ANLS 0.5, accuracy 0.2, 6.00 kB. Not ranked: ANLS 0.5 is below the threshold 0.8242."
+            "ANLS 0.5, accuracy 0.2, 6.00 kB communicated. Not ranked: ANLS 0.5 is below the threshold of 0.8242."
             in message.body
         )
         assert settings.SITE_URL + submission.get_absolute_url() in message.body
+
+    def test_the_team_reads_the_rank(self, evaluation, committed):
+        Track.objects.update(anls_threshold=0.1)
+        Phase.objects.update(requires_counted=False)
+        for step in PASSING:
+            committed(receive_report, make_report(evaluation, step))
+        assert "6.00 kB communicated, rank 1 of 1." in mail.outbox[0].body
 
     def test_every_change_of_state_is_on_record(self, evaluation):
         for step in PASSING:

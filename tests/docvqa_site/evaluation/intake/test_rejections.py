@@ -6,11 +6,12 @@ import pytest
 from django.core import mail
 
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.evaluation.display.team_actions import team_actions_on
 from docvqa_site.evaluation.intake import truncation
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepReport
 from docvqa_site.evaluation.queue import dispatch
-from docvqa_site.submissions.models import RunState
+from docvqa_site.submissions.models import RunState, Submission
 from evaluator.errors import ErrorCode, Problem
 from evaluator.messages.jobs import (
     Check,
@@ -93,6 +94,16 @@ class TestRejection:
         assert submission.refunded_at is not None
         assert submission.refunded_for == "rejected"
 
+    def test_a_practice_slot_is_not_called_one_of_the_quota(self, evaluation, committed):
+        Submission.objects.update(practice=True, published_at=None)
+        committed(
+            receive_report, make_report(evaluation, Step.VALIDATE, Outcome.REJECTED, problems=[self.DTYPE])
+        )
+        committed(receive_report, make_report(evaluation, Step.COMMUNICATION))
+        assert "The practice slot was returned." in mail.outbox[0].body
+        submission = Submission.objects.get()
+        assert "the practice slot was returned" in team_actions_on(submission).news[0]
+
     def test_the_slot_stays_used_while_another_run_may_be_scored(self):
         submission = make_submission(track=make_track(BEST_ANLS_AT_BUDGET), state="submitted")
         runs = [make_run(submission, budget=budget, state=RunState.QUEUED) for budget in (1.0, 4.0)]
@@ -145,5 +156,5 @@ class TestRejection:
         pass_validation(evaluation)
         committed(receive_report, make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED))
         (message,) = mail.outbox
-        assert message.subject == "[PFL-DocVQA] Method Bcc: everyone@example.org is rejected"
+        assert message.subject == "[PFL-DocVQA] Your run “Method Bcc: everyone@example.org” has been rejected"
         assert message.bcc == []

@@ -4,22 +4,34 @@ import pytest
 from django.utils import timezone
 
 from docvqa_site.audit.models import AuditEntry
+from docvqa_site.boards.ordering import ranks_of
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.evaluation.display.results import shortfall
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.queue import dispatch
 from docvqa_site.evaluation.services import cancel, evaluate_again
-from docvqa_site.submissions.models import Run, RunState, RunToken
-from docvqa_site.submissions.services import withdraw
+from docvqa_site.organizers.desk import doubtful_logs
+from docvqa_site.submissions.models import IndexChallenge, Run, RunState, RunToken, Submission
+from docvqa_site.submissions.services import accept_log, withdraw
+from docvqa_site.submissions.states import move_run
+from docvqa_site.submissions.token_fates import fates_of
+from docvqa_site.submissions.tries import tries_against, tries_before
+from docvqa_site.teams.models import Membership
+from docvqa_site.teams.services import create_team, leave
 from evaluator.errors import ProblemError
 from evaluator.messages.jobs import CheckStatus, Outcome, Step
+from evaluator.records.check_table import DRAWN_INDEXES
 from tests.docvqa_site.evaluation.intake.test_accounted import account, at_accounting, check, queued_run
-from tests.docvqa_site.evaluation.messages import make_accounting, make_report
+from tests.docvqa_site.evaluation.messages import RESULTS, make_accounting, make_report
 from tests.docvqa_site.factories import (
+    make_challenge,
     make_run,
     make_submission,
     make_team,
     make_token,
     make_track,
+    make_user,
+    numbers,
 )
 from tests.docvqa_site.submissions.records import record_of
 from tests.docvqa_site.submissions.test_challenges import with_record
@@ -32,6 +44,26 @@ TRIES = "team.declared_runs"
 def lost_try(team, track):
     """A challenge of the team that didn't suit it, so that it submitted nothing."""
     return make_token(team, track, record_sha256="5" * 64)
+
+
+def drawn_index(team, track):
+    """The challenge of an index that the team has uploaded."""
+    number = next(numbers)
+    return IndexChallenge.objects.create(
+        team=team, track=track, index_sha256=f"{number:064x}", challenge=make_challenge(), drawn_rounds=3
+    )
+
+
+def founded_by_a_member_of(team):
+    """The next team of somebody who leaves this one."""
+    person = make_user()
+    Membership.objects.create(team=team, user=person, joined_at=team.created_at)
+    leave(person)
+    return create_team(person, f"Second try {next(numbers)}")
+
+
+def rank_of(run):
+    return ranks_of(run.submission.track, run.budget, [run.pk]).get(run.pk)
 
 
 def garbage(team, track, token):
@@ -52,7 +84,7 @@ class TestCounting:
         lost_try(team, make_track(BEST_ANLS_AT_BUDGET))
         assert tries_of(account(queued_run(team, track))) == (
             CheckStatus.PASSED,
-            "1 accounted, 0 lost tries, 0 unused tokens, 0 declared as tuning",
+            "1 accounted for, 0 lost tries, 0 unused tokens, 0 declared as tuning",
         )
 
     def test_a_challenge_without_an_accounted_run_is_flagged_at_every_later_run(self, team, track):
@@ -61,7 +93,7 @@ class TestCounting:
         for number, run in enumerate(runs, start=1):
             assert tries_of(run) == (
                 CheckStatus.FLAGGED,
-                f"{number} accounted, 1 lost try, 0 unused tokens, 0 declared as tuning",
+                f"{number} accounted for, 1 lost try, 0 unused tokens, 0 declared as tuning",
             )
 
     def test_one_that_comes_later_takes_nothing_from_a_run(self, team, track, committed):
@@ -81,7 +113,7 @@ class TestCounting:
             make_token(team, track)
         assert tries_of(account(queued_run(team, track), b"first", tuning_runs=1)) == (
             CheckStatus.NO_POWER,
-            "1 accounted, 0 lost tries, 2 unused tokens, 1 declared as tuning",
+            "1 accounted for, 0 lost tries, 2 unused tokens, 1 declared as tuning",
         )
         assert tries_of(account(queued_run(team, track), b"second", tuning_runs=2))[0] is CheckStatus.PASSED
 
@@ -93,7 +125,7 @@ class TestHiding:
         lucky = account(queued_run(team, track))
         assert tries_of(lucky) == (
             CheckStatus.FLAGGED,
-            "1 accounted, 2 lost tries (2 still in evaluation), 0 unused tokens, 0 declared as tuning",
+            "1 accounted for, 2 lost tries (2 still in evaluation), 0 unused tokens, 0 declared as tuning",
         )
 
     def test_nor_does_garbage_of_other_trainings(self, team, track):
@@ -116,7 +148,7 @@ class TestHiding:
         assert Run.objects.get(pk=hidden.pk).state == outcome
         assert tries_of(lucky) == (
             CheckStatus.FLAGGED,
-            "1 accounted, 1 lost try, 0 unused tokens, 0 declared as tuning",
+            "1 accounted for, 1 lost try, 0 unused tokens, 0 declared as tuning",
         )
 
     def test_and_when_it_is_canceled(self, team, track, committed):
@@ -125,6 +157,191 @@ class TestHiding:
         lucky = account(queued_run(team, track))
         committed(cancel, hidden.submission, actor=hidden.submission.created_by)
         assert "1 lost try," in tries_of(lucky)[1]
+
+
+class TestOtherTeams:
+    def test_who_leaves_a_team_brings_its_lost_tries_along(self, team, track, committed):
+        lost = lost_try(team, track)
+        run = account(queued_run(founded_by_a_member_of(team), track))
+        assert tries_of(run) == (
+            CheckStatus.FLAGGED,
+            "1 accounted for, 1 lost try (1 in members' other teams), 0 unused tokens, 0 declared as tuning",
+        )
+        assert list(tries_against(run.submission)) == [lost]
+        # The flag goes as soon as the team that they left has the run accounted.
+        late = make_run(
+            make_submission(team, track, state="submitted"), state=RunState.QUEUED, challenge=lost.challenge
+        )
+        lost.run = late
+        lost.save()
+        committed(move_run, late, RunState.REJECTED)
+        assert tries_of(run)[0] is CheckStatus.PASSED
+
+    def test_and_the_joint_privacy_loss(self, team, track):
+        account(queued_run(team, track), b"before")
+        run = account(queued_run(founded_by_a_member_of(team), track), b"after")
+        assert run.results.joint_runs == 2
+
+    def test_what_a_team_does_before_they_join_or_after_they_leave_is_not_theirs(self, team, track):
+        lost_try(team, track)
+        person = make_user()
+        Membership.objects.create(team=team, user=person)
+        leave(person)
+        lost_try(team, track)
+        assert tries_of(account(queued_run(create_team(person, "Elsewhere"), track)))[0] is CheckStatus.PASSED
+
+    def test_who_joins_after_the_draw_brings_nothing(self, team, track):
+        lost_try(make_team(person := make_user()), track)
+        token = make_token(team, track, record_sha256="6" * 64)
+        leave(person)
+        Membership.objects.create(team=team, user=person)
+        assert tries_before(token).lost == 0
+
+    def test_the_team_explains_only_its_own(self, client, team, track):
+        lost = lost_try(team, track)
+        next_team = founded_by_a_member_of(team)
+        own = lost_try(next_team, track)
+        draft = make_submission(next_team, track)
+        client.force_login(draft.created_by)
+        html = client.get(draft.get_absolute_url()).content.decode()
+        assert (own.token in html, lost.token in html) == (True, False)
+
+
+class TestPractice:
+    PRACTICE = {"practice": True, "published_at": None}
+
+    def test_a_record_that_was_only_for_practice_is_a_lost_try_until_it_is_submitted_for_a_rank(
+        self, team, track, committed
+    ):
+        first = account(queued_run(team, track, **self.PRACTICE), b"practiced")
+        later = account(queued_run(team, track), b"for a rank")
+        assert tries_of(later) == (
+            CheckStatus.FLAGGED,
+            "1 accounted for, 1 lost try, 0 unused tokens, 0 declared as tuning",
+        )
+        token = RunToken.objects.get(challenge=first.challenge)
+        (fate,) = fates_of([token])
+        assert fate.is_lost
+        assert fate.words.startswith("lost try: its record was submitted for practice only")
+        assert later.results.joint_runs == 2
+        committed(account, queued_run(team, track), b"practiced", run_token=token.token)
+        assert tries_of(later)[0] is CheckStatus.PASSED
+
+    def test_one_in_evaluation_for_practice_covers_no_lost_try(self, team, track):
+        lost = lost_try(team, track)
+        hidden = garbage(team, track, lost)
+        Submission.objects.filter(pk=hidden.submission_id).update(**self.PRACTICE)
+        assert "still in evaluation" not in tries_of(account(queued_run(team, track)))[1]
+
+    def test_the_team_reads_so_before_it_submits(self, client, team, track):
+        draft = make_submission(team, track, practice=True)
+        client.force_login(draft.created_by)
+        html = client.get(draft.get_absolute_url()).content.decode()
+        assert "is a lost try until the same record is submitted for a rank" in html
+
+
+class TestIndexes:
+    """Indexes of messages, of which the site draws rounds. The team may drop one whose rounds don't suit it."""
+
+    @pytest.fixture
+    def track(self):
+        return make_track(anls_threshold=0.5)
+
+    @pytest.fixture
+    def evaluated(self, team, track, committed):
+        def evaluate(index, team=team, counting="counted"):
+            submission = make_submission(team, track, state="submitted")
+            run = make_run(submission, state=RunState.QUEUED, challenge=index.challenge)
+            evaluation = dispatch.start(run)
+            counted = RESULTS[Step.COMMUNICATION].model_copy(
+                update={
+                    "counting": counting,
+                    "rounds_folded": 3 if counting == "counted" else 0,
+                    "checks": [],
+                }
+            )
+            for step in (Step.VALIDATE, Step.COMMUNICATION, Step.SCORING):
+                given = {"result": counted} if step is Step.COMMUNICATION else {}
+                committed(receive_report, make_report(evaluation, step, **given))
+                evaluation.refresh_from_db()
+            return Run.objects.get(pk=run.pk)
+
+        return evaluate
+
+    def test_one_without_a_counted_run_withholds_the_rank_until_an_organizer_accepts(
+        self, team, track, evaluated
+    ):
+        for _ in range(2):
+            drawn_index(team, track)
+        run = evaluated(drawn_index(team, track))
+        check_ = check(run, DRAWN_INDEXES.id)
+        assert (check_.status, check_.found) == (CheckStatus.FLAGGED, "2 lost tries")
+        assert rank_of(run) is None
+        assert "check team.drawn_indexes was flagged" in shortfall(run).sentence
+        assert list(doubtful_logs(Submission.objects.all(), [track])) == [run]
+        accept_log(run, make_user())
+        assert rank_of(run) == 1
+
+    def test_a_first_one_and_those_after_counted_runs_are_ranked(self, team, track, evaluated):
+        drawn_index(make_team(), track)
+        drawn_index(team, make_track())
+        runs = [evaluated(drawn_index(team, track)) for _ in range(2)]
+        drawn_index(team, track)
+        assert [check(run, DRAWN_INDEXES.id).status for run in runs] == [CheckStatus.PASSED] * 2
+        assert [rank_of(run) for run in runs] == [1, 2]
+
+    def test_a_declared_run_has_no_such_check_and_counts_for_no_index(self, team, track, evaluated):
+        declared = evaluated(drawn_index(team, track), counting="declared")
+        assert DRAWN_INDEXES.id not in [one.id for one in declared.results.checks]
+        assert check(evaluated(drawn_index(team, track)), DRAWN_INDEXES.id).status is CheckStatus.FLAGGED
+
+    def test_the_flag_goes_when_the_run_of_the_earlier_index_is_counted(self, team, track, evaluated):
+        first, second = (drawn_index(team, track) for _ in range(2))
+        later = evaluated(second)
+        assert rank_of(later) is None
+        evaluated(first)
+        later.refresh_from_db()
+        assert (check(later, DRAWN_INDEXES.id).status, later.results.log_flag) == (CheckStatus.PASSED, "")
+        assert rank_of(later) is not None
+
+    def test_an_index_that_was_first_drawn_for_another_team_counts_the_tries_of_both(
+        self, team, track, evaluated
+    ):
+        accomplice = make_team()
+        for one in (team, accomplice, team):
+            drawn_index(one, track)
+        run = evaluated(drawn_index(accomplice, track), team)
+        found = check(run, DRAWN_INDEXES.id)
+        assert (found.status, found.found) == (
+            CheckStatus.FLAGGED,
+            "3 lost tries, an index that was first drawn for another team",
+        )
+        assert rank_of(run) is None
+
+    def test_it_is_flagged_without_a_lost_try_too(self, team, track, evaluated):
+        run = evaluated(drawn_index(team, track), make_team())
+        assert (
+            check(run, DRAWN_INDEXES.id).found
+            == "0 lost tries, an index that was first drawn for another team"
+        )
+        assert rank_of(run) is None
+
+    def test_one_that_was_counted_for_practice_is_lost_until_it_is_for_a_rank(self, team, track, evaluated):
+        first, second = (drawn_index(team, track) for _ in range(2))
+        practiced = evaluated(first)
+        Submission.objects.filter(pk=practiced.submission_id).update(practice=True, published_at=None)
+        later = evaluated(second)
+        assert (check(later, DRAWN_INDEXES.id).status, rank_of(later)) == (CheckStatus.FLAGGED, None)
+        evaluated(first)
+        assert check(Run.objects.get(pk=later.pk), DRAWN_INDEXES.id).status is CheckStatus.PASSED
+
+    def test_who_leaves_a_team_brings_its_lost_tries_along(self, team, track, evaluated):
+        lost = drawn_index(team, track)
+        next_team = founded_by_a_member_of(team)
+        run = evaluated(drawn_index(next_team, track), next_team)
+        assert check(run, DRAWN_INDEXES.id).found == "1 lost try"
+        evaluated(lost)
+        assert check(Run.objects.get(pk=run.pk), DRAWN_INDEXES.id).status is CheckStatus.PASSED
 
 
 class TestCheckedAgain:
@@ -140,7 +357,7 @@ class TestCheckedAgain:
         for run, accounted in ((first, 1), (later, 2)):
             assert tries_of(run) == (
                 CheckStatus.PASSED,
-                f"{accounted} accounted, 0 lost tries, 0 unused tokens, 0 declared as tuning",
+                f"{accounted} accounted for, 0 lost tries, 0 unused tokens, 0 declared as tuning",
             )
         (entry,) = AuditEntry.objects.filter(action="run.checked_again")
         assert (entry.object_id, entry.details["status"]) == (str(later.pk), "passed")
@@ -151,7 +368,7 @@ class TestCheckedAgain:
         committed(receive_report, make_report(run.evaluations.get(), Step.SCORING))
         assert tries_of(run) == (
             CheckStatus.PASSED,
-            "1 accounted, 0 lost tries, 1 unused token, 1 declared as tuning",
+            "1 accounted for, 0 lost tries, 1 unused token, 1 declared as tuning",
         )
 
     def test_a_run_that_is_evaluated_again_has_the_check_once(self, team, track, committed):
@@ -203,7 +420,7 @@ class TestCheat:
         committed(receive_report, make_report(self.accounted(lucky), Step.SCORING))
         status, found = tries_of(lucky)
         assert status is CheckStatus.FLAGGED
-        assert found.startswith("1 accounted, 3 lost tries (1 still in evaluation),")
+        assert found.startswith("1 accounted for, 3 lost tries (1 still in evaluation),")
         # The worker finds what the lost try would have shown, and nothing is covered any more.
         for step in (Step.VALIDATE, Step.COMMUNICATION):
             committed(receive_report, make_report(waiting, step))
@@ -211,7 +428,7 @@ class TestCheat:
         assert Run.objects.get(pk=hidden.pk).state == RunState.REJECTED
         assert tries_of(lucky) == (
             CheckStatus.FLAGGED,
-            "1 accounted, 3 lost tries, 0 unused tokens, 0 declared as tuning",
+            "1 accounted for, 3 lost tries, 0 unused tokens, 0 declared as tuning",
         )
         # Its next run, however honest, shows them too.
         honest = self.sent(self.drawn(team, track))

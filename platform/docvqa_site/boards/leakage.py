@@ -1,0 +1,227 @@
+"""Measured leakage beside the most that ε allows: a plot, and whether the two contradict each other."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from django.utils.safestring import SafeString
+
+from docvqa_site.evaluation.display.results import leakage_text
+from docvqa_site.submissions.models import Run
+from docvqa_site.ui.axes import Axis, Tick, categories, linear
+from docvqa_site.ui.budgets import IN_ONE_PIECE, at_budget
+from docvqa_site.ui.markup import markup
+from docvqa_site.ui.plots import Level, Line, Mark, Plot
+from docvqa_site.ui.rounding import epsilon_text, percent_up
+from evaluator.messages.leakage import Interval, Leakage
+
+GUESSING = 0.5
+# Where the axis begins at the latest: guessing has some room below it.
+LOWEST = 0.4
+# The figures whose largest possible value follows from ε: fields of `Leakage`, their names, their bounds in a sentence,
+# and for a true positive rate its false positive rate.
+FIGURES = {
+    "balanced_accuracy": ("Balanced accuracy", "balanced accuracy {}", None),
+    "tpr_at_1_percent": ("TPR at 1% FPR", "true-positive rate {} at a false-positive rate of 1%", 0.01),
+    "tpr_at_10_percent": ("TPR at 10% FPR", "true-positive rate {} at a false-positive rate of 10%", 0.1),
+}
+BELOW = ' <div class="muted small">{}</div>'
+ABOVE = '<div><span class="badge badge-flagged">above maximum</span></div>'
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What an attack reached on a run, from 0 to 1.
+
+    Attributes:
+        name: What it is, at the run's ε.
+        limit: Its bound in a sentence, with a place for the value.
+        value: None where nothing significant was found.
+        interval: None where no value was found, or where it was measured before intervals were stated.
+        bound: The most that ε allows; None where it isn't known.
+    """
+
+    name: str
+    limit: str
+    value: float | None
+    interval: Interval | None
+    bound: float | None
+
+    @property
+    def is_above(self) -> bool:
+        """Whether the value is above its bound, which may be chance."""
+        return self.value is not None and self.bound is not None and self.value > self.bound
+
+    @property
+    def excludes_bound(self) -> bool:
+        """Whether even the lower end of the interval is above the bound."""
+        return self.interval is not None and self.bound is not None and self.interval[0] > self.bound
+
+    @property
+    def interval_text(self) -> str:
+        """The interval, in percent; empty where there is none."""
+        return "" if self.interval is None else _range(self.interval, percent_up)
+
+    @property
+    def bound_text(self) -> str:
+        """The bound as the page of evidence shows it; empty where there is none."""
+        return "" if self.bound is None else percent_up(self.bound)
+
+    @property
+    def cell(self) -> SafeString:
+        """The figure with its interval and its bound."""
+        value = "n.s." if self.value is None else percent_up(self.value)
+        most = f"at most {self.bound_text}" if self.bound_text else ""
+        below = [markup(BELOW, line) for line in (self.interval_text, most) if line]
+        return markup("{}{}", value, SafeString("".join(below) + (ABOVE if self.excludes_bound else "")))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The leakage of one run."""
+
+    run: Run
+    epsilon: float
+    leakage: Leakage
+    figures: Sequence[Figure]
+
+    @property
+    def place(self) -> str:
+        """Its ε in words."""
+        return f"{IN_ONE_PIECE}{epsilon_text(self.epsilon)}"
+
+    @property
+    def auc(self) -> SafeString:
+        """The AUC with its interval."""
+        interval = self.leakage.auc_interval
+        below = markup(BELOW, _range(interval, "{:.2f}".format)) if interval else SafeString("")
+        return markup("{}{}", leakage_text(self.leakage), below)
+
+
+@dataclass(frozen=True)
+class LeakageVerdict:
+    """What measured leakage says about the recomputed ε.
+
+    Attributes:
+        contradictions: The figures whose whole interval is above their bound, each after its ε.
+        above: Whether a value is above its bound, and its interval isn't.
+        unclear: Whether a value without an interval is above its bound.
+        is_consistent: Whether intervals were compared with bounds, and nothing is contradicted or unclear.
+    """
+
+    contradictions: Sequence[tuple[str, Figure]]
+    above: bool
+    unclear: bool
+    is_consistent: bool
+
+
+def measured(runs: Iterable[Run]) -> list[Measured]:
+    """Return the leakage of those of the runs that have some and an ε, by rising ε."""
+    return [
+        Measured(run, run.results.epsilon, run.results.leakage, _figures(run, run.results.leakage))
+        for run in sorted(runs, key=lambda run: run.results.epsilon or 0)
+        if run.results.leakage and run.results.epsilon is not None
+    ]
+
+
+def stated(runs: Iterable[Run]) -> list[tuple[str, str]]:
+    """Return the budget of each run with a measured leakage, and in words what was found and the most that ε allows."""
+    return [
+        (at_budget(run.budget, "{}") or "Result", _in_words(leakage, _figures(run, leakage)))
+        for run in runs
+        if (leakage := run.results.leakage)
+    ]
+
+
+def _in_words(leakage: Leakage, figures: Sequence[Figure]) -> str:
+    found = "no significant leakage (n.s.)" if leakage.auc is None else f"AUC {leakage_text(leakage)}"
+    limits = [figure.limit.format(figure.bound_text) for figure in figures if figure.bound_text]
+    return f"{found}. Upper bounds for any attack at this ε: {'; '.join(limits)}" if limits else found
+
+
+def verdict(found: Sequence[Measured]) -> LeakageVerdict:
+    """Return whether the measured values fit the ε of their runs."""
+    figures = [(one.place, figure) for one in found for figure in one.figures]
+    contradictions = [(place, figure) for place, figure in figures if figure.excludes_bound]
+    above = [figure for _, figure in figures if figure.is_above and not figure.excludes_bound]
+    unclear = any(figure.interval is None for figure in above)
+    compared = any(figure.interval and figure.bound is not None for _, figure in figures)
+    is_consistent = compared and not contradictions and not unclear
+    return LeakageVerdict(contradictions, bool(above), unclear, is_consistent)
+
+
+def leakage_plot(found: Sequence[Measured]) -> Plot | None:
+    """Return the balanced accuracy of the attack on each run, below the most that its ε allows.
+
+    None where no attack succeeded significantly: the table of results says so.
+    """
+    shown = [(number, one, one.figures[0]) for number, one in enumerate(found)]
+    points = [
+        (number, one, figure.value, figure) for number, one, figure in shown if figure.value is not None
+    ]
+    if not points:
+        return None
+    bounds = [(number, figure.bound) for number, _, figure in shown if figure.bound is not None]
+    # The line of a single ε is as wide as its part of the axis: one point would draw nothing.
+    ends_of_one = (-0.5, 0.5) if len(bounds) == 1 else (0.0,)
+    allowed = [(number + shift, bound) for number, bound in bounds for shift in ends_of_one]
+    intervals = [
+        Line("interval", [(number, end) for end in figure.interval], "95% interval")
+        for number, *_, figure in points
+        if figure.interval
+    ]
+    ends = [end for line in intervals for _, end in line.points]
+    return Plot(
+        name="leakage",
+        title="Leakage vs. ε",
+        x=categories("recomputed ε", [one.place for one in found]),
+        y=_in_percent(
+            linear(
+                "balanced accuracy of an attack", [LOWEST, 1, *ends, *(value for _, _, value, _ in points)]
+            )
+        ),
+        lines=[
+            *([Line("front", allowed, "maximum for any attack at this ε")] if allowed else []),
+            *intervals,
+        ],
+        marks=[
+            Mark(
+                (number, value),
+                "measured",
+                f"{percent_up(value)} measured at {one.place}"
+                + (f", 95% interval {figure.interval_text}" if figure.interval else ""),
+                f"#run-{one.run.pk}",
+            )
+            for number, one, value, figure in points
+        ],
+        level=Level(GUESSING, "guessing"),
+        key=[("measured", "measured (significant values only)")],
+        columns=["ε", "AUC", *(name for name, *_ in FIGURES.values())],
+        rows=[
+            (epsilon_text(one.epsilon), one.auc, *(figure.cell for figure in one.figures)) for one in found
+        ],
+    )
+
+
+def _figures(run: Run, leakage: Leakage) -> list[Figure]:
+    allowed: dict[float | None, float] = {}
+    if bounds := run.results.membership:
+        allowed = {rate.false_positive_rate: rate.at_most for rate in bounds.true_positive_rates}
+        allowed[None] = bounds.balanced_accuracy
+    return [
+        Figure(
+            name,
+            limit,
+            getattr(leakage, field),
+            getattr(leakage, f"{field}_interval"),
+            allowed.get(rate),
+        )
+        for field, (name, limit, rate) in FIGURES.items()
+    ]
+
+
+def _in_percent(axis: Axis) -> Axis:
+    return replace(axis, ticks=[Tick(percent_up(float(tick.text)), tick.at) for tick in axis.ticks])
+
+
+def _range(interval: Interval, text: Callable[[float], str]) -> str:
+    return "–".join(map(text, interval))

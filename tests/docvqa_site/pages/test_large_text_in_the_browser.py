@@ -1,0 +1,75 @@
+"""With text at 200%, or in a very narrow window, pages are no wider than the screen."""
+
+import pytest
+from django.test import Client
+
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
+from docvqa_site.submissions.models import RunState, SubmissionState
+from tests.docvqa_site.factories import make_epsilons, make_run, make_submission, make_track
+from tests.docvqa_site.pages.test_method_in_the_browser import SITE, answer_static_files
+from tests.services.chromium import Chromium
+
+pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
+
+WIDER = """() => [
+  document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  [...document.querySelectorAll("main *, header *, footer *")]
+    .filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest("pre, .formula, .link-row"))
+    .map((one) => `${one.tagName}.${one.className?.baseVal ?? one.className} ${one.textContent.trim().slice(0, 30)}`)
+    .slice(0, 12),
+]"""
+
+
+def test_no_page_is_wider_than_a_window_of_195_pixels(client: Client) -> None:
+    bytes_track = make_track(
+        FEWEST_BYTES, slug="track-1", anls_threshold=0.1, name="Communication-efficient FL"
+    )
+    private = make_track(
+        BEST_ANLS_AT_BUDGET, slug="track-2", budgets=[1, 4, 8], name="Differentially private FL"
+    )
+    one = make_submission(track=bytes_track, state=SubmissionState.SUBMITTED, title="A method with a name")
+    make_run(one, state=RunState.SCORED, anls=0.5, anls_low=0.4, anls_high=0.6, bytes_total=147_000_000)
+    other = make_submission(track=private, state=SubmissionState.SUBMITTED, title="Noise")
+    make_run(
+        other,
+        state=RunState.SCORED,
+        budget=4.0,
+        anls=0.5,
+        bytes_total=147_000_000,
+        epsilon=3.9,
+        epsilons=make_epsilons(3.9),
+        accountant="PLD, evaluator 0.1.0, grid 0.0001",
+    )
+    pages = [
+        "/",
+        "/docs/faq/",
+        "/leaderboard/track-1/",
+        "/leaderboard/track-2/",
+        f"/submissions/{one.pk}/",
+        "/calculator/",
+        "/account/login/",
+    ]
+    texts = {page: client.get(page).text for page in pages}
+    found = {}
+    with Chromium() as browser:
+        page = browser.new_page(viewport={"width": 195, "height": 422})
+        page.route(f"{SITE}/static/**", answer_static_files)
+        for address, text in texts.items():
+            page.route(
+                f"{SITE}{address}",
+                lambda route, _=None, body=text: route.fulfill(
+                    body=body, content_type="text/html; charset=utf-8"
+                ),
+            )
+            page.goto(SITE + address)
+            wider, parts = page.evaluate(WIDER)
+            if wider > 0:
+                found[address] = (wider, parts)
+            # As a browser does that enlarges the text alone.
+            page.set_viewport_size({"width": 390, "height": 844})
+            page.add_style_tag(content="html { font-size: 200% }")
+            wider, parts = page.evaluate(WIDER)
+            page.set_viewport_size({"width": 195, "height": 422})
+            if wider > 0:
+                found[f"{address} with large text"] = (wider, parts)
+    assert found == {}, "\n".join(map(repr, found.items()))
