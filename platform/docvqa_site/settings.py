@@ -288,6 +288,8 @@ SOURCE_URL = os.environ.get("PFL_SOURCE_URL", "")
 # How people reach the organizers, a mailto: or https: address, and who they are.
 CONTACT = os.environ.get("PFL_CONTACT", "")
 ORGANIZERS = os.environ.get("PFL_ORGANIZERS", "")
+# A line at the top of every page, of a site that has to say that it is a trial.
+NOTICE = os.environ.get("PFL_NOTICE", "")
 # Who is responsible for people's data, with an address; on which legal basis it is stored; and whom to ask about it.
 CONTROLLER = os.environ.get("PFL_CONTROLLER", "")
 LEGAL_BASIS = os.environ.get("PFL_LEGAL_BASIS", "")

@@ -16,6 +16,7 @@ from docvqa_site.boards.models import FinalResults
 from docvqa_site.challenge.models import Track
 from docvqa_site.docs import library
 from docvqa_site.news.models import published
+from docvqa_site.pages.fixed import FIXED_PAGES
 
 # A reader asks again within this time; the file says that it is old afterwards (RFC 9116, section 2.5.5).
 SECURITY_TXT_LIFETIME = timedelta(days=180)
@@ -31,21 +32,6 @@ HIDDEN_FROM_ROBOTS = (
     "/submissions/create/",
     "/team/",
     "/uploads/",
-)
-# Beside the pages of tracks, documents and news.
-PAGES = (
-    "home",
-    "leaderboard:index",
-    "challenge:list",
-    "downloads:data",
-    "docs:contents",
-    "calculator:calculator",
-    "news:list",
-    "participation",
-    "about:contact",
-    "about:cite",
-    "about:privacy",
-    "about:conduct",
 )
 
 
@@ -83,8 +69,8 @@ def sitemap(_request: HttpRequest) -> HttpResponse:
 
 
 def _listed_paths() -> Iterator[str]:
-    for page in PAGES:
-        yield reverse(page)
+    for page in FIXED_PAGES:
+        yield reverse(page.view)
     for track in Track.objects.all():
         yield track.get_absolute_url()
         yield reverse("leaderboard:track", args=[track.slug])

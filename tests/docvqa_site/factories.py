@@ -76,9 +76,9 @@ def make_organizer(*permissions: str, **fields: Any) -> User:
     return user
 
 
-def sign_in_organizer(client: Client, *permissions: str) -> User:
+def sign_in_organizer(client: Client, *permissions: str, **fields: Any) -> User:
     """An organizer with these permissions, who is signed in at `client`."""
-    organizer = make_organizer(*permissions)
+    organizer = make_organizer(*permissions, **fields)
     client.force_login(organizer)
     return organizer
 

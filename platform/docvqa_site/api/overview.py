@@ -50,6 +50,7 @@ def track_infos(*, with_data: bool = False) -> list[TrackInfo]:
             reference_sha256=reference_sha256(track.reference),
             trainable=track.trainable_patterns(),
             data_sha256=track.data_sha256 if with_data else "",
+            ranks_counted_alone=track.ranks_counted_alone(now),
             phases=list(track.phases.all()),
             closed_because=track.closed_because(now),
         )

@@ -9,8 +9,9 @@ from uuid import UUID
 from docvqa_site.boards.ordering import counts, ranks_of
 from docvqa_site.challenge.models import Track
 from docvqa_site.evaluation.display.results import shortfall
-from docvqa_site.reviews.selectors import verdict_on
+from docvqa_site.reviews.selectors import verdict_of_counts, verdict_on
 from docvqa_site.submissions.models import Run, SubmissionState
+from evaluator.messages.states import ResultStatus
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,14 @@ class Ranks:
     def ranked(self, run: Run) -> int:
         """Return how many runs have a rank on its board; 0 where it has none itself."""
         return self.sizes.get(run.pk, 0)
+
+    @staticmethod
+    def status(run: Run) -> ResultStatus | None:
+        """Return how far the result can be relied on; None before it is scored."""
+        submission = run.submission
+        if run.scored_at is None:
+            return None
+        return ResultStatus.SCORED if submission.practice else verdict_of_counts(submission).status
 
     def unranked_because(self, run: Run) -> str:
         """Return why a scored run has no rank; empty for any other."""

@@ -47,7 +47,8 @@ def list_submissions(
 ) -> SubmissionPage:
     """Returns `limit` drafts and submissions, including withdrawn ones, starting at `offset`."""
     found = submissions_of(team_in(request))
-    shown = list(found[offset : offset + limit])
+    # Whose reasons say why a run has no rank.
+    shown = list(found.prefetch_related("reviews")[offset : offset + limit])
     ranks = Ranks.of_runs(run for submission in shown for run in submission.runs.all())
     return SubmissionPage(items=[_summary(request, ranks, one) for one in shown], count=found.count())
 
@@ -84,7 +85,7 @@ def add_run(request: ApiRequest, submission_id: UUID, body: NewRun) -> RunSummar
 def submit(request: ApiRequest, submission_id: UUID, body: Submitting | None = None) -> SubmissionStatus:
     """If anything is missing, the response lists everything that is, and no quota slot is used.
 
-    If the track states a license of submissions, the body must name it.
+    If the track specifies a license for submissions, the body must name it.
     """
     submission = own_submission(team_in(request), submission_id)
     services.submit(submission, request.auth, accepted_license=body.license if body else "")
@@ -194,6 +195,9 @@ def _listed(run: Run, ranks: Ranks) -> ListedRun:
         decimals=run.results.decimals,
         rank=ranks.of(run),
         ranked=ranks.ranked(run),
+        status=ranks.status(run),
+        bytes_total=run.results.bytes_total if run.scored_at else None,
+        unranked_because=ranks.unranked_because(run),
     )
 
 
@@ -228,6 +232,7 @@ def _status(status: run_status.RunStatus, ranks: Ranks) -> RunStatus:
         state=run.state,
         rank=ranks.of(run),
         ranked=ranks.ranked(run),
+        status=ranks.status(run),
         unranked_because=ranks.unranked_because(run),
         results=run.results,
         examinations=[_examination(one) for one in status.examinations],

@@ -90,7 +90,8 @@ def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
     see.
     """
     upload = own_upload(team_in(request), upload_id)
-    artifact = submissions.finish_upload(upload, request.auth)
+    attached = submissions.attach_upload(upload, request.auth)
+    artifact = attached.artifact
     run = artifact.run if artifact.kind in (ArtifactKind.TRAINING_RECORD, ArtifactKind.TRANSCRIPT) else None
     is_proof = artifact.kind == ArtifactKind.PRIVACY_PROOF
     return StoredArtifact(
@@ -101,6 +102,7 @@ def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
         challenge=(run.challenge or None) if run else None,
         drawn_rounds=run.rounds_to_draw if run and run.challenge else None,
         not_displayed=display_of(upload).unshown if is_proof else "",
+        removed=attached.removed,
     )
 
 

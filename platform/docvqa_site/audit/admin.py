@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.forms import BaseInlineFormSet, ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from typing_extensions import override
 
 from docvqa_site.audit.models import AuditEntry, entries_for, personal, record
-from docvqa_site.audit.sentences import told
+from docvqa_site.audit.sentences import described, titled
 
 # On the page of an object's history.
 MOST_SHOWN = 200
@@ -57,7 +57,7 @@ class WithHistory(admin.ModelAdmin[ModelT]):
             "title": f"History: {obj}",
             "opts": self.opts,
             "object": obj,
-            "told": told(shown[:MOST_SHOWN], request),
+            "described": described(shown[:MOST_SHOWN], request),
             "more": len(shown) > MOST_SHOWN,
         }
         return TemplateResponse(request, "admin/audited_history.html", context)
@@ -92,12 +92,23 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
         return entries_for(request.user)
 
     @override
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
+    ) -> tuple[QuerySet[AuditEntry], bool]:
+        """Find entries by the titles of submissions, too, which rows show in place of their keys."""
+        found, may_repeat = super().get_search_results(request, queryset, search_term)
+        if search_term:
+            keys = titled(search_term, request)
+            found |= queryset.filter(Q(object_id__in=keys) | Q(details__submission__in=keys))
+        return found, may_repeat
+
+    @override
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         """Return the list with what its entries say, of which the page's are looked up at once."""
         listed = super().get_changelist_instance(request)
-        rows = told(listed.result_list, request)
+        rows = described(listed.result_list, request)
         for row in rows:
-            row.entry.told = row  # type: ignore[attr-defined]
+            row.entry.described = row  # type: ignore[attr-defined]
         listed.result_list = [row.entry for row in rows]
         return listed
 
@@ -105,17 +116,17 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         entry = super().get_object(request, object_id, from_field)
         if entry is not None:
-            (entry.told,) = told([entry], request)  # type: ignore[attr-defined]
+            (entry.described,) = described([entry], request)  # type: ignore[attr-defined]
         return entry
 
     @admin.display(description="what happened")
     def sentence(self, entry: Any) -> SafeString:
-        said: SafeString = entry.told.sentence
+        said: SafeString = entry.described.sentence
         return said
 
     @admin.display(description="values")
     def changes(self, entry: Any) -> SafeString:
-        return render_to_string("audit/changes.html", {"changes": entry.told.changes})
+        return render_to_string("audit/changes.html", {"changes": entry.described.changes})
 
     @admin.display(description="details")
     def readable(self, entry: AuditEntry) -> str:

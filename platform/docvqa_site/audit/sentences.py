@@ -42,10 +42,12 @@ SENTENCES = {
     "proof_review.accepted": "{actor} accepted a proof: {object}",
     "proof_review.assigned": "{actor} assigned a proof: {object}",
     "proof_review.changes_requested": "{actor} requested changes to a proof: {object}",
+    "proof_review.recusal_lifted": "{actor} allowed a reviewer to review a proof again",
     "proof_review.recused": "{actor} recorded a recusal: {object}",
     "proof_review.rejected": "{actor} rejected a proof: {object}",
     "proof_review.rejection_stands": "Nobody contradicted a rejection in time: {object}",
     "proof_review.reopened": "{actor} reopened a review: {object}",
+    "proof_review.unassigned": "{actor} ended the assignment of a proof: {object}",
     "registration.created": "{actor} registered {object}",
     "review_message.posted": "{actor} wrote a message: {object}",
     "run.checked_again": "{actor} repeated a check of {object}",
@@ -57,6 +59,7 @@ SENTENCES = {
     "run_token.challenged": "{actor} received the challenge for run token {object}",
     "run_token.claimed": "A run claimed run token {object}",
     "run_token.issued": "{actor} received run token {object}",
+    "run_token.released": "{actor} released run token {object}",
     "run_token.taken": "{actor} began a training with run token {object}",
     "staff.invitation_withdrawn": "{actor} withdrew an invitation to the staff of {object}",
     "staff.invited": "{actor} invited a person to the staff of {object}",
@@ -88,6 +91,7 @@ SENTENCES = {
     "user.erasure_canceled": "{actor} canceled the erasure of {object}",
     "user.erasure_requested": "{actor} requested the erasure of {object}",
     "user.made_reviewer": "{object} became a reviewer",
+    "user.made_organizer": "{object} became an organizer of all tracks",
     "user.made_track_organizer": "{object} became an organizer of single tracks",
     "user.password_changed": "{actor} changed the password of {object}",
     "user.password_reset": "{actor} reset the password of {object}",
@@ -121,6 +125,8 @@ REFERENCES = {
 # Where the administration has no page of a kind, the name of another one, and the permissions that it needs.
 PAGES = {"submissions.run": ("organizers:run", ("challenge.organize", "submissions.view_submission"))}
 MOST_CHARACTERS = 200
+# Submissions whose entries are found by their title.
+MOST_FOUND = 100
 # Hashes and keys, of which the beginning tells them apart.
 LONG_HEX = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
 
@@ -138,7 +144,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Told:
+class Described:
     """An entry as a page shows it."""
 
     entry: AuditEntry
@@ -146,7 +152,7 @@ class Told:
     changes: Sequence[Change]
 
 
-def told(entries: Iterable[AuditEntry], request: HttpRequest) -> list[Told]:
+def described(entries: Iterable[AuditEntry], request: HttpRequest) -> list[Described]:
     """Return entries as whoever makes the request reads them."""
     entries = list(entries)
     details = list(readable_details([entry.details for entry in entries]))
@@ -156,7 +162,7 @@ def told(entries: Iterable[AuditEntry], request: HttpRequest) -> list[Told]:
         keys |= {key for name, value in _flat(values) if (key := _reference(entry, name, value))}
     names = _names(keys, request)
     return [
-        Told(entry, _sentence(entry, names), list(_changes(entry, values, names)))
+        Described(entry, _sentence(entry, names), list(_changes(entry, values, names)))
         for entry, values in zip(entries, details, strict=True)
     ]
 
@@ -275,6 +281,12 @@ def _objects(model: type[Model], keys: set[str], request: HttpRequest) -> Iterab
 def _shown_submissions(request: HttpRequest) -> QuerySet[Any]:
     """Return the submissions that the administration shows; what belongs to another one has no name either."""
     return admin.site._registry[apps.get_model("submissions.submission")].get_queryset(request).order_by()
+
+
+def titled(words: str, request: HttpRequest) -> list[str]:
+    """Return the keys of the submissions whose titles have these words, of those that the administration shows."""
+    shown = _shown_submissions(request).filter(title__icontains=words)
+    return [str(key) for key in shown.values_list("pk", flat=True)[:MOST_FOUND]]
 
 
 def _foreign(model: type[Model]) -> list["ForeignKey[Any, Any]"]:

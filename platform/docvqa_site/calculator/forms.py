@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.db.models import TextChoices
+from django.http import QueryDict
 
 from docvqa_site.calculator.scenario import Scenario
 from evaluator.mechanisms.mechanism import Mechanism
@@ -28,6 +29,12 @@ class Wanted(TextChoices):
     NOISE = "noise", "the smallest noise for a budget"
 
 
+def _messages(label: str, low: float, high: float) -> dict[str, str]:
+    """Return what is said of a value that the field rejects: which field it is, and what it takes."""
+    text = f"{label} must be a number from {low:g} to {high:g}."
+    return dict.fromkeys(("required", "invalid", "min_value", "max_value"), text)
+
+
 def _number(label: str, initial: float, low: float, high: float) -> forms.FloatField:
     return forms.FloatField(
         label=label,
@@ -36,12 +43,20 @@ def _number(label: str, initial: float, low: float, high: float) -> forms.FloatF
         max_value=high,
         widget=forms.NumberInput(attrs={"step": "any"}),
         help_text=f"{low:g} to {high:g}",
+        error_messages=_messages(label, low, high),
     )
 
 
 def _count(label: str, initial: int, low: int, high: int) -> forms.IntegerField:
     limits = f"{low} to {high}"
-    return forms.IntegerField(label=label, initial=initial, min_value=low, max_value=high, help_text=limits)
+    return forms.IntegerField(
+        label=label,
+        initial=initial,
+        min_value=low,
+        max_value=high,
+        help_text=limits,
+        error_messages=_messages(label, low, high),
+    )
 
 
 def _choice(label: str, choices: Sequence[tuple[str, str]]) -> forms.ChoiceField:
@@ -88,6 +103,14 @@ class ScenarioForm(forms.Form):
     )
     clients = _count("Clients", 10, 1, MAX_CLIENTS)
     colluding_clients = _count("Colluding clients", 0, 0, MAX_CLIENTS)
+
+    @classmethod
+    def of_address(cls, given: QueryDict) -> "ScenarioForm":
+        """Return the form with the values of an address, and its own for those that the address leaves out."""
+        if not cls.base_fields.keys() & given.keys():
+            return cls()
+        left_out = {name: field.initial for name, field in cls.base_fields.items() if name not in given}
+        return cls({**given.dict(), **left_out})
 
     def target(self) -> float | None:
         """Return the ε for which noise is calibrated; None where the noise is given."""

@@ -29,7 +29,7 @@ def presets() -> dict[str, str]:
     return {title: _address({**_initial(), **values}) for title, values in changes.items()}
 
 
-def address_of(event: Event, *, budget: float, delta: float) -> str:
+def address_of(event: Event, *, budget: float | None, delta: float) -> str:
     """Return the address that computes ε of the rounds of an event; empty where the form can't express them.
 
     The event's noise is that of all who added some, so the form has it as the server's.

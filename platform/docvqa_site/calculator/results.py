@@ -3,11 +3,13 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from docvqa_site.ui.axes import logarithmic
 from docvqa_site.ui.budgets import budget_text
 from docvqa_site.ui.plots import Level, Line, Mark, Plot
+from docvqa_site.ui.rounding import rounded_up
 from docvqa_site.ui.templatetags.bounds import bound
 from evaluator.mechanisms.mechanism import SamplingRule
 
@@ -38,14 +40,16 @@ class Row:
         return self.bound.epsilon is not None and math.isfinite(self.bound.epsilon)
 
     @property
-    def margin(self) -> float | None:
-        """The rest of the budget; below 0 where ε is over it."""
-        return None if self.bound.epsilon is None else self.budget - self.bound.epsilon
+    def is_over(self) -> bool:
+        return self.bound.epsilon is not None and self.bound.epsilon > self.budget
 
     @property
-    def excess(self) -> float | None:
-        """The amount by which ε is over the budget; below 0 where it is within."""
-        return None if self.margin is None else -self.margin
+    def difference(self) -> str:
+        """The difference between the budget and ε as it is shown, so that the two add up; empty where there is none."""
+        if self.bound.epsilon is None or not self.is_finite:
+            return ""
+        difference = abs(Decimal(repr(self.budget)) - Decimal(rounded_up(self.bound.epsilon)))
+        return f"{difference.normalize():f}" if difference else ""
 
 
 @dataclass(frozen=True)

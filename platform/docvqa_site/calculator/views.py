@@ -19,7 +19,7 @@ ANSWERS = Limit("calculator", 30)
 @require_safe
 def calculator(request: HttpRequest) -> HttpResponse:
     """Show the form, and the result of the scenario in the address."""
-    form = ScenarioForm(request.GET or None)
+    form = ScenarioForm.of_address(request.GET)
     if not form.is_valid():
         return _page(request, form)
     # Imported here: the accountants take a second to load, and other pages of the site don't need them.

@@ -15,6 +15,8 @@ FOLDER_PAGE = "README"
 FILE_TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".json": "application/json"}
 NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 TITLE = re.compile(r"^# (.+)$", re.M)
+# By these, `make benchmark` and studies find the parts that they write.
+COMMENT = re.compile(r"^<!--.*?-->\n", re.M | re.S)
 # Documents by their purpose: the name of each, its path below the documentation's folder without `.md`, and a line that
 # says what it is for where its title alone doesn't.
 GROUPS = {
@@ -35,7 +37,7 @@ GROUPS = {
         "notebooks/first-submission": "From the data to a submission that passes all checks.",
         "notebooks/own-method": "Write a method as one file, with tests.",
         "notebooks/private-training": "How noise, clipping and sampling affect ε and the score.",
-        "notebooks/reading-evidence": "A method's page explained, number by number.",
+        "notebooks/reading-evidence": "Read a small run's record as a reviewer does, and see what a forged one shows.",
         "notebooks/attacking-a-model": "Does a model reveal whose invoices it was trained on?",
     },
     "Train": {
@@ -150,4 +152,5 @@ def below(name: str) -> list[str]:
 
 
 def read(name: str) -> str:
-    return (folder() / f"{name}.md").read_text(encoding="utf-8")
+    """Return the text of a document without the comments in it."""
+    return COMMENT.sub("", (folder() / f"{name}.md").read_text(encoding="utf-8"))

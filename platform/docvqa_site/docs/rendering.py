@@ -58,6 +58,7 @@ def document(name: str) -> Document:
     tokens = _parser.parse(environment[DRAWN].text, environment)
     found = list(_numbered_headings(tokens))
     _name_rows(tokens)
+    _title_links(tokens, name)
     if name == "glossary":
         _link_terms(tokens)
     for token in _all_tokens(tokens):
@@ -81,6 +82,7 @@ def parsed(name: str) -> list[Token]:
     tokens = _parser.parse(text, {DRAWN: Prepared(text, [], is_cut=False)})
     list(_numbered_headings(tokens))
     _name_rows(tokens)
+    _title_links(tokens, name)
     return tokens
 
 
@@ -120,6 +122,16 @@ def _link_terms(tokens: list[Token]) -> None:
             if row:
                 child.tag = children[at + 2].tag = "a"
                 child.attrSet("href", f"#row-{slug_of(row)}")
+
+
+def _title_links(tokens: list[Token], name: str) -> None:
+    """Put the title of a document in the place of its file name, where that is the text of a link to it."""
+    for token in tokens:
+        for link, text in pairwise(token.children or []):
+            path = str(link.attrGet("href") or "").partition("#")[0]
+            if path.endswith(".md") and text.content in (path, posixpath.basename(path)):
+                target = _document_at(_resolved(path, name))
+                text.content = library.title(target) if target else text.content
 
 
 def _numbered_headings(tokens: list[Token]) -> Iterator[Heading]:
@@ -168,15 +180,24 @@ def _target(link: str, name: str) -> str:
     if "://" in link or link.startswith(("#", "mailto:")):
         return link
     path, mark, fragment = link.partition("#")
-    # Relative to the top of the repository.
-    resolved = posixpath.normpath(posixpath.join("docs", posixpath.dirname(name), path))
+    resolved = _resolved(path, name)
     below = resolved.removeprefix("docs/")
     if resolved.startswith("docs/") and below in library.files():
         return reverse("docs:file", args=[below])
-    found = library.name_at(below.removesuffix(".md")) if resolved.startswith("docs/") else None
-    if found:
+    if found := _document_at(resolved):
         return reverse("docs:document", args=[library.address(found)]) + mark + fragment
     return source_address(resolved) + mark + fragment
+
+
+def _resolved(path: str, name: str) -> str:
+    """Return the path of what a document links to, from the top of the repository."""
+    return posixpath.normpath(posixpath.join("docs", posixpath.dirname(name), path))
+
+
+def _document_at(resolved: str) -> str | None:
+    """Return the name of the document at a path from the top of the repository; None where there is none."""
+    below = resolved.removeprefix("docs/").removesuffix(".md")
+    return library.name_at(below) if resolved.startswith("docs/") else None
 
 
 def source_address(path: str) -> str:

@@ -7,6 +7,7 @@ index is of SQLite's FTS5, whatever database the site has. See `docs/decisions/0
 import re
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,8 @@ from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it.token import Token
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
 
 from docvqa_site.docs import library
 from docvqa_site.docs.rendering import parsed, row_name
@@ -38,12 +41,20 @@ CREATE VIRTUAL TABLE passages USING fts5(
 )"""
 TERMS = "CREATE VIRTUAL TABLE terms USING fts5vocab(passages, row)"
 # What is named by all of the text comes first. Otherwise a word counts ten times as much in a heading as in a text, and
-# four times in the title of the document.
+# four times in the title of the document; a setting, whose name may contain any word, counts a quarter.
 QUERY = """
 SELECT address, kind, heading, title, snippet(passages, 4, ?, ?, ' … ', 30)
 FROM passages WHERE passages MATCH ?
-ORDER BY heading = ? COLLATE NOCASE DESC, bm25(passages, 0, 0, 10, 4, 1), rowid LIMIT ?
+ORDER BY heading = ? COLLATE NOCASE DESC,
+    bm25(passages, 0, 0, 10, 4, 1) * iif(kind LIKE 'Setting%', 0.25, 1), rowid LIMIT ?
 """
+# Most people can't type these letters.
+LETTERS = {"ε": "epsilon", "δ": "delta", "σ": "sigma", "ρ": "rho", "λ": "lambda"}
+SPELLINGS = {**LETTERS, **{name: letter for letter, name in LETTERS.items()}}
+# A word with fewer letters isn't corrected: too many are as close.
+FEWEST_LETTERS = 4
+# Letters that are missing, added, replaced or exchanged.
+MOST_ERRORS = 2
 
 
 @dataclass(frozen=True)
@@ -83,12 +94,15 @@ class Index:
         rows = ((one.address, one.kind, one.heading, one.title, one.text) for one in passages)
         self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", rows)
 
-    def search(self, text: str) -> list[Found]:
+    def search(self, text: str, joined_by: str = "AND") -> list[Found]:
         """Return the passages with every word of a text, of which the last may be the beginning of one.
 
         Those that the text is the heading of come first, then the best.
+
+        Args:
+            joined_by: "OR" returns those with any of the words.
         """
-        query = _query(text)
+        query = _query(text, joined_by)
         if not query:
             return []
         with self._lock:
@@ -107,9 +121,19 @@ class Index:
             return [term for (term,) in self._connection.execute("SELECT term FROM terms")]
 
 
-def search(text: str) -> list[Found]:
-    """Return the passages of the documentation that have every word of a text."""
-    return _documents().search(text)
+def search(text: str, joined_by: str = "AND") -> list[Found]:
+    """Return the passages of the documentation that have every word of a text, or with "OR" any of them."""
+    return _documents().search(text, joined_by)
+
+
+def corrected(text: str) -> str:
+    """Return a text with each word that the documentation doesn't have replaced by the closest one that it has.
+
+    Where several are equally close, the most frequent is taken. Empty if there is nothing to replace.
+    """
+    words = text.lower().split()
+    closest = [word if word in _vocabulary() or word in SPELLINGS else _closest(word) for word in words]
+    return " ".join(closest) if closest != words else ""
 
 
 def terms(text: str) -> list[str]:
@@ -148,11 +172,23 @@ def _words(token: Token) -> str:
     return "".join(child.content or " " for child in token.children) if token.children else token.content
 
 
-def _query(text: str) -> str:
+def _query(text: str, joined_by: str) -> str:
     """Return a text as a query of FTS5, in which every word is quoted, so that none is an operator."""
-    words = re.findall(r"[\w.\-/]+", text[:MOST_CHARACTERS])
-    quoted = [f'"{word}"' for word in words if re.search(r"\w", word)]
-    return " ".join(quoted) + "*" if quoted else ""
+    words = [word for word in re.findall(r"[\w.\-/]+", text[:MOST_CHARACTERS]) if re.search(r"[^\W_]", word)]
+    terms = [_term(word, "*" if word is words[-1] else "") for word in words]
+    return f" {joined_by} ".join(terms)
+
+
+def _term(word: str, suffix: str) -> str:
+    other = SPELLINGS.get(word.lower())
+    return f'("{word}"{suffix} OR "{other}")' if other else f'"{word}"{suffix}'
+
+
+def _closest(word: str) -> str:
+    if len(word) < FEWEST_LETTERS:
+        return word
+    found = process.extractOne(word, _vocabulary(), scorer=OSA.distance, score_cutoff=MOST_ERRORS)
+    return found[0] if found else word
 
 
 def _marked(excerpt: str) -> SafeString:
@@ -161,5 +197,19 @@ def _marked(excerpt: str) -> SafeString:
 
 
 @cache
+def _all_passages() -> tuple[Passage, ...]:
+    return tuple(one for name in sorted(library.names()) for one in passages(name))
+
+
+@cache
 def _documents() -> Index:
-    return Index(one for name in sorted(library.names()) for one in passages(name))
+    return Index(_all_passages())
+
+
+@cache
+def _vocabulary() -> dict[str, str]:
+    """The words of the documentation, as they are written there but in lower case, the most frequent first."""
+    counts = Counter[str]()
+    for one in _all_passages():
+        counts.update(re.findall(r"[^\W\d_][\w\-]*", f"{one.heading} {one.text}".lower()))
+    return {word: word for word, _ in counts.most_common()}

@@ -6,7 +6,7 @@ from django.conf import settings
 
 from docvqa_site.challenge.models import Track
 from docvqa_site.downloads.models import Download, DownloadKind
-from docvqa_site.ui.budgets import at_budget, plain
+from evaluator.messages.tuned_rates import changes_at
 
 
 def has_files() -> bool:
@@ -29,15 +29,30 @@ def track_commands(track: Track) -> list[str]:
 
     Without downloads, both must be in the folders `data/public` and `base` already.
     """
-    target = at_budget(track.run_budgets()[-1], " --set target_epsilon={}", plain)
-    # One folder for each track: a participant may well follow the commands of several, one after the other.
-    run = f"save/{track.slug}"
+    run = _run_folder(track)
     kind, described = track.kind, " --description @method.md" if track.requires_code else ""
     licensed = f" --license {shlex.quote(track.submission_license)}" if track.submission_license else ""
     return [
         f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=…",
         *([f"pfl data download --track {track.slug}"] if has_files() else []),
-        f"pfl train {kind.config} --data data/public --base base --out {run} --track {track.slug}{target}",
+        _train_command(track, track.run_budgets()[-1]),
         f"pfl check {run} --base base --track {track.slug}",
         f'pfl submit {run} --track {track.slug} --title "My method"{described}{licensed}{kind.submit_options} --wait',
     ]
+
+
+def other_budgets(track: Track) -> list[tuple[float | None, str]]:
+    """Return the budgets of a track but the one in `track_commands`, each with the command that trains for it."""
+    return [(budget, _train_command(track, budget)) for budget in track.run_budgets()[:-1]]
+
+
+def _train_command(track: Track, budget: float | None) -> str:
+    config = track.kind.config
+    where = f"--data data/public --base base --out {_run_folder(track)} --track {track.slug}"
+    changes = [f"--set {change}" for change in changes_at(config, budget)]
+    return " ".join([f"pfl train {config} {where}", *changes])
+
+
+def _run_folder(track: Track) -> str:
+    """Return a folder of the track's own: a participant may well follow the commands of several tracks."""
+    return f"save/{track.slug}"

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.services import authenticate_token
 from docvqa_site.challenge.models import Track
-from docvqa_site.downloads.kit import install_command
+from docvqa_site.downloads.kit import find_wheel, install_command
 from docvqa_site.downloads.models import Acceptance, Download, DownloadKind, Terms
 from docvqa_site.downloads.services import accept, has_accepted
 from docvqa_site.uploads.stores import current_store
@@ -35,7 +35,7 @@ def data(request: HttpRequest) -> HttpResponse:
     ]
     context = {
         "groups": groups,
-        "has_kit": any(download.kind == DownloadKind.KIT for download in offered),
+        "wheel": find_wheel(offered),
         "install": install_command(offered),
         "tracks": Track.objects.all(),
         "data_url": settings.DATA_URL,

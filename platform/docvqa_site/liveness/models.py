@@ -20,6 +20,8 @@ class Process(StrEnum):
 
 # Made by a command, so that its age is no silence of a process.
 BACKUP = "backup"
+# Machines for examinations, which no site needs, so that their silence is no fault.
+EXAMINATIONS = "examinations"
 
 
 class SignOfLife(models.Model):
@@ -38,6 +40,11 @@ class SignOfLife(models.Model):
 def show_life(process: Process) -> None:
     """Record that a process of this kind works now."""
     _record(process)
+
+
+def show_examinations() -> None:
+    """Record that a machine takes examinations now."""
+    _record(EXAMINATIONS)
 
 
 def note_backup() -> None:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -9,7 +10,7 @@ from docvqa_site.liveness.models import Notice
 
 
 def shown_notices(request: HttpRequest) -> list[Notice]:
-    """Return the notices to show now, the oldest first; those of one request take one query."""
+    """Return the notices to show now, the site's own first, then the oldest; those of one request take one query."""
     found: list[Notice] | None = getattr(request, "shown_notices", None)
     if found is None:
         found = _shown_at(timezone.now())
@@ -23,4 +24,5 @@ def notices_version(request: HttpRequest) -> str:
 
 
 def _shown_at(now: datetime) -> list[Notice]:
-    return list(Notice.objects.filter(shown_from__lte=now, shown_until__gt=now))
+    stored = Notice.objects.filter(shown_from__lte=now, shown_until__gt=now)
+    return [Notice(text=settings.NOTICE), *stored] if settings.NOTICE else list(stored)

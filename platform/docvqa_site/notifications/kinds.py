@@ -20,17 +20,19 @@ class Kind(models.TextChoices):
 
 
 EXPLANATIONS = {
-    Kind.RESULTS: "One of your team's runs is scored, rejected, disqualified or re-evaluated, or can't be "
-    "evaluated; a submission is withdrawn; a phase's results become public; the private part of the test "
-    "set is revealed.",
+    Kind.RESULTS: "One of your team's runs has been scored, rejected or disqualified, is being re-evaluated, or "
+    "can't be evaluated; a submission is withdrawn; a phase's results become public; the private part of the test "
+    "set is revealed; a change of the rules takes a rank.",
     Kind.PROOFS: "A reviewer decides on one of your team's privacy proofs.",
     Kind.TEAM: "Someone joins, leaves or is removed; a signing key is added or revoked; you become the owner.",
-    Kind.DEADLINES: "A track in which your team has a draft or submission closes in a week or in a day; a phase has "
-    "closed.",
-    Kind.ANNOUNCEMENTS: "Messages from the organizers to all participants.",
-    Kind.REVIEWING: "New, revised or overdue proofs; at most one reminder a day.",
+    Kind.DEADLINES: "A track that your team has registered for, or has a draft or submission in, closes in a week or "
+    "in a day; its phases change; a phase has ended.",
+    Kind.ANNOUNCEMENTS: "Messages from the organizers to all participants; the rules change of a track that your "
+    "team has registered for, or has a draft or submission in.",
+    Kind.REVIEWING: "New, revised or overdue proofs, and those that need another reviewer; at most one reminder a day.",
     Kind.OPERATIONS: "Evaluation steps that no worker is running, and failing workers.",
-    Kind.SECURITY: "Changes to your password, email address or login methods; the deletion of your account.",
+    Kind.SECURITY: "Changes to your password, email address or login methods; new API tokens; the deletion of your "
+    "account.",
 }
 ALWAYS_MAILED = frozenset({Kind.SECURITY})
 

@@ -34,7 +34,7 @@ from docvqa_site.uploads.folder_store import FolderStore
 from docvqa_site.uploads.models import Upload, UploadState
 from docvqa_site.uploads.store import Store
 from docvqa_site.uploads.stores import current_store
-from evaluator.checkpoints.contents import sha256_of
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import evaluator_version
 
 MANIFEST = "manifest.json"

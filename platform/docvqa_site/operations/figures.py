@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
-from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepQueue, Worker
+from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepQueue
 from docvqa_site.evaluation.queue.dispatch import ALIVE
 from docvqa_site.evaluation.queue.places import QUEUES
 from docvqa_site.mail.models import OutgoingMail
@@ -85,13 +85,15 @@ def backlogs(found: Iterable[Attempts], now: datetime) -> dict[str, Backlog]:
 
 def workforces(now: datetime) -> dict[str, Workforce]:
     """Return the workers that sent a heartbeat in the last minute, by queue."""
-    rows = Worker.objects.filter(seen_at__gt=now - ALIVE).order_by().values_list("queue")
-    counts = {name: (alive, sick) for name, alive, sick in rows.annotate(Count("pk"), Count("sick_at"))}
-    paused = set(StepQueue.objects.filter(paused_at__isnull=False).values_list("pk", flat=True))
-    return {
-        name: Workforce(*counts.get(name, (0, 0)), is_paused=name in paused)
-        for name in sorted({*QUEUE_NAMES, *counts, *paused})
+    lives = Q(workers__seen_at__gt=now - ALIVE)
+    rows = StepQueue.objects.annotate(
+        alive=Count("workers", filter=lives), sick=Count("workers__sick_at", filter=lives)
+    )
+    found = {
+        name: Workforce(alive, sick, is_paused=paused_at is not None)
+        for name, paused_at, alive, sick in rows.values_list("pk", "paused_at", "alive", "sick")
     }
+    return {name: found.get(name, Workforce()) for name in sorted({*QUEUE_NAMES, *found})}
 
 
 def outbox() -> Outbox:

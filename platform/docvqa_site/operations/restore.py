@@ -21,7 +21,7 @@ from docvqa_site.uploads.models import Upload, UploadState
 from docvqa_site.uploads.sending import send
 from docvqa_site.uploads.states import move_upload
 from docvqa_site.uploads.stores import current_store
-from evaluator.checkpoints.contents import sha256_of
+from evaluator.messages.file_hash import sha256_of
 
 
 def verify_backup(folder: Path) -> Manifest:

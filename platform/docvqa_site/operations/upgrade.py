@@ -15,7 +15,7 @@ from docvqa_site.operations.backup import DATABASE, Manifest, read_manifest
 from docvqa_site.operations.ranks import all_ranks, changed_ranks
 from docvqa_site.operations.schema import different_columns, missing_migrations
 from docvqa_site.operations.snapshots import BackupError, load
-from evaluator.checkpoints.contents import sha256_of
+from evaluator.messages.file_hash import sha256_of
 
 
 @dataclass(frozen=True)

@@ -109,11 +109,12 @@ class Target:
 
 @dataclass(frozen=True)
 class Level:
-    """A line across at a value of y, with its text; below it, the area may be shaded."""
+    """A line across at a value of y, with its text; below it, the area may be shaded. The text may be a link."""
 
     value: float
     text: str
     is_shaded: bool = False
+    url: str = ""
 
 
 @dataclass(frozen=True)
@@ -146,13 +147,13 @@ class Plot:
 
     @property
     def has_links(self) -> bool:
-        return any(mark.url for mark in self.marks)
+        return any(mark.url for mark in self.marks) or bool(self.level and self.level.url)
 
     @property
     def table(self) -> SafeString:
         """The rows of the table of its numbers, of which the heads lead to what they are about."""
         rows = zip_longest(self.rows, self.addresses, fillvalue="")
-        return SafeString("".join(_table_row(cells, url) for cells, url in rows))
+        return SafeString("".join(_table_row(self.columns, cells, url) for cells, url in rows))
 
     @property
     def drawings(self) -> list["Drawing"]:
@@ -260,9 +261,12 @@ class Drawing:
         return round(self.bottom - part * (self.bottom - self.frame.top), 1)
 
 
-def _table_row(cells: Sequence[str], url: str) -> str:
+def _table_row(columns: Sequence[str], cells: Sequence[str], url: str) -> str:
     head = markup('<a href="{}">{}</a>', url, cells[0]) if url else cells[0]
-    others = SafeString("".join(markup('<td class="num">{}</td>', cell) for cell in cells[1:]))
+    labeled = zip(columns[1:], cells[1:], strict=True)
+    others = SafeString(
+        "".join(markup('<td class="num" data-label="{}">{}</td>', label, cell) for label, cell in labeled)
+    )
     return markup('<tr><th scope="row">{}</th>{}</tr>', head, others)
 
 

@@ -1,5 +1,6 @@
 """Numbers for readers, rounded so that no shown value is better than the true one."""
 
+import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 # Of the ends of intervals of scores.
@@ -15,6 +16,11 @@ def rounded_up(value: float, digits: int = 5) -> str:
 def epsilon_text(value: float) -> str:
     """Return an ε with four decimals, rounded up: 3.99991 is shown as 4.0000, and so is 4."""
     return str(Decimal(repr(value)).quantize(Decimal("0.0001"), ROUND_CEILING))
+
+
+def percent_up(share: float) -> str:
+    """Return a share in percent, rounded up to a tenth: 0.1512 is shown as 15.2%."""
+    return f"{math.ceil(round(1000 * share, 6)) / 10:g}%"
 
 
 def interval_text(low: float, high: float, decimals: int = INTERVAL_DECIMALS) -> str:
@@ -39,11 +45,6 @@ def power_of_ten(value: float) -> str:
     power = "10" + str(int(exponent)).translate(SUPERSCRIPTS)
     factor = f"{float(mantissa):g}"
     return power if factor == "1" else f"{factor}\xa0·\xa0{power}"
-
-
-def rounded_down(value: float, digits: int = 4) -> str:
-    """Return a score with `digits` significant digits: 0.82419 is shown as 0.8241."""
-    return _rounded(value, Context(prec=digits, rounding=ROUND_FLOOR))
 
 
 def _rounded(value: float, context: Context) -> str:

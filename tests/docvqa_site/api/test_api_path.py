@@ -1,9 +1,10 @@
 """From a token to a queued run, over the API alone."""
 
 import pytest
+from django.utils.timezone import now
 
 from docvqa_site.evaluation.models import Evaluation
-from docvqa_site.submissions.models import Run, RunState
+from docvqa_site.submissions.models import Run, RunState, SubmissionState
 from evaluator.messages.file_api import UploadPart
 from evaluator.messages.jobs import Step
 from evaluator.messages.results import RunResults
@@ -137,6 +138,24 @@ def test_the_list_has_only_submissions_of_the_team(api, team, django_assert_max_
     listed = page["items"]
     assert (len(listed), page["count"]) == (5, 5)
     assert {entry["state"] for entry in listed} == {"draft"}
+
+
+def test_the_list_says_why_runs_have_no_rank_in_as_many_queries_for_any_number(
+    api, team, django_assert_max_num_queries
+):
+    track = make_private_track(slug="track-2")
+    for number in (1, 4):
+        for _ in range(number):
+            submission = make_submission(
+                team, track=track, state=SubmissionState.SUBMITTED, submitted_at=now(), published_at=now()
+            )
+            results = {"anls": 0.5, "epsilon": 9.0, "bytes_total": 10}
+            make_run(submission, state=RunState.SCORED, budget=1.0, scored_at=now(), **results)
+        with django_assert_max_num_queries(8):
+            listed = api.get("submissions")["items"]
+    reasons = {run["unranked_because"] for submission in listed for run in submission["runs"]}
+    assert len(listed) == 5
+    assert "" not in reasons
 
 
 def test_tracks_and_their_rules(api):

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.services import vouch_for_address
-from docvqa_site.audit.models import AuditEntry
+from docvqa_site.audit.models import AuditEntry, record
 from docvqa_site.boards.models import FinalResults
 from docvqa_site.challenge.models import Track
 from docvqa_site.downloads.models import Download, DownloadKind, Terms
@@ -23,7 +23,7 @@ from docvqa_site.news.models import NewsItem
 from docvqa_site.teams.models import Team
 from tests.docvqa_site.accounts.codes import confirm_again
 from tests.docvqa_site.admin_actions import choose
-from tests.docvqa_site.factories import make_download, make_team, make_track, make_user
+from tests.docvqa_site.factories import make_download, make_submission, make_team, make_track, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -145,3 +145,14 @@ def test_every_action_on_several_objects_asks_first(client: Client, organizer: U
                 page = choose(client, address_of(one, "changelist"), name, one.pk)
                 assert page.status_code == 200
                 assert f"1 {model._meta.verbose_name} selected" in page.text
+
+
+def test_entries_are_found_by_the_title_of_the_submission_that_they_show(
+    client: Client, organizer: User
+) -> None:
+    submission, other = make_submission(title="DP-LoRA"), make_submission(title="Other")
+    record(organizer, "submission.refunded", submission)
+    record(organizer, "proof_review.assigned", organizer, submission=str(submission.pk))
+    record(organizer, "submission.refunded", other)
+    page = client.get(reverse("admin:audit_auditentry_changelist") + "?q=dp-lora").text
+    assert "2 audit entries" in page

@@ -14,6 +14,7 @@ from pytest_django import Settings
 from docvqa_site.docs import library
 from docvqa_site.docs.library import slug_of
 from docvqa_site.docs.rendering import document
+from docvqa_site.docs.search import passages
 from tests.docvqa_site.factories import change_results, scored_submission
 from tests.docvqa_site.ui.test_pages import check
 
@@ -55,6 +56,21 @@ def test_terms_of_pages_and_of_the_glossary_lead_to_their_entries(client: Client
         assert all(f'id="{unescape(one)}"' in html for one in terms), page
         assert '<li><a href="/docs/glossary/">Glossary</a></li>' in text
     assert list(library.GROUPS["Start here"])[-1] == "glossary"
+
+
+def test_comments_of_a_document_are_neither_shown_nor_found() -> None:
+    assert "<!--" in (library.folder() / "performance.md").read_text()
+    for name in library.names():
+        assert "&lt;!--" not in document(name).html, name
+        assert not [one for one in passages(name) if "<!--" in one.text], name
+
+
+def test_a_link_whose_text_is_a_file_name_has_the_title_of_the_document() -> None:
+    title = library.title("privacy")
+    assert f'<a href="/docs/privacy/">{title}</a>' in document("conformance").html
+    assert any(title in one.text for one in passages("conformance"))
+    for name in library.names():
+        assert not re.findall(r'<a href="/docs/[^"]*">[\w/-]+\.md</a>', document(name).html), name
 
 
 def links_of(name: str) -> list[str]:

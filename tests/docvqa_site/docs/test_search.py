@@ -32,6 +32,16 @@ def results(client: Client, text: str) -> list[tuple[str, str]]:
         ("epsilon_product", "/docs/columns/#row-epsilon_product"),
         ("lost tries", "/docs/privacy/#tries"),
         ("near copies", "/docs/operations/#near-copies"),
+        ("membership inference", "/docs/leakage/"),
+        ("bandwidth", "/docs/bytes/"),
+        ("joint ε evidence", "/docs/leaderboards/#reading-a-page-of-evidence"),
+        *(
+            (term, f"/docs/glossary/#row-{term.lower()}")
+            for term in ("AUC", "PLD", "RDP", "LoRA", "NF4", "FedAvg")
+        ),
+        ("Pareto front", "/docs/glossary/#row-pareto-front"),
+        ("ANLS threshold", "/docs/glossary/#row-anls-threshold"),
+        ("accuracy", "/docs/glossary/#row-accuracy"),
     ],
 )
 def test_a_name_or_a_subject_leads_to_its_place(client: Client, text: str, address: str) -> None:
@@ -64,10 +74,69 @@ def test_no_text_breaks_the_search(client: Client, text: str) -> None:
 
 
 def test_a_text_that_is_nowhere_is_said_to_be(client: Client) -> None:
-    assert "No results contain all of these words" in client.get("/search/?q=xylophone+quartz").text
-    assert len(results(client, "run")) == MOST_RESULTS
+    assert "No result contains these words" in client.get("/search/?q=xylophone+quartz").text
+    assert len(search("run")) == MOST_RESULTS
 
 
 def test_every_page_leads_to_the_search(client: Client) -> None:
-    assert 'href="/search/"' in client.get("/tracks/").text.partition("<footer")[2]
+    page, _, footer = client.get("/tracks/").text.partition("<footer")
+    assert '<a class="site-search" href="/search/" ' in page
+    assert 'href="/search/"' in footer
+    assert 'href="/results/"' in footer
     assert 'action="/search/"' in client.get("/docs/").text
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("contact", "/about/contact/"),
+        ("privacy notice", "/about/privacy/"),
+        ("code of conduct", "/about/conduct/"),
+        ("cite", "/about/cite/"),
+        ("calculator", "/privacy/calculator/"),
+        ("participation", "/participation/"),
+        ("statistics", "/participation/"),
+        ("standings", "/results/"),
+        ("finished phase", "/results/"),
+    ],
+)
+def test_a_page_of_the_site_is_found_first(client: Client, text: str, address: str) -> None:
+    assert results(client, text)[0][0] == address
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("joint epsilon", "joint ε"), ("Delta", "δ")])
+def test_a_greek_letter_is_found_by_its_name(typed: str, meant: str) -> None:
+    found = search(typed)
+    assert {one.address for one in found} & {one.address for one in search(meant)}
+    assert any(f"<mark>{meant[-1]}" in one.excerpt or meant[-1] in one.heading for one in found)
+
+
+def test_an_explanation_comes_before_the_settings_with_the_word_in_their_names(client: Client) -> None:
+    kinds = [one.kind for one in search("epsilon")]
+    assert not any(kind.startswith("Setting") for kind in kinds[:3])
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("leaderbord", "leaderboard"),
+        ("differntial privcy", "differential privacy"),
+        ("membreship inferense", "membership inference"),
+    ],
+)
+def test_a_misspelt_word_is_corrected(client: Client, typed: str, meant: str) -> None:
+    page = client.get("/search/", {"q": typed}).text
+    assert f">{meant}</a>?" in page
+    assert results(client, meant)
+
+
+def test_a_question_finds_what_has_most_of_its_words(client: Client) -> None:
+    page = client.get("/search/", {"q": "how is the recomputed epsilon zzgrmpf computed"}).text
+    assert "These contain some of them" in page
+    assert results(client, "how is the recomputed epsilon zzgrmpf computed")
+
+
+def test_what_is_like_nothing_leads_to_the_lists(client: Client) -> None:
+    page = client.get("/search/", {"q": "zzgrmpfqx"}).text
+    assert "Did you mean" not in page
+    assert "list of documents" in page

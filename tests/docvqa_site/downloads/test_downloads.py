@@ -54,15 +54,24 @@ def test_where_the_kit_is_stated_with_or_without_its_wheel(
     client: Client, settings: Settings, tmp_path: Path
 ) -> None:
     settings.SOURCE_URL = ""
+    assert "ask the organizers" not in client.get("/data/").text
+    settings.CONTACT = "mailto:organizers@example.org"
     page = client.get("/data/").text
-    assert "from the source repository" in page
+    assert "from a clone of the source repository (to get access, " in page
+    assert "ask the organizers" in page
+    assert "ask the organizers" in client.get("/?first").text
+    settings.SOURCE_URL = "https://code.example/pfl"
+    for address in ("/data/", "/?second"):
+        assert 'from the <a href="https://code.example/pfl">source repository</a>' in client.get(address).text
+    settings.SOURCE_URL = ""
     assert "in a clone of the repository" in page
     wheel = tmp_path / "pfl_docvqa_benchmark-1.0-py3-none-any.whl"
     wheel.write_bytes(b"wheel")
     call_command("add_download", wheel, "--kind", "kit", "--title", "Starter kit", "--license", "Apache-2.0")
     download = Download.objects.get(kind="kit")
     page = client.get("/data/").text
-    assert "from the source repository" not in page
+    assert "source repository" not in page
+    assert "source repository" not in client.get("/?third").text
     assert f"{settings.SITE_URL}{download.get_absolute_url()}&quot;" in page
 
 

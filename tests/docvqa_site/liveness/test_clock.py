@@ -4,8 +4,10 @@ from django.db import connection
 from pytest_django import Settings
 
 from docvqa_site.celery import app
+from docvqa_site.evaluation.examining.requests import has_machine
 from docvqa_site.liveness.clock import LivelyScheduler
 from docvqa_site.liveness.models import Process, SignOfLife, silences
+from docvqa_site.liveness.tasks import show_machine
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,3 +42,10 @@ def test_a_database_that_is_away_does_not_stop_the_clock(
     monkeypatch.undo()
     clock.tick()
     assert silences()[Process.CLOCK] is not None
+
+
+def test_a_machine_for_examinations_shows_that_it_is_there_and_that_is_no_process_of_the_site() -> None:
+    assert not has_machine()
+    show_machine()
+    assert has_machine()
+    assert set(silences()) == set(Process)

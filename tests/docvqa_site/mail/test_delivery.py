@@ -29,7 +29,7 @@ def server(settings: Settings):
         yield server
 
 
-def write(recipient="ada@example.org", subject="Your run is scored"):
+def write(recipient="ada@example.org", subject="Your run has been scored"):
     send_mail(subject, "ANLS 0.9", "site@example.org", [recipient])
 
 
@@ -42,7 +42,7 @@ def test_a_mail_waits_in_the_database_and_is_gone_once_delivered(server: MailSer
     assert server.received == []
     assert deliver_due() == 1
     (message,) = server.received
-    assert (message["To"], message["Subject"]) == ("ada@example.org", "Your run is scored")
+    assert (message["To"], message["Subject"]) == ("ada@example.org", "Your run has been scored")
     assert not OutgoingMail.objects.exists()
 
 
@@ -147,4 +147,4 @@ def test_a_site_without_a_mail_server_writes_mails_to_files(settings: Settings, 
     write()
     assert deliver_due() == 1
     (file,) = tmp_path.iterdir()
-    assert "Your run is scored" in file.read_text()
+    assert "Your run has been scored" in file.read_text()

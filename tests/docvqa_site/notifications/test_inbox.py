@@ -28,7 +28,7 @@ def ada(client: Client) -> User:
 
 def make_notification(user: User, **fields) -> Notification:
     return Notification.objects.create(
-        user=user, **{"kind": Kind.RESULTS, "subject": "FedAvg is scored", **fields}
+        user=user, **{"kind": Kind.RESULTS, "subject": "FedAvg has been scored", **fields}
     )
 
 

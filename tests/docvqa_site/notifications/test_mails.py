@@ -27,7 +27,7 @@ def ada() -> User:
 
 
 def write(*people: User, kind: Kind = Kind.RESULTS) -> None:
-    notify(people, kind, "FedAvg is\nscored", ["ANLS 0.9.", f"{settings.SITE_URL}/submissions/"])
+    notify(people, kind, "FedAvg has been\nscored", ["ANLS 0.9.", f"{settings.SITE_URL}/submissions/"])
 
 
 def link(user: User, kind: Kind = Kind.RESULTS) -> str:
@@ -37,12 +37,12 @@ def link(user: User, kind: Kind = Kind.RESULTS) -> str:
 def test_a_notification_is_on_the_site_and_in_a_mail(ada: User) -> None:
     write(ada)
     shown = Notification.objects.get(user=ada)
-    assert (shown.subject, shown.text, shown.page) == ("FedAvg is scored", "ANLS 0.9.", "/submissions/")
+    assert (shown.subject, shown.text, shown.page) == ("FedAvg has been scored", "ANLS 0.9.", "/submissions/")
     (sent,) = mail.outbox
-    assert (sent.to, sent.subject) == (["ada@example.org"], "[PFL-DocVQA] FedAvg is scored")
+    assert (sent.to, sent.subject) == (["ada@example.org"], "[PFL-DocVQA] FedAvg has been scored")
     assert sent.body.startswith(
         f"ANLS 0.9.\n\n{settings.SITE_URL}/submissions/\n\n-- \n"
-        "You receive this email because “Results of your team” is on in your notification settings."
+        "You're receiving this email because “Results of your team” is on in your notification settings."
     )
 
 
@@ -64,7 +64,7 @@ def test_the_link_ends_mails_of_its_kind_without_a_session_as_often_as_it_is_pos
         assert "unsubscribed" in response.content.decode()
     write(ada)
     write(ada, kind=Kind.PROOFS)
-    assert [sent.subject for sent in mail.outbox] == ["[PFL-DocVQA] FedAvg is scored"] * 2
+    assert [sent.subject for sent in mail.outbox] == ["[PFL-DocVQA] FedAvg has been scored"] * 2
     assert "Reviews of your team's proofs" in mail.outbox[1].body
     assert Notification.objects.count() == 3, "they still appear on the site"
     (entry,) = AuditEntry.objects.filter(action="mail.turned_off")

@@ -47,6 +47,13 @@ class TestDeadlines:
         make_submission(team, track, state=SubmissionState.SUBMITTED)
         return member
 
+    def test_a_registered_team_is_reminded_before_its_first_draft(self) -> None:
+        track = make_track(closes_at=DEADLINE)
+        for state in ("waiting", "admitted", "declined"):
+            member = make_user()
+            make_team(member).registrations.create(track=track, created_by=member, state=state)
+        assert remind_of_deadlines(before(days=5)) == 2
+
     def test_who_takes_part_is_reminded_a_week_and_a_day_before_and_once_each(self, member: User) -> None:
         make_team()
         moments = [
@@ -139,13 +146,14 @@ class TestTeam:
             ("owner@example.org", "Cleo joined Engines"),
         ]
 
-    def test_the_others_learn_of_keys_once(self, team: Team) -> None:
+    def test_all_learn_of_new_keys_and_the_others_of_revoked_ones_once(self, team: Team) -> None:
         public_key = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
         for _ in range(2):
             key = register_key(team, public_key, name="", by=owner_of(team))
         for _ in range(2):
             revoke_key(key, by=owner_of(team))
-        assert self.sent() == [
-            ("ben@example.org", "A signing key was added to Engines"),
+        assert sorted(self.sent()) == [
             ("ben@example.org", "A signing key of Engines was revoked"),
+            ("ben@example.org", "A signing key was added to Engines"),
+            ("owner@example.org", "A signing key was added to Engines"),
         ]

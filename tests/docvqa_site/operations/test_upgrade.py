@@ -28,7 +28,7 @@ from docvqa_site.operations.restore import restore_backup
 from docvqa_site.operations.schema import last_migrations
 from docvqa_site.operations.snapshots import BackupError, load, snapshot
 from docvqa_site.operations.upgrade import scratch_database, try_upgrade
-from evaluator.checkpoints.contents import sha256_of
+from evaluator.messages.file_hash import sha256_of
 from tests.docvqa_site.factories import make_run, make_submission, make_track
 from tests.services.postgres import binaries
 

@@ -42,7 +42,7 @@ COLORS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 Ways = dict[tuple[Literal["light", "dark"], int], Any]
 # At one width, schemes differ in colors only. The light one is examined by the journeys where it is narrow.
 DARK_PHONE: Ways = {("dark", WIDTHS[1]): ALL_RULES}
-OFTEN = ("visitor", "newcomer", "participant")
+OFTEN = ("visitor", "newcomer")
 WAYS: Ways = {("light", WIDTHS[0]): ALL_RULES, ("dark", WIDTHS[0]): COLORS, **DARK_PHONE}
 
 # The pages that each role opens. What is in braces is found in the `World`.
@@ -205,6 +205,7 @@ FORMS = {
     "submissions:add_run", "submissions:remove_run", "submissions:submit", "submissions:copy",
     "submissions:withdraw", "submissions:cancel", "submissions:publish", "submissions:give_name",
     "submissions:publish_proof", "submissions:explain_try", "submissions:discard_drafts", "submissions:explain_token",
+    "submissions:release_token",
     "reviews:draft", "reviews:message", "reviews:take", "reviews:decline", "reviews:team_message",
     "reviews:team_appeal",
     "notifications:read", "notifications:choose", "notifications:open",

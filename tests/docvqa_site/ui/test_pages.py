@@ -103,7 +103,7 @@ def check(client: Client, path: str) -> None:
 
 @pytest.fixture
 def tracks(db: None) -> None:
-    call_command("load_tracks")
+    call_command("load_tracks", "--publish")
 
 
 @pytest.mark.usefixtures("tracks")

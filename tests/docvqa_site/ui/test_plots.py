@@ -25,7 +25,7 @@ def plot(**parts: object) -> str:
 def test_a_line_has_its_corners_in_the_area_and_its_label_in_the_key() -> None:
     html = plot(lines=[Line("front", [(1, 0), (100, 1)], "best")])
     assert '<polyline class="plot-line plot-front" points="58.0,274.0 524.0,30.0"/>' in html
-    assert "</svg>best</span>" in html
+    assert "</svg>best</li>" in html
     assert "Line: best." in html
 
 
@@ -36,7 +36,12 @@ def test_a_stepped_line_keeps_each_value_until_the_next_one_and_the_last_to_the_
 
 
 def test_lines_of_one_label_are_once_in_the_key() -> None:
-    assert plot(lines=[Line("thin", [(1, 0), (2, 1)], "one method")] * 3).count("one method</span>") == 1
+    assert (
+        plot(lines=[Line("thin", [(1, 0), (2, 1)], "one line per method")] * 3).count(
+            "one line per method</li>"
+        )
+        == 1
+    )
 
 
 def test_a_mark_with_an_address_is_a_link_and_others_are_not() -> None:
@@ -90,7 +95,9 @@ def test_a_level_lies_across_with_its_text_and_shades_the_area_below_it() -> Non
 
 def test_a_table_has_the_numbers() -> None:
     html = plot()
-    assert re.findall(r"<th scope=\"row\">([^<]+)</th><td class=\"num\">([^<]+)</td>", html) == [
+    assert re.findall(
+        r"<th scope=\"row\">([^<]+)</th><td class=\"num\" data-label=\"[^\"]+\">([^<]+)</td>", html
+    ) == [
         ("1", "0.5"),
         ("100", "&lt;1&gt;"),
     ]

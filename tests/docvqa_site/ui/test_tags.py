@@ -5,6 +5,7 @@ from django.template import Context, Template
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_django import Settings
 
 from docvqa_site.ui.templatetags.ui import readable_bytes
 
@@ -85,6 +86,17 @@ def test_a_time_in_full_names_its_zone() -> None:
 )
 def test_a_time_says_how_far_it_is_from_now(seconds: int, text: str) -> None:
     assert f"({text})<" in render("{{ moment|at }}", moment=timezone.now() + timedelta(seconds=seconds))
+
+
+def test_addresses_of_this_site_are_links_in_a_problems_next_step(settings: Settings) -> None:
+    address = f"{settings.SITE_URL}/submissions/1/"
+    html = render(
+        "{{ text|inline_code }}", text=f"See {address}, `pfl check` or https://elsewhere.example/<b>."
+    )
+    assert (
+        f'<a href="{address}">{address}</a>, <code>pfl check</code> or https://elsewhere.example/&lt;b'
+        in html
+    )
 
 
 def test_a_coded_problem_says_where_expected_found_and_next() -> None:

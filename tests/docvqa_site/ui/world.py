@@ -82,7 +82,7 @@ class World:
 
 def make_world() -> World:
     """Return a site on which participants, reviewers and organizers have been at work."""
-    call_command("load_tracks")
+    call_command("load_tracks", "--publish")
     people = make_people()
     team = make_team(people["participant"], name="Receipts Lab", slug="receipts")
     other = make_team(name="Other", slug="other")
@@ -229,7 +229,9 @@ def make_submissions(team: Team, reviewer: User) -> dict[str, Submission]:
     for run, ranks in ((scored.runs.get(), (4, 2)), (public.runs.get(), (1, 3))):
         for days, rank in zip((30, 8), ranks, strict=True):
             RankRecord.objects.create(run=run, day=timezone.localdate() - timedelta(days=days), rank=rank)
-    Notification.objects.create(user=owner_of(team), kind=Kind.RESULTS, subject="DP-FedAvg is scored")
+    Notification.objects.create(
+        user=owner_of(team), kind=Kind.RESULTS, subject="Your run “DP-FedAvg” has been scored"
+    )
     return {
         "draft": draft,
         "scored": scored,

@@ -1,11 +1,9 @@
-"""Template filters for upper bounds, such as ε, and for the margins below them."""
-
-import math
+"""Template filters for upper bounds, such as ε."""
 
 from django import template
 
 from docvqa_site.ui.markup import markup
-from docvqa_site.ui.rounding import epsilon_text, power_of_ten, rounded_down, rounded_up
+from docvqa_site.ui.rounding import epsilon_text, percent_up, power_of_ten, rounded_up
 
 register = template.Library()
 
@@ -25,16 +23,7 @@ def epsilon(value: float | None) -> str:
 register.filter("delta", power_of_ten)
 
 
-@register.filter
-def margin(value: float) -> str:
-    """Return what is left of a budget, rounded down, with all of its digits in the title."""
-    return _titled(value, rounded_down(value))
-
-
-@register.filter
-def percent_up(share: float) -> str:
-    """Return a share in percent, rounded up to a tenth."""
-    return f"{math.ceil(round(1000 * share, 6)) / 10:g}%"
+register.filter("percent_up", percent_up)
 
 
 def _titled(value: float, text: str) -> str:

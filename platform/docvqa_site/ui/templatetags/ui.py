@@ -1,11 +1,13 @@
 """Template tags for what every page shows alike: sizes, scores, times, navigation."""
 
+import re
 from collections.abc import Callable
 from datetime import datetime
 from urllib.parse import urljoin
 
 from django import template
 from django.conf import settings
+from django.forms import BaseForm, BaseFormSet
 from django.template.defaultfilters import stringfilter
 from django.templatetags.static import static
 from django.urls import reverse
@@ -144,7 +146,15 @@ def inline_code(text: str) -> SafeString:
         return text
     parts = enumerate(str(text).split("`"))
     return format_html_join(
-        "", "{}", ((format_html("<code>{}</code>", part) if at % 2 else part,) for at, part in parts)
+        "", "{}", ((format_html("<code>{}</code>", part) if at % 2 else _linked(part),) for at, part in parts)
+    )
+
+
+def _linked(text: str) -> SafeString:
+    """Return text as HTML, with addresses of this site as links."""
+    parts = enumerate(re.split(rf"({re.escape(settings.SITE_URL)}/\S*[\w/])", text))
+    return format_html_join(
+        "", "{}", ((format_html('<a href="{0}">{0}</a>', part) if at % 2 else part,) for at, part in parts)
     )
 
 
@@ -158,15 +168,26 @@ def nav_link(context: template.Context, view: str, label: str, app: str = "") ->
     )
 
 
-@register.simple_block_tag
-def titled(content: str) -> SafeString:
-    """Return the title of the page, also as sites show it that link to the page. The content is HTML already."""
+@register.simple_block_tag(takes_context=True)
+def titled(context: template.Context, content: str) -> SafeString:
+    """Return the title of the page, also as sites show it that link to the page. The content is HTML already.
+
+    If a form has errors, the title begins with "Error:", which screen readers read first.
+    """
     title = " ".join(content.split())
     quoted = title.replace('"', "&quot;")
+    error = "Error: " if any(map(_has_errors, context.flatten().values())) else ""
     # The page's templates wrote it.
     return SafeString(
-        f'<title>{title} · PFL-DocVQA</title>\n  <meta property="og:title" content="{quoted} · PFL-DocVQA">'
+        f'<title>{error}{title} · PFL-DocVQA</title>\n  <meta property="og:title" content="{quoted} · PFL-DocVQA">'
     )
+
+
+def _has_errors(value: object) -> bool:
+    # First by its type: `isinstance` would look up a lazy value, such as the user.
+    if not issubclass(type(value), BaseForm | BaseFormSet):
+        return False
+    return isinstance(value, BaseForm | BaseFormSet) and value.is_bound and not value.is_valid()
 
 
 @register.simple_tag(takes_context=True)
@@ -186,4 +207,5 @@ def absolute_static(path: str) -> str:
 
 register.simple_tag(evaluator_version, name="version")
 register.simple_tag(lambda: settings.SOURCE_URL, name="source_url")
+register.simple_tag(lambda: settings.ORGANIZERS, name="site_organizers")
 register.simple_tag(lambda: settings.CONTACT, name="contact_address")

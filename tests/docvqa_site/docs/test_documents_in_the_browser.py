@@ -1,0 +1,29 @@
+"""Wide tables of documents in a browser: shown in full where there is room, with a shadow where they scroll."""
+
+import pytest
+from django.test import Client
+
+from tests.docvqa_site.ui.test_menu_in_the_browser import SITE, answer_static_files
+from tests.services.chromium import Chromium
+
+pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
+
+# Of each table, whether it is wider than what shows it, and how many gradients are behind it.
+LOOK = """() => [...document.querySelectorAll("article .table-wrap")].map((one) => [
+    one.scrollWidth > one.clientWidth,
+    getComputedStyle(one).backgroundImage.split("linear-gradient(").length - 1,
+])"""
+
+
+def test_a_table_that_goes_on_beyond_the_window_has_a_shadow(client: Client) -> None:
+    body = client.get("/docs/published-settings/").getvalue()
+    with Chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.route("**/*", answer_static_files)
+        page.route(
+            f"{SITE}/page/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
+        )
+        page.goto(f"{SITE}/page/")
+        assert page.evaluate(LOOK) == [[False, 4], [False, 4]]
+        page.set_viewport_size({"width": 390, "height": 900})
+        assert page.evaluate(LOOK) == [[True, 4], [True, 4]]

@@ -1,0 +1,60 @@
+"""Small controls of many pages: links in rows, buttons that copy, and what is offered without a script."""
+
+import pytest
+from django.contrib.staticfiles import finders
+from django.test import Client
+from playwright.sync_api import BrowserContext, Page, Route, expect
+
+from docvqa_site.challenge.rankings import FEWEST_BYTES
+from tests.docvqa_site.factories import make_track
+from tests.services.chromium import Chromium
+
+pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
+
+# A browser lets pages write to the clipboard only there, or with TLS.
+SITE = "http://localhost"
+LOW = """() => [...document.querySelectorAll(".breadcrumbs a, .page-contents a, .doc-contents a, thead a")]
+  .filter((link) => link.getBoundingClientRect().height < 24)
+  .map((link) => link.textContent)"""
+
+
+def open_page(context: BrowserContext, client: Client, address: str) -> Page:
+    html = client.get(address).text
+
+    def answer(route: Route) -> None:
+        file = finders.find(route.request.url.removeprefix(f"{SITE}/static/"))
+        if file:
+            route.fulfill(path=file)
+        else:
+            route.fulfill(body=html, content_type="text/html; charset=utf-8")
+
+    page = context.new_page()
+    page.route("**/*", answer)
+    page.goto(SITE + address)
+    return page
+
+
+def test_links_in_rows_are_at_least_24_pixels_high(client: Client) -> None:
+    make_track(FEWEST_BYTES, slug="bytes")
+    with Chromium() as browser:
+        context = browser.new_context(viewport={"width": 1280, "height": 800})
+        for address in ("/leaderboard/bytes/", "/docs/faq/"):
+            assert open_page(context, client, address).evaluate(LOW) == []
+
+
+def test_each_button_that_copies_is_named_by_its_part_and_says_what_it_did(client: Client) -> None:
+    with Chromium() as browser:
+        context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+        page = open_page(context, client, "/")
+        expect(page.get_by_role("button", name="Copy: Take part")).to_have_count(1)
+        button = page.get_by_role("button", name="Copy: Cite")
+        button.click()
+        expect(page.locator("#cite ~ .copy + [role=status]")).to_have_text("Copied")
+        expect(button).to_have_text("Copied")
+
+
+def test_without_scripts_no_passkey_is_offered(client: Client) -> None:
+    with Chromium() as browser:
+        page = open_page(browser.new_context(java_script_enabled=False), client, "/account/login/")
+        expect(page.get_by_role("button", name="Log in", exact=True)).to_be_visible()
+        expect(page.get_by_text("Log in with a passkey")).to_be_hidden()

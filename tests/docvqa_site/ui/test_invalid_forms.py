@@ -1,0 +1,31 @@
+"""A form with errors begins with a summary, takes the focus, and changes the page's title."""
+
+import pytest
+from django.test import Client
+
+from tests.docvqa_site.factories import make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("address", "link"),
+    [("/account/signup/", '<a href="#id_email">'), ("/team/create/", '<a href="#id_name">')],
+)
+def test_a_form_with_errors_lists_what_to_correct(client: Client, address: str, link: str) -> None:
+    if address == "/team/create/":
+        client.force_login(make_user())
+    before, after = client.get(address).text, client.post(address, {"name": ""}).text
+    assert "<title>Error: " not in before
+    assert "<title>Error: " in after
+    summary = after.partition('role="alert" tabindex="-1" autofocus')[2].partition("</div>")[0]
+    assert "Please correct:" in summary
+    assert link in summary
+    assert "form-errors" not in before
+
+
+def test_what_no_field_is_to_blame_for_is_in_the_summary_alone(client: Client) -> None:
+    text = client.post("/account/login/", {"login": "ada@example.org", "password": "wrong"}).text
+    summary = text.partition('role="alert" tabindex="-1" autofocus')[2].partition("</div>")[0]
+    assert "errorlist" in summary
+    assert "Please correct:" not in summary
