@@ -1,21 +1,27 @@
 """Services that several packages of tests share, and how tests are shared out among pytest's processes."""
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg2
 import pytest
+from django.core.management.commands import flush
 from django.db import connections
+from django.db.backends.postgresql.operations import DatabaseOperations
 from filelock import FileLock
 from typing_extensions import override
 from xdist.scheduler import LoadGroupScheduling
 
 from evaluator.folding import opening
 from tests.services.seaweedfs import SeaweedFS
+
+# Processes that a shell starts in the background ignore it, and so would those that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +35,28 @@ def seaweedfs() -> Iterator[SeaweedFS]:
 def few_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw no more rounds of a large run than its track says, as if the file of their messages had no room."""
     monkeypatch.setattr(opening, "MAX_MESSAGES_BYTES", 0)
+
+
+# What migrating fills, and no test changes.
+FILLED = {"django_content_type", "auth_permission", "auth_group", "auth_group_permissions"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_flush() -> Iterator[None]:
+    """Delete what a test committed row by row: there are few, and to truncate makes new files for every table."""
+
+    def sql_flush(
+        operations: DatabaseOperations, _style: object, tables: Iterable[str], **_options: bool
+    ) -> list[str]:
+        emptied = [operations.quote_name(name) for name in tables if name not in FILLED]
+        # No triggers: neither those of keys to other tables nor the one that protects audit entries.
+        return ["SET LOCAL session_replication_role = replica", *(f"DELETE FROM {name}" for name in emptied)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatabaseOperations, "sql_flush", sql_flush)
+        # Of what it fills, nothing is gone.
+        patch.setattr(flush, "emit_post_migrate_signal", lambda *_, **__: None)
+        yield
 
 
 MIGRATED = "migrated"

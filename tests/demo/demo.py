@@ -23,6 +23,8 @@ import requests
 
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.manifest import manifest_sha256
+from evaluator.messages.tuned_rates import SERVER_LEARNING_RATES, changes_at
+from tests.demo.kit import offering_kit
 from tests.demo.parallel import Command, CommandError, SideBySide, Start, start_program
 from tests.demo.stack import Stack, StackError
 
@@ -30,9 +32,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PFL = Path(sys.executable).parent / "pfl"
 REFERENCE = "vt5-tiny"
 TEST_SET = "demo"
-# The server learning rate at each budget: with less noise the server takes larger steps.
-FL_PROVIDER_DP_RATES = {1: 0.35, 4: 0.7, 8: 1.2}
-DP_LORA_RATES = {1: 0.08, 4: 0.18, 8: 0.24}
 # Half of the config's: half of the time. The noise falls with the sample, and the scores stay what they are.
 FL_PROVIDER_DP_SAMPLING = "sampling.provider_rate=0.15"
 TRACK_OVERRIDES = [
@@ -44,6 +43,8 @@ TRACK_OVERRIDES = [
 RECEIPTS_THRESHOLD = 0.02
 # What names a site's database, cache, broker and store.
 BACK_ENDS = ("PFL_DATABASE_URL", "PFL_CACHE_URL", "PFL_BROKER_URL", "PFL_STORE_")
+# Shown on every page, since the results look like others.
+NOTICE = "This is a demonstration. Its models are tiny, and its results don't count toward the benchmark."
 TRACKS = ["track-1", "track-2"]
 EXPORTS = [
     "/leaderboard/{slug}.csv",
@@ -107,17 +108,15 @@ class Method:
     description: str = ""
 
 
-def within_budgets(
-    participant: Participant, config: str, rates: Mapping[int, float], *settings: str
-) -> list[Training]:
+def within_budgets(participant: Participant, config: str, *settings: str) -> list[Training]:
     return [
         Training(
             participant,
             f"{config}-epsilon-{budget}",
             config,
-            (f"target_epsilon={budget}", f"server_learning_rate={rate}", *settings),
+            (*changes_at(config, budget), *settings),
         )
-        for budget, rate in rates.items()
+        for budget in SERVER_LEARNING_RATES[config]
     ]
 
 
@@ -127,8 +126,8 @@ BEN = Participant("ben@demo.example", "Ben Participant", "Adapters")
 UNTRAINED = Training(ADA, "untrained", "fedavg", ("rounds=0",))
 FEDAVG = Training(ADA, "fedavg", "fedavg")
 LORA_NF4 = Training(BEN, "lora-nf4", "lora-nf4")
-FL_PROVIDER_DP = within_budgets(ADA, "fl-provider-dp", FL_PROVIDER_DP_RATES, FL_PROVIDER_DP_SAMPLING)
-DP_LORA = within_budgets(BEN, "dp-lora", DP_LORA_RATES)
+FL_PROVIDER_DP = within_budgets(ADA, "fl-provider-dp", FL_PROVIDER_DP_SAMPLING)
+DP_LORA = within_budgets(BEN, "dp-lora")
 LONGEST_FIRST = [*FL_PROVIDER_DP, FEDAVG, LORA_NF4, *DP_LORA, UNTRAINED]
 PROOF = ROOT / "docs" / "proofs" / "fl-provider-dp.md"
 METHODS = [
@@ -138,7 +137,8 @@ METHODS = [
         FL_PROVIDER_DP,
         PROOF,
         "Each sampled provider trains alone. Its update is clipped, and Gaussian noise is added to the sum, as in the "
-        "competition's baseline.",
+        "competition's baseline. [Method and settings](/docs/methods/#fl-provider-dp), "
+        "[proof of the baseline](/docs/proofs/fl-provider-dp/).",
     ),
     Method(
         "DP-LoRA",
@@ -146,11 +146,30 @@ METHODS = [
         DP_LORA,
         PROOF,
         "Like FL-PROVIDER-DP, but only low-rank adapters of the attention layers are trained: with fewer "
-        "weights, less noise is needed.",
+        "weights, less noise is needed. [Method and settings](/docs/methods/#fl-provider-dp), "
+        "[proof of the baseline](/docs/proofs/fl-provider-dp/).",
     ),
-    Method("Untrained base weights", "track-1", [UNTRAINED]),
-    Method("FedAvg", "track-1", [FEDAVG]),
-    Method("LoRA + NF4", "track-1", [LORA_NF4]),
+    Method(
+        "Untrained base weights",
+        "track-1",
+        [UNTRAINED],
+        description="The model from which all training starts, without any round: it sends no bytes.",
+    ),
+    Method(
+        "FedAvg",
+        "track-1",
+        [FEDAVG],
+        description="In each of 10 rounds, two clients train on all their examples, and the server averages their "
+        "updates. All numbers are sent as float32. [Method and settings](/docs/methods/#fedavg).",
+    ),
+    Method(
+        "LoRA + NF4",
+        "track-1",
+        [LORA_NF4],
+        description="FedAvg in 6 rounds of one client each. Only rank-6 adapters of the attention layers, plus the "
+        "box and image layers themselves, are trained; they are sent at 4.5 bits per value. "
+        "[Method and settings](/docs/methods/#fedavg).",
+    ),
 ]
 
 
@@ -225,7 +244,8 @@ class Demo:
         self.scale = scale
         self.start_command = start
         # The tiny model's operations are too small to share between threads, and slow each other down if they are.
-        self.stack = Stack(home, port=port, variables={"OMP_NUM_THREADS": "1", **(back_ends or {})})
+        variables = {"OMP_NUM_THREADS": "1", "PFL_NOTICE": NOTICE, **(back_ends or {})}
+        self.stack = Stack(home, port=port, variables=variables)
         self.passwords: dict[str, str] = {}
         self.recovery_codes: dict[str, list[str]] = {}
         self.tokens: dict[Participant, str] = {}
@@ -246,7 +266,7 @@ class Demo:
     def run(self) -> None:
         """All steps in order. Raises `StepError` or `StackError`."""
         with self.steps.step(
-            "Preparing the documents: " + (str(self.receipts) if self.receipts else "made-up forms")
+            "Preparing the documents: " + (str(self.receipts) if self.receipts else "synthetic forms")
         ):
             self.prepare_data()
         with self.steps.step("Writing the base weights: a tiny VT5 that reads public cards"):
@@ -305,7 +325,7 @@ class Demo:
 
     def start_site(self) -> None:
         commands = {
-            "tracks": ["load_tracks", *self.track_overrides()],
+            "tracks": ["load_tracks", "--publish", *self.track_overrides()],
             # Compressed, and with names that browsers may keep.
             "static files": ["collectstatic", "--noinput", "--verbosity", "0"],
         }
@@ -334,16 +354,16 @@ class Demo:
         say(f"      {self.stack.url} answers; logs are in {self.home / 'logs'}")
 
     def download_commands(self) -> dict[str, list[str]]:
-        """Return the commands that offer the made-up data and the base weights; real receipts aren't ours to give."""
+        """Return the commands that offer kit, base weights and the made-up data; real receipts aren't ours to give."""
         folders = {"base": (self.base, "weights", "Base weights of the tiny VT5")}
         if not self.receipts:
-            folders["data"] = (self.public, "data", "Made-up forms of a demonstration")
+            folders["data"] = (self.public, "data", "Synthetic forms (demo data)")
         commands = {}
         for name, (folder, kind, title) in folders.items():
             archive = shutil.make_archive(str(self.home / f"demo-{name}"), "zip", folder)
             options = ("--kind", kind, "--title", title, "--license", "Apache-2.0")
             commands[f"download {name}"] = ["add_download", archive, *options]
-        return commands
+        return commands | offering_kit(self.home / "kit")
 
     def track_overrides(self) -> list[str]:
         threshold = RECEIPTS_THRESHOLD if self.receipts else self.scale.threshold

@@ -69,7 +69,9 @@ def start_stack(stack: Stack, trained: Path, *more: str) -> None:
     shutil.copytree(trained / "base", stack.evaluator_home / "references" / "vt5-small")
     shutil.copytree(trained / "data" / "secret", stack.evaluator_home / "test_sets" / "small")
     overrides = ["*.reference=vt5-small", "*.test_set=small", "track-1.anls_threshold=0", *more]
-    stack.start(["load_tracks", *(word for override in overrides for word in ("--set", override))])
+    stack.start(
+        ["load_tracks", "--publish", *(word for override in overrides for word in ("--set", override))]
+    )
 
 
 @pytest.fixture(scope="session")

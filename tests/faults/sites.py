@@ -46,7 +46,11 @@ class Site(Stack):
     def start(self, *commands: Sequence[str], **variables: str) -> list[str]:
         """Start every process, on tracks that take any number of submissions."""
         self.proxy.__enter__()
-        tracks = ["load_tracks", *(word for override in OVERRIDES for word in ("--set", override))]
+        tracks = [
+            "load_tracks",
+            "--publish",
+            *(word for override in OVERRIDES for word in ("--set", override)),
+        ]
         _, *printed = super().start(tracks, *commands, **variables)
         for name in WORKERS[1:]:
             self.start_process(name)

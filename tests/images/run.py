@@ -143,7 +143,7 @@ class Competition:
         self.containers.up("intake", "clock", "mail", "worker-cpu")
         overrides = (f"track-1.anls_threshold={THRESHOLD}", f'track-2.data_sha256="{self.data_sha256}"')
         words = [word for override in overrides for word in ("--set", override)]
-        self.containers.run("migrate", "django-admin", "load_tracks", *words)
+        self.containers.run("migrate", "django-admin", "load_tracks", "--publish", *words)
 
     def join(self, mails: MailServer) -> None:
         """Sign up, make a team, and give the kit a token of it."""

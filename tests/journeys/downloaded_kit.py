@@ -5,27 +5,11 @@ import sys
 from pathlib import Path
 from zipfile import ZipFile
 
-from hatchling.builders.wheel import WheelBuilder
-
 from tests.journeys.hands import Hands
 
-ROOT = Path(__file__).resolve().parents[2]
 # Where `main` finds the kit; an environment variable, as its process is forked from one that runs.
 FOLDER = "DOWNLOADED_KIT"
 OURS = ("evaluator", "docvqa_site", "starter_kit")
-
-
-def build_kit(folder: Path) -> Path:
-    """Build the wheel from this source."""
-    folder.mkdir()
-    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
-    return Path(wheel)
-
-
-def offering(wheel: Path) -> list[str]:
-    """Return the command by which organizers offer the wheel on the site."""
-    described = ["--kind", "kit", "--title", "Starter kit", "--license", "Apache-2.0"]
-    return ["add_download", str(wheel), *described]
 
 
 def download_kit(hands: Hands, folder: Path) -> Path:

@@ -96,6 +96,7 @@ def close_phase(site: Site, hands: Hands, track: str) -> None:
     hands.press(phases.locator("table").get_by_role("link").first)
     hands.press(page.get_by_role("link", name="Close this phase"))
     expect(page.locator(".conditions .badge-failed")).to_have_count(0)
+    hands.tick(page.get_by_label("Yes, publish these results"))
     hands.press(page.get_by_role("button", name="Close the phase and publish the results"))
     expect(page.get_by_role("heading", name="Cite these results")).to_be_visible()
 
@@ -194,6 +195,7 @@ def _test_and_publish(hands: Hands, track: NewTrack) -> None:
     publishing = page.get_by_role("button", name=f"Publish {track.name}")
     expect(publishing).to_be_visible(timeout=TESTED_MS)
     expect(page.locator("#ready ~ * .badge-failed")).to_have_count(0)
+    hands.tick(page.get_by_label("Yes, publish the track"))
     hands.press(publishing)
     hands.sees(f"{track.name} is public.")
 
@@ -207,7 +209,7 @@ def run_of(site: Site, hands: Hands, track: str, method: str) -> Locator:
     """Search the desk's list of runs for a method's, and return the link to it."""
     page = hands.page
     open_desk(site, hands)
-    hands.press(card_of(hands, track).get_by_role("link", name="Runs", exact=True))
+    hands.press(card_of(hands, track).get_by_role("link", name="Runs of"))
     hands.fill(page.get_by_label("Method or team"), method)
     hands.press(page.get_by_role("button", name="Show"))
     return page.locator("tbody").get_by_role("link", name=re.compile(re.escape(method))).first
@@ -217,7 +219,7 @@ def disqualify(site: Site, hands: Hands, track: str, method: str, reason: str) -
     page = hands.page
     hands.press(run_of(site, hands, track, method))
     form = page.locator("form", has=page.get_by_role("button", name="Disqualify"))
-    hands.fill(form.get_by_label("Reason"), reason)
+    hands.fill(form.get_by_label("Reason", exact=True), reason)
     hands.tick(form.get_by_role("checkbox"))
     hands.press(page.get_by_role("button", name="Disqualify"))
     expect(page.get_by_role("heading", name="Disqualified")).to_be_visible()
@@ -232,6 +234,6 @@ def answer_appeal(site: Site, hands: Hands, method: str, appeal: str, answer: st
     row = page.locator("tbody tr", has_text=method).filter(has_text="disqualified")
     hands.press(row.get_by_role("link").first)
     hands.sees(appeal)
-    hands.fill(page.get_by_label("Answer"), answer)
+    hands.fill(page.get_by_role("textbox", name="Answer", exact=True), answer)
     hands.press(page.get_by_role("button", name="Answer and uphold"))
     hands.sees(f": {answer}")

@@ -19,6 +19,7 @@ GUIDE = ROOT / "docs" / "starter-kit.md"
 # The first command of each block of the guide that needs nothing but what the blocks before it leave.
 FIRST_COMMANDS = (
     "pfl data forms",
+    "export PFL_SITE",
     "pfl sweep",
     "pfl new clever_idea",
     "pfl new my_codec",
@@ -159,7 +160,7 @@ def appeal(site: Site, hands: Hands, member: Newcomer, reason: str, words: str) 
 
 def read_answer(site: Site, hands: Hands, member: Newcomer, answer: str) -> None:
     """Read the organizers' answer to an appeal, in the mail and on the page that it leads to."""
-    hands.open(mailed_link(site, member, "your appeal has been answered"))
+    hands.open(mailed_link(site, member, "The organizers' answer:"))
     hands.sees(answer)
 
 
@@ -170,7 +171,7 @@ def mailed_link(site: Site, member: Newcomer, words: str) -> str:
 
 
 def follow_the_guide(terminal: Terminal) -> str:
-    """Run the commands of the starter kit's guide, and return what its first block printed, which submits a run."""
+    """Run the commands of the starter kit's guide, and return what the block printed that submits a run."""
     blocks = re.findall(r"(?:^    .+\n)+", GUIDE.read_text(), re.MULTILINE)
     printed = {}
     for command in FIRST_COMMANDS:
@@ -178,7 +179,7 @@ def follow_the_guide(terminal: Terminal) -> str:
         if command == "pfl export hf":
             terminal.run("pfl train lora --data data/public --base base --out save/lora")
         printed[command] = terminal.run(block)
-    return printed["pfl data forms"]
+    return printed["export PFL_SITE"]
 
 
 def follow_the_data_page(hands: Hands, terminal: Terminal) -> None:
@@ -260,14 +261,6 @@ def be_corrected(hands: Hands, run: Path, folder: Path) -> None:
     expect(page.locator("#submit")).to_contain_text("the run will be listed without a rank")
     upload(hands, {"transcript": run / "transcript.jsonl", "messages": run / "messages.bin"})
     expect(page.locator("#submit")).not_to_contain_text("without a rank")
-
-
-def print_proof(hands: Hands, path: Path, text: str) -> None:
-    """Write a proof of one page as PDF."""
-    window = hands.page.context.new_page()
-    window.set_content(f"<h1>Proof</h1><p>{text}</p>")
-    window.pdf(path=path)
-    window.close()
 
 
 def register_key(hands: Hands, key: str) -> None:

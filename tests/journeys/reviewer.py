@@ -64,8 +64,11 @@ def read_the_proof(hands: Hands, words: str) -> None:
     expect(proof).to_contain_text(words)
 
 
-def answer(hands: Hands, doubted: str = "", note: str = "") -> None:
-    """Answer every question with yes by the keys that the desk names, but no to the doubted one, with a note."""
+def answer(hands: Hands, doubted: str = "", note: str = "", settled: str = "") -> None:
+    """Answer every question with yes by the keys that the desk names, but no to the doubted one, with a note.
+
+    One that was doubted before is closed by then, and is opened to answer it again once it is settled.
+    """
     page = hands.page
     questions = page.locator("#review details.item")
     questions.locator("input[type=radio]").first.focus()
@@ -78,6 +81,11 @@ def answer(hands: Hands, doubted: str = "", note: str = "") -> None:
             hands.press(question.locator("summary").first)
         hands.tick(question.get_by_role("radio", name="no"))
         hands.fill(question.get_by_label("Note"), note)
+    if settled:
+        question = page.locator(f"#item-{settled}")
+        if not question.get_by_role("radio", name="yes").is_visible():
+            hands.press(question.locator("summary").first)
+        hands.tick(question.get_by_role("radio", name="yes"))
     count = questions.count()
     hands.sees(f"{count} of {count} answered")
 
@@ -87,7 +95,7 @@ def decide(hands: Hands, verdict: str, reason: str = "") -> None:
     page = hands.page
     hands.tick(page.get_by_role("radio", name=verdict, exact=True))
     if reason:
-        hands.fill(page.get_by_label("Message to the team"), reason)
+        hands.fill(page.get_by_label("Explanation for the team"), reason)
     hands.tick(page.get_by_label(re.compile("no conflict of interest")))
     hands.press(page.get_by_role("button", name="Record the decision"))
     expect(page.get_by_text("is recorded")).to_be_visible()

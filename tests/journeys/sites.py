@@ -19,7 +19,6 @@ from starter_kit.commands.main import main as pfl
 from tests.demo.demo import ADA, BEN, Demo, Participant, Scale
 from tests.demo.parallel import Command, Process
 from tests.demo.stack import Stack
-from tests.journeys.downloaded_kit import build_kit, offering
 from tests.journeys.hands import Hands
 from tests.journeys.people import Person, Sessions, make_people, organizing_command
 from tests.services.all import all_services
@@ -149,7 +148,6 @@ def demonstration(home: Path, browser: Browser) -> Iterator[Site]:
             demo.stack,
             {**RIGHTS, TRACK_ORGANIZER: ("--staff",)},
             organizing_command(TRACK_ORGANIZER, "track-2"),
-            offering(build_kit(home / "built")),
         )
         for who in (ADA, BEN):
             people[who.team.lower()] = Person(who.email, who.name, demo.passwords[who.email])

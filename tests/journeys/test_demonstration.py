@@ -1,7 +1,7 @@
 """The journeys on what `make demo` leaves.
 
-`make test` has a visitor's, a participant's by the command line and by the browser, and the reviewers', with the keys
-at the width of a phone; `make slow` and `make journeys` add all others, and the mouse.
+`make test` has a visitor's and a participant's by the command line, with the keys at the width of a phone, and the
+crawl; `make slow` and `make journeys` add all others, and the mouse.
 """
 
 from collections.abc import Iterator
@@ -90,6 +90,7 @@ def test_a_newcomer_follows_the_readme_to_a_rank(demonstration: Site, newcomer: 
     participant.practise(demonstration, newcomer.hands, terminal, "track-1", Path("save/first"))
 
 
+@pytest.mark.slow
 def test_a_newcomer_is_ranked_by_the_browser_alone(
     demonstration: Site, newcomer: Participant, tmp_path: Path
 ) -> None:
@@ -158,6 +159,7 @@ def test_a_disqualified_team_reads_of_it_in_a_mail_and_appeals(
     participant.read_answer(demonstration, newcomer.hands, GRACE[hands], answer)
 
 
+@pytest.mark.slow
 def test_reviewers_ask_for_changes_and_accept_the_revised_proof(
     demonstration: Site, hands: type[Hands], tmp_path: Path
 ) -> None:
@@ -173,7 +175,7 @@ def test_reviewers_ask_for_changes_and_accept_the_revised_proof(
         with demonstration.window(hands, name) as window:
             reviewer.open_desk(demonstration, window, method)
             reviewer.read_the_proof(window, "bounded by the clip norm")
-            reviewer.answer(window)
+            reviewer.answer(window, settled="noise")
             reviewer.decide(window, "Accept")
     with demonstration.window(hands) as window:
         row = participant.row_of(demonstration, window, "track-2", method).first

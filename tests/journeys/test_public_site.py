@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.demo.kit import build_kit
 from tests.journeys import organizer, participant, reviewer, sites, visitor
 from tests.journeys.crawling import crawl_as
-from tests.journeys.downloaded_kit import FOLDER, build_kit, download_kit, main
+from tests.journeys.downloaded_kit import FOLDER, download_kit, main
 from tests.journeys.hands import Hands, Keys, Mouse
 from tests.journeys.organizer import NewTrack, Offer
 from tests.journeys.participant import Newcomer
@@ -150,7 +151,7 @@ def test_a_private_run_follows_the_page_of_its_track_and_waits_for_its_review(
     terminal.run("pfl key create")
     participant.register_key(hands, terminal.output("pfl key show").strip())
     (terminal.folder / "method.md").write_text("Noise is added to every update.")
-    participant.print_proof(hands, terminal.folder / "proof.pdf", "Because the noise is large enough.")
+    (terminal.folder / "proof.md").write_text("Because the noise is large enough.")
     printed = participant.follow_the_track_page(site, hands, terminal, PRIVATE)
     assert "scored" in printed
     row = participant.row_of(site, hands, "private", GRACE.team)
@@ -173,7 +174,7 @@ def test_reviewers_decline_ask_for_changes_and_accept_the_revised_proof(
         with site.window(hands, name) as window:
             reviewer.open_desk(site, window, method)
             reviewer.read_the_proof(window, "bounded by the clip norm")
-            reviewer.answer(window)
+            reviewer.answer(window, settled="noise")
             reviewer.decide(window, "Accept")
     with site.window(hands) as window:
         row = participant.row_of(site, window, "private", method).first
@@ -205,7 +206,7 @@ def test_the_phase_is_closed_and_its_final_results_can_be_verified(
         organizer.close_phase(site, window, "bytes")
     with site.window(hands) as window:
         visitor.read_final_results(site, window, tmp_path)
-    assert "ranks of 2 rows follow" in newcomer.terminal.run(f"pfl verify {site.url} --track bytes")
+    assert "1 rank of 2 rows; all match" in newcomer.terminal.run(f"pfl verify {site.url} --track bytes")
 
 
 @pytest.mark.parametrize("name", ["", "grace", REVIEWERS[1], ORGANIZER])

@@ -92,6 +92,9 @@ class LiveSite:
 
 def _handler(site: LiveSite) -> type[WSGIRequestHandler]:
     class Handler(WSGIRequestHandler):
+        # As gunicorn does. Otherwise every response on a kept connection waits 40 ms for an acknowledgement.
+        disable_nagle_algorithm = True
+
         def parse_request(self) -> bool:
             """Parse the head of a request; False if the application shall not see it."""
             if not super().parse_request():
