@@ -14,7 +14,6 @@ import numpy as np
 from evaluator.records.certificate import BLOCK, MAX_ROUNDS, Floats
 from evaluator.records.lines import RoundLine, RunLine
 from evaluator.records.server_steps import AdamStep, OtherStep
-from tests.evaluator.records.factories import by_the_sum
 
 ROUNDS = 16
 
@@ -26,11 +25,13 @@ class Wanted:
     Attributes:
         start: The base weights (d,).
         change: From there to the model that was trained without privacy (d,).
+        shapes: Of the tensors that are one after the other in these.
         seed: Of the forgery's own noise.
     """
 
     start: Floats
     change: Floats
+    shapes: Sequence[Sequence[int]]
     seed: int
 
     def noise(self, line: RoundLine) -> Floats:
@@ -52,6 +53,49 @@ class Wanted:
         chosen[np.argsort(energy)[-blocks:]] = True
         return np.repeat(chosen, BLOCK)[: len(self.change)]
 
+    def like_noise(self, above_edge: float) -> Floats:
+        """The change as noise of variance 1, ordered alike in every block, without large singular values (d,).
+
+        Args:
+            above_edge: By how much a singular value of a matrix may exceed what noise has.
+        """
+        found = self._as_noise(self.change)
+        # Each ordering brings back some of what was cut.
+        for _ in range(3):
+            flat, start = [], 0
+            for shape in self.shapes:
+                values = found[start : start + math.prod(shape)]
+                flat.append(_without_directions(values, shape, above_edge))
+                start += len(values)
+            found = self._as_noise(np.concatenate(flat))
+        return found
+
+    def _as_noise(self, values: Floats) -> Floats:
+        """Draw noise for each block and put it in the order of `values`."""
+        random = np.random.default_rng(self.seed)
+        noise = random.standard_normal(len(values), np.float32)
+        for start in range(0, len(values), BLOCK):
+            block, order = noise[start : start + BLOCK], values[start : start + BLOCK]
+            # Where nothing is wanted, in no order: neighbors must not be alike.
+            block[np.lexsort((random.random(len(order)), order))] = np.sort(block)
+        return noise
+
+
+def _without_directions(values: Floats, shape: Sequence[int], above_edge: float) -> Floats:
+    """Return a matrix of variance 1 whose singular values stay near those of noise, with the others in their place."""
+    rows, columns = shape[0], len(values) // shape[0]
+    if min(rows, columns) == 1:
+        return values
+    left, found, right = np.linalg.svd(values.reshape(rows, columns), full_matrices=False)
+    most = math.sqrt(rows) + math.sqrt(columns) + above_edge
+    cut = np.minimum(found, most)
+    rest = np.where(cut < most, cut, 0)
+    # What was cut off goes to the others, as the length of noise is known.
+    growth = math.sqrt(1 + float(np.sum(found**2 - cut**2)) / max(float(np.sum(rest**2)), 1e-12))
+    grown = np.minimum(np.where(rest > 0, cut * growth, cut), most)
+    flat: Floats = ((left * grown) @ right).reshape(-1)
+    return flat
+
 
 # The noised sums of all rounds, from the rounds' lines and how many providers each one sampled.
 Sums = Callable[[Wanted, RunLine, Sequence[RoundLine], Sequence[int]], list[Floats]]
@@ -65,7 +109,10 @@ class Forgery:
         wanted_checkpoint: Whether the wanted model is submitted, wherever the sums lead.
         challenges: How many independent challenges it is judged under.
         rate: The server's learning rate, as a multiple of the honest one.
+        normalizer: By which the sums are divided, as a multiple of the honest one.
         tensors: What the wanted model was trained on, and what is declared.
+        epsilon: Of the noise that is declared.
+        passes: Whether the checks of the files are known not to detect it.
     """
 
     name: str
@@ -74,7 +121,10 @@ class Forgery:
     wanted_checkpoint: bool = False
     challenges: int = 10
     rate: float = 1.0
+    normalizer: float = 1.0
     tensors: str = "all tensors"
+    epsilon: float = 1.0
+    passes: bool = False
 
 
 def honest_noise(
@@ -130,6 +180,36 @@ def smuggled(blocks: int, *, share: float = 0.0, within: float = math.inf) -> Su
     return sums
 
 
+def rearranged(
+    wanted: Wanted, run: RunLine, lines: Sequence[RoundLine], sampled: Sequence[int]
+) -> list[Floats]:
+    """Honest noise, whose coordinates trade places within blocks until its sum is ordered as the wanted change.
+
+    They do so in the same way in every round, so that no length, product or distribution in a block changes.
+    """
+    noises, random = np.array(honest_noise(wanted, run, lines, sampled)), np.random.default_rng(wanted.seed)
+    for start in range(0, noises.shape[1], BLOCK):
+        block, change = noises[:, start : start + BLOCK], wanted.change[start : start + BLOCK]
+        # Where nothing is wanted, in no order: neighbors must not be alike.
+        places = np.lexsort((random.random(len(change)), change))
+        block[:, places] = block[:, np.argsort(block.sum(axis=0))]
+    return list(noises)
+
+
+def bridged(above_edge: float) -> Sums:
+    """Honest noise, and in each round a part of what its sum lacks of a change that looks like noise itself."""
+
+    def sums(
+        wanted: Wanted, run: RunLine, lines: Sequence[RoundLine], sampled: Sequence[int]
+    ) -> list[Floats]:
+        noises = honest_noise(wanted, run, lines, sampled)
+        std = np.float32(run.noise.multiplier * run.clip_norm * math.sqrt(len(lines)))
+        lacking = std * wanted.like_noise(above_edge) - np.sum(noises, axis=0, dtype=np.float32)
+        return [noise + lacking / np.float32(len(lines)) for noise in noises]
+
+    return sums
+
+
 def leaking(part: float, share: float) -> Sums:
     """Aligned updates; each round also takes back a part of a round's noise from the sum of all noise so far."""
 
@@ -168,25 +248,8 @@ def _rate(run: RunLine) -> float:
     return run.server.learning_rate if run.server.rule != "other" else 1.0
 
 
-def follow(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats]:
-    """The weights after every round by the declared rule, as an honest server computes them."""
-    if run.server.rule == "sum":
-        return by_the_sum(run, start, totals)
-    if run.server.rule != "adam":
-        return [start] * len(totals)
-    rule, weights, after = run.server, start.astype(np.float64), []
-    mean, square = np.zeros_like(weights), np.zeros_like(weights)
-    for number, total in enumerate(totals, 1):
-        gradient = total.astype(np.float64) / run.normalizer
-        mean = rule.beta_1 * mean + (1 - rule.beta_1) * gradient
-        square = rule.beta_2 * square + (1 - rule.beta_2) * gradient**2
-        step = mean / (1 - rule.beta_1**number) / (np.sqrt(square / (1 - rule.beta_2**number)) + rule.epsilon)
-        weights = (weights + rule.learning_rate * step).astype(np.float32).astype(np.float64)
-        after.append(weights.astype(np.float32))
-    return after
-
-
 ALL, NORMS, NORMS_AMONG_ALL = "all tensors", "layer norms", "layer norms among all tensors"
+NORMS_BESIDE_POSITIONS = "layer norms beside position embeddings"
 # The cheat tunes the learning rate of the server, as it may: the larger, the more noise and the more change.
 FORGERIES = [
     Forgery(
@@ -242,5 +305,31 @@ FORGERIES = [
         "invented updates of 95% of the longest, all towards the model, of all tensors",
         aligned(0.95),
         rate=0.05,
+    ),
+    Forgery(
+        "the same of the layer norms, beside a normalizer that claims 20 times the providers",
+        aligned(0.95),
+        normalizer=20.0,
+        rate=20 * 0.5,
+        tensors=NORMS,
+    ),
+    # The check of alignment measures shares to about 8 %, and flags what is above 25 % for certain.
+    Forgery(
+        "invented updates of 31% of the longest of the layer norms, beside position embeddings that stay",
+        aligned(0.31),
+        rate=2.0,
+        tensors=NORMS_BESIDE_POSITIONS,
+        passes=True,
+    ),
+    Forgery("honest noise that was rearranged until it adds up to the model", rearranged, rate=0.2),
+    *(
+        Forgery(f"the same at ε = {epsilon:.0f}", rearranged, rate=rate, epsilon=epsilon, passes=True)
+        for epsilon, rate in ((4.0, 0.6), (8.0, 1.0))
+    ),
+    Forgery(
+        "honest noise that was moved to add up to the model, without its large singular values",
+        bridged(7),
+        rate=0.25,
+        passes=True,
     ),
 ]

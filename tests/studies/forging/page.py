@@ -5,7 +5,7 @@ from pathlib import Path
 from evaluator.messages.jobs import CheckStatus
 from evaluator.records.check_table import UNCAUGHT
 from tests.evaluator.records.test_lies import LIES, Lie
-from tests.studies.forging.measuring import Forged, Forging, Verdict
+from tests.studies.forging.measuring import LITTLE_NOISE, Forged, Forging, Verdict
 from tests.studies.markdown import fill, table_row
 from tests.studies.reproduction.experiment import TASK, Results
 from tests.studies.study import DOCS, Study
@@ -21,7 +21,11 @@ def page(forging: Forging) -> str:
         clients=TASK.clients,
         base=forging.base,
         wanted=forging.wanted,
-        honest=_honest(),
+        honest=_honest(1),
+        honest_4=_honest(4),
+        honest_8=_honest(8),
+        little_noise=f"{LITTLE_NOISE:,}",
+        genuine=(table_row(title, found) for title, found in forging.genuine.items()),
         forgeries=map(_row, forging.forged),
         lies=map(_lie, LIES),
         uncaught=(table_row(lie, levels) for lie, levels in UNCAUGHT.items()),
@@ -45,8 +49,8 @@ def _lie(lie: Lie) -> str:
     return table_row(lie.name, by[CheckStatus.FAILED], by[CheckStatus.FLAGGED])
 
 
-def _honest() -> str:
-    """Return the mean ANLS of honest runs with the settings that the forgeries declare."""
+def _honest(epsilon: int) -> str:
+    """Return the mean ANLS of honest runs with the settings that the forgeries declare at ε."""
     results = Study("reproduction", Results, lambda _: iter(()), lambda _: "").read(DOCS)
-    scores = [one.anls for one in results.outcomes if one.row == "fl-provider-dp-1"]
+    scores = [one.anls for one in results.outcomes if one.row == f"fl-provider-dp-{epsilon}"]
     return f"{sum(scores) / len(scores):.4f}"

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.messages.jobs import ArtifactKind, ScoringResult, evaluator_version
-from evaluator.progress import ignore_progress
+from evaluator.messages.progress import ignore_progress
 from starter_kit.console import log
 from starter_kit.data.forms import FormSettings, generate
 from starter_kit.evaluation.scores import score_checkpoint

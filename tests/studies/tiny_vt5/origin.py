@@ -5,7 +5,7 @@ import platform
 import torch
 from pydantic import BaseModel, ConfigDict
 
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.progress import OnProgress, ignore_progress
 from starter_kit.weights.tiny_vt5 import FOLDER, ORIGIN, digests
 from tests.studies.tiny_vt5.pretraining import PretrainingSettings, pretrain
 

@@ -22,7 +22,7 @@ from evaluator.docvqa.architecture import VisualConfig, VT5Config
 from evaluator.docvqa.dataset import Box
 from evaluator.docvqa.tokenization import UNKNOWN, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch
-from evaluator.progress import OnProgress, ignore_progress
+from evaluator.messages.progress import OnProgress, ignore_progress
 from starter_kit.data.forms.fields import (
     BARE_AMOUNT_SHARE,
     PAIRS,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from evaluator.progress import ignore_progress
+from evaluator.messages.progress import ignore_progress
 from starter_kit.federation.client_state import LocalState
 from starter_kit.federation.local_engine import LocalEngine
 from starter_kit.federation.rounds import Aggregation, Channel, ClientUpdate, Message, Reply, Request, Server

@@ -11,6 +11,8 @@ from tests.studies.reproduction.ablations.staged_scores import StagedScores
 from tests.studies.reproduction.experiment import Experiment, Part, Results, TrainedRow
 from tests.studies.reproduction.rows import Outcome
 
+pytestmark = pytest.mark.slow
+
 TASK = FormSettings(providers=10, clients=10, valid_forms=4, test_forms=8)
 _, _, ONE, TWO = STAGED_RUNS
 # A row that ends where the stages of `TWO` do.

@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluator.accounting.bounds import MembershipBounds
 from evaluator.accounting.membership import membership_bounds, privacy_profiles
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.dataset import Dataset, read_info, write_info
 from evaluator.leakage import models
 from evaluator.leakage.assessment import Options
@@ -25,6 +24,7 @@ from evaluator.leakage.results import AttackResult
 from evaluator.leakage.statistics import Statistic
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.values import MAX_ROUNDS
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import ArtifactKind, evaluator_version
 from evaluator.records.epsilon import releases
 from starter_kit.console import log
