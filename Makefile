@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 WHEELS ?= $(or $(UV_FIND_LINKS),$(PIP_FIND_LINKS))
 TORCH_BACKEND ?= cpu
 TORCH  := $(if $(wildcard $(addsuffix /torch-2.13.0+cpu*.whl,$(WHEELS))),$(addprefix --find-links ,$(WHEELS)),--torch-backend $(TORCH_BACKEND))
-INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt $(TORCH)
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt $(TORCH)
 
 # More than there are cores: many tests wait, for a broker, a worker or a browser.
 TEST_PROCESSES ?= 3
@@ -30,7 +30,7 @@ $(BIN)/uv:
 
 $(VENV)/.demo: $(BIN)/uv pyproject.toml platform/pyproject.toml constraints.txt
 	@echo "Installing the site, the worker and the starter kit into $(VENV) ..."
-	@$(INSTALL) -e '.[worker,kit]' -e ./platform
+	@$(INSTALL) --compile-bytecode -e '.[worker,kit]' -e ./platform hatchling
 	@touch $@
 
 $(VENV)/.test: $(BIN)/uv pyproject.toml platform/pyproject.toml constraints.txt

@@ -1,5 +1,6 @@
 """The shape of the project: what `platform/` must never become, and that everything stays importable."""
 
+import ast
 import os
 import re
 import subprocess
@@ -102,3 +103,18 @@ def test_few_lines_of_the_site_ask_what_kind_a_track_is_of() -> None:
         if ASKS_FOR_THE_KIND.search(line)
     ]
     assert len(asking) <= MOST_LINES, "\n".join(asking)
+
+
+def test_the_evaluator_has_few_parts_that_import_few_others() -> None:
+    """That none imports upward is a contract of import-linter."""
+    root = ROOT / "evaluator"
+    parts = {path.stem for path in root.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    imports = set()
+    for path in root.rglob("*.py"):
+        own = path.relative_to(root).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("evaluator."):
+                imports.add((own, node.module.split(".")[1]))
+    assert {part for _, part in imports} < parts
+    assert len(parts) <= 18
+    assert len({(own, part) for own, part in imports if own != part}) <= 50

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.communication.log import LogEntry, write_log
 from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Poisson
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import SERVER, ArtifactKind, PrivacyRules, TrackRules
 from evaluator.records.annex import Annex, Openings, write_annex
 from evaluator.records.certificate import BLOCK, Floats, Opening, drawn_blocks, open_blocks, vector_root
@@ -87,7 +87,9 @@ def make_run(folder: Path, rounds: int) -> FullSizeRun:
 
 
 def _run_line(base: Path, rounds: int) -> RunLine:
-    trained = [TrainableTensor(name=name, shape=shape) for name, shape in shapes() if "visual" not in name]
+    trained = [
+        TrainableTensor(name=name, shape=shape) for name, shape in sorted(shapes()) if "visual" not in name
+    ]
     return run_line(
         base_sha256=sha256_of(base),
         trainable=trained,

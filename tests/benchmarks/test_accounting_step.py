@@ -29,7 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-from evaluator.checkpoints.contents import sha256_of
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import ArtifactKind, Step
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records import check_table

@@ -14,7 +14,6 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.weight_changes import changed_tensors
 from evaluator.communication.codecs import CODECS, packed_model
 from evaluator.folding.folding import Floats, WeightFiles, fold, start_vector, state_sha256
@@ -29,8 +28,9 @@ from evaluator.folding.lines import (
 from evaluator.folding.opening import folded_rounds
 from evaluator.folding.reading import MessageFile, Transcript
 from evaluator.folding.server_step import stepped
+from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import SERVER
-from evaluator.progress import ignore_progress
+from evaluator.messages.progress import ignore_progress
 from evaluator.records.lines import TrainableTensor
 from evaluator.records.server_steps import SumStep
 from starter_kit.runs.transcript import TranscriptWriter

@@ -144,7 +144,7 @@ def test_an_inspection_takes_little_longer_than_the_hash(files: tuple[Path, Path
 MEASURED = """
 import re, sys
 from pathlib import Path
-from evaluator.checkpoints import inspect_checkpoint
+from evaluator.checkpoints.inspection import inspect_checkpoint
 def peak_mb():
     return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024
 imported_mb = peak_mb()

@@ -1,9 +1,10 @@
-"""How long pages take with 10,000 submissions: the whole request and response in one process, without a cached part.
+"""How long pages take with 10,000 submissions: the whole request and response in one process.
 
 500 teams have 20,000 scored runs on PostgreSQL, with as many checks and ε as the evaluator reports. Times are of the
 process's and of its database connection's CPU together, since PostgreSQL works on the request too. As a machine with
 other work takes longer for the same instructions, a column compares a page with work of a fixed size, which is measured
-before each of its requests. The last column is for a page of which nothing has changed since somebody asked for it.
+before each of its requests. All columns but the last two are of requests with empty caches, such as the first after a
+run was scored; the last two are of requests after which nothing has changed.
 """
 
 import json
@@ -39,9 +40,11 @@ pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900), pytest.mark.djang
 TEAMS = 500
 SUBMISSIONS_OF_A_TRACK = 5_000
 BUDGETS = [1.0, 4.0, 8.0]
-REPEATS = 20
+REPEATS, AGAIN = 20, 100
 BOARD_S = 0.060
 PAGE_S = 0.100
+# Of 95 % of the requests that aren't the first after a change.
+AGAIN_P95_S = 0.060
 BOARD_BYTES = 150_000
 # On a machine with other work, the same instructions take several times as long.
 LEEWAY = 3
@@ -239,6 +242,7 @@ class Measured:
     queries: int
     reference_s: float = 0.0
     again_s: float = 0.0
+    again_p95_s: float = 0.0
 
     @property
     def ratio(self) -> float:
@@ -256,7 +260,7 @@ def reference() -> None:
 
 
 def measured(ask: Callable[[], Any]) -> Measured:
-    """Call `ask` again and again, each time with empty caches."""
+    """Call `ask` again and again, at first each time with empty caches."""
     walls = []
     ask()
     clear()
@@ -274,19 +278,25 @@ def measured(ask: Callable[[], Any]) -> Measured:
         walls.append(time.perf_counter() - start)
         used_s += processor.seconds() - before_s
     assert response.status_code == 200
-    before_s = processor.seconds()
-    for _ in range(REPEATS):
+    again = []
+    for _ in range(AGAIN):
+        before_s = processor.seconds()
         ask()
-    again_s = (processor.seconds() - before_s) / REPEATS
+        again.append(processor.seconds() - before_s)
     return Measured(
         statistics.median(walls),
-        sorted(walls)[int(REPEATS * 0.95) - 1],
+        _p95(walls),
         used_s / REPEATS,
         len(response.content),
         count,
         statistics.fmean(references),
-        again_s,
+        statistics.fmean(again),
+        _p95(again),
     )
+
+
+def _p95(values: list[float]) -> float:
+    return sorted(values)[int(len(values) * 0.95) - 1]
 
 
 def clear() -> None:
@@ -332,8 +342,10 @@ def pages(site: Site) -> Iterator[tuple[str, float, Any, str]]:
 
 def test_pages_with_ten_thousand_submissions(site: Site) -> None:
     call_command("check")
-    heads = f"{'median':>8} {'p95':>8} {'CPU':>8} {'size':>9} {'queries':>8} {'/ reference':>12} {'CPU again':>10}"
-    print(f"\n{'':<28} {heads}")
+    print(
+        f"\n{'':<28} {'median':>8} {'p95':>8} {'CPU':>8} {'size':>9} {'queries':>8} {'/ reference':>12} "
+        f"{'CPU again':>10} {'p95':>6}"
+    )
     too_slow = []
     for name, limit_s, user, address in pages(site):
         client = Client()
@@ -342,10 +354,12 @@ def test_pages_with_ten_thousand_submissions(site: Site) -> None:
         page = measured(lambda client=client, address=address: client.get(address))  # type: ignore[misc]
         print(
             f"{name:<28} {page.median_s * 1e3:>6.0f}ms {page.p95_s * 1e3:>6.0f}ms {page.cpu_s * 1e3:>6.0f}ms "
-            f"{page.size / 1e3:>7.0f}kB {page.queries:>8} {page.ratio:>12.1f} {page.again_s * 1e3:>8.0f}ms"
+            f"{page.size / 1e3:>7.0f}kB {page.queries:>8} {page.ratio:>12.1f} {page.again_s * 1e3:>8.0f}ms "
+            f"{page.again_p95_s * 1e3:>4.0f}ms"
         )
+        is_slow = page.cpu_s > LEEWAY * limit_s or page.again_p95_s > LEEWAY * AGAIN_P95_S
         is_too_large = limit_s == BOARD_S and page.size > BOARD_BYTES
-        if page.cpu_s > LEEWAY * limit_s or page.queries > MAX_QUERIES or is_too_large:
+        if is_slow or page.queries > MAX_QUERIES or is_too_large:
             too_slow.append(name)
     for track in (site.bytes_track, site.private_track):
         page = measured_once(f"/leaderboard/{track.slug}.csv")
@@ -356,5 +370,6 @@ def test_pages_with_ten_thousand_submissions(site: Site) -> None:
 def measured_once(address: str) -> Measured:
     clear()
     start = time.perf_counter()
-    response = Client().get(address)
-    return Measured(time.perf_counter() - start, 0, 0, len(response.content), 0)
+    # The site streams exports.
+    size = len(Client().get(address).getvalue())
+    return Measured(time.perf_counter() - start, 0, 0, size, 0)

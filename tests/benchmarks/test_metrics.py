@@ -27,7 +27,7 @@ BATCH = 10
 MOST_S = 0.1
 LEAST_RATIO = 8  # 15 is the aim
 LEAST_CAREFUL_RATIO = 1.5
-MOST_GROUPS_S = 2.0  # about 0.3 is measured
+MOST_GROUPS_S = 2.0  # of CPU; 0.4 and 0.7 are measured
 REPEATS = 31
 
 Work = Callable[[], object]
@@ -178,11 +178,11 @@ def test_groups_with_intervals_take_no_time_beside_inference(
         GoldAnswers(questions[1]).score(questions[0]),
     )
     assert len(dataset.questions) == QUESTIONS  # read before the clock starts
-    start = time.perf_counter()
+    start = time.process_time()
     groups = group_scores(dataset, scores)
-    taken_s = time.perf_counter() - start
+    taken_s = time.process_time() - start
     clusters = f"{providers} providers" if providers else f"{PAGES:,} documents without providers"
-    print(f"{len(groups)} groups of {QUESTIONS:,} questions about {clusters}: {taken_s * 1e3:.0f} ms")
+    print(f"{len(groups)} groups of {QUESTIONS:,} questions about {clusters}: {taken_s * 1e3:.0f} ms of CPU")
     assert taken_s < MOST_GROUPS_S
 
 

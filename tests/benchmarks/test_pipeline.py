@@ -57,7 +57,9 @@ def test_what_the_pipeline_adds(
         variables = {} if kind == "embedded" else {"PFL_BROKER_URL": brokers.get(kind).url}
         stack = new_stack(**variables)
         overrides = ["*.reference=vt5-small", "*.test_set=small", '*.phases=[{"submissions_per_day": 100}]']
-        stack.manage("load_tracks", *(word for override in overrides for word in ("--set", override)))
+        stack.manage(
+            "load_tracks", "--publish", *(word for override in overrides for word in ("--set", override))
+        )
         client = SiteClient(stack.url, make_participant(stack, "ada@lab.example", "Team"))
         material = Material(trained / "base", trained / "fedavg" / "communication_log.csv", tmp_path)
         for number in range(SUBMISSIONS + 1):
