@@ -129,10 +129,6 @@ def as_csv(track: Track, phase: str = "") -> str:
 
 
 def _cell(value: object) -> object:
-    match value:
-        case datetime():
-            return value.isoformat()
-        case str():
-            return without_formula(value)
-        case _:
-            return value
+    if isinstance(value, str):
+        return without_formula(value)
+    return value.isoformat() if isinstance(value, datetime) else value

@@ -11,5 +11,8 @@ def without_formula(text: str) -> str:
 
     Some leave out spaces before the formula, and characters that can't be seen.
     """
+    # Almost every cell, and much faster than to look for characters that can't be seen.
+    if text[:1].isalnum():
+        return text
     first = next((one for one in text if not one.isspace() and unicodedata.category(one) != "Cf"), "")
     return f"'{text}" if text.startswith(FORMULA_STARTS) or first in FORMULA_STARTS else text
