@@ -232,12 +232,12 @@ def first_verified(track: Track, budget: float | None) -> UUID | None:
 def withheld_runs(track: Track, selection: Selection, length: int) -> list[UUID]:
     """Return the newest of the selected runs that reviewers, organizers or an examination took off the track's boards.
 
-    As two queries, each of which an index answers.
+    As queries each of which an index answers; where a team is selected, that of its submissions answers one for all.
     """
     runs = _filtered(public_runs().filter(submission__track=track), track, selection)
-    parts = [runs.filter(taken_off()), runs.filter(rejected("submission__"))]
+    why = [taken_off(), rejected("submission__")] if track.kind.is_reviewed else [taken_off()]
     found: dict[UUID, datetime] = {}
-    for part in parts if track.kind.is_reviewed else parts[:1]:
+    for part in map(runs.filter, [reduce(or_, why)] if selection.team else why):
         newest = part.order_by("-submission__submitted_at", "pk")
         rows = newest.values_list("pk", "submission__submitted_at")[:length]
         found |= {run: at for run, at in rows if at}

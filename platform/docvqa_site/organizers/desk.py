@@ -11,7 +11,7 @@ from django.utils import timezone
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.boards.required_examinations import MissingExamination, missing_examinations
-from docvqa_site.challenge.models import Phase, Track
+from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import WITH_PROOFS
 from docvqa_site.challenge.selectors import organized_tracks, others_tracks
 from docvqa_site.evaluation import clock
@@ -28,7 +28,7 @@ from docvqa_site.organizers.cards import cards_for, counted_for
 from docvqa_site.organizers.counting import counted
 from docvqa_site.organizers.days import bars, daily_submissions
 from docvqa_site.organizers.failures import failures
-from docvqa_site.organizers.outages import downtimes
+from docvqa_site.organizers.outages import downtimes, unclosed_phases
 from docvqa_site.organizers.quotas import near_quota
 from docvqa_site.organizers.registrations import waiting_registrations
 from docvqa_site.reviews.deadlines import REVIEW_TIME
@@ -106,12 +106,13 @@ def desk_of(organizer: User) -> dict[str, object]:
     today = timezone.now().date()
     organized = organized_tracks(organizer).prefetch_related("phases")
     tracks = [track for track in organized if not track.is_draft]
+    unclosed = unclosed_phases(organized)
     own = [
         *needs.track_needs(tracks, held),
         *needs.registration_needs(counts["waiting registrations"]),
         *needs.outage_needs(
             (f"{one.phase.track}: “{one.phase}”", one.owed_words)
-            for one in downtimes(now, organized_tracks(organizer))
+            for one in downtimes(now, unclosed)
             if one.needs_organizer
         ),
     ]
@@ -136,7 +137,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         "days": bars(daily_submissions(today, organizer), today),
         "tracks": tracks,
         "drafts": [track for track in organized if track.is_draft],
-        "to_close": set(Phase.objects.filter(ends_at__lte=now, final_results=None)),
+        "to_close": {phase for phase in unclosed if phase.has_ended(now)},
         "split_test_sets": split_test_sets(organizer),
     }
 

@@ -43,7 +43,10 @@ def overview(request: UserRequest) -> HttpResponseBase:
     context = {
         "form": form if changes else None,
         "now": now,
-        "downtimes": [(one, outages.extension_of(one, now)) for one in outages.downtimes(now, organized)],
+        "downtimes": [
+            (one, outages.extension_of(one, now))
+            for one in outages.downtimes(now, outages.unclosed_phases(organized))
+        ],
         "outages": [(one, one.is_going_on(now), _tracks(one, names)) for one in listed],
     }
     return render(request, "organizers/outages.html", context)

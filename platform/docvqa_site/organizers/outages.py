@@ -1,13 +1,13 @@
 """Outages in the time of a track's phases, making up for them, and planned maintenance."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
@@ -69,16 +69,17 @@ class Downtime:
         return in_hours(self.owed.total_seconds())
 
 
-def downtimes(now: datetime, tracks: QuerySet[Track]) -> list[Downtime]:
-    """Return the downtime of every phase of public ones of these tracks that runs or ended lately and isn't closed."""
-    phases = Phase.objects.filter(
-        Q(ends_at=None) | Q(ends_at__gt=now - LATELY),
-        Q(starts_at=None) | Q(starts_at__lte=now),
-        final_results=None,
-        track__in=tracks.filter(is_draft=False).order_by(),
-    )
-    found = list(phases.select_related("track").order_by("track", "starts_at"))
-    return _downtimes(found, now)
+def unclosed_phases(tracks: QuerySet[Track]) -> list[Phase]:
+    """Return the phases of public ones of these tracks that have no final results."""
+    public = tracks.filter(is_draft=False).order_by()
+    phases = Phase.objects.filter(final_results=None, track__in=public).select_related("track")
+    return list(phases.order_by("track", "starts_at"))
+
+
+def downtimes(now: datetime, unclosed: Iterable[Phase]) -> list[Downtime]:
+    """Return the downtime of each of these phases that runs or ended lately."""
+    lately = [phase for phase in unclosed if phase.has_begun(now) and not phase.has_ended(now - LATELY)]
+    return _downtimes(lately, now)
 
 
 def downtime_of(phase: Phase, now: datetime) -> Downtime:
@@ -212,14 +213,17 @@ def withdraw(outage: Outage, *, actor: User) -> bool:
 def _downtimes(phases: Sequence[Phase], now: datetime) -> list[Downtime]:
     """Return the downtime of each phase, which begins when its track is published at the earliest."""
     outages = begun(now)
-    # A track that wasn't set up in the browser has no such entry.
-    entries = AuditEntry.objects.filter(
-        action="track.published", object_id__in={str(phase.track_id) for phase in phases}
-    )
-    published = dict(entries.values_list("object_id", "at"))
+    published = _published(phases) if outages else {}
     found = []
     for phase in phases:
         start = max(phase.starts_at or BEGINNING, published.get(str(phase.track_id), BEGINNING))
         stop = min(phase.ends_at or now, now)
         found.append(Downtime(phase, clipped(outages, phase.track.slug, start, stop)))
     return found
+
+
+def _published(phases: Iterable[Phase]) -> dict[str, datetime]:
+    """Return when the tracks of these phases were published, as far as they were set up in the browser."""
+    tracks = {str(phase.track_id) for phase in phases}
+    entries = AuditEntry.objects.filter(action="track.published", object_id__in=tracks)
+    return dict(entries.values_list("object_id", "at"))

@@ -1,4 +1,4 @@
-"""Teams that have used up their submissions of the day, or nearly all of their storage, in three queries."""
+"""Teams that have used up their submissions of the day, or nearly all of their storage, in two queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ from django.template.defaultfilters import pluralize
 from docvqa_site.challenge.models import Track
 from docvqa_site.submissions.models import Submission
 from docvqa_site.submissions.quota import WINDOW
-from docvqa_site.teams.models import Team
 from docvqa_site.ui.templatetags.ui import readable_bytes
 from docvqa_site.uploads.storage import nearly_full
 
@@ -22,7 +21,8 @@ NEAR = 0.9
 class NearQuota:
     """A team, and what it has used of what."""
 
-    team: Team
+    name: str
+    slug: str
     used: str
 
 
@@ -35,26 +35,26 @@ def near_quota(
     `tracks` have their phases prefetched; those that take no submissions now are left out.
     """
     found = _without_slots(submissions, tracks, now, most)
-    for team, use in nearly_full(NEAR, most):
+    for name, slug, use in nearly_full(NEAR, most):
         used, limit = readable_bytes(use.used_bytes), readable_bytes(use.limit_bytes)
-        found.append((team, f"{used} of {limit} of storage for drafts"))
-    teams = Team.objects.in_bulk([team for team, _ in found])
-    return [NearQuota(teams[team], text) for team, text in found]
+        found.append(NearQuota(name, slug, f"{used} of {limit} of storage for drafts"))
+    return found
 
 
 def _without_slots(
     submissions: QuerySet[Submission], tracks: Sequence[Track], now: datetime, most: int
-) -> list[tuple[int, str]]:
+) -> list[NearQuota]:
     """Return the teams that have no slot left, with what they used."""
     open_tracks = {track.pk: track for track in tracks if not track.closed_because(now)}
     counted = submissions.filter(submitted_at__gt=now - WINDOW, refunded_at=None, track__in=open_tracks)
-    used = counted.order_by().values_list("track", "team").annotate(count=Count("pk"))
+    by_team = counted.order_by().values_list("track", "team__name", "team__slug")
+    used = by_team.annotate(count=Count("pk"))
     limits = {key: track.slots_per_day(now) for key, track in open_tracks.items()}
     near = used.filter(count__gte=min(limits.values(), default=0))
     found = []
-    for key, team, count in near.order_by("track", "team"):
+    for key, name, slug, count in near.order_by("track", "team__name"):
         limit = limits[key]
         if count >= limit:
             words = f"{limit} submission{pluralize(limit)} of 24 hours in {open_tracks[key]}"
-            found.append((team, f"{count} of {words}"))
+            found.append(NearQuota(name, slug, f"{count} of {words}"))
     return found[:most]

@@ -37,12 +37,16 @@ def storage_of(team: Team) -> StorageUse:
     return StorageUse(_total(team.uploads.filter(STORED).exclude(SUBMITTED)), settings.TEAM_STORAGE_BYTES)
 
 
-def nearly_full(part: float, most: int) -> list[tuple[int, StorageUse]]:
-    """Return the keys of teams that use this part of their storage or more, the fullest first, `most` at most."""
+def nearly_full(part: float, most: int) -> list[tuple[str, str, StorageUse]]:
+    """Return the teams that use this part of their storage or more, the fullest first, `most` at most.
+
+    Each with its name, its name in addresses, and its use.
+    """
     limit: int = settings.TEAM_STORAGE_BYTES
-    uses = Upload.objects.filter(STORED, team__isnull=False).exclude(SUBMITTED).order_by().values("team")
-    full = uses.annotate(used=Sum("size_bytes")).filter(used__gte=part * limit).order_by("-used", "team")
-    return [(team, StorageUse(used, limit)) for team, used in full.values_list("team", "used")[:most]]
+    of_teams = Upload.objects.filter(STORED, team__isnull=False).exclude(SUBMITTED).order_by()
+    uses = of_teams.values_list("team__name", "team__slug").annotate(used=Sum("size_bytes"))
+    full = uses.filter(used__gte=part * limit).order_by("-used", "team__name")
+    return [(name, slug, StorageUse(used, limit)) for name, slug, used in full[:most]]
 
 
 def reject_beyond_quota(team: Team, size_bytes: int) -> None:
