@@ -1,13 +1,11 @@
 """The ranks of a team's own runs, as the API states them."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 from uuid import UUID
 
-from docvqa_site.boards.ordering import counts, ranks_of
-from docvqa_site.challenge.models import Track
+from docvqa_site.boards.standings import Standing, standings_of
 from docvqa_site.evaluation.display.results import shortfall
 from docvqa_site.reviews.selectors import verdict_of_counts, verdict_on
 from docvqa_site.submissions.models import Run, SubmissionState
@@ -18,32 +16,20 @@ from evaluator.messages.states import ResultStatus
 class Ranks:
     """The ranks of some runs, and how many runs have one on each of their boards."""
 
-    ranks: Mapping[UUID, int]
-    sizes: Mapping[UUID, int]
+    standings: Mapping[UUID, Standing]
 
     @classmethod
     def of_runs(cls, runs: Iterable[Run]) -> Self:
-        """Return the ranks of these runs; a board takes two queries."""
-        boards: dict[tuple[Track, float | None], list[UUID]] = defaultdict(list)
-        for run in runs:
-            if run.scored_at and run.submission.state == SubmissionState.SUBMITTED:
-                boards[run.submission.track, run.budget].append(run.pk)
-        ranks: dict[UUID, int] = {}
-        sizes: dict[UUID, int] = {}
-        for (track, budget), keys in boards.items():
-            found = ranks_of(track, budget, keys)
-            ranks |= found
-            if found:
-                sizes |= dict.fromkeys(found, counts(track, budget)[0])
-        return cls(ranks, sizes)
+        """Return the ranks of these runs."""
+        return cls(standings_of(runs))
 
     def of(self, run: Run) -> int | None:
         """Return the run's rank; None where it has none."""
-        return self.ranks.get(run.pk)
+        return self.standings[run.pk].rank if run.pk in self.standings else None
 
     def ranked(self, run: Run) -> int:
         """Return how many runs have a rank on its board; 0 where it has none itself."""
-        return self.sizes.get(run.pk, 0)
+        return self.standings[run.pk].count if run.pk in self.standings else 0
 
     @staticmethod
     def status(run: Run) -> ResultStatus | None:
@@ -56,7 +42,7 @@ class Ranks:
     def unranked_because(self, run: Run) -> str:
         """Return why a scored run has no rank; empty for any other."""
         submission = run.submission
-        if run.scored_at is None or run.pk in self.ranks:
+        if run.scored_at is None or run.pk in self.standings:
             return ""
         if submission.state != SubmissionState.SUBMITTED:
             return f"the submission is {submission.state}"

@@ -105,6 +105,11 @@ def unranked_places(
     return [Place(run, None) for run in _keys(runs, start, stop)]
 
 
+def ranked_run_ids(track: Track, budget: float | None) -> Iterable[UUID]:
+    """Return the runs of a board that have a rank, the best first."""
+    return _keys(_ranked(track, budget), 0, None)
+
+
 def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict[UUID, int]:
     """Return the ranks among all of those of these runs that have one."""
     if not runs:

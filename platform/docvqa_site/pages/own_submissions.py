@@ -1,6 +1,5 @@
 """The list of a team's own submissions, with their scores, ranks and the state of their reviews."""
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
@@ -11,8 +10,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from docvqa_site.accounts.requests import UserRequest
-from docvqa_site.boards.ordering import pending_levels, ranks_of
-from docvqa_site.challenge.models import Track
+from docvqa_site.boards.ordering import pending_levels
+from docvqa_site.boards.standings import standings_of
 from docvqa_site.periods import PERIODS
 from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.reviews.verdict import Verdict
@@ -83,26 +82,18 @@ def listing(request: UserRequest) -> HttpResponse:
 def rows_of(submissions: Iterable[Submission]) -> list[ListedSubmission]:
     """Return submissions with the ranks of their runs, in the same order; their reviews should be prefetched."""
     listed = list(submissions)
-    ranks, lacking = _ranks(listed), _pending(listed)
+    standings, lacking = standings_of(run for one in listed for run in one.runs.all()), _pending(listed)
     return [
         ListedSubmission(
             submission,
-            [ListedRun(run, ranks.get(run.pk), lacking.get(run.pk)) for run in submission.runs.all()],
+            [
+                ListedRun(run, standings[run.pk].rank if run.pk in standings else None, lacking.get(run.pk))
+                for run in submission.runs.all()
+            ],
             _verdict(submission),
         )
         for submission in listed
     ]
-
-
-def _ranks(submissions: Iterable[Submission]) -> dict[UUID, int]:
-    """Return the ranks of the runs on these submissions' boards, of those that have one."""
-    boards: dict[tuple[Track, float | None], list[UUID]] = defaultdict(list)
-    for submission in submissions:
-        for run in submission.runs.all():
-            if submission.state == SubmissionState.SUBMITTED and run.scored_at:
-                boards[submission.track, run.budget].append(run.pk)
-    found = [ranks_of(track, budget, runs) for (track, budget), runs in boards.items()]
-    return {run: rank for ranks in found for run, rank in ranks.items()}
 
 
 def _pending(submissions: Iterable[Submission]) -> dict[UUID, TrustLevel]:
