@@ -54,7 +54,7 @@ Grouping = Literal["all", "part", "key", "provider"]
 def group_scores(
     dataset: "Dataset", scores: QuestionScores, private: Sequence[bool] = ()
 ) -> list[GroupScore]:
-    """Return the means over all questions, each part, each key, seen and unseen providers, and each key in each part.
+    """Return the means over all questions, each part, each key, seen and unseen providers, and these in each part.
 
     Args:
         dataset: What was asked; `scores` holds its questions in their order.
@@ -63,9 +63,9 @@ def group_scores(
     Returns:
         All questions first; then, of a split test set, the `public` and the `private` part; then keys, most questions
         first, those that are beyond `MAX_KEYS` or empty as `other`; then `seen` and `unseen`; last, of a split test
-        set, the keys of each part's questions alone. There are no keys where no question has one, and no seen and
-        unseen where the data folder names no training providers. Questions whose page names no provider are neither
-        seen nor unseen.
+        set, the keys of each part's questions alone, and the same of providers. There are no keys where no question
+        has one, and no seen and unseen where the data folder names no training providers. Questions whose page names
+        no provider are neither seen nor unseen.
 
     Raises:
         ValueError: There is not one score a question.
@@ -89,7 +89,10 @@ def group_scores(
     means = _Means(scores, clusters)
     found = [means.over(by, *group) for by, groups in groupings.items() for group in groups.items()]
     return found + [
-        means.over("key", *key, part) for part in PARTS for key in within(keys, parts.get(part, []))
+        means.over(by, *group, part)
+        for by in ("key", "provider")
+        for part in PARTS
+        for group in within(groupings[by], parts.get(part, []))
     ]
 
 

@@ -140,3 +140,31 @@ def test_each_part_has_scores_of_its_own_keys(tmp_path: Path) -> None:
     }
     # Those over both parts remain, for the organizers.
     assert {row.group for row in groups if row.by == "key" and not row.part} == {"date", "total"}
+
+
+def test_each_part_has_scores_of_seen_and_of_unseen_providers(tmp_path: Path) -> None:
+    write_info(tmp_path, DatasetInfo(name="x", clients={0: [f"provider {number}" for number in range(20)]}))
+    write_questions(
+        tmp_path,
+        "test",
+        [
+            Page(page=f"d{number}_0", provider=f"provider {number}", words=[], boxes=[])
+            for number in range(40)
+        ],
+        [
+            Question(question_id=f"{number}", page=f"d{number}_0", question="What?", answers=["x"])
+            for number in range(40)
+        ],
+    )
+    dataset = Dataset(tmp_path, "test")
+    private = private_questions(dataset, HALF)
+    anls = np.array([1.0 if int(one.question_id) < 20 else 0.5 for one in dataset.questions])
+    groups = group_scores(dataset, QuestionScores(anls, anls), private)
+    found = [row for row in groups if row.by == "provider" and row.part]
+    assert [(row.part, row.group, row.anls) for row in found] == [
+        ("public", "seen", 1.0),
+        ("public", "unseen", 0.5),
+        ("private", "seen", 1.0),
+        ("private", "unseen", 0.5),
+    ]
+    assert sum(row.questions for row in found) == 40

@@ -1,29 +1,39 @@
 """ANLS by type of question, as everybody may read it of a secret test set.
 
-A question's type is its key in the test set. Each submission shows one mean for each type instead of one for all, so
-these tell less: only types of at least `MIN_QUESTIONS` questions are shown, with scores of two decimals
-(`docvqa_site.submissions.results_field`), so that one answer moves a mean by half of what can be seen at most. How many
-questions a type has isn't shown. Of a split test set, the questions are those of the part on which the results are.
+A question's type is its key in the test set. Besides, there are the questions about providers of the training data, and
+about others, as the papers report them (in and out of distribution). Each submission shows one mean for each type
+instead of one for all, so these tell less: only types of at least `MIN_QUESTIONS` questions are shown, with scores of
+two decimals (`docvqa_site.submissions.results_field`), so that one answer moves a mean by half of what can be seen at
+most. How many questions a type has isn't shown. Of a split test set, the questions are those of the part on which the
+results are.
 """
 
 from evaluator.messages.jobs import OTHER_KEY, GroupScore, ScoringDetail, TestSetPart
 from evaluator.messages.results import QuestionTypeScore
 
 MIN_QUESTIONS = 200
+# What the pages call the questions about providers of the training data, and about others.
+PROVIDERS = {"seen": "seen_providers", "unseen": "unseen_providers"}
 
 
 def question_types(detail: ScoringDetail, part: TestSetPart) -> list[QuestionTypeScore]:
-    """Return the scores of the types that are shown, the most frequent first; exact as long as they aren't stored.
+    """Return the scores of the types that are shown, the most frequent first and seen and unseen providers last.
+
+    They are exact as long as they aren't stored.
 
     Args:
         part: Of a test set that isn't split, empty.
     """
     return [
         QuestionTypeScore(
-            name=group.group, anls=group.anls, anls_low=group.anls_low, anls_high=group.anls_high
+            name=PROVIDERS[group.group] if group.by == "provider" else group.group,
+            anls=group.anls,
+            anls_low=group.anls_low,
+            anls_high=group.anls_high,
         )
+        for by in ("key", "provider")
         for group in detail.groups
-        if (group.by, group.part) == ("key", part) and is_shown(group)
+        if (group.by, group.part) == (by, part) and is_shown(group)
     ]
 
 

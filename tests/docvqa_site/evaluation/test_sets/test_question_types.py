@@ -39,7 +39,8 @@ def test_types_are_in_the_order_of_their_frequency_which_the_worker_knows():
         make_group(group="rare", questions=MIN_QUESTIONS - 1),
         make_group(group="other", questions=5000),
         make_group(group="of five providers", questions=5000, anls_low=0.0, anls_high=1.0),
-        make_group(by="provider", group="seen", questions=5000),
+        make_group(by="provider", group="seen", questions=MIN_QUESTIONS - 1),
+        make_group(by="provider", group="seen", questions=5000, part="public"),
         make_group(by="part", group="public", questions=5000),
         make_group(group="total", questions=5000, part="private"),
     ],
@@ -47,6 +48,11 @@ def test_types_are_in_the_order_of_their_frequency_which_the_worker_knows():
 )
 def test_what_is_rare_or_no_type_or_in_another_part_is_not_shown(hidden):
     assert names(hidden, DATE) == ["date"]
+
+
+def test_questions_about_seen_and_unseen_providers_come_last():
+    providers = [make_group(by="provider", group=group, questions=5000) for group in ("seen", "unseen")]
+    assert names(*providers, DATE) == ["date", "seen_providers", "unseen_providers"]
 
 
 def report_score(evaluation, **fields) -> Run:
