@@ -9,12 +9,15 @@ from evaluator.communication.log import CommunicationTotals
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.folding.folding import WeightFiles, fold
 from evaluator.folding.lines import BuiltIn, CodecTerms, OwnFile
-from evaluator.folding.opening import Folded, folded_rounds
+from evaluator.folding.opening import Folded, folded_rounds, missed
 from evaluator.folding.reading import MessageFile, check_log, read_transcript
 from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import ArtifactKind, TrackRules
 from evaluator.messages.progress import OnProgress
 from evaluator.records.round_checks import FRAMING
+
+# How probable it may be that one false round of a large run isn't among those that are opened.
+MOST_MISSED = 0.9
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,12 @@ def _obstacle(files: Mapping[ArtifactKind, Path], folded: Folded, decoded: Decod
     if folded.is_drawn and (empty := next((line for line in rounds if not line.messages), None)):
         # Rounds that cost nothing would dilute the draw.
         return f"Rounds are drawn only where each has messages, and round {empty.round} has none."
+    if folded.is_drawn and (chance := missed(len(rounds), len(folded.rounds) - 1)) > MOST_MISSED:
+        # Rounds that cost next to nothing would do so as well.
+        return (
+            f"Only {len(folded.rounds)} of {len(rounds)} rounds fit into the file of messages, so that a false round "
+            f"would be missed with a probability of {chance:.1%}; at most {MOST_MISSED:.0%} is accepted."
+        )
     first = sum(folded.transcript.first_downloads.values())
     if folded.is_drawn and first > folded.model_bytes * (1 + FRAMING):
         # Room is kept for them, which other rounds would need.

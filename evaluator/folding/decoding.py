@@ -29,6 +29,7 @@ from evaluator.messages.base import Message
 from evaluator.messages.jobs import SERVER, ArtifactKind, evaluator_version
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Ending, Sandbox, SandboxError, UnconfinedError
+from evaluator.sandbox.written_files import is_own_file
 
 # The files of one direction: messages, and the vectors that they decode to.
 UP, DOWN = "up", "down"
@@ -231,6 +232,8 @@ def _decode(
         raise _fails(way, f"a codec that imports only {ALLOWED_IMPORTS}", f"it imports {module}")
     if problem:
         raise _fails(way, "messages that the codec decodes without the run's other files", problem)
+    if not is_own_file(folder / way / VECTORS):
+        raise _fails(way, "vectors in the file that the decoder was given", "a link, or no file")
 
 
 def _fails(way: str, expected: str, found: str) -> ProblemError:

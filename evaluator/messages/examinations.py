@@ -281,6 +281,7 @@ class ExaminationJob(Message):
         challenge: What the site drew after the record was uploaded, in hexadecimal.
         submitted: The run's scores, as its team may see them.
         is_ranked_by_bytes: Whether the track ranks by the bytes that were sent, which must then agree as well.
+        is_counted: Whether the run's bytes were counted, as those of the repeats must then be.
         seed: The seed of synthetic data, which nobody can know in advance.
         timeout_s: Seconds of computing for each process that runs the method on synthetic data.
         hours: How long one training may take.
@@ -299,6 +300,7 @@ class ExaminationJob(Message):
     challenge: str = ""
     submitted: Scores
     is_ranked_by_bytes: bool
+    is_counted: bool
     seed: int
     timeout_s: int
     hours: float

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from evaluator.pipeline import StepInputs, with_decoded
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Ending, Sandbox, SandboxError
 
@@ -69,6 +70,14 @@ class Confined:
         except ValidationError as error:
             # Its own text would quote what was sent.
             raise SandboxError(Ending.GARBLED, "a message of another form") from error
+
+    def decoded(self, inputs: StepInputs, folder: Path) -> StepInputs:
+        """Return a step's inputs with the messages of a codec plug-in decoded into `folder`, as a worker does it.
+
+        Raises:
+            ProblemError: ``E_TRANSCRIPT_*``: the messages can't be decoded.
+        """
+        return with_decoded(inputs, self._sandbox, folder)
 
 
 def training_limits(hours: float) -> Limits:

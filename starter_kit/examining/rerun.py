@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.examinations import Comparison, ExaminationJob, RerunFindings, Scores
@@ -18,8 +18,11 @@ from evaluator.messages.jobs import (
     Step,
     StepResult,
 )
+from evaluator.messages.rankings import COUNTED
+from evaluator.pipeline import StepInputs
 from evaluator.sandbox.limits import Limits
 from evaluator.sandbox.sandbox import SandboxError
+from evaluator.sandbox.written_files import is_own_file
 from evaluator.scoring.metrics import cut
 from starter_kit.examining.confined import (
     GIB,
@@ -33,6 +36,7 @@ from starter_kit.examining.confined import (
 from starter_kit.examining.judging import Judgment
 from starter_kit.examining.repeated_scores import compare_anls, compare_bytes
 
+INPUTS = TypeAdapter(StepInputs)
 RECORD_LIMITS = Limits(wall_s=HOUR_S, cpu_s=HOUR_S, memory_bytes=8 * GIB)
 
 
@@ -146,6 +150,7 @@ class _Rerun:
         for step in self._job.rules.steps():
             match self._step(step, files):
                 case CommunicationResult() as result:
+                    self._check_counted(result)
                     found["bytes_total"] = result.bytes_total
                 case AccountingResult() as result:
                     found["epsilon"] = result.epsilon
@@ -157,25 +162,32 @@ class _Rerun:
     def _step(self, step: Step, files: dict[ArtifactKind, Path]) -> StepResult | None:
         """Return the result of a worker's step. A step that returns nothing raises `SandboxError`."""
         test_set = self._job.folder(self._job.test_set) if step is Step.SCORING else None
-        inputs = {
-            "rules": self._job.rules.model_dump(mode="json"),
-            "files": {kind: str(path) for kind, path in files.items()},
-            "reference": str(self._base),
-            "test_set": test_set and str(test_set),
-        }
-        ended = self._confined.ask(
-            StepEnded,
-            "evaluator.worker.step_process",
-            "run",
-            {"step": step, "inputs": inputs},
-            readable=[*files.values(), self._base, *([test_set] if test_set else [])],
-            limits=self._limits,
-        )
+        inputs = StepInputs(files, self._job.rules, reference=self._base, test_set=test_set)
+        with tempfile.TemporaryDirectory(prefix="decoded-") as decoded:
+            if step is Step.COMMUNICATION:
+                inputs = self._confined.decoded(inputs, Path(decoded))
+            folders = [path for path in (test_set, inputs.decoded.folder) if path]
+            ended = self._confined.ask(
+                StepEnded,
+                "evaluator.worker.step_process",
+                "run",
+                {"step": step, "inputs": INPUTS.dump_python(inputs, mode="json")},
+                readable=[*files.values(), self._base, *folders],
+                limits=self._limits,
+            )
         if ended.outcome is Outcome.FAILED:
             raise CannotExamineError(f"The step {step} failed:\n{ended.operator_trace}")
         if ended.outcome is Outcome.REJECTED:
             raise ProblemError(*ended.problems)
         return ended.result
+
+    def _check_counted(self, result: CommunicationResult) -> None:
+        """Raise `CannotExamineError` if the bytes of a repeat rest on its log, but not those that were submitted."""
+        if self._job.is_counted and result.counting != COUNTED:
+            because = result.not_counted_because or "it has no transcript."
+            raise CannotExamineError(
+                f"The bytes of the run were counted, but those of a repeat can't be: {because}"
+            )
 
     def _comparisons(self, repeats: list[Scores]) -> list[Comparison]:
         submitted = self._job.submitted
@@ -191,7 +203,7 @@ def regular_file(folder: Path, path: Path) -> Path:
     Raises `ProblemError` (`E_RERUN_TRAINING`) for a link, or one that is elsewhere: the next reader has other rights.
     """
     is_below = path.resolve().is_relative_to(folder.resolve())
-    if path.is_symlink() or not path.is_file() or not is_below:
+    if not is_below or not is_own_file(path):
         raise _failed(f"{path.name} is no file of the run")
     return path
 

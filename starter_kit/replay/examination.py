@@ -27,6 +27,7 @@ from evaluator.records.reading import read_record
 from evaluator.records.round_keys import OpenedKeys
 from evaluator.records.round_opening import RoundOpening, check_opening, read_opening
 from evaluator.records.terms import agree
+from evaluator.sandbox.written_files import is_own_file
 from starter_kit.replay.comparison import Comparison, compare
 from starter_kit.replay.diagnosis import diagnose
 from starter_kit.replay.training import UPDATE, WEIGHTS, RoundRequest, TrainedRound
@@ -183,8 +184,8 @@ class _Replay:
 
     def _vector(self, path: Path) -> Floats:
         """Read a vector (d,) that a training wrote, which may be anybody's code."""
-        size, expected = path.stat().st_size if path.is_file() else 0, 4 * self.record.run.numel
-        if path.is_symlink() or size != expected:
+        size, expected = path.stat().st_size if is_own_file(path) else 0, 4 * self.record.run.numel
+        if size != expected:
             raise ProblemError.of(
                 ErrorCode.REPLAY_TRAINING,
                 where=path.name,

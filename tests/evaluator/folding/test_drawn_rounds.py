@@ -203,6 +203,18 @@ def test_rounds_without_messages_do_not_dilute_the_draw(run: MadeRun, tmp_path: 
     assert "round 9 has none" in result.not_counted_because
 
 
+def test_a_draw_that_would_miss_a_false_round_nearly_always_counts_nothing(
+    base: Path, tmp_path: Path
+) -> None:
+    """Ten thousand rounds of a byte would hide one false round as well as rounds without messages."""
+    found = [counted(opened(make_run(base, rounds=n), tmp_path / str(n)), base) for n in (31, 32)]
+    assert [result.counting for result in found] == ["counted", "declared"]
+    assert found[1].not_counted_because == (
+        "Only 4 of 32 rounds fit into the file of messages, so that a false round would be missed with a probability "
+        "of 90.3%; at most 90% is accepted."
+    )
+
+
 def claiming(run: MadeRun, files: Files, size_bytes: int) -> Transcript:
     """Return the index of a run whose first download only says that it is so long."""
     transcript = read_transcript(files[ArtifactKind.TRANSCRIPT])

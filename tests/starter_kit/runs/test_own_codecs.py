@@ -141,6 +141,21 @@ def test_a_decoder_that_could_train_the_model_itself_is_rejected(
     assert "imports only the standard library, numpy, torch" in problem.expected
 
 
+def test_a_decoder_that_leaves_a_link_in_place_of_its_vectors_is_rejected(
+    with_own_codec: RunFolder, base: Path
+) -> None:
+    """The process that folds may read what a decoder can't, such as the first download, which can be free."""
+    decode_with(
+        with_own_codec,
+        "import inspect, pathlib; "
+        "asked = next(one.frame.f_locals['inputs'] for one in inspect.stack(0) if 'inputs' in one.frame.f_locals); "
+        "out = pathlib.Path(asked['out']); out.unlink(); out.symlink_to('../down/messages.bin'); "
+        "self.__class__.decode = self.__class__.whole; return self.whole(message, size)",
+    )
+    problem = rejection(with_own_codec, base)
+    assert (problem.code, problem.found) == (ErrorCode.TRANSCRIPT_CODEC, "a link, or no file")
+
+
 def test_the_check_of_a_participant_rejects_what_the_site_rejects(
     with_own_codec: RunFolder, base: Path
 ) -> None:

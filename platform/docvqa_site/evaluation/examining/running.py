@@ -16,6 +16,7 @@ from docvqa_site.submissions.models import Run
 from evaluator.errors import ProblemError
 from evaluator.messages.examinations import ExaminationJob, Report, Scores
 from evaluator.messages.jobs import TrackRules
+from evaluator.messages.rankings import COUNTED
 from evaluator.scoring.metrics import cut
 from evaluator.scoring.split import read_split
 
@@ -86,6 +87,7 @@ def _job(
         challenge=found.challenge,
         submitted=_submitted(found),
         is_ranked_by_bytes=track.kind.rule.terms[0][0] == "bytes_total",
+        is_counted=found.counting == COUNTED,
         seed=secrets.randbits(32),
         timeout_s=effort.timeout_s,
         hours=effort.hours,
