@@ -386,7 +386,7 @@ LIES = [
     Lie("a whole run of invented sums, and the model they lead to", {}),
     Lie("two rounds declared as one", {}, {"sums": two_rounds_of_unlike_updates}),
     Lie(
-        "fixed-size sampling declared as Poisson, in a run with few rounds or with invented counts",
+        "another sampling declared as Poisson, with few providers in each round or with invented counts",
         {},
         {"change_annex": of_a_fixed_number},
     ),
