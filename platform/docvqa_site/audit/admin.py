@@ -41,6 +41,9 @@ class ReadOnly:
 class WithHistory(admin.ModelAdmin[ModelT]):
     """An admin in which the history of an object is what the audit trail has about it, for those who may read that."""
 
+    class Media:
+        css = {"all": ["audit/lists.css"]}
+
     @override
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

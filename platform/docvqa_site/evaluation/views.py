@@ -27,8 +27,11 @@ def status(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         # The page keeps what it shows and asks again.
         return HttpResponse(status=HTTPStatus.NO_CONTENT)
     context = {"submission": submission, **status_context(request, submission)}
-    # The page then asks for its part with the results.
-    context["has_ended"] = context["is_final"] and submission.state != SubmissionState.DRAFT
+    # The page then asks for its part with the results: after the score, and again after the leakage is measured.
+    is_awaited = context["is_measuring"] and "measuring" in request.GET
+    context["has_ended"] = (
+        context["is_final"] and submission.state != SubmissionState.DRAFT and not is_awaited
+    )
     response = render(request, "evaluation/status.html", context)
     if submission.state == SubmissionState.DRAFT:
         # Canceled by somebody else of the team: this is another page now.
@@ -57,6 +60,7 @@ def status_context(request: HttpRequest, submission: Submission) -> dict[str, An
         "is_insider": is_insider,
         "statuses": shown,
         "is_final": submission.state == SubmissionState.DRAFT or all(status.is_final for status in shown),
+        "is_measuring": any(status.is_measuring for status in shown),
         "version": version,
         "poll_s": poll_s({step.state for status in shown for step in status.steps}),
         "line": line,

@@ -104,7 +104,8 @@ def _proofs(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
     yield Fact(f"{waiting} waiting for reviewers", queue)
     yield Fact(f"{counts['unsettled proofs'] - waiting} waiting for the team", queue)
     yield Fact(_number(counts["open appeals"], "open appeal"), queue)
-    yield _fact(organizer, "All reviews", "reviews.proofreview")
+    yield Fact("All privacy proofs", reverse("admin:reviews_proof_changelist"))
+    yield _fact(organizer, "Each reviewer's latest decision", "reviews.proofreview")
 
 
 def _content(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:

@@ -322,6 +322,11 @@ class ProofReviewAdmin(ReadOnlyAdmin[ProofReview]):
         return found.exclude(begun & ~Q(reviewer=user))
 
     @override
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        title = {"title": "Each reviewer's latest decision"}
+        return super().changelist_view(request, {**title, **(extra_context or {})})
+
+    @override
     def has_view_permission(self, request: HttpRequest, obj: ProofReview | None = None) -> bool:
         return request.user.has_perm("reviews.review_proofs") or super().has_view_permission(request, obj)
 

@@ -1,5 +1,6 @@
 """The reviewers' desk: one proof beside the checklist, the decision on it, messages to its team, and assignment."""
 
+from collections.abc import Mapping
 from functools import wraps
 from uuid import UUID
 
@@ -180,14 +181,18 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
     if rejection := assigning_barred_because(submission, request.user):
         raise PermissionDenied(rejection)
     assigned = submission.reviews.filter(assigned_at__isnull=False).select_related("reviewer")
-    if request.method == "POST" and "assigned" in request.POST:
-        return _change_assignment(request, submission, AssignedForm(assigned, request.POST))
+    changes = [(review, _assigned_form(review, assigned, request.POST)) for review in assigned]
+    changing = next((form for _, form in changes if form.is_bound), None)
+    if "assigned" in request.POST and (done := _change_assignment(request, submission, changing)):
+        return done
     if request.method == "POST" and "lift" in request.POST:
         return _lift(request, submission)
     taken = {review.reviewer_id for review in assigned}
     eligible = [one for one in eligible_reviewers(submission) if one.pk not in taken]
-    form = AssignmentForm(eligible, request.POST or None, initial={"due": default_due()})
-    if request.method == "POST" and form.is_valid():
+    form = AssignmentForm(
+        eligible, None if changing else request.POST or None, initial={"due": default_due()}
+    )
+    if form.is_valid():
         reviewer, due = form.cleaned_data["reviewer"], form.cleaned_data["due"]
         try:
             assign(submission, reviewer, due, actor=request.user)
@@ -199,7 +204,8 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
     context = {
         "submission": submission,
         "form": form,
-        "assigned": [(review, _assigned_form(review, assigned)) for review in assigned],
+        "assigned": changes,
+        "changing": changing,
         "is_settled": is_settled(submission),
         "eligible": eligible,
         "recusals": submission.recusals.select_related("person"),
@@ -207,16 +213,24 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
     return render(request, "reviews/assign.html", context)
 
 
-def _assigned_form(review: ProofReview, assigned: QuerySet[ProofReview]) -> AssignedForm:
+def _assigned_form(
+    review: ProofReview, assigned: QuerySet[ProofReview], posted: Mapping[str, str]
+) -> AssignedForm:
+    """Return the form about an assigned reviewer, with what was posted if it is about this one."""
+    data = posted if posted.get("assigned") == str(review.pk) else None
     initial = {"assigned": review, "due": review.due}
-    return AssignedForm(assigned, initial=initial, auto_id=f"assigned_{review.pk}_%s")
+    return AssignedForm(assigned, data, initial=initial, auto_id=f"assigned_{review.pk}_%s")
 
 
-def _change_assignment(request: UserRequest, submission: Submission, form: AssignedForm) -> HttpResponse:
-    """Set another day for an assigned reviewer, or end the assignment."""
-    if not form.is_valid():
-        messages.error(request, "Choose an assigned reviewer and a date.")
+def _change_assignment(
+    request: UserRequest, submission: Submission, form: AssignedForm | None
+) -> HttpResponse | None:
+    """Set another day for an assigned reviewer, or end the assignment; return None where the date is wrong."""
+    if form is None:
+        messages.error(request, "Choose an assigned reviewer.")
         return redirect("reviews:assign", submission.pk)
+    if not form.is_valid():
+        return None
     review, due = form.cleaned_data["assigned"], form.cleaned_data["due"]
     try:
         if "remove" in request.POST:
@@ -226,6 +240,9 @@ def _change_assignment(request: UserRequest, submission: Submission, form: Assig
             assign(submission, review.reviewer, due, actor=request.user)
             done = f"{review.reviewer} is now asked to decide by {due:%b %-d, %Y}."
     except ValidationError as error:
+        form.add_error(None, error)
+        if form.has_error("due"):
+            return None
         messages.error(request, " ".join(error.messages))
     else:
         messages.success(request, done)

@@ -63,6 +63,7 @@ class ProofReview(models.Model):
 
     class Meta:
         ordering = ["created_at"]
+        verbose_name = "proof decision"
         permissions = [("review_proofs", "Can decide on privacy proofs")]
         constraints = [
             models.UniqueConstraint(fields=["submission", "reviewer"], name="one_review_per_reviewer"),

@@ -18,6 +18,7 @@ from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.challenge.models import Track
 from docvqa_site.periods import PERIODS
 from docvqa_site.submissions import publication, services
+from docvqa_site.submissions.claims import claims_above_budget
 from docvqa_site.submissions.draft_files import files_of
 from docvqa_site.submissions.draft_problems import problems_of
 from docvqa_site.submissions.draft_progress import draft_steps
@@ -342,5 +343,6 @@ def _record_needs(submission: Submission, now: datetime) -> dict[str, object]:
         "needs_token": not has_record and not has_unused_token(team, track),
         "next_challenge": next_challenge(team, track, now),
         "lost_tries": tries_against(submission).filter(team=team),
+        "claims_above_budget": claims_above_budget(submission),
         "repeated_records": () if submission.practice else records_submitted_before(submission),
     }

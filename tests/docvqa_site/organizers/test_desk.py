@@ -297,6 +297,13 @@ def test_the_desk_counts_people_proofs_and_content_and_leads_to_them(client: Cli
     assert '<a href="/admin/news/newsitem/">0 news items, 0 scheduled</a>' in page
 
 
+def test_the_desk_leads_to_all_proofs_and_to_each_decision_on_them(client: Client) -> None:
+    client.force_login(make_organizer("organize", "view_proofreview"))
+    page = desk(client)
+    assert '<a href="/admin/reviews/proof/">All privacy proofs</a>' in page
+    assert '<a href="/admin/reviews/proofreview/">Each reviewer&#x27;s latest decision</a>' in page
+
+
 def test_the_desk_shows_what_workers_have(client: Client, organizer) -> None:
     now = timezone.now()
     Inventory.objects.create(worker="a", references={"vt5": "1" * 64}, test_sets={}, seen_at=now)

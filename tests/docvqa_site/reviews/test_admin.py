@@ -92,6 +92,14 @@ def test_a_rejected_proof_is_no_longer_due(client, submission, reviewer):
     assert reverse("reviews:assign", args=[submission.pk]) not in page
 
 
+def test_the_list_of_decisions_is_named_after_them_and_follows_that_of_proofs(client, submission, reviewer):
+    accept(submission, reviewer)
+    index = client.get("/admin/reviews/").text
+    assert index.index(">Privacy proofs</a>") < index.index(">Proof decisions</a>")
+    page = client.get("/admin/reviews/proofreview/").text
+    assert "<h1>Each reviewer&#x27;s latest decision</h1>" in page
+
+
 def test_the_list_of_decisions_says_how_far_each_reviewer_is(client, submission, reviewer):
     assigned, aside = make_reviewer(name="Asta Assigned"), make_reviewer(name="Carl Conflict")
     assign(submission, assigned, default_due(), actor=assigned)

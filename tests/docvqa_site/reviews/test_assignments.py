@@ -118,6 +118,26 @@ def test_an_assignment_is_moved_and_removed(
     assert client.post(address(submission), given, follow=True).text.count("Choose an assigned reviewer") == 1
 
 
+@pytest.mark.parametrize(("due", "words"), [("", "required"), (day(91), "Choose a date within")])
+def test_a_wrong_new_date_is_reported_at_its_field_and_kept(
+    client, submission, reviewer, organizer, due, words
+):
+    other = assign(submission, make_reviewer(), day(), actor=organizer)
+    review = assign(submission, reviewer, day(), actor=organizer)
+    client.force_login(organizer)
+    page = client.post(address(submission), {"assigned": review.pk, "due": due}).text
+    assert "<title>Error: " in page
+    field = f"assigned_{review.pk}_due"
+    summary = page.partition('role="alert" tabindex="-1" autofocus')[2].partition("</div>")[0]
+    assert f'<a href="#{field}">Decide by</a>' in summary
+    assert words in page.partition(f'id="{field}_error"')[2].partition("</ul>")[0]
+    assert f'value="{due}"' in page
+    # The other forms of the page are as they were.
+    assert page.count("form-errors") == 1
+    assert f'id="assigned_{other.pk}_due_error"' not in page
+    assert ProofReview.objects.get(pk=review.pk).due == day()
+
+
 def test_who_has_decided_is_marked_and_keeps_the_assignment(client, submission, reviewer, organizer):
     review = assign(submission, reviewer, day(), actor=organizer)
     accept(submission, reviewer)

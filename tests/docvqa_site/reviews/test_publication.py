@@ -107,6 +107,25 @@ def test_of_the_checklist_nothing_but_answers_is_read(submission):
         assert first.answers == ["", "yes"]
 
 
+def test_the_team_finds_the_public_page_and_the_guide_where_its_proof_is_listed(client, submission):
+    public, guide = f'<a href="{addresses(submission)[0]}">Public page</a>', "Guide to proofs</a>"
+    revised = make_upload(submission.team, b"# Another", "second.md")
+    client.force_login(owner_of(submission.team))
+    row = (
+        client.get(submission.get_absolute_url())
+        .text.partition('<th scope="row">proof.md')[2]
+        .partition("</th>")[0]
+    )
+    assert public in row
+    assert guide in row
+    revise_proof(submission, revised, owner_of(submission.team))
+    page = client.get(submission.get_absolute_url()).text
+    assert guide not in page.partition('<th scope="row">proof.md')[2].partition("</th>")[0]
+    row = page.partition('<th scope="row">second.md')[2].partition("</th>")[0]
+    assert guide in row
+    assert public not in row
+
+
 def test_a_pending_review_is_not_counted(submission):
     ProofReview.objects.create(submission=submission, reviewer=make_reviewer(), checklist={"unit": "no"})
     assert public_checklist(submission).reviewers == ["Reviewer 1", "Reviewer 2"]

@@ -215,6 +215,12 @@ def test_every_question_can_be_answered_beside_the_opened_checks(desk):
     page.get_by_text("Runs and checks").click()
     page.get_by_text("All checks of the run").click()
     assert frame.bounding_box()["height"] == height > 600
+    # The proof stays beside the questions, and nothing around it scrolls by itself.
+    page.evaluate("scrollTo(0, document.querySelector('#decision').offsetTop)")
+    box = frame.bounding_box()
+    assert 0 <= box["y"] <= box["y"] + box["height"] <= 900
+    assert page.locator(".desk-proof").evaluate("(it) => it.scrollHeight - it.clientHeight") == 0
+    assert page.locator(".desk-proof").evaluate("(it) => getComputedStyle(it).overflowY") == "visible"
     for width in (1280, 1600, 390):
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate("document.querySelectorAll('.item').forEach((item) => (item.open = true))")

@@ -14,10 +14,12 @@ from docvqa_site.uploads.models import Upload, UploadState
 from docvqa_site.uploads.stores import current_store
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.messages.results import RunResults
-from tests.docvqa_site.factories import SCORES
+from tests.docvqa_site.factories import SCORES, make_artifact, make_token
 from tests.docvqa_site.submissions.contents import LOG
 from tests.docvqa_site.submissions.contents import checkpoint as weights
 from tests.docvqa_site.submissions.draft_page import MEGABYTE, PARTS, choose, draft_file, stored_content
+from tests.docvqa_site.submissions.drafts import make_private_track
+from tests.docvqa_site.submissions.records import record_of
 from tests.docvqa_site.uploads.sending import sha
 from tests.evaluator.folding.made_runs import make_base
 from tests.evaluator.folding.made_runs import make_run as make_folded_run
@@ -250,6 +252,33 @@ def test_an_index_says_that_the_site_removed_the_messages_of_another_run(open_pa
     )
     expect(draft_file(page, "messages").locator("label")).to_contain_text("Choose a file")
     expect(page.locator("#storage")).not_to_contain_text("use 0 B of")
+
+
+def test_a_training_record_is_replaced_once_that_is_confirmed(open_page, draft, tmp_path, complaints):
+    draft.track = make_private_track()
+    draft.save()
+    draft.runs.update(budget=1.0)
+    record = make_artifact(draft.runs.get(), ArtifactKind.TRAINING_RECORD, b"record", "first.jsonl")
+    page, requests = open_page(), []
+    page.on("request", lambda request: requests.append(request.url) if "/uploads" in request.url else None)
+    other = tmp_path / "second.jsonl"
+    other.write_bytes(record_of(make_token(draft.team, draft.track).token))
+    file = draft_file(page, "training_record")
+    choose(page, "training_record", other)
+    expect(file.get_by_text("Replace first.jsonl with second.jsonl?")).to_be_visible()
+    keep = file.get_by_role("button", name="Keep the uploaded file")
+    expect(keep).to_be_focused()
+    keep.click()
+    expect(file.get_by_text("first.jsonl is kept.")).to_be_visible()
+    expect(file.get_by_text("Replace first.jsonl with")).to_be_hidden()
+    assert requests == []
+    assert Artifact.objects.get(kind=ArtifactKind.TRAINING_RECORD) == record
+    choose(page, "training_record", other)
+    file.get_by_role("button", name="Yes, replace").click()
+    expect(file.get_by_text("second.jsonl is uploaded.")).to_be_visible(timeout=30_000)
+    expect(file.locator(".tick + strong")).to_have_text("second.jsonl")
+    assert stored_content("training_record") == other.read_bytes()
+    assert complaints == []
 
 
 def test_a_problems_address_of_this_site_is_a_link(open_page):

@@ -69,6 +69,24 @@ class TestStatusPage:
         assert "HX-Refresh" not in member.get(reverse("submissions:status", args=[submission.pk])).headers
         assert "hx-trigger" not in page(member, "detail", submission.pk).partition('id="evaluated"')[2]
 
+    def test_a_page_with_results_waits_for_the_leakage_and_then_loads_them_again(self, member, team):
+        submission = make_submission(team, state=SubmissionState.SUBMITTED)
+        run = make_run(submission, state=RunState.SCORED)
+        measurement = evaluate(run, 2, Step.LEAKAGE)
+        # A page that has shown the progress loads the results at once.
+        assert 'hx-select="#evaluated"' in page(member, "status", submission.pk)
+        shown = page(member, "detail", submission.pk)
+        assert "Leakage is still being measured." in shown
+        assert "status.js" in shown
+        assert 'measuring=1" hx-trigger="every' in shown.partition('id="evaluated"')[2]
+        waiting = page(member, "status", submission.pk, measuring=1)
+        assert 'measuring=1" hx-trigger="every' in waiting
+        assert 'hx-select="#evaluated"' not in waiting
+        measurement.state = EvaluationState.PASSED
+        measurement.save()
+        assert 'hx-select="#evaluated"' in page(member, "status", submission.pk, measuring=1)
+        assert "hx-trigger" not in page(member, "detail", submission.pk).partition('id="evaluated"')[2]
+
     def test_screen_readers_hear_of_a_change_once(self, member, team):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
         make_run(submission, state=RunState.QUEUED)

@@ -2,6 +2,7 @@ from io import StringIO
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
@@ -29,6 +30,7 @@ from tests.docvqa_site.factories import (
 )
 from tests.docvqa_site.submissions.drafts import make_complete_draft, make_private_track
 from tests.docvqa_site.submissions.pages import page, post
+from tests.docvqa_site.submissions.records import record_of
 
 pytestmark = pytest.mark.django_db
 
@@ -235,6 +237,24 @@ class TestDraftPage:
         make_artifact(make_run(draft, budget=1.0), ArtifactKind.TRAINING_RECORD, b"record")
         html = page(member, "detail", draft.pk)
         assert f'was submitted before, with “<a href="{first.get_absolute_url()}">First</a>”' in html
+
+    def test_a_record_that_claims_more_than_the_budget_is_pointed_out(self, member, team):
+        draft = make_submission(team, make_private_track())
+        runs = [make_run(draft, budget=budget) for budget in (1.0, 4.0, 8.0)]
+        for run in (runs[0], runs[2]):
+            # It claims ε = 8.
+            record = record_of(make_token(team, draft.track).token)
+            make_artifact(run, ArtifactKind.TRAINING_RECORD, record)
+        # One that can't be read claims nothing, and neither does one whose file was removed.
+        make_artifact(runs[1], ArtifactKind.TRAINING_RECORD, b"record")
+        html = page(member, "detail", draft.pk)
+        assert html.count("above its budget") == 1
+        assert "The training record at ε\xa0=\xa01 claims ε&nbsp;=&nbsp;8, above its budget." in strip_tags(
+            html
+        )
+        for path in settings.STORE_FOLDER.rglob("*-*"):
+            path.unlink()
+        assert "above its budget" not in page(member, "detail", draft.pk)
 
     def test_a_missing_key_or_token_is_stated_before_anything_is_uploaded(self, member, team):
         track = make_private_track()

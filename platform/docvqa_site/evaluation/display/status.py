@@ -91,6 +91,12 @@ class RunStatus:
         return self.run.state in FINAL_STATES
 
     @property
+    def is_measuring(self) -> bool:
+        """Whether the leakage of the scored run is being measured, or is going to be."""
+        attempts = self.run.evaluations.all()
+        return any(one.step == Step.LEAKAGE and one.state in ACTIVE_STATES for one in attempts)
+
+    @property
     def has_evidence(self) -> bool:
         """Whether there is something to show of how the run was evaluated."""
         return self.run.scored_at is not None or bool(self.finished_steps)

@@ -10,6 +10,10 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AlterModelOptions(
+            name='proofreview',
+            options={'ordering': ['created_at'], 'permissions': [('review_proofs', 'Can decide on privacy proofs')], 'verbose_name': 'proof decision'},
+        ),
         migrations.AlterField(
             model_name='recusal',
             name='why',

@@ -32,6 +32,7 @@ function bind(section) {
   const dropzone = find(".dropzone");
   const label = find(".dropzone label");
   const input = find("input[type=file]");
+  const replacement = find(".replacement");
   const transfer = find(".transfer");
   const progress = find("progress");
   const numbers = find(".transfer-numbers");
@@ -41,7 +42,8 @@ function bind(section) {
   const role = { submission: page.dataset.submission, run: section.dataset.run || null, kind: section.dataset.kind };
   let upload = null;
   let rate = null;
-  // "idle": a file may be chosen; "choosing": the headers of shards are read; "sending"; "stopped": it may be resumed.
+  // "idle": a file may be chosen; "choosing": the headers of shards are read; "asking": whether the uploaded file is
+  // replaced; "sending"; "stopped": it may be resumed.
   let phase = "idle";
 
   enter("idle");
@@ -63,6 +65,8 @@ function bind(section) {
   button("pause").addEventListener("click", () => upload?.pause());
   button("resume").addEventListener("click", send);
   button("cancel").addEventListener("click", cancel);
+  button("replace")?.addEventListener("click", send);
+  button("keep")?.addEventListener("click", keep);
 
   async function choose(files) {
     if (!files.length || phase !== "idle") return;
@@ -76,7 +80,27 @@ function bind(section) {
       reject(error, "Nothing was uploaded.");
       return;
     }
-    send();
+    if (replacement && stored()) ask();
+    else send();
+  }
+
+  // What can't be undone is confirmed.
+  function ask() {
+    enter("asking");
+    say("");
+    find(".replacement-names").textContent = `Replace ${stored()} with ${upload.file.name}?`;
+    button("keep").focus();
+  }
+
+  function keep() {
+    returnToChooser();
+    say(`${stored()} is kept.`);
+    input.focus();
+  }
+
+  // The name of the file that is in this place.
+  function stored() {
+    return find(".tick + strong")?.textContent;
   }
 
   // One file, or, for a checkpoint, the index and all of its shards joined into one.
@@ -156,7 +180,8 @@ function bind(section) {
   function enter(next) {
     phase = next;
     const isOpen = phase === "sending" || phase === "stopped";
-    dropzone.hidden = isOpen;
+    dropzone.hidden = isOpen || phase === "asking";
+    if (replacement) replacement.hidden = phase !== "asking";
     transfer.hidden = !isOpen;
     button("pause").hidden = phase !== "sending";
     button("resume").hidden = phase !== "stopped";
