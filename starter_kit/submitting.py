@@ -323,14 +323,14 @@ def challenge_in(stored: StoredArtifact) -> str:
     return stored.challenge
 
 
-def unexplained_tries(client: SiteClient, plan: SubmissionPlan) -> list[str]:
-    """Return the run tokens of the team's lost tries that it hasn't explained; none for a track without such tokens."""
+def unexplained_challenges(client: SiteClient, plan: SubmissionPlan) -> list[str]:
+    """Return the run tokens of challenges that the team has neither resolved nor explained; none without a token."""
     own = {run.run_token for run in plan.runs if run.run_token}
     tokens = client.run_tokens() if own else []
     return [
         one.token
         for one in tokens
-        if one.track == plan.track and one.is_lost and not one.explanation and one.token not in own
+        if one.track == plan.track and one.is_unresolved and not one.explanation and one.token not in own
     ]
 
 

@@ -49,7 +49,7 @@ REACH = 8.8
 
 
 class Pair(Protocol):
-    """Two distributions, known by the tails of their privacy loss."""
+    """Two distributions, represented by the tails of their privacy loss."""
 
     def tails(self, losses: Floats) -> tuple[Floats, Floats]:
         """Return P(L > ℓ) and Q(L > ℓ), two vectors (n,), at each ℓ of `losses` (n,)."""

@@ -1,4 +1,4 @@
-"""Whether a communication log is plausible: checks that compare it with itself and with what changed.
+"""Whether a communication log is plausible: checks that it is consistent with itself and with what changed.
 
 They need no training record, so every track has them. They only ever flag: only the participant saw the
 messages, a log that passes may still be made up, and an unforeseen codec may pass below the floor. Where a
@@ -206,7 +206,8 @@ LEAST_BYTES = NamedCheck(
     name="minimum size",
     meaning="The bytes in each direction are enough to send the change in the weights once, at 4.5 bits per "
     "parameter, if the change of each matrix is sent as two low-rank factors.",
-    limit="Missing messages beyond the first. An honest run is also flagged if its codec needs fewer bits.",
+    limit="Missing messages, as long as the remaining bytes are enough to send the change once. An honest run is also "
+    "flagged if its codec needs fewer bits.",
 )
 
 

@@ -81,7 +81,7 @@ class Account(Response):
 
 
 class PhaseInfo(Response):
-    """A part of a track's time. A submission belongs to the phase in which it was submitted.
+    """A period of a track. A submission belongs to the phase in which it was submitted.
 
     Attributes:
         starts_at: Null where it has no beginning, as is `ends_at` where it has no deadline.
@@ -213,8 +213,8 @@ class IssuedRunToken(Response):
     Attributes:
         run: The run whose training record was accepted with it, else null. Practice runs don't count.
         challenged_at: When the challenge of its record was drawn, which spends it; null for an unused token. With a
-            challenge and without a run, it is a lost try.
-        explanation: What the team says about a lost try, for the reviewers.
+            challenge and without a run, its challenge is unresolved.
+        explanation: What the team says about an unresolved challenge, for the reviewers.
     """
 
     token: str
@@ -225,13 +225,17 @@ class IssuedRunToken(Response):
     explanation: str
 
     @property
-    def is_lost(self) -> bool:
-        """Whether it is a lost try."""
+    def is_unresolved(self) -> bool:
+        """Whether its challenge is unresolved."""
         return self.challenged_at is not None and self.run is None
 
 
-class ExplainedTry(Request):
-    """Explain a lost try to the reviewers of the team's later runs, in plain text; empty removes the explanation."""
+class ExplainedChallenge(Request):
+    """Explain an unresolved challenge to the reviewers of the team's later runs.
+
+    Attributes:
+        explanation: Plain text; an empty one removes the explanation.
+    """
 
     explanation: str
 

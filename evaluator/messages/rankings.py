@@ -103,7 +103,7 @@ class RankingRule(Message):
         return self.ranks_bytes and requires_counted and results.counting != COUNTED
 
     def is_doubtful(self, results: Any, *, is_log_accepted: bool) -> bool:
-        """Return whether a check of the log was flagged, and no organizer has accepted the log."""
+        """Return whether a check of the log flagged the run, and no organizer has accepted the log."""
         return self.ranks_bytes and bool(results.log_flag) and not is_log_accepted
 
     def key_of(self, results: Any) -> tuple[float, ...]:

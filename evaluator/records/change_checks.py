@@ -130,8 +130,8 @@ def _ends(case: Case) -> tuple[WeightVector, WeightVector] | None:
         "rounds. It isn't too large: no set of blocks or coordinates has a larger L2 norm than the noise of all rounds "
         "plus the sampled providers' clipped updates could produce. An honest run is rejected with a probability below "
         "10⁻⁹; docs/proofs has the proof. The change isn't too small either: it contains at least nine tenths of that "
-        "noise, judging by its norm, the norm of every block and the spread of the values in blocks. Otherwise, it is "
-        "flagged. The check has no power under a nonlinear update rule.",
+        "noise, judging by its norm, the norm of every block and the spread of the values in blocks. Otherwise, the "
+        "run is flagged. The check has no power under a nonlinear update rule.",
         limit="Invented sums that all point in one direction and are as large as clipped updates can be (see "
         "`record.alignment`); up to a tenth of the noise, canceled in small parts over the whole run; and a "
         "change without noise that is distributed like noise, within the limits that the check reports.",
@@ -173,8 +173,8 @@ def _hidden(case: Case, bounds: Bounds) -> str:
         return "no updates are expected, and none would have passed"
     block, everywhere = longest_hidden(case.record.run.numel, bounds)
     return (
-        f"would have detected a noiseless change with a norm above {block:.2g}× (in one block) or {everywhere:.2g}× "
-        f"(overall) the largest norm that the clipped updates of the expected number of providers can have"
+        f"would have detected a change without noise if its norm exceeded {block:.2g} times (in one block) or "
+        f"{everywhere:.2g} times (overall) the largest possible norm of the expected providers' clipped updates"
     )
 
 

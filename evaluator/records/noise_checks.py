@@ -124,10 +124,11 @@ def noise_size(this: NamedCheck, case: Case) -> Check:
         "record.noise_reuse",
         name="fresh noise in every round",
         meaning="The opened blocks of a round are not correlated with those of any earlier round, or with "
-        "the sum of all earlier rounds, more than clipped updates can explain. Adding them up doesn't "
-        "cancel the noise. An honest run is flagged with a probability below 4·10⁻⁶. The check reports the smallest "
-        "share of a round's noise whose reuse or cancellation in a later round it would have detected, with the same "
-        "probability as in `record.noise_size`. It has no power if that share exceeds 100%.",
+        "the sum of all earlier rounds, more than clipped updates can explain. Adding up the blocks of "
+        "different rounds doesn't cancel the noise. An honest run is flagged with a probability below 4·10⁻⁶. The "
+        "check reports its detection limit: the smallest share of a round's noise that, if reused or canceled in a "
+        "later round, would have been detected with the same probability as in `record.noise_size`. The check has no "
+        "power if that share exceeds 100%.",
         limit="Noise canceled in later rounds, if the updates of many providers could hide this; and noise that each "
         "round cancels in part, just below the detection limit, while a signal hides it (telescoping sums). The check "
         "reports how much of the whole run's noise would then remain; `record.whole_change` flags a run with less than "

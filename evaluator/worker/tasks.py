@@ -96,7 +96,7 @@ def _deliver_kept_reports(**_: object) -> None:
 def take_job(self: "Task[Any, None]", message: dict[str, Any]) -> None:
     """Run one step of an evaluation and report how it ended.
 
-    The message is acknowledged when the site has been sent a first sign of life, before the step begins. From then on
+    The message is acknowledged when the site has been sent a first heartbeat, before the step begins. From then on
     the site's watchdog notices the end of this process, and no broker cares how long the step takes.
     """
     try:
@@ -107,7 +107,7 @@ def take_job(self: "Task[Any, None]", message: dict[str, Any]) -> None:
         return
     heartbeat = Heartbeat(head)
     _begin(self.request, head, heartbeat)
-    # Until the report is sent: a broker that comes back sees a sign of life at once.
+    # Until the report is sent: a broker that comes back sees a heartbeat at once.
     with heartbeat.beating():
         started_at = datetime.now(UTC)
         report = _report(head, _ending(message, heartbeat), started_at)

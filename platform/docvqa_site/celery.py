@@ -42,7 +42,7 @@ app = Celery("docvqa_site")
 app.conf.update(
     settings.CELERY,
     timezone=settings.TIME_ZONE,
-    # The watchdog goes through the same queue as the reports: whatever sign of life came before it counts. Its messages
+    # The watchdog goes through the same queue as the reports: whatever heartbeat came before it counts. Its messages
     # don't expire, since the clocks of two machines would have to agree for that; it ignores those that piled up.
     task_default_queue=INTAKE_QUEUE,
     beat_schedule_filename=str(settings.HOME / "beat-schedule"),

@@ -432,7 +432,7 @@ PERMISSIONS_POLICY: dict[str, list[str]] = {
 
 LOGGING = logging_settings(os.environ.get("PFL_LOG_FORMAT", "text"), os.environ.get("PFL_LOG_LEVEL", "INFO"))
 
-# How often the processes beside the web server show a sign of life, and after how long they count as silent.
+# How often the processes beside the web server check in, and after how long they count as silent.
 LIVENESS_SECONDS = 10
 LIVENESS_LATE_SECONDS = int(os.environ.get("PFL_LIVENESS_LATE_SECONDS", "60"))
 # Without a token, metrics are for private addresses.

@@ -44,7 +44,7 @@ VERBS = {
     "convert": "Convert a pickled or sharded checkpoint into a single safetensors file.",
     "key": "Create, show and register the key that signs your training records.",
     "token": "Request a token for one training run. `pfl train` does so automatically if the site is set.",
-    "tries": "List your team's lost tries, and explain them to the reviewers.",
+    "challenges": "List your team's unresolved challenges, and explain them to the reviewers.",
     "submit": "Upload runs and submit them. After an interruption, the same command resumes where it stopped.",
     "submissions": "List your team's submissions with their scores and ranks, or follow one.",
     "verify": "Recompute ε, bytes, checks and ranks of a site's boards from its public files. Needs no account.",

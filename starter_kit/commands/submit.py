@@ -103,7 +103,7 @@ def submit(
         prepare,
         register_keys,
         send,
-        unexplained_tries,
+        unexplained_challenges,
     )
 
     if publish_proof and proof is None:
@@ -154,10 +154,10 @@ def submit(
     print_lines(*_visibility(submission))
     if submission.publishes_proof:
         print_lines("As your team agreed, the proof is public while the result is verified.")
-    if unexplained := unexplained_tries(client, plan):
+    if unexplained := unexplained_challenges(client, plan):
         print_lines(
-            f"Lost tries that flag this submission: {len(unexplained)}. Tell the reviewers what happened: "
-            f"`pfl tries explain {unexplained[0]} ...`"
+            f"Unresolved challenges that flag this submission: {len(unexplained)}. Explain to the reviewers what "
+            f"happened: `pfl challenges explain {unexplained[0]} ...`"
         )
     if removed_bytes := discard_private_files(plan):
         print_lines(f"Deleted {removed_bytes / 1e6:,.1f} MB of challenge data (no longer needed)")

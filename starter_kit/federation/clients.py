@@ -19,7 +19,7 @@ def clients_of(dataset: Dataset) -> list[Client]:
         raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             where=f"{dataset.folder}/dataset.json, clients",
-            expected="each provider at exactly one client",
+            expected="each provider's data held by exactly one client",
             found="no clients" if not listed else "a provider that is listed twice",
         )
     return [

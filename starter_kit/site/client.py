@@ -23,7 +23,7 @@ from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.api import (
     ChangedText,
     CheckpointStatus,
-    ExplainedTry,
+    ExplainedChallenge,
     IssuedRunToken,
     NewRun,
     NewRunToken,
@@ -155,10 +155,10 @@ class SiteClient:
         """Return the team's run tokens in all tracks, newest first."""
         return self._all("/run-tokens", RunTokenPage, lambda page: page.items)
 
-    def explain_try(self, token: str, explanation: str) -> IssuedRunToken:
-        """Explain the lost try with this token to the reviewers."""
+    def explain_challenge(self, token: str, explanation: str) -> IssuedRunToken:
+        """Explain the unresolved challenge with this token to the reviewers."""
         return self._call(
-            IssuedRunToken, "PATCH", f"/run-tokens/{token}", ExplainedTry(explanation=explanation)
+            IssuedRunToken, "PATCH", f"/run-tokens/{token}", ExplainedChallenge(explanation=explanation)
         )
 
     def signing_keys(self) -> list[SigningKey]:

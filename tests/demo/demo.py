@@ -166,8 +166,8 @@ METHODS = [
         "LoRA + NF4",
         "track-1",
         [LORA_NF4],
-        description="FedAvg in 6 rounds of one client each. Only rank-6 adapters of the attention layers, plus the "
-        "box and image layers themselves, are trained; they are sent at 4.5 bits per value. "
+        description="FedAvg in 6 rounds of one client each. Only rank-6 adapters of the attention layers and the "
+        "full box and image layers are trained; both are sent at 4.5 bits per value. "
         "[Method and settings](/docs/methods/#fedavg).",
     ),
 ]

@@ -170,7 +170,7 @@ def make_run(
 
 
 def scored_submission(**fields: Any) -> Submission:
-    """A submission to a private track with one scored run, so that its proof can be reviewed; it has none yet."""
+    """A submission to a privacy track with one scored run, so that its proof can be reviewed; it has none yet."""
     submission = make_submission(
         track=make_track(BEST_ANLS_AT_BUDGET), **{"state": SubmissionState.SUBMITTED, **fields}
     )

@@ -18,7 +18,7 @@ from docvqa_site.teams.forms import KeyForm
 from docvqa_site.teams.keys import register_key, revoke_key
 from docvqa_site.teams.selectors import current_keys
 from evaluator.messages.api import (
-    ExplainedTry,
+    ExplainedChallenge,
     IssuedRunToken,
     NewRunToken,
     NewSigningKey,
@@ -54,9 +54,11 @@ def new_token(request: ApiRequest, body: NewRunToken) -> IssuedRunToken:
     return _token(issue_token(team, track, request.auth))
 
 
-@router.patch("/run-tokens/{token}", response=IssuedRunToken, summary="Explain a lost try to the reviewers")
-def explain_try(request: ApiRequest, token: str, body: ExplainedTry) -> IssuedRunToken:
-    """A lost try is a token whose challenge was drawn (`challenged_at`) and that has no `run`."""
+@router.patch(
+    "/run-tokens/{token}", response=IssuedRunToken, summary="Explain an unresolved challenge to the reviewers"
+)
+def explain_challenge(request: ApiRequest, token: str, body: ExplainedChallenge) -> IssuedRunToken:
+    """A token has an unresolved challenge if the challenge was drawn (`challenged_at`) and the token has no `run`."""
     found = get_object_or_404(tokens_of(team_in(request)), token=token)
     text = cleaned(ExplanationForm(body.model_dump()))["explanation"]
     return _token(explain(found, text, request.auth))

@@ -146,7 +146,7 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
             # The front is in the key as a line.
             if kind != "front" and kind in {run.kind for run in runs}
         ],
-        columns=["Method", "Communication", "ANLS", "Mark"],
+        columns=["Method", "Communication", "ANLS", "Shown as"],
         rows=[(run.name, readable_bytes(run.bytes_total), run.score, KINDS[run.kind]) for run in runs],
         addresses=[run.url for run in runs],
     )

@@ -73,7 +73,7 @@ def files_of(track: Track) -> Iterator[tuple[str, str, str]]:
     are_needed = track.ranks_counted_alone(timezone.now())
     for kinds, number in (
         (track.kind.run_artifacts, "one per run"),
-        (messages, f"one per run, {'needed for a rank' if are_needed else 'optional'}"),
+        (messages, f"one per run, {'required for ranking' if are_needed else 'optional'}"),
         (track.kind.submission_artifacts, "one"),
     ):
         for kind in kinds:

@@ -66,7 +66,7 @@ ADJACENCIES = [
 ]
 
 FIRST_DOWNLOADS = [
-    (FirstDownload.FREE.value, "free, as in the published competition"),
+    (FirstDownload.FREE.value, "not counted, as in the published competition"),
     (FirstDownload.COUNTED.value, "counted, even if the log leaves it out"),
 ]
 UNBOUND_LEVELS = [
@@ -455,7 +455,7 @@ class Anonymity(models.TextChoices):
 
 
 class Phase(models.Model):
-    """A part of a track's time, with a quota and rules of what is public. Those of a track don't overlap.
+    """A period of a track, with a quota and rules about what is public. Periods of one track don't overlap.
 
     A track without dates has one phase, without beginning and end. Whoever saves a phase holds the lock of its track.
     """

@@ -312,7 +312,7 @@ def _uncounted(because: str) -> Shortfall:
 def _doubtful(check: str) -> Shortfall:
     """Return that an organizer has to look at the log, because of this check."""
     return Shortfall(
-        f"check {check} was flagged, and no organizer has accepted the log yet",
+        f"check {check} flagged the run, and no organizer has accepted its log yet",
         f"log flagged ({check.partition('.')[2].replace('_', ' ')})",
     )
 
@@ -348,8 +348,9 @@ _RANGES = (
 _UNBOUND = SafeString(
     "A run is <em>unbound</em> if the checks can't tie its checkpoint to the noised sums in its training record. This "
     "happens when:<ul><li>The update rule can't be replayed.</li>"
-    "<li>The check <code>record.linkage</code> or <code>record.whole_change</code> was flagged or had no power.</li>"
-    "<li>The check <code>record.alignment</code> was flagged.</li>"
+    "<li>The check <code>record.linkage</code> or <code>record.whole_change</code> flagged the run or had no "
+    "power.</li>"
+    "<li>The check <code>record.alignment</code> flagged the run.</li>"
     "<li>The check <code>record.noise_shape</code> had no power, for example because a codec rounded the noise.</li>"
     "</ul>"
 )
@@ -363,7 +364,7 @@ FEWEST_BYTES = Ranking(
         "Counted bytes are exact. Qualification is less certain: if the ANLS interval extends below the threshold, the "
         "run might not qualify on a different sample of providers.",
         "Counted: the evaluator computed the checkpoint from the run's messages; for a large run, it computed the last "
-        "round and several more, picked at random. Declared: the bytes come from the team's log.",
+        "round and several others, picked at random. Declared: the bytes come from the team's log.",
     ),
 )
 BEST_ANLS_AT_BUDGET = Ranking(
@@ -373,9 +374,9 @@ BEST_ANLS_AT_BUDGET = Ranking(
     optional_artifacts=(*EXAMINED, ArtifactKind.ROUND_OPENING),
     submission_artifacts=(ArtifactKind.PRIVACY_PROOF,),
     examined_for=(TrustLevel.REPLAYED, TrustLevel.RERUN),
-    unexamined="Nothing: runs are ranked without a replay or rerun, so a forged record that passes every check can "
-    "be ranked",
-    practice_note="The challenge of its training record is a lost try until the same record is submitted for a rank.",
+    unexamined="None. Runs are ranked without a replay or rerun, so a forged record that passes every check can be "
+    "ranked",
+    practice_note="The challenge of its training record is unresolved until the same record is submitted for a rank.",
     config="fl-provider-dp",
     submit_options=" --proof proof.md",
     training_note="`pfl train` gets the run token and signs the training record automatically.",

@@ -24,7 +24,7 @@ OUTCOMES = [(outcome.value, outcome.value) for outcome in Outcome]
 
 
 class EvaluationState(models.TextChoices):
-    """`lost` means that the worker sent no sign of life for too long; the watchdog then starts the next attempt."""
+    """`lost` means that the worker sent no heartbeat for too long; the watchdog then starts the next attempt."""
 
     QUEUED = "queued", "queued"
     RUNNING = "running", "running"
@@ -39,7 +39,7 @@ ACTIVE_STATES = [EvaluationState.QUEUED, EvaluationState.RUNNING]
 
 
 class Evaluation(models.Model):
-    """One attempt. `step` is the step that is queued or running; `heartbeat_at` is the worker's last sign of life.
+    """One attempt. `step` is the step that is queued or running; `heartbeat_at` is the last heartbeat's time.
 
     A queued step waits in the database, in the order of `turn` and `ticket`, until it is sent to the broker; both are
     null until the dispatcher has seen it. All moments are by the database's clock. `remaining_s` is the worker's
@@ -304,7 +304,7 @@ class TeamTurn(models.Model):
 
 
 class Worker(models.Model):
-    """A worker that sent a sign of life while it ran a step of this queue; `reason` is why it is sick, if it is."""
+    """A worker that sent a heartbeat while it ran a step of this queue; `reason` is why it is sick, if it is."""
 
     queue = models.ForeignKey(StepQueue, on_delete=models.CASCADE, related_name="workers")
     name = models.CharField(max_length=200)

@@ -72,7 +72,7 @@ def cancel(submission: Submission, *, actor: User) -> None:
     when the team has canceled too often lately. No lock makes that number exact: only what is submitted can be
     canceled, so the quota bounds what several requests at once may add.
     """
-    # In the order in which the intake locks them: a worker's first sign of life comes before this, or after.
+    # In the order in which the intake locks them: a worker's first heartbeat comes before this, or after.
     waiting = Evaluation.objects.filter(run__submission=submission, state__in=ACTIVE_STATES)
     evaluations = list(waiting.select_for_update(of=("self",)).order_by("pk"))
     runs = list(Run.objects.select_for_update().filter(submission=submission).order_by("pk"))

@@ -1,1 +1,1 @@
-"""Signs of life of the site's processes, which every process can read."""
+"""Check-ins of the site's processes, which every process can read."""

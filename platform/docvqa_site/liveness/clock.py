@@ -14,12 +14,12 @@ logger = logging.getLogger(__name__)
 
 
 class LivelyScheduler(PersistentScheduler):
-    """Shows a sign of life beside each look at the schedule, every `LIVENESS_SECONDS` at most."""
+    """Checks in beside each look at the schedule, every `LIVENESS_SECONDS` at most."""
 
     shown_at = float("-inf")
 
     def tick(self, *arguments: Any, **options: Any) -> float:
-        """Send what is due, show a sign of life, and return the seconds to sleep."""
+        """Send what is due, check in, and return the seconds to sleep."""
         pause: float = super().tick(*arguments, **options)
         if time.monotonic() - self.shown_at >= settings.LIVENESS_SECONDS:
             self._show_life()
@@ -31,6 +31,6 @@ class LivelyScheduler(PersistentScheduler):
             show_life(Process.CLOCK)
         except Error:
             # The clock's work needs no database, and the next look follows.
-            logger.exception("The clock can't show its sign of life.")
+            logger.exception("The clock can't check in.")
         else:
             self.shown_at = time.monotonic()

@@ -25,13 +25,13 @@ EXAMINATIONS = "examinations"
 
 
 class SignOfLife(models.Model):
-    """The last sign of life of one kind of process, or the last backup; of several of a kind, the latest counts."""
+    """The last check-in of one kind of process, or the last backup; of several of a kind, the latest counts."""
 
     process = models.CharField(max_length=20, unique=True)
     at = models.DateTimeField()
 
     class Meta:
-        verbose_name_plural = "signs of life"
+        verbose_name = "check-in"
 
     def __str__(self) -> str:
         return f"{self.process} at {self.at}"
@@ -53,13 +53,13 @@ def note_backup() -> None:
 
 
 def silences() -> dict[Process, timedelta | None]:
-    """Return how long each process has been silent; None if it never showed any sign of life."""
+    """Return how long each process has been silent; None if it has never checked in."""
     found = ages()
     return {process: found.get(process) for process in Process}
 
 
 def ages() -> dict[str, timedelta]:
-    """Return how long ago each process showed its last sign of life, and the newest backup was complete.
+    """Return how long ago each process last checked in, and the newest backup was complete.
 
     What never happened is left out. The database's clock counts.
     """

@@ -1,4 +1,4 @@
-"""Signs of life of processes that take tasks.
+"""Check-ins of processes that take tasks.
 
 The intake's is a task that the clock sends, so that it proves the way through the broker as well. A machine for
 examinations, which may be busy for hours, shows its own beside its work.
@@ -28,9 +28,9 @@ def show_intake() -> None:
 
 @worker_ready.connect
 def show_examining(**_: Any) -> None:
-    """Show a sign of life from now on if this process takes examinations."""
+    """Check in from now on if this process takes examinations."""
     if EXAMINATIONS_QUEUE in app.amqp.queues.consume_from:
-        threading.Thread(target=_keep_showing, name="sign-of-life", daemon=True).start()
+        threading.Thread(target=_keep_showing, name="check-in", daemon=True).start()
 
 
 def _keep_showing() -> None:
@@ -45,7 +45,7 @@ def show_machine() -> None:
     try:
         show_examinations()
     except Error:
-        logger.exception("This machine can't show its sign of life.")
+        logger.exception("This machine can't check in.")
 
 
 @worker_ready.connect

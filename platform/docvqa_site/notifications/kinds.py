@@ -9,7 +9,7 @@ from docvqa_site.accounts.selectors import is_reviewer
 class Kind(models.TextChoices):
     """A kind of notification. People choose for each but `SECURITY` whether it comes by mail as well."""
 
-    RESULTS = "results", "Results of your team"
+    RESULTS = "results", "Your team's results"
     PROOFS = "proofs", "Reviews of your team's proofs"
     TEAM = "team", "Your team's members and keys"
     DEADLINES = "deadlines", "Deadlines"

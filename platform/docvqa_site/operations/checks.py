@@ -151,7 +151,7 @@ def check_disk() -> str:
 
 
 def check_process(process: Process) -> str:
-    """Return `ok`, or for how long the process has shown no sign of life."""
+    """Return `ok`, or how long ago the process last checked in."""
     try:
         silence = silences()[process]
     except Error:

@@ -127,7 +127,7 @@ def _signs_of_life() -> Iterable[Metric]:
     found = ages()
     silent = {str(name): found[name].total_seconds() for name in Process if name in found}
     yield by_label(
-        "pfl_process_silence_seconds", "Seconds since a process's last sign of life.", "process", silent
+        "pfl_process_silence_seconds", "Seconds since a process last checked in.", "process", silent
     )
     backup = GaugeMetricFamily("pfl_backup_age_seconds", "Seconds since the newest backup was complete.")
     if BACKUP in found:

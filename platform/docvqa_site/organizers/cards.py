@@ -81,10 +81,10 @@ def _people(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
     accounts, teams = _number(counts["accounts"], "account"), _number(counts["teams"], "team")
     yield _fact(organizer, f"{accounts}, {counts['new accounts']} new this week", "accounts.user")
     yield _fact(organizer, f"{teams}, {counts['new teams']} new this week", "teams.team")
-    drafts, of_teams = _number(counts["drafts"], "draft"), _number(counts["teams with drafts"], "team")
+    drafts, by_teams = _number(counts["drafts"], "draft"), _number(counts["teams with drafts"], "team")
     yield _fact(
         organizer,
-        f"{drafts} of {of_teams}",
+        f"{drafts} by {by_teams}",
         "submissions.submission",
         f"?state__exact={SubmissionState.DRAFT}",
     )
@@ -92,10 +92,10 @@ def _people(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
     # Superusers, and people with permissions of their own, are in no group.
     for noun, name in (("reviewers", REVIEWERS), ("organizers", ORGANIZERS)):
         of_group = f"?is_active__exact=1&groups__id__exact={groups[name].pk}"
-        yield _fact(organizer, f"{counts[noun]} in the group {name}", "accounts.user", of_group)
+        yield _fact(organizer, f"{counts[noun]} in the {name} group", "accounts.user", of_group)
     superusers = _number(counts["superusers"], "superuser")
     everything = "?is_active__exact=1&is_superuser__exact=1"
-    yield _fact(organizer, f"{superusers}, with all rights", "accounts.user", everything)
+    yield _fact(organizer, f"{superusers}, with all permissions", "accounts.user", everything)
 
 
 def _proofs(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:

@@ -139,7 +139,7 @@ def proof_needs(overdue: int, page: Page | None) -> Iterator[Need]:
 
 def unassigned_needs(unassigned: int, page: Page | None) -> Iterator[Need]:
     if unassigned:
-        text = "They wait for reviewers, and nobody is asked to decide. Reviewers can also claim them."
+        text = "Nobody has been asked to decide. Assign reviewers, or wait for reviewers to claim the proofs."
         heading = f"{unassigned} proof{pluralize(unassigned)} without a reviewer"
         yield Need(heading, text, "proofs-without-a-reviewer", page)
 

@@ -115,7 +115,7 @@ def accept(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Accept the declared log of the run in spite of its flag, which gives it its rank."""
     found = _judged_run(request.user, run_id)
     if not found.results.log_flag:
-        return _back(request, run_id, "No check of the log was flagged.", messages.WARNING)
+        return _back(request, run_id, "No check of the log flagged the run.", messages.WARNING)
     accept_log(found, request.user, request.POST.get("reason", "").strip()[:300])
     return _back(request, run_id, "The log has been accepted. It no longer keeps the run from a rank.")
 

@@ -46,8 +46,8 @@ FIXED_PAGES = (
     FixedPage("news:list", "News", "Announcements and changes of rules."),
     FixedPage(
         "participation",
-        "Participation",
-        "Statistics: registrations, teams, countries, downloads and submissions by month.",
+        "Participation statistics",
+        "Registrations, teams, countries, downloads and submissions by month.",
     ),
     FixedPage(
         "about:contact",

@@ -105,8 +105,8 @@ def _needs(team: Team, now: datetime) -> Iterator[Need]:
         yield Need(f"“{draft}” is a draft. Finish and submit it.", draft.get_absolute_url())
     lost = RunToken.objects.filter(team=team, challenged_at__isnull=False, run__isnull=True, explanation="")
     if count := lost.count():
-        tries = "A lost try has" if count == 1 else f"{count} lost tries have"
-        yield Need(f"{tries} no explanation for the reviewers.", reverse("submissions:list"))
+        noun = "An unresolved challenge has" if count == 1 else f"{count} unresolved challenges have"
+        yield Need(f"{noun} no explanation for the reviewers.", reverse("submissions:list"))
 
 
 def _proof_needs(team: Team) -> Iterator[Need]:

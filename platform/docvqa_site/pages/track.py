@@ -144,7 +144,7 @@ def boards_in_addresses(track: Track) -> list[str]:
 
 @require_safe
 def track(request: HttpRequest, slug: str) -> HttpResponse:
-    # All of them, since the plot of a private track has the best score without privacy.
+    # All of them, since the plot of a privacy track has the best score without privacy.
     tracks = list(Track.objects.prefetch_related("phases"))
     shown = next((one for one in tracks if one.slug == slug), None)
     if shown is None:

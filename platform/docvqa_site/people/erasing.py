@@ -106,7 +106,7 @@ def erase(user: User) -> None:
     boards_changed()
     send_mail(
         f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}Your account is deleted",
-        "Your account and what the site stored about you are deleted. Results of your teams stay, without your name.\n",
+        "Your account and what the site stored about you are deleted. Your teams' results stay, without your name.\n",
         None,
         [address],
     )

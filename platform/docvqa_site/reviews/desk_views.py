@@ -314,7 +314,7 @@ def _desk(
         "submission": submission,
         "form": form,
         "runs": runs,
-        "lost_tries": tries_against(submission),
+        "unresolved_challenges": tries_against(submission),
         "facts": table,
         "groups": form.groups(table, threads) if form else [],
         "chosen": request.POST.get("decision", ""),

@@ -24,6 +24,16 @@ from evaluator.messages.jobs import AccountingResult, Check, CheckStatus, Step
 MOST_IN_COLUMN = 24
 MOST_IN_ROW = 80
 
+# What each kind of release is called on the page; a two-stage release is described by its stages.
+RELEASES: Mapping[str, str] = {
+    "gaussian": "Gaussian noise",
+    "poisson_gaussian": "Poisson-sampled Gaussian noise",
+    "fixed_size_gaussian": "Gaussian noise on samples of a fixed size",
+    "laplace": "Laplace noise",
+    "fedavg_laplace": "FedAvg with Laplace noise",
+    "admm_laplace": "ADMM with Laplace noise",
+}
+
 # The checks that bear on a question, by their ids in `evaluator.records.check_table`.
 CHECKS_OF: Mapping[str, tuple[str, ...]] = {
     "unit": ("record.track_rules",),
@@ -186,14 +196,15 @@ def in_words(event: Event) -> str:
     """Return a release in words: its rounds, rates and noise. The noise is relative to the sensitivity."""
     rounds = f"{event.rounds:,} round{'' if event.rounds == 1 else 's'}"
     if isinstance(event, TwoStage):
-        return f"{rounds}: client rate {event.client_rate:g}, within a client {_parameters(event.within)}"
+        return f"{rounds}: client rate {event.client_rate:g}; within a client, {_parameters(event.within)}"
     return f"{rounds}: {_parameters(event)}"
 
 
 def _parameters(event: Event) -> str:
     """Return the parameters of a release, all but its rounds, privacy unit and adjacency."""
     values = event.model_dump(exclude={"type", "unit", "adjacency", "rounds"})
-    return ", ".join([event.type, *(f"{name} {value:g}" for name, value in values.items())]).replace("_", " ")
+    listed = (f"{name.replace('_', ' ')} {value:g}" for name, value in values.items())
+    return ", ".join([RELEASES[event.type], *listed])
 
 
 def _accounting(status: RunStatus) -> AccountingResult | None:

@@ -21,7 +21,7 @@ EXPLANATIONS = {
     "checkpoints: select the index and all shards; they are merged in your browser.",
     ArtifactKind.COMMUNICATION_LOG: "Every message of the training: round, sender, receiver, bytes.",
     ArtifactKind.TRAINING_RECORD: "The training rounds, from which ε is recomputed. Uploading it spends its run "
-    "token: if you don't submit it then, every later run of your team shows a lost try.",
+    "token: if you don't submit it then, every later run of your team shows an unresolved challenge.",
     ArtifactKind.TRAINING_ANNEX: "Evidence to check the record, for organizers only. Create it after "
     "uploading the record.",
     ArtifactKind.SETTINGS: "settings.yaml from the run folder: for a higher trust level, and as the code in "

@@ -92,5 +92,5 @@ def _over_quota(submission: Submission, now: datetime) -> list[Problem]:
         ErrorCode.SUBMISSION_QUOTA,
         expected=f"at most {quota.limit} {'practice ' if submission.practice else ''}submissions in 24 hours",
         next_step=f"The next slot is free on {quota.next_slot:%B %-d at %H:%M} UTC. Submissions that fail "
-        f"because of the platform don't count.",
+        "because of a platform fault don't count.",
     ).problems

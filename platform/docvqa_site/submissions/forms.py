@@ -47,7 +47,7 @@ class WithdrawalForm(forms.Form):
 
 
 class ExplanationForm(forms.ModelForm[RunToken]):
-    """What a team says about a lost try. The API validates with it."""
+    """What a team says about an unresolved challenge. The API validates with it."""
 
     class Meta:
         model = RunToken

@@ -368,7 +368,7 @@ class RunToken(models.Model):
     """A token that the site issued for one training, and the releases of that training.
 
     A token belongs to the first training record that is uploaded with it, for which the site draws `challenge`; see
-    `docvqa_site.submissions.challenges`. That spends it: without an accounted run it is a lost try
+    `docvqa_site.submissions.challenges`. That spends it: without an accounted run, the challenge is unresolved
     (`docvqa_site.submissions.tries`), which the team may explain. The run whose record is accepted has the token,
     unless it is for practice; see `docvqa_site.submissions.tokens` for when another run may claim it. `events` are the
     releases of that training, as evaluator.mechanisms.events; they stay whatever happens to the run, for no release can

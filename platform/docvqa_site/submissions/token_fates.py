@@ -13,14 +13,14 @@ class TokenFate:
 
     Attributes:
         run: The run that has it, or whose evaluation may yet; None where there is none.
-        is_lost: Whether it is a lost try, which the team may explain.
+        is_unresolved: Whether its challenge is unresolved, which the team may explain.
         is_held: Whether a training holds it that no record was uploaded of; who requested it may release it.
     """
 
     token: RunToken
     words: str
     run: Run | None = None
-    is_lost: bool = False
+    is_unresolved: bool = False
     is_held: bool = False
 
 
@@ -42,13 +42,18 @@ def _fate(token: RunToken, waiting: Run | None) -> TokenFate:
     if token.run is not None:
         return TokenFate(token, "ε recomputed", token.run)
     if token.challenge and waiting is not None:
-        return TokenFate(token, "in evaluation; a lost try until ε is recomputed", waiting, is_lost=True)
+        return TokenFate(
+            token,
+            "in evaluation; its challenge is unresolved until ε is recomputed",
+            waiting,
+            is_unresolved=True,
+        )
     if token.challenge and token.events:
-        words = "lost try: its record was submitted for practice only; submit the same record for a rank"
-        return TokenFate(token, words, is_lost=True)
+        words = "unresolved challenge: its record was submitted for practice only; submit the same record for a rank"
+        return TokenFate(token, words, is_unresolved=True)
     if token.challenge:
-        words = "lost try: a record was uploaded, but ε was never recomputed for its run"
-        return TokenFate(token, words, is_lost=True)
+        words = "unresolved challenge: a record was uploaded, but ε hasn't been recomputed for its run"
+        return TokenFate(token, words, is_unresolved=True)
     if token.training:
         return TokenFate(token, "in use by a training run; no record was uploaded yet", is_held=True)
     return TokenFate(token, "not used yet; your next pfl train takes it")

@@ -3,7 +3,7 @@
 One token is for one training: it belongs to the first record that is uploaded with it
 (`submissions.challenges`), and one run at a time has it. A team that must submit the very same training again,
 after its run was rejected, failed or was withdrawn, submits the very same record; the new run then takes the token
-over. A run for practice never has the token, so that its challenge stays a lost try until a run for a rank has it.
+over. A run for practice never has the token, so that its challenge stays unresolved until a run for a rank has it.
 """
 
 import secrets

@@ -1,16 +1,16 @@
-"""Tries: the challenges that the site drew for a team in a track, and which of them were lost.
+"""Tries: the challenges that the site drew for a team in a track, and which of them are unresolved.
 
 A run token is spent when its challenge is drawn. Who dislikes a challenge could drop the record and train again until
-one suits, so a challenge without an accounted run is a *lost try*. It counts on every run of the team whose own
+one suits, so a challenge without an accounted run is *unresolved*. It counts on every run of the team whose own
 challenge was drawn later, whatever is in the queue: only its own run, once accounted, takes it away. So a run without
-lost tries is one that nobody chose among several, and nothing that happens after its draw adds lost tries to it.
+unresolved challenges is one that nobody chose among several, and nothing that happens after its draw adds any to it.
 
-The tries of other teams count too where somebody was in them who was in this team when its run's challenge was drawn.
-A run for practice takes no try away: nobody but its team sees what became of it.
+The challenges of other teams count too where somebody was on them who was on this team when its run's challenge was
+drawn. A run for practice resolves no challenge: nobody but its team sees what became of it.
 
-An index of messages has a challenge too, which opens some rounds. One without a run whose bytes were counted is lost in
-the same way: the team may have dropped the index because the challenge opened a round that doesn't follow from its
-messages. Those of the run's own team count, whoever uploaded its index first, and those of that team too.
+An index of messages has a challenge too, which opens some rounds. One without a run whose bytes were counted is
+unresolved in the same way: the team may have dropped the index because the challenge opened a round that doesn't follow
+from its messages. Those of the run's own team count, whoever uploaded its index first, and those of that team too.
 """
 
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ class Tries:
 
     Attributes:
         accounted: Tokens with an accounted run, this run's included.
-        lost: Lost tries.
-        elsewhere: How many of the lost tries are other teams', in which somebody of this one was.
-        in_evaluation: How many of the lost tries have a run that is queued or running, and may be accounted yet.
+        lost: Unresolved challenges.
+        elsewhere: How many of the unresolved challenges are other teams', in which somebody of this one was.
+        in_evaluation: How many of the unresolved ones have a run that is queued or running, and may be accounted yet.
         unused: All others: no challenge was drawn for them by then.
     """
 
@@ -84,15 +84,15 @@ def counted_with(own: RunToken) -> QuerySet[RunToken]:
     return RunToken.objects.filter(Q(team=own.team_id) | brought, track=own.track_id)
 
 
-def lost_tries(team: Team, track: Track) -> QuerySet[RunToken]:
-    """Return the team's lost tries in the track, in the order of their challenges."""
+def unresolved_challenges(team: Team, track: Track) -> QuerySet[RunToken]:
+    """Return the team's unresolved challenges in the track, in the order of their challenges."""
     return RunToken.objects.filter(
         team=team, track=track, challenged_at__isnull=False, run__isnull=True
     ).order_by("challenged_at")
 
 
 def tries_against(submission: Submission) -> QuerySet[RunToken]:
-    """Return the lost tries that count on a run of the submission, in the order of their challenges.
+    """Return the unresolved challenges that count on a run of the submission, in the order of their challenges.
 
     On a draft without a record, they are all. Some may be other teams'; only those explain theirs.
     """
@@ -111,7 +111,7 @@ def tries_against(submission: Submission) -> QuerySet[RunToken]:
 
 
 def lost_indexes(own: IndexChallenge, team: Team, track: Track) -> QuerySet[IndexChallenge]:
-    """Return the lost tries that count on a run of the team in the track with this index.
+    """Return the unresolved challenges that count on a run of the team in the track with this index.
 
     They are indexes drawn for in the track before this one, for the team or for the one that this index was drawn for.
     """
@@ -126,9 +126,9 @@ def lost_indexes(own: IndexChallenge, team: Team, track: Track) -> QuerySet[Inde
 
 @transaction.atomic
 def explain(token: RunToken, explanation: str, actor: User) -> RunToken:
-    """Store what the team says about a lost try, in place of what it said before, and return the token.
+    """Store what the team says about an unresolved challenge, in place of what it said before, and return the token.
 
-    Raises `ProblemError` (`E_RUN_TOKEN`) if it is no lost try.
+    Raises `ProblemError` (`E_RUN_TOKEN`) if its challenge isn't unresolved.
     """
     current = RunToken.objects.select_for_update(of=("self",)).select_related("track").get(pk=token.pk)
     if current.challenged_at is None or current.run_id is not None:
@@ -136,12 +136,11 @@ def explain(token: RunToken, explanation: str, actor: User) -> RunToken:
             ErrorCode.RUN_TOKEN,
             message="There is nothing to explain about this run token.",
             where=current.token,
-            expected="a lost try: a token whose challenge was drawn, but without a run whose ε was "
-            "recomputed",
+            expected="a token with an unresolved challenge, for which no ε was recomputed",
             found="an unused token"
             if current.challenged_at is None
             else "a token with a run whose ε was recomputed",
-            next_step="`pfl tries list` shows your team's lost tries.",
+            next_step="`pfl challenges list` shows your team's unresolved challenges.",
         )
     before, current.explanation = current.explanation, explanation
     current.save(update_fields=["explanation"])

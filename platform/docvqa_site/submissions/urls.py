@@ -11,7 +11,9 @@ urlpatterns = [
     path("<uuid:submission_id>/edit/", views.edit, name="edit"),
     path("<uuid:submission_id>/runs/", views.add_run, name="add_run"),
     path("<uuid:submission_id>/runs/<uuid:run_id>/remove/", views.remove_run, name="remove_run"),
-    path("<uuid:submission_id>/tries/<int:token_id>/", views.explain_try, name="explain_try"),
+    path(
+        "<uuid:submission_id>/challenges/<int:token_id>/", views.explain_challenge, name="explain_challenge"
+    ),
     path("<uuid:submission_id>/submit/", views.submit, name="submit"),
     path("<uuid:submission_id>/copy/", views.copy, name="copy"),
     path("<uuid:submission_id>/publish/", views.publish, name="publish"),

@@ -43,7 +43,7 @@ from docvqa_site.submissions.selectors import (
 )
 from docvqa_site.submissions.token_fates import fates_of
 from docvqa_site.submissions.tokens import release_token as release
-from docvqa_site.submissions.tries import explain, lost_tries, tries_against
+from docvqa_site.submissions.tries import explain, tries_against, unresolved_challenges
 from docvqa_site.teams.models import Membership, Role
 from docvqa_site.teams.selectors import current_keys, membership_of, team_of
 from docvqa_site.uploads.storage import storage_of
@@ -231,9 +231,11 @@ def give_name(request: UserRequest, submission: Submission) -> None:
 
 
 @team_action
-def explain_try(request: UserRequest, submission: Submission, token_id: int) -> None:
-    """Store what the team says about a lost try in the submission's track."""
-    _explain(request, get_object_or_404(lost_tries(submission.team, submission.track), pk=token_id))
+def explain_challenge(request: UserRequest, submission: Submission, token_id: int) -> None:
+    """Store what the team says about an unresolved challenge in the submission's track."""
+    _explain(
+        request, get_object_or_404(unresolved_challenges(submission.team, submission.track), pk=token_id)
+    )
 
 
 @login_required
@@ -256,7 +258,7 @@ def tokens(request: UserRequest) -> HttpResponse:
 @login_required
 @require_POST
 def explain_token(request: UserRequest, token_id: int) -> HttpResponse:
-    """Store what the team says about one of its lost tries. Other teams' tokens answer 404."""
+    """Store what the team says about one of its unresolved challenges. Other teams' tokens answer 404."""
     team = team_of(request.user)
     own = tokens_of(team) if team else RunToken.objects.none()
     _explain(request, get_object_or_404(own, pk=token_id))
@@ -342,7 +344,7 @@ def _record_needs(submission: Submission, now: datetime) -> dict[str, object]:
         "needs_key": not current_keys(team).exists(),
         "needs_token": not has_record and not has_unused_token(team, track),
         "next_challenge": next_challenge(team, track, now),
-        "lost_tries": tries_against(submission).filter(team=team),
+        "unresolved_challenges": tries_against(submission).filter(team=team),
         "claims_above_budget": claims_above_budget(submission),
         "repeated_records": () if submission.practice else records_submitted_before(submission),
     }

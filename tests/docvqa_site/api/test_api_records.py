@@ -124,7 +124,7 @@ class TestTraining:
 
 
 class TestExplaining:
-    def test_a_team_explains_a_lost_try_and_reads_it_in_the_list(self, api, team):
+    def test_a_team_explains_an_unresolved_challenge_and_reads_it_in_the_list(self, api, team):
         lost = make_token(team, make_private_track(), record_sha256="5" * 64)
         answer = api("PATCH", f"run-tokens/{lost.token}", {"explanation": "The disk was full."}).json()
         assert answer["explanation"] == "The disk was full."

@@ -120,7 +120,7 @@ class TestPages:
 
     def test_the_reasons_why_a_run_is_unbound_are_a_list(self, client, private_track):
         assert (
-            "<li>The check <code>record.alignment</code> was flagged.</li>"
+            "<li>The check <code>record.alignment</code> flagged the run.</li>"
             in client.get("/leaderboard/privacy/").text
         )
 

@@ -43,7 +43,7 @@ def test_the_board_shows_it_and_ranks_nothing_by_it(client, track):
     html = client.get("/leaderboard/bytes/").content.decode()
     assert cells(html) == ["0.65", "n.s.", "–"]
     assert re.findall(r"board-top\">(\d)", html) == ["1", "2", "3"]
-    assert "only ε bounds every attack" in html
+    assert "only ε limits what any attack can find" in html
 
 
 def test_a_track_that_names_no_data_has_no_column(client, track):

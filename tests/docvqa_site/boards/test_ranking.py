@@ -187,7 +187,7 @@ class TestDeclaredBytes:
         rows = rank_by_bytes([entry(1, **flagged), entry(2, **flagged, is_log_accepted=True)], 0.8)
         assert ranks(rows) == [(2, 1), (1, None)]
         assert rows[1].reason == (
-            "check log.message_sizes was flagged, and no organizer has accepted the log yet"
+            "check log.message_sizes flagged the run, and no organizer has accepted its log yet"
         )
         assert rows[1].short_reason == "log flagged (message sizes)"
 

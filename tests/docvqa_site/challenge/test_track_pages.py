@@ -51,7 +51,7 @@ def test_a_description_is_asked_for_where_the_command_has_one(client: Client, re
 def test_the_files_from_which_bytes_are_counted_are_listed_where_a_rank_needs_them(client: Client) -> None:
     track = make_track()
     html = page(client, track)
-    assert 'data-label="How many">one per run, needed for a rank' in html
+    assert 'data-label="How many">one per run, required for ranking' in html
     assert "only the messages of the rounds that the site selects" in html
     track.phases.update(requires_counted=False)
     assert 'data-label="How many">one per run, optional' in page(client, track)
@@ -59,7 +59,7 @@ def test_the_files_from_which_bytes_are_counted_are_listed_where_a_rank_needs_th
 
 
 def test_where_bytes_rank_nothing_no_rank_needs_the_files_they_are_counted_from(client: Client) -> None:
-    assert "needed for a rank" not in page(client, make_track(BEST_ANLS, slug="score"))
+    assert "required for ranking" not in page(client, make_track(BEST_ANLS, slug="score"))
 
 
 def test_a_track_names_its_base_weights_and_what_may_differ_from_them(client: Client) -> None:
@@ -75,7 +75,7 @@ def test_a_private_track_shows_budgets_and_delta_and_requires_record_and_proof(c
     html = page(client, make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4.5], delta=1e-5))
     for text in ("ε\xa0=\xa01, 4.5", "10⁻⁵", "Training record", "Privacy proof", "--proof"):
         assert text in html
-    assert f'href="{reverse("docs:document", args=["proofs/"])}">their proofs</a>' in html
+    assert f'href="{reverse("docs:document", args=["proofs/"])}">the kit\'s proof of it</a>' in html
 
 
 def test_it_shows_how_to_submit_from_a_terminal(client: Client) -> None:

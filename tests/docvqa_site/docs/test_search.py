@@ -30,7 +30,7 @@ def results(client: Client, text: str) -> list[tuple[str, str]]:
         ("lora.rank", "/docs/settings/#row-lorarank"),
         ("PFL_SESSION_HOURS", "/docs/operations/#row-pfl_session_hours"),
         ("epsilon_product", "/docs/columns/#row-epsilon_product"),
-        ("lost tries", "/docs/privacy/#tries"),
+        ("unresolved challenges", "/docs/privacy/#unresolved-challenges"),
         ("near copies", "/docs/operations/#near-copies"),
         ("membership inference", "/docs/leakage/"),
         ("bandwidth", "/docs/bytes/"),

@@ -1,1 +1,1 @@
-"""Tests of the processes' signs of life."""
+"""Tests of the processes' check-ins."""

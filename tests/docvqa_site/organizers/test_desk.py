@@ -289,10 +289,10 @@ def test_the_desk_counts_people_proofs_and_content_and_leads_to_them(client: Cli
     assert '<a href="/admin/accounts/user/">6 accounts, 6 new this week</a>' in page
     assert "<li>2 teams, 2 new this week</li>" in page
     group = Group.objects.get(name="Reviewers")
-    assert f'?is_active__exact=1&amp;groups__id__exact={group.pk}">1 in the group Reviewers</a>' in page
-    assert ">0 in the group Organizers</a>" in page
-    assert '?is_active__exact=1&amp;is_superuser__exact=1">1 superuser, with all rights</a>' in page
-    assert "<li>1 draft of 1 team</li>" in page
+    assert f'?is_active__exact=1&amp;groups__id__exact={group.pk}">1 in the Reviewers group</a>' in page
+    assert ">0 in the Organizers group</a>" in page
+    assert '?is_active__exact=1&amp;is_superuser__exact=1">1 superuser, with all permissions</a>' in page
+    assert "<li>1 draft by 1 team</li>" in page
     assert "<li>1 waiting for reviewers</li>" in page
     assert '<a href="/admin/news/newsitem/">0 news items, 0 scheduled</a>' in page
 

@@ -102,7 +102,7 @@ def test_a_flagged_log_withholds_the_rank_until_an_organizer_accepts_it(
     run.submission.track.phases.update(requires_counted=False)
     change_results(run, counting="declared", log_flag="log.directions", checks=[check])
     (board,) = stored_boards(run.submission.track)
-    reason = "check log.directions was flagged, and no organizer has accepted the log yet"
+    reason = "check log.directions flagged the run, and no organizer has accepted its log yet"
     assert [(row.rank, row.reason) for row in board] == [(None, reason)]
     assert reason in client.get(run.submission.get_absolute_url()).text
     address = f"/organize/runs/{run.pk}/"
@@ -119,7 +119,7 @@ def test_a_flagged_log_withholds_the_rank_until_an_organizer_accepts_it(
 
 def test_a_log_without_a_flag_needs_nobody(client: Client, organizer, run) -> None:
     page = client.post(f"/organize/runs/{run.pk}/accept-log/", follow=True).text
-    assert "No check of the log was flagged." in page
+    assert "No check of the log flagged the run." in page
     run.refresh_from_db()
     assert run.log_accepted_at is None
 

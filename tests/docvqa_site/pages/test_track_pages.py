@@ -150,7 +150,7 @@ class TestTrackPage:
         assert '<strong><data value="0.9"' in page
 
     def test_it_says_what_the_levels_of_verification_mean(self, client, bytes_track):
-        assert "It has not been verified that the training ran" in page_of(client, bytes_track)
+        assert "Nobody has verified that the training ran" in page_of(client, bytes_track)
 
     def test_flagged_checks_are_counted_and_linked(self, client, bytes_track):
         checks = [

@@ -22,14 +22,14 @@ def test_it_names_only_questions_and_checks_that_exist():
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (Gaussian(effective_noise_multiplier=4), "1 round: gaussian, effective noise multiplier 4"),
+        (Gaussian(effective_noise_multiplier=4), "1 round: Gaussian noise, effective noise multiplier 4"),
         (
             TwoStage(
                 client_rate=0.2,
                 within=PoissonGaussian(sampling_rate=0.1, effective_noise_multiplier=1.5),
                 rounds=30,
             ),
-            "30 rounds: client rate 0.2, within a client poisson gaussian, sampling rate 0.1, "
+            "30 rounds: client rate 0.2; within a client, Poisson-sampled Gaussian noise, sampling rate 0.1, "
             "effective noise multiplier 1.5",
         ),
     ],
@@ -84,7 +84,7 @@ def test_a_question_leads_to_the_facts_that_bear_on_it(client, accounted):
     assert "18 providers" in row
     # And back.
     assert '<a href="#item-sampling">sampling</a>' in row
-    assert "3 rounds: gaussian, effective noise multiplier 4" in page
+    assert "3 rounds: Gaussian noise, effective noise multiplier 4" in page
     assert "1 issued, 0 used by a run" in page
 
 

@@ -86,7 +86,7 @@ def test_a_coordinator_is_called_one(client, reviewer):
     recuse(submission, Recusal.Why.COORDINATION, actor=reviewer)
     assert ">coordinating</td>" in client.get(QUEUE).text
     desk = client.get(reverse("reviews:desk", args=[submission.pk])).text
-    assert "Messages with the team" in desk
+    assert "Messages to and from the team" in desk
     assert "The team sees your reviewer number" not in desk
 
 

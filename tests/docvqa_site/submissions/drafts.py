@@ -25,7 +25,7 @@ def fill(run, leave_out=()):
 
 
 def make_complete_draft(team=None, track=None, **fields):
-    """One run, or in a private track two of them and the proof."""
+    """One run, or in a privacy track two of them and the proof."""
     submission = make_submission(team, track, **fields)
     if not submission.track.kind.needs_proof:
         fill(make_run(submission))

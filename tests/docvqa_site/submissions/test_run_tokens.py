@@ -131,7 +131,7 @@ class TestWhatBecameOfThem:
         html = self.page(client, owner)
         for words in (
             "FedDP at ε\xa0=\xa04</a>: ε recomputed",
-            "lost try: a record was uploaded",
+            "unresolved challenge: a record was uploaded",
             "in use by a training run",
             "not used yet",
             "Waiting at ε\xa0=\xa01</a>: in evaluation",
@@ -139,7 +139,9 @@ class TestWhatBecameOfThem:
             assert words in html
         assert html.count('name="explanation"') == 2
 
-    def test_a_lost_try_is_explained_there_by_its_own_team_only(self, client, team, owner, track):
+    def test_an_unresolved_challenge_is_explained_there_by_its_own_team_only(
+        self, client, team, owner, track
+    ):
         lost = make_token(team, track, record_sha256="5" * 64)
         address = reverse("submissions:explain_token", args=[lost.pk])
         client.force_login(owner)

@@ -233,7 +233,7 @@ class TestDraftPage:
         make_artifact(make_run(draft, budget=4.0), ArtifactKind.TRAINING_RECORD, b"another")
         html = page(member, "detail", draft.pk)
         assert "was submitted before" not in html
-        assert "this record counts as a lost try" in html
+        assert "this record's challenge stays unresolved" in html
         make_artifact(make_run(draft, budget=1.0), ArtifactKind.TRAINING_RECORD, b"record")
         html = page(member, "detail", draft.pk)
         assert f'was submitted before, with “<a href="{first.get_absolute_url()}">First</a>”' in html
@@ -268,11 +268,11 @@ class TestDraftPage:
         assert "no signing key" not in html
         assert "no run token" not in html
         assert "signing key" not in page(member, "detail", make_submission(team).pk)
-        assert "lost try, which reviewers see" not in html
+        assert "unresolved challenge, which reviewers see" not in html
         # Once a record has spent the token.
         spent = {"record_sha256": "0" * 64, "challenge": "0" * 64, "challenged_at": timezone.now()}
         RunToken.objects.update(run=make_run(draft, budget=1.0), **spent)
-        assert "lost try, which reviewers see" in page(member, "detail", draft.pk)
+        assert "unresolved challenge, which reviewers see" in page(member, "detail", draft.pk)
 
     @pytest.mark.parametrize("address", ["create", "detail"])
     def test_a_track_that_accepts_nothing_says_so_before_the_work(self, member, team, address):

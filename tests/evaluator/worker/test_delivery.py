@@ -97,7 +97,7 @@ def test_a_job_whose_worker_is_killed_after_it_began_is_left_to_the_watchdog(
     worker = office.start_worker(QUICK)
     job = office.send(Step.VALIDATE, [slow])
     begins(office, job)
-    # The acknowledgement follows the first sign of life; the second comes later.
+    # The acknowledgement follows the first heartbeat; the second comes later.
     office.receive(lambda: len(office.progress_of(job)) > 1)
     worker.kill()
     worker.wait()

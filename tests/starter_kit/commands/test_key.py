@@ -1,4 +1,4 @@
-"""`pfl key`, `pfl token`, `pfl tries` and the token and key of a training run, as a shell sees them."""
+"""`pfl key`, `pfl token`, `pfl challenges` and the token and key of a training run, as a shell sees them."""
 
 import os
 import shutil
@@ -104,18 +104,20 @@ def token_in(run: Path) -> str | None:
     return read_record(run / "training_record.jsonl", max_rounds=1).run.run_token
 
 
-def test_lost_tries_are_listed_and_explained(home: Path, access: dict[str, str], team: Team) -> None:
+def test_unresolved_challenges_are_listed_and_explained(
+    home: Path, access: dict[str, str], team: Team
+) -> None:
     track = Track.objects.get(slug="track-2")
-    assert pfl(home, "tries", "list", environment=access)[0] == "No lost tries in track-2\n"
+    assert pfl(home, "challenges", "list", environment=access)[0] == "No unresolved challenges in track-2\n"
     lost = make_token(team, track, record_sha256="5" * 64)
     make_token(team, track)
-    listed = pfl(home, "tries", "list", environment=access)[0]
+    listed = pfl(home, "challenges", "list", environment=access)[0]
     assert listed.startswith(f"{lost.token}  {lost.challenged_at:%Y-%m-%d %H:%M} UTC  (not explained)\n")
     assert len(listed.splitlines()) == 1
-    pfl(home, "tries", "explain", lost.token, "The disk was full.", environment=access)
-    assert "UTC  The disk was full." in pfl(home, "tries", "list", environment=access)[0]
+    pfl(home, "challenges", "explain", lost.token, "The disk was full.", environment=access)
+    assert "UTC  The disk was full." in pfl(home, "challenges", "list", environment=access)[0]
     assert RunToken.objects.get(pk=lost.pk).explanation == "The disk was full."
-    _, errors = pfl(home, "tries", "explain", "no-token-of-mine", "Why?", status=2, environment=access)
+    _, errors = pfl(home, "challenges", "explain", "no-token-of-mine", "Why?", status=2, environment=access)
     assert "E_REQUEST_NOT_FOUND" in errors
 
 

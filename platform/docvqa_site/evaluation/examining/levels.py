@@ -100,7 +100,7 @@ LEVELS = {
             folders=(),
             longest_s=lambda job: QUESTIONS * WAITING * job.timeout_s,
             meaning="When run on synthetic data in a sandbox, the attached method behaved as its ε calculation "
-            "assumes. It has not been verified that this code produced the checkpoint.",
+            "assumes. Nobody has verified that this code produced the checkpoint.",
         ),
         Level(
             TrustLevel.REPLAYED,
@@ -117,9 +117,9 @@ LEVELS = {
             folders=(Folder.DATA, Folder.BASE),
             # A round that doesn't agree is trained twice, and is the last one that is trained.
             longest_s=lambda job: HOUR_S * ((2 + job.rules.drawn_rounds) * job.hours + 1),
-            meaning="The organizers repeated the last round and several more, picked at random after the record was "
-            "uploaded, on their own copy of the data, and got the recorded results. The badge shows how many rounds "
-            "were repeated; the rest have not been verified.",
+            meaning="Using their own copy of the data, the organizers repeated the last round and several others, "
+            "which were picked at random after the record was uploaded, and got the recorded results. The badge shows "
+            "how many rounds were repeated; nobody has verified the rest.",
         ),
         Level(
             TrustLevel.RERUN,
@@ -137,7 +137,7 @@ LEVELS = {
 }
 # The first level is the evaluation's, and needs no examination.
 MEANINGS = {
-    TrustLevel.RECOMPUTED: "Every number was recomputed from the submitted files. It has not been verified that the "
+    TrustLevel.RECOMPUTED: "Every number was recomputed from the submitted files. Nobody has verified that the "
     "training ran as these files describe.",
     **{level.trust: level.meaning for level in LEVELS.values()},
 }

@@ -191,7 +191,7 @@ def unattended(now: datetime) -> list[Examination]:
 
 
 def has_machine() -> bool:
-    """Return whether a machine that takes examinations has shown a sign of life lately."""
+    """Return whether a machine that takes examinations has checked in lately."""
     age = ages().get(EXAMINATIONS)
     return age is not None and age.total_seconds() <= settings.LIVENESS_LATE_SECONDS
 

@@ -1,4 +1,4 @@
-"""Receives what workers report on an evaluation: signs of life, and how its steps ended.
+"""Receives what workers report on an evaluation: heartbeats, and how its steps ended.
 
 Messages may come twice, late or out of order. Only those about the step that an active evaluation is at have
 an effect; all others are logged and dropped, so that a dead attempt never overwrites a live one.
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 def receive_progress(progress: Progress, now: datetime | None = None) -> None:
-    """Store a worker's sign of life."""
+    """Store a worker's heartbeat."""
     now = now or clock.now()
     with transaction.atomic():
         evaluation = _begun(progress)

@@ -1,11 +1,11 @@
-"""The checks on lost tries: made with a run's evaluation, and again when a run of its team leaves the queue.
+"""The checks on unresolved challenges: made with a run's evaluation, and again when a run of its team leaves the queue.
 
 `team.declared_runs` is made at the accounting of a training record, `team.drawn_indexes` when the bytes of a run were
 counted of which rounds were drawn. A flag of the latter withholds the rank, as a flagged log does, until an organizer
 accepts the log.
 
 Which tries count on a run is fixed when its challenge is drawn (`submissions.tries`); what becomes of them is
-not. So the check can only get better after the accounting: a try is lost until its own run is accounted.
+not. So the check can only get better after the accounting: a challenge is unresolved until its own run is accounted.
 """
 
 from uuid import UUID
@@ -27,11 +27,11 @@ from evaluator.records.check_table import DECLARED_RUNS, DRAWN_INDEXES
 def check_tries(own: RunToken, tuning_runs: int) -> Check:
     """Return the check of a run with this token, whose record declares so many tuning runs.
 
-    A tuning run needs no challenge, so declaring some excuses unused tokens and no lost try.
+    A tuning run needs no challenge, so declaring some excuses unused tokens and no unresolved challenge.
     """
     tries = tries_before(own)
-    lost = f"{tries.lost} lost {'try' if tries.lost == 1 else 'tries'}"
-    notes = {"still in evaluation": tries.in_evaluation, "in members' other teams": tries.elsewhere}
+    lost = f"{tries.lost} unresolved {'challenge' if tries.lost == 1 else 'challenges'}"
+    notes = {"still in evaluation": tries.in_evaluation, "from members' other teams": tries.elsewhere}
     if stated := ", ".join(f"{number} {note}" for note, number in notes.items() if number):
         lost += f" ({stated})"
     unused = f"{tries.unused} unused {'token' if tries.unused == 1 else 'tokens'}"
@@ -53,7 +53,7 @@ def check_indexes(run: Run) -> Check | None:
         return None
     submission = run.submission
     lost = lost_indexes(own, submission.team, submission.track).count()
-    found = f"{lost} lost {'try' if lost == 1 else 'tries'}"
+    found = f"{lost} unresolved {'challenge' if lost == 1 else 'challenges'}"
     is_first = (own.team_id, own.track_id) == (submission.team_id, submission.track_id)
     if lost or not is_first:
         return DRAWN_INDEXES.flagged(

@@ -38,7 +38,7 @@ from evaluator.messages.jobs import (
 
 logger = logging.getLogger(__name__)
 
-# A worker that runs a step sends a sign of life every two seconds.
+# A worker that runs a step sends a heartbeat every two seconds.
 ALIVE = timedelta(minutes=1)
 
 

@@ -1,6 +1,6 @@
 """Watches over evaluations, so that none is silently stuck. Runs every `WATCHDOG_SECONDS`.
 
-A running one whose worker sends no sign of life is lost and tried again. A step that was sent and is not in the
+A running one whose worker sends no heartbeat is lost and tried again. A step that was sent and is not in the
 broker any more, though it has not begun, is sent again. If steps wait and no worker is seen, the organizers are
 notified, once. Examinations are watched in the same way: see `docvqa_site.evaluation.examining.requests`.
 
@@ -95,12 +95,12 @@ def _silent(now: datetime, since: datetime) -> QuerySet[Evaluation]:
 @transaction.atomic
 def _end_lost(evaluation_id: UUID, now: datetime, since: datetime) -> None:
     evaluation = _silent(now, since).select_for_update().filter(pk=evaluation_id).first()
-    # The worker may have sent a sign of life in the meantime.
+    # The worker may have sent a heartbeat in the meantime.
     if evaluation is None:
         return
     run = Run.objects.select_for_update().get(pk=evaluation.run_id)
     logger.warning(
-        "Lost %s in %s: worker %s sends no sign of life.", evaluation, evaluation.step, evaluation.worker
+        "Lost %s in %s: worker %s stopped sending heartbeats.", evaluation, evaluation.step, evaluation.worker
     )
     code = ErrorCode.WORKERS_LOST if is_last_loss(evaluation) else ErrorCode.WORKER_LOST
     lost = ProblemError.of(code, where=f"step {evaluation.step}")

@@ -18,8 +18,12 @@ register = template.Library()
 def team_actions(submission: Submission) -> dict[str, Any]:
     """Show what happens now with a submission of the visitor's team, and what the team can do with it."""
     is_accounted = submission.track.kind.is_accounted
-    lost_tries = tries_against(submission).filter(team=submission.team_id) if is_accounted else ()
-    return {"submission": submission, "actions": team_actions_on(submission), "lost_tries": lost_tries}
+    unresolved_challenges = tries_against(submission).filter(team=submission.team_id) if is_accounted else ()
+    return {
+        "submission": submission,
+        "actions": team_actions_on(submission),
+        "unresolved_challenges": unresolved_challenges,
+    }
 
 
 @register.inclusion_tag("evaluation/test_set_parts.html")

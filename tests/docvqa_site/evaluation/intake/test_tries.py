@@ -1,4 +1,4 @@
-"""Lost tries: challenges that a team had drawn and that no accounted run came of, at each of its later runs."""
+"""Unresolved challenges, of which no accounted run came, at each later run of the team."""
 
 import pytest
 from django.utils import timezone
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.django_db
 TRIES = "team.declared_runs"
 
 
-def lost_try(team, track):
+def unresolved_challenge(team, track):
     """A challenge of the team that didn't suit it, so that it submitted nothing."""
     return make_token(team, track, record_sha256="5" * 64)
 
@@ -67,7 +67,7 @@ def rank_of(run):
 
 
 def garbage(team, track, token):
-    """A queued run with the record of a lost try, which can't be accounted: its files are made up."""
+    """A queued run with the record of an unresolved challenge, which can't be accounted: its files are made up."""
     submission = make_submission(team, track, state="submitted")
     return make_run(submission, state=RunState.QUEUED, budget=4.0, challenge=token.challenge)
 
@@ -80,56 +80,58 @@ def tries_of(run):
 
 class TestCounting:
     def test_a_first_run_has_none(self, team, track):
-        lost_try(make_team(), track)
-        lost_try(team, make_track(BEST_ANLS_AT_BUDGET))
+        unresolved_challenge(make_team(), track)
+        unresolved_challenge(team, make_track(BEST_ANLS_AT_BUDGET))
         assert tries_of(account(queued_run(team, track))) == (
             CheckStatus.PASSED,
-            "1 accounted for, 0 lost tries, 0 unused tokens, 0 declared as tuning",
+            "1 accounted for, 0 unresolved challenges, 0 unused tokens, 0 declared as tuning",
         )
 
     def test_a_challenge_without_an_accounted_run_is_flagged_at_every_later_run(self, team, track):
-        lost_try(team, track)
+        unresolved_challenge(team, track)
         runs = [account(queued_run(team, track), b"record %d" % number) for number in range(2)]
         for number, run in enumerate(runs, start=1):
             assert tries_of(run) == (
                 CheckStatus.FLAGGED,
-                f"{number} accounted for, 1 lost try, 0 unused tokens, 0 declared as tuning",
+                f"{number} accounted for, 1 unresolved challenge, 0 unused tokens, 0 declared as tuning",
             )
 
     def test_one_that_comes_later_takes_nothing_from_a_run(self, team, track, committed):
         run = account(queued_run(team, track))
-        lost_try(team, track)
+        unresolved_challenge(team, track)
         make_token(team, track)
         committed(receive_report, make_report(run.evaluations.get(), Step.SCORING))
         assert tries_of(run)[0] is CheckStatus.PASSED
 
-    def test_no_tuning_run_that_a_record_declares_excuses_a_lost_try(self, team, track):
-        lost_try(team, track)
+    def test_no_tuning_run_that_a_record_declares_excuses_an_unresolved_challenge(self, team, track):
+        unresolved_challenge(team, track)
         run = account(queued_run(team, track), tuning_runs=5)
         assert tries_of(run)[0] is CheckStatus.FLAGGED
 
-    def test_an_unused_token_is_no_lost_try_and_the_check_never_passes_with_one(self, team, track):
+    def test_an_unused_token_is_no_unresolved_challenge_and_the_check_never_passes_with_one(
+        self, team, track
+    ):
         for _ in range(2):
             make_token(team, track)
         assert tries_of(account(queued_run(team, track), b"first", tuning_runs=1)) == (
             CheckStatus.NO_POWER,
-            "1 accounted for, 0 lost tries, 2 unused tokens, 1 declared as tuning",
+            "1 accounted for, 0 unresolved challenges, 2 unused tokens, 1 declared as tuning",
         )
         assert tries_of(account(queued_run(team, track), b"second", tuning_runs=2))[0] is CheckStatus.PASSED
 
 
 class TestHiding:
-    def test_garbage_in_the_queue_hides_no_lost_try(self, team, track):
+    def test_garbage_in_the_queue_hides_no_unresolved_challenge(self, team, track):
         for _ in range(2):
-            garbage(team, track, lost_try(team, track))
+            garbage(team, track, unresolved_challenge(team, track))
         lucky = account(queued_run(team, track))
         assert tries_of(lucky) == (
             CheckStatus.FLAGGED,
-            "1 accounted for, 2 lost tries (2 still in evaluation), 0 unused tokens, 0 declared as tuning",
+            "1 accounted for, 2 unresolved challenges (2 still in evaluation), 0 unused tokens, 0 declared as tuning",
         )
 
     def test_nor_does_garbage_of_other_trainings(self, team, track):
-        lost_try(team, track)
+        unresolved_challenge(team, track)
         for _ in range(2):
             queued_run(team, track)
         assert tries_of(account(queued_run(team, track)))[0] is CheckStatus.FLAGGED
@@ -139,7 +141,7 @@ class TestHiding:
         self, team, track, outcome, committed, settings
     ):
         settings.EVALUATION_BACKOFF_SECONDS = []
-        hidden = garbage(team, track, lost_try(team, track))
+        hidden = garbage(team, track, unresolved_challenge(team, track))
         lucky = account(queued_run(team, track))
         evaluation = dispatch.start(hidden)
         for step in (Step.VALIDATE, Step.COMMUNICATION, Step.ACCOUNTING):
@@ -148,24 +150,25 @@ class TestHiding:
         assert Run.objects.get(pk=hidden.pk).state == outcome
         assert tries_of(lucky) == (
             CheckStatus.FLAGGED,
-            "1 accounted for, 1 lost try, 0 unused tokens, 0 declared as tuning",
+            "1 accounted for, 1 unresolved challenge, 0 unused tokens, 0 declared as tuning",
         )
 
     def test_and_when_it_is_canceled(self, team, track, committed):
-        hidden = garbage(team, track, lost_try(team, track))
+        hidden = garbage(team, track, unresolved_challenge(team, track))
         dispatch.start(hidden)
         lucky = account(queued_run(team, track))
         committed(cancel, hidden.submission, actor=hidden.submission.created_by)
-        assert "1 lost try," in tries_of(lucky)[1]
+        assert "1 unresolved challenge," in tries_of(lucky)[1]
 
 
 class TestOtherTeams:
-    def test_who_leaves_a_team_brings_its_lost_tries_along(self, team, track, committed):
-        lost = lost_try(team, track)
+    def test_who_leaves_a_team_brings_its_unresolved_challenges_along(self, team, track, committed):
+        lost = unresolved_challenge(team, track)
         run = account(queued_run(founded_by_a_member_of(team), track))
         assert tries_of(run) == (
             CheckStatus.FLAGGED,
-            "1 accounted for, 1 lost try (1 in members' other teams), 0 unused tokens, 0 declared as tuning",
+            "1 accounted for, 1 unresolved challenge (1 from members' other teams), 0 unused tokens, "
+            "0 declared as tuning",
         )
         assert list(tries_against(run.submission)) == [lost]
         # The flag goes as soon as the team that they left has the run accounted.
@@ -183,24 +186,24 @@ class TestOtherTeams:
         assert run.results.joint_runs == 2
 
     def test_what_a_team_does_before_they_join_or_after_they_leave_is_not_theirs(self, team, track):
-        lost_try(team, track)
+        unresolved_challenge(team, track)
         person = make_user()
         Membership.objects.create(team=team, user=person)
         leave(person)
-        lost_try(team, track)
+        unresolved_challenge(team, track)
         assert tries_of(account(queued_run(create_team(person, "Elsewhere"), track)))[0] is CheckStatus.PASSED
 
     def test_who_joins_after_the_draw_brings_nothing(self, team, track):
-        lost_try(make_team(person := make_user()), track)
+        unresolved_challenge(make_team(person := make_user()), track)
         token = make_token(team, track, record_sha256="6" * 64)
         leave(person)
         Membership.objects.create(team=team, user=person)
         assert tries_before(token).lost == 0
 
     def test_the_team_explains_only_its_own(self, client, team, track):
-        lost = lost_try(team, track)
+        lost = unresolved_challenge(team, track)
         next_team = founded_by_a_member_of(team)
-        own = lost_try(next_team, track)
+        own = unresolved_challenge(next_team, track)
         draft = make_submission(next_team, track)
         client.force_login(draft.created_by)
         html = client.get(draft.get_absolute_url()).content.decode()
@@ -210,25 +213,25 @@ class TestOtherTeams:
 class TestPractice:
     PRACTICE = {"practice": True, "published_at": None}
 
-    def test_a_record_that_was_only_for_practice_is_a_lost_try_until_it_is_submitted_for_a_rank(
+    def test_a_record_that_was_only_for_practice_is_an_unresolved_challenge_until_it_is_submitted_for_a_rank(
         self, team, track, committed
     ):
         first = account(queued_run(team, track, **self.PRACTICE), b"practiced")
         later = account(queued_run(team, track), b"for a rank")
         assert tries_of(later) == (
             CheckStatus.FLAGGED,
-            "1 accounted for, 1 lost try, 0 unused tokens, 0 declared as tuning",
+            "1 accounted for, 1 unresolved challenge, 0 unused tokens, 0 declared as tuning",
         )
         token = RunToken.objects.get(challenge=first.challenge)
         (fate,) = fates_of([token])
-        assert fate.is_lost
-        assert fate.words.startswith("lost try: its record was submitted for practice only")
+        assert fate.is_unresolved
+        assert fate.words.startswith("unresolved challenge: its record was submitted for practice only")
         assert later.results.joint_runs == 2
         committed(account, queued_run(team, track), b"practiced", run_token=token.token)
         assert tries_of(later)[0] is CheckStatus.PASSED
 
-    def test_one_in_evaluation_for_practice_covers_no_lost_try(self, team, track):
-        lost = lost_try(team, track)
+    def test_one_in_evaluation_for_practice_covers_no_unresolved_challenge(self, team, track):
+        lost = unresolved_challenge(team, track)
         hidden = garbage(team, track, lost)
         Submission.objects.filter(pk=hidden.submission_id).update(**self.PRACTICE)
         assert "still in evaluation" not in tries_of(account(queued_run(team, track)))[1]
@@ -237,7 +240,7 @@ class TestPractice:
         draft = make_submission(team, track, practice=True)
         client.force_login(draft.created_by)
         html = client.get(draft.get_absolute_url()).content.decode()
-        assert "is a lost try until the same record is submitted for a rank" in html
+        assert "is unresolved until the same record is submitted for a rank" in html
 
 
 class TestIndexes:
@@ -275,9 +278,9 @@ class TestIndexes:
             drawn_index(team, track)
         run = evaluated(drawn_index(team, track))
         check_ = check(run, DRAWN_INDEXES.id)
-        assert (check_.status, check_.found) == (CheckStatus.FLAGGED, "2 lost tries")
+        assert (check_.status, check_.found) == (CheckStatus.FLAGGED, "2 unresolved challenges")
         assert rank_of(run) is None
-        assert "check team.drawn_indexes was flagged" in shortfall(run).sentence
+        assert "check team.drawn_indexes flagged the run" in shortfall(run).sentence
         assert list(doubtful_logs(Submission.objects.all(), [track])) == [run]
         accept_log(run, make_user())
         assert rank_of(run) == 1
@@ -314,15 +317,15 @@ class TestIndexes:
         found = check(run, DRAWN_INDEXES.id)
         assert (found.status, found.found) == (
             CheckStatus.FLAGGED,
-            "3 lost tries, an index that was first drawn for another team",
+            "3 unresolved challenges, an index that was first drawn for another team",
         )
         assert rank_of(run) is None
 
-    def test_it_is_flagged_without_a_lost_try_too(self, team, track, evaluated):
+    def test_it_is_flagged_without_an_unresolved_challenge_too(self, team, track, evaluated):
         run = evaluated(drawn_index(team, track), make_team())
         assert (
             check(run, DRAWN_INDEXES.id).found
-            == "0 lost tries, an index that was first drawn for another team"
+            == "0 unresolved challenges, an index that was first drawn for another team"
         )
         assert rank_of(run) is None
 
@@ -335,11 +338,11 @@ class TestIndexes:
         evaluated(first)
         assert check(Run.objects.get(pk=later.pk), DRAWN_INDEXES.id).status is CheckStatus.PASSED
 
-    def test_who_leaves_a_team_brings_its_lost_tries_along(self, team, track, evaluated):
+    def test_who_leaves_a_team_brings_its_unresolved_challenges_along(self, team, track, evaluated):
         lost = drawn_index(team, track)
         next_team = founded_by_a_member_of(team)
         run = evaluated(drawn_index(next_team, track), next_team)
-        assert check(run, DRAWN_INDEXES.id).found == "1 lost try"
+        assert check(run, DRAWN_INDEXES.id).found == "1 unresolved challenge"
         evaluated(lost)
         assert check(Run.objects.get(pk=run.pk), DRAWN_INDEXES.id).status is CheckStatus.PASSED
 
@@ -357,7 +360,7 @@ class TestCheckedAgain:
         for run, accounted in ((first, 1), (later, 2)):
             assert tries_of(run) == (
                 CheckStatus.PASSED,
-                f"{accounted} accounted for, 0 lost tries, 0 unused tokens, 0 declared as tuning",
+                f"{accounted} accounted for, 0 unresolved challenges, 0 unused tokens, 0 declared as tuning",
             )
         (entry,) = AuditEntry.objects.filter(action="run.checked_again")
         assert (entry.object_id, entry.details["status"]) == (str(later.pk), "passed")
@@ -368,7 +371,7 @@ class TestCheckedAgain:
         committed(receive_report, make_report(run.evaluations.get(), Step.SCORING))
         assert tries_of(run) == (
             CheckStatus.PASSED,
-            "1 accounted for, 0 lost tries, 1 unused token, 1 declared as tuning",
+            "1 accounted for, 0 unresolved challenges, 1 unused token, 1 declared as tuning",
         )
 
     def test_a_run_that_is_evaluated_again_has_the_check_once(self, team, track, committed):
@@ -420,20 +423,20 @@ class TestCheat:
         committed(receive_report, make_report(self.accounted(lucky), Step.SCORING))
         status, found = tries_of(lucky)
         assert status is CheckStatus.FLAGGED
-        assert found.startswith("1 accounted for, 3 lost tries (1 still in evaluation),")
-        # The worker finds what the lost try would have shown, and nothing is covered any more.
+        assert found.startswith("1 accounted for, 3 unresolved challenges (1 still in evaluation),")
+        # The worker finds what the unresolved challenge would have shown, and nothing is covered any more.
         for step in (Step.VALIDATE, Step.COMMUNICATION):
             committed(receive_report, make_report(waiting, step))
         committed(receive_report, make_report(waiting, Step.ACCOUNTING, Outcome.REJECTED))
         assert Run.objects.get(pk=hidden.pk).state == RunState.REJECTED
         assert tries_of(lucky) == (
             CheckStatus.FLAGGED,
-            "1 accounted for, 3 lost tries, 0 unused tokens, 0 declared as tuning",
+            "1 accounted for, 3 unresolved challenges, 0 unused tokens, 0 declared as tuning",
         )
         # Its next run, however honest, shows them too.
         honest = self.sent(self.drawn(team, track))
         self.accounted(honest)
-        assert "3 lost tries" in tries_of(honest)[1]
+        assert "3 unresolved challenges" in tries_of(honest)[1]
 
     def test_the_first_challenge_is_the_only_one_that_shows_no_flag(self, team, track):
         """So its chance to pass without one is that of a single try."""
@@ -441,7 +444,7 @@ class TestCheat:
         for number, run in reversed(list(enumerate(drawn))):
             self.accounted(self.sent(run))
             found = tries_of(run)
-            assert f"{number} lost" in found[1]
+            assert f"{number} unresolved" in found[1]
             assert (found[0] is CheckStatus.PASSED) == (number == 0)
             RunToken.objects.filter(challenge=run.challenge).update(run=None)
 

@@ -1,4 +1,4 @@
-"""Lost tries as a team explains them, and as the reviewers of its later runs read them."""
+"""Unresolved challenges as a team explains them, and as the reviewers of its later runs read them."""
 
 import pytest
 from django.urls import reverse
@@ -34,7 +34,7 @@ def lost(team, track):
 
 @pytest.fixture
 def scored(team, track, lost):
-    """A run whose challenge was drawn after the lost try's."""
+    """A run whose challenge was drawn after the unresolved challenge's."""
     submission = make_submission(team, track, state="submitted")
     run = make_run(submission, budget=1.0, state=RunState.SCORED)
     make_token(team, track, run=run, challenge=run.challenge)
@@ -42,7 +42,7 @@ def scored(team, track, lost):
 
 
 def explain(member, submission, token, text=WHY):
-    address = reverse("submissions:explain_try", args=[submission.pk, token.pk])
+    address = reverse("submissions:explain_challenge", args=[submission.pk, token.pk])
     return member.post(address, {"explanation": text}, follow=True)
 
 
@@ -59,18 +59,18 @@ class TestForm:
         entry = AuditEntry.objects.get(action="run_token.explained")
         assert entry.details == {"before": "", "after": WHY}
 
-    def test_there_is_none_without_a_lost_try(self, member, team, track):
+    def test_there_is_none_without_an_unresolved_challenge(self, member, team, track):
         make_token(team, track)
         make_token(make_team(), track, record_sha256="5" * 64)
         submission = make_submission(team, track)
         make_token(team, track, run=make_run(submission, budget=1.0))
-        assert "Lost tries" not in member.get(submission.get_absolute_url()).text
+        assert "Unresolved challenges" not in member.get(submission.get_absolute_url()).text
 
     def test_a_drafts_own_challenge_is_not_lost_for_the_draft(self, member, team, track):
         submission = make_submission(team, track)
         own = make_token(team, track, record_sha256="5" * 64)
         make_run(submission, budget=1.0, challenge=own.challenge)
-        assert "Lost tries" not in member.get(submission.get_absolute_url()).text
+        assert "Unresolved challenges" not in member.get(submission.get_absolute_url()).text
 
     def test_a_text_has_an_end(self, member, team, track, lost):
         page = explain(member, make_submission(team, track), lost, "x" * 1001)
@@ -84,7 +84,7 @@ class TestForm:
             assert explain(client, submission, lost).status_code == 404
         assert RunToken.objects.get(pk=lost.pk).explanation == ""
 
-    def test_what_is_no_lost_try_is_not_explained(self, member, team, track):
+    def test_what_is_no_unresolved_challenge_is_not_explained(self, member, team, track):
         submission = make_submission(team, track)
         run = make_run(submission, budget=1.0)
         for token in (make_token(team, track), make_token(team, track, run=run)):
@@ -98,7 +98,7 @@ class TestReading:
         assert "none so far" in client.get(desk).text
         RunToken.objects.filter(pk=lost.pk).update(explanation=WHY)
         page = client.get(desk).text
-        assert "Lost tries: 1" in page
+        assert "Unresolved challenges: 1" in page
         assert "The &lt;disk&gt; was full" in page
         assert "2 issued, 1 used by a run, 1 lost" in page
 
@@ -112,13 +112,13 @@ class TestReading:
         make_token(submission.team, track, run=run, challenge=run.challenge)
         client.force_login(make_reviewer())
         page = client.get(reverse("reviews:desk", args=[submission.pk])).text
-        assert "Lost tries: 1" in page
-        assert ", in another team: " in page
+        assert "Unresolved challenges: 1" in page
+        assert ", for another team: " in page
 
     def test_they_read_nothing_of_tries_that_came_later(self, client, team, track, scored):
         make_token(team, track, record_sha256="5" * 64)
         client.force_login(make_reviewer())
-        assert "Lost tries: 1" in client.get(reverse("reviews:desk", args=[scored.pk])).text
+        assert "Unresolved challenges: 1" in client.get(reverse("reviews:desk", args=[scored.pk])).text
 
     def test_the_public_reads_none_of_it(self, client, scored, lost):
         RunToken.objects.filter(pk=lost.pk).update(explanation=WHY)
@@ -127,4 +127,7 @@ class TestReading:
         assert lost.token not in page
 
     def test_the_list_of_submissions_counts_it(self, member, lost, track):
-        assert f"{track}: 1 issued, 0 used, 1 lost try" in member.get(reverse("submissions:list")).text
+        assert (
+            f"{track}: 1 issued, 0 used, 1 unresolved challenge"
+            in member.get(reverse("submissions:list")).text
+        )

@@ -22,7 +22,7 @@ from starter_kit.runs.folder import RunFolder
 from starter_kit.settings.configuration import load_settings
 from starter_kit.site.client import SiteClient
 from starter_kit.site.credentials import Credentials
-from starter_kit.submitting import SubmissionPlan, prepare, register_keys, send, unexplained_tries
+from starter_kit.submitting import SubmissionPlan, prepare, register_keys, send, unexplained_challenges
 from tests.docvqa_site.evaluation.messages import make_accounting, make_report, signed
 from tests.docvqa_site.factories import make_token
 from tests.services.live_site import LiveSite
@@ -116,7 +116,7 @@ def test_a_team_that_starts_over_resumes_and_submits_has_spent_one_token(partici
     assert RunToken.objects.count() == 1
     assert tries_of(scored) == (
         CheckStatus.PASSED,
-        "1 accounted for, 0 lost tries, 0 unused tokens, 0 declared as tuning",
+        "1 accounted for, 0 unresolved challenges, 0 unused tokens, 0 declared as tuning",
     )
 
 
@@ -130,7 +130,7 @@ def test_a_team_that_trains_again_and_submits_the_second_run_alone_is_not_flagge
     status, found = tries_of(evaluated(second, participant.submit(second, "Better")))
     assert (status, found) == (
         CheckStatus.NO_POWER,
-        "1 accounted for, 0 lost tries, 1 unused token, 0 declared as tuning",
+        "1 accounted for, 0 unresolved challenges, 1 unused token, 0 declared as tuning",
     )
 
 
@@ -142,15 +142,15 @@ def test_runs_that_are_trained_one_after_the_other_can_all_be_submitted(particip
     assert [tries_of(run)[0] for run in (later, earlier)] == [CheckStatus.PASSED] * 2
 
 
-def test_a_team_reads_on_submitting_which_lost_tries_it_has_to_explain(
+def test_a_team_reads_on_submitting_which_unresolved_challenges_it_has_to_explain(
     participant: Participant, team: Team
 ) -> None:
     run = participant.train("run")
     (own,) = RunToken.objects.all()
     lost = make_token(team, own.track, record_sha256="5" * 64)
     plan = participant.plan(run)
-    assert unexplained_tries(participant.site, plan) == [lost.token]
+    assert unexplained_challenges(participant.site, plan) == [lost.token]
     scored = evaluated(run, participant.submit(run, "Mine"))
     assert tries_of(scored)[0] is CheckStatus.FLAGGED
-    participant.site.explain_try(lost.token, "The disk was full.")
-    assert unexplained_tries(participant.site, plan) == []
+    participant.site.explain_challenge(lost.token, "The disk was full.")
+    assert unexplained_challenges(participant.site, plan) == []
