@@ -10,7 +10,7 @@ are preserved: an empty prediction has ANLS 0 even where the gold answer is empt
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from itertools import chain
 
 import numpy as np
@@ -128,3 +128,12 @@ def cut(score: float, decimals: int = MOST_DECIMALS, rounding: str = ROUND_FLOOR
     interval takes another rounding.
     """
     return str(Decimal(repr(score)).quantize(Decimal(1).scaleb(-decimals), rounding))
+
+
+def score_gain(score: float, other: float, decimals: int) -> Decimal:
+    """Return by how much a score is higher than another, rounded to these decimals.
+
+    From the scores by which runs rank and which exports have: a difference of what pages show would be off by up to a
+    unit of its last digit.
+    """
+    return (Decimal(cut(score)) - Decimal(cut(other))).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_EVEN)

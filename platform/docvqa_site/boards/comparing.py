@@ -1,14 +1,12 @@
 """What a comparison says of two values, in words."""
 
-from decimal import Decimal
-
 from django.utils.safestring import SafeString
 
 from docvqa_site.boards.uncertainty import difference
 from docvqa_site.ui.markup import markup
 from docvqa_site.ui.rounding import INTERVAL_DECIMALS, outward_high, outward_low
 from evaluator.messages.results import RunResults
-from evaluator.scoring.metrics import cut
+from evaluator.scoring.metrics import score_gain
 
 MINUS = "−"
 
@@ -18,9 +16,8 @@ def score_difference(first: RunResults, second: RunResults) -> SafeString:
     if first.anls is None or second.anls is None:
         return SafeString("")
     low, high = difference((first.anls_low, first.anls_high), (second.anls_low, second.anls_high))
-    # Of the scores as they are shown, with the digits that both have.
     decimals = min(first.decimals, second.decimals)
-    value = Decimal(cut(first.anls, decimals)) - Decimal(cut(second.anls, decimals))
+    value = score_gain(first.anls, second.anls, decimals)
     places = min(decimals, INTERVAL_DECIMALS)
     return markup(
         '{}<div class="muted small">{} to {}: {}</div>',

@@ -6,7 +6,6 @@ A kind is a value. Boards, pages, exports and the API read its fields, so that a
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from django.utils.safestring import SafeString
@@ -17,7 +16,7 @@ from evaluator.messages import rankings as rules
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
 from evaluator.messages.rankings import BUDGET, Limits, RankingRule, Unmet
 from evaluator.messages.results import MOST_DECIMALS
-from evaluator.scoring.metrics import cut
+from evaluator.scoring.metrics import cut, score_gain
 
 # From here on, tenths of a factor say nothing more.
 MANY_TIMES = 100
@@ -36,8 +35,7 @@ def _times_fewer(value: float, other: float, _: int) -> str:
 
 
 def _above(value: float, other: float, decimals: int) -> str:
-    """Of the scores as they are shown, so that the board's own figures add up."""
-    more = Decimal(cut(value, decimals)) - Decimal(cut(other, decimals))
+    more = score_gain(value, other, decimals)
     return f"{more} above" if more > 0 else ""
 
 

@@ -292,6 +292,7 @@ def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
         "more": "?" + replace(asked, more=not asked.more).query,
         "unranked_address": "?" + replace(asked, only_unranked=not asked.only_unranked).query,
         "scored_on": scored_test_set(track),
+        "is_examined": _trust_differs(track),
     }
     return render_to_string("boards/page_of_board.html", context)
 
@@ -315,6 +316,7 @@ def _overview(track: Track, asked: BoardQuery, version: str) -> str:
         "unranked_count": sum(unranked.values()),
         "leading": LEADING,
         "scored_on": scored_test_set(track),
+        "is_examined": _trust_differs(track),
     }
     return render_to_string("boards/overview.html", context)
 

@@ -215,14 +215,23 @@ class TestPages:
             "2.5× fewer bytes than the baseline Method 9." in client.get("/leaderboard/communication/").text
         )
 
+    def test_a_board_says_so_while_no_training_was_examined(self, client, track):
+        said = "No training here has been replayed or rerun"
+        run = add_run(track, 1)
+        boards_changed(track.pk)
+        assert said in client.get("/leaderboard/communication/").text
+        Examination.objects.create(run=run, level=2, state="passed", report={}, finished_at=timezone.now())
+        boards_changed(track.pk)
+        assert said not in client.get("/leaderboard/communication/").text
+
     def test_on_a_board_of_scores_the_head_says_how_far_the_best_run_is_above_the_best_baseline(self, client):
         track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1])
-        add_run(track, 1, budget=1.0, epsilon=0.9, anls=0.57, bytes_total=10)
-        weaker = add_run(track, 2, budget=1.0, epsilon=0.9, anls=0.52, bytes_total=20).submission
+        add_run(track, 1, budget=1.0, epsilon=0.9, anls=0.5709, bytes_total=10)
+        weaker = add_run(track, 2, budget=1.0, epsilon=0.9, anls=0.5299, bytes_total=20).submission
         type(weaker).objects.filter(pk=weaker.pk).update(is_baseline=True)
         with CaptureQueriesContext(connection) as queries:
             html = client.get("/leaderboard/private/").text
-        assert "0.0500 above the baseline Method 2." in html
+        assert "0.0410 above the baseline Method 2." in html
         asked = [query["sql"] for query in queries]
         assert len(asked) == len(set(asked))
         assert "fewer bytes than" not in html

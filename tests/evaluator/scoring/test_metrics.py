@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.scoring.metrics import GoldAnswers
+from evaluator.scoring.metrics import GoldAnswers, score_gain
 
 Cases = list[tuple[str, list[str]]]
 Distance = Callable[[str, str], int]
@@ -104,3 +104,19 @@ def test_gold_answers_serve_many_scorings() -> None:
     ):
         assert gold.score(predictions).anls.tolist() == anls
     assert len(gold) == 3
+
+
+@pytest.mark.parametrize(
+    ("score", "other", "decimals", "gain"),
+    [
+        # As pages show them, 0.55 and 0.51.
+        (0.55224, 0.51918, 2, "0.03"),
+        (0.55224, 0.51918, 4, "0.0331"),
+        (0.5, 0.5, 2, "0.00"),
+        (0.19999, 0.2, 4, "-0.0001"),
+    ],
+)
+def test_a_gain_is_that_of_the_scores_by_which_runs_rank(
+    score: float, other: float, decimals: int, gain: str
+) -> None:
+    assert str(score_gain(score, other, decimals)) == gain
