@@ -14,8 +14,9 @@ from django.views.decorators.http import require_http_methods
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
-from docvqa_site.challenge.models import Phase
+from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.challenge.selectors import organized_tracks
+from docvqa_site.submissions.selectors import competed_tracks
 
 DESK = "challenge.organize"
 SAFE = ("GET", "HEAD")
@@ -26,12 +27,24 @@ View = Callable[..., HttpResponseBase]
 
 
 def organized_phase(organizer: User, slug: str, phase_id: int) -> Phase:
-    """Return a phase of a public track that the organizer organizes. Raises `Http404` of any other."""
+    """Return a phase of a public track that the organizer organizes. Raises `Http404` of any other.
+
+    Raises `PermissionDenied` if they compete in the track.
+    """
     tracks = organized_tracks(organizer).filter(slug=slug, is_draft=False)
     found: Phase = get_object_or_404(
         Phase.objects.select_related("track"), track__in=tracks.order_by(), pk=phase_id
     )
+    reject_competitor(organizer, found.track)
     return found
+
+
+def reject_competitor(organizer: User, track: Track) -> None:
+    """Raise `PermissionDenied` if the organizer competes in the track: nobody changes the rules that judge them."""
+    if competed_tracks(organizer).filter(pk=track.pk).exists():
+        raise PermissionDenied(
+            f"You compete in {track}, so only other organizers can change its rules, phases and people."
+        )
 
 
 def for_organizers(

@@ -42,6 +42,7 @@ from docvqa_site.reviews.selectors import (
     unassigned,
 )
 from docvqa_site.submissions.models import Run, Submission, SubmissionState
+from docvqa_site.submissions.selectors import competed_tracks
 from docvqa_site.teams.selectors import teams_without_owner
 from evaluator.messages.rankings import COUNTED
 
@@ -136,6 +137,8 @@ def desk_of(organizer: User) -> dict[str, object]:
         "workers": workers,
         "days": bars(daily_submissions(today, organizer), today),
         "tracks": tracks,
+        # Of organizers of all tracks it shows on the pages themselves.
+        "competed": set(competed_tracks(organizer)) if organizer.organizes_single_tracks else set(),
         "drafts": [track for track in organized if track.is_draft],
         "to_close": {phase for phase in unclosed if phase.has_ended(now)},
         "split_test_sets": split_test_sets(organizer),

@@ -18,6 +18,7 @@ from docvqa_site.audit.models import record
 from docvqa_site.audit.versions import boards_changed
 from docvqa_site.boards.boards import boards_of
 from docvqa_site.boards.effects import Effect, effect
+from docvqa_site.boards.models import newest_results
 from docvqa_site.boards.ordering import counts
 from docvqa_site.boards.ranking import rank
 from docvqa_site.challenge.models import UNBOUND_LEVELS, RuleChange, Track
@@ -111,10 +112,22 @@ def preview(track: Track, changes: Changes, now: datetime) -> Preview:
         before, after = (closed_because(track.phases.all(), now, paused=value) for value in changes["paused"])
         sentences += opening_sentences(track, before, after)
     sentences += rule_changes.sentences(track, changes, now)
+    sentences += _final_sentences(track, changes)
     # Texts alone decide nothing.
     notified = notified_sentence(track) if changes.keys() - rule_changes.TEXTS.keys() else ""
     difference = rule_changes.text_difference(changes)
     return Preview(_note(changes), sentences, rows, difference, frozenset(lost), notified)
+
+
+def _final_sentences(track: Track, changes: Changes) -> list[str]:
+    """Return which final results the track's board may differ from once its rules have changed."""
+    if not changes.keys() - rule_changes.TEXTS.keys():
+        return []
+    return [
+        f"The final results of the phase “{results.phase}” are published and stay as they are, even where the board "
+        "then shows other ranks."
+        for results in newest_results().filter(phase__track=track)
+    ]
 
 
 def board_sentences(rows: Effect) -> list[str]:

@@ -12,7 +12,7 @@ from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.organizers import phase_changes
-from docvqa_site.organizers.access import FORM, POST, for_organizers, organized_phase
+from docvqa_site.organizers.access import FORM, POST, for_organizers, organized_phase, reject_competitor
 from docvqa_site.organizers.forms import OfOneKind, PhaseForm, RulesForm, TrackForm
 from docvqa_site.organizers.track_changes import Changes, Preview, change_track, changes_between, preview
 
@@ -79,8 +79,9 @@ def remove_phase(request: UserRequest, slug: str, phase_id: int) -> HttpResponse
 
 
 def _track(request: UserRequest, slug: str) -> Track:
-    """Return a track that the organizer organizes; a draft has pages of its own."""
+    """Return a track that the organizer organizes and doesn't compete in; a draft has pages of its own."""
     found: Track = get_object_or_404(organized_tracks(request.user), slug=slug, is_draft=False)
+    reject_competitor(request.user, found)
     return found
 
 

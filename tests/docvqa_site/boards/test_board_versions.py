@@ -184,7 +184,7 @@ def score_another(run):
     )
     evaluation = other.evaluations.create(attempt=1, step="scoring", state=EvaluationState.RUNNING)
     now = timezone.now()
-    carry_out(scored(RunResults(**{**SCORES, "epsilon": 1.0}), now), evaluation, other, now)
+    carry_out(scored(evaluation, RunResults(**{**SCORES, "epsilon": 1.0}), now), evaluation, other, now)
 
 
 def reveal_private_scores(run):

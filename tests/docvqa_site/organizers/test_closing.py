@@ -150,6 +150,17 @@ def test_open_proof_reviews_and_missing_examinations_are_in_the_way(client: Clie
     assert "ε = 4" in page.text
 
 
+def test_a_change_of_rules_says_that_final_results_stay_as_they_are(client: Client, organizer) -> None:
+    track, phase = ended_track()
+    add(track, "Small")
+    page = f"/organize/tracks/{track.slug}/"
+    change = {"anls_threshold": 0.99, "reason": ""}
+    said = "are published and stay as they are"
+    assert said not in client.post(page, change).text
+    close(client, phase)
+    assert said in client.post(page, change).text
+
+
 def test_pages_of_the_track_lead_to_its_newest_final_results_and_back(client: Client, organizer) -> None:
     track, phase = ended_track()
     method = add(track, "Small").submission
@@ -159,7 +170,7 @@ def test_pages_of_the_track_lead_to_its_newest_final_results_and_back(client: Cl
     close(client, phase)
     for place in places:
         assert '<a href="/results/autumn/">Autumn: final results</a>' in client.get(place).text, place
-    assert "is closed, and its ranks are final" in client.get("/leaderboard/track/").text
+    assert "is closed. Its final ranks are in" in client.get("/leaderboard/track/").text
     assert "Final rank 1 in <a" in client.get(method.get_absolute_url()).text
     results = client.get("/results/autumn/").text
     assert all(f'href="{place}"' in results for place in places[2:])

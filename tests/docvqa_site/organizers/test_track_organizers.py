@@ -1,13 +1,17 @@
 """Organizers of single tracks see these alone, everywhere."""
 
+import re
+
 import pytest
+from django.core import mail
 from django.test import Client
 
 from docvqa_site.accounts.models import User
-from docvqa_site.accounts.services import make_track_organizer
+from docvqa_site.accounts.services import make_track_organizer, vouch_for_address
 from docvqa_site.challenge.models import Track
 from docvqa_site.submissions.models import Run, RunState, SubmissionState
-from tests.docvqa_site.factories import make_run, make_submission, make_track, make_user
+from docvqa_site.teams.models import Membership, Role
+from tests.docvqa_site.factories import make_run, make_submission, make_track, make_user, sign_in_organizer
 
 pytestmark = pytest.mark.django_db
 
@@ -76,3 +80,50 @@ def test_failed_runs_of_other_tracks_are_neither_shown_nor_queued(client: Client
     own.refresh_from_db()
     other.refresh_from_db()
     assert (own.state, other.state) == (RunState.QUEUED, RunState.FAILED)
+
+
+def competing(organizer: User) -> Track:
+    """Return a track that the person organizes and in which a team of theirs has a ranked run."""
+    run = run_in("Mine")
+    run.submission.track.organizers.add(organizer)
+    Membership.objects.create(team=run.submission.team, user=organizer, role=Role.OWNER)
+    return run.submission.track
+
+
+def test_nobody_changes_the_rules_by_which_they_are_judged(client: Client, organizer: User) -> None:
+    track = competing(organizer)
+    pages = f"/organize/tracks/{track.slug}/"
+    phase = f"{pages}phases/{track.phases.get().pk}/"
+    for address in (
+        pages,
+        f"{pages}rules/",
+        f"{pages}phases/add/",
+        phase,
+        f"{phase}close/",
+        f"{pages}setup/people/",
+    ):
+        answer = client.get(address)
+        assert answer.status_code == 403, address
+        assert f"You compete in {track}" in answer.text
+    assert "You compete in this track" in client.get("/organize/").text
+    # Baselines are for comparison.
+    track.submissions.update(is_baseline=True)
+    assert client.get(pages).status_code == 200
+    assert "You compete in this track" not in client.get("/organize/").text
+
+
+def test_who_invites_and_who_accepts_sees_that_the_invited_person_competes(client: Client) -> None:
+    sign_in_organizer(client, is_superuser=True)
+    person = make_user("ben@example.org")
+    vouch_for_address(person)
+    track = competing(person)
+    people = f"/organize/tracks/{track.slug}/setup/people/"
+    page = client.post(
+        people, {"invite": "1", "email": "Ben@example.org", "role": "organizer"}, follow=True
+    ).text
+    assert "A team of ben@example.org has submissions in this track." in page
+    assert "competes in it" in page
+    link = re.search(r"/organize/invitations/[^/\s]+/", str(mail.outbox[-1].body))
+    assert link
+    client.force_login(person)
+    assert f"Your team has submissions in {track}." in client.get(link[0]).text

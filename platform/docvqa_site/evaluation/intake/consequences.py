@@ -51,18 +51,23 @@ def consequence_of(
         return after_fault(evaluation, now, is_excused=is_excused)
     if judgement.report.step is Step.LEAKAGE:
         results = {"results": judgement.results}
-        return Consequence(EvaluationState.PASSED, {"finished_at": now}, run_fields=results)
+        return Consequence(EvaluationState.PASSED, _finished(evaluation, now), run_fields=results)
     if judgement.next_step is not None:
         return _advanced(evaluation, run, judgement.next_step, judgement.results, now)
     if judgement.rejections is not None:
         return _rejected(judgement.results, judgement.rejections, now)
-    return scored(judgement.results, now)
+    return scored(evaluation, judgement.results, now)
 
 
-def scored(results: RunResults, now: datetime) -> Consequence:
+def scored(evaluation: Evaluation, results: RunResults, now: datetime) -> Consequence:
     """Complete the run with its results after all steps have passed: every number follows from its files."""
     run_fields = {"scored_at": now, "results": results, "pending": RunResults()}
-    return Consequence(EvaluationState.PASSED, {"finished_at": now}, RunState.SCORED, run_fields)
+    return Consequence(EvaluationState.PASSED, _finished(evaluation, now), RunState.SCORED, run_fields)
+
+
+def _finished(evaluation: Evaluation, now: datetime) -> dict[str, object]:
+    """Return the fields of an evaluation that has passed; its last heartbeat came before the end of the step."""
+    return {"finished_at": now, "done": evaluation.total}
 
 
 def after_fault(evaluation: Evaluation, now: datetime, *, is_excused: bool) -> Consequence:

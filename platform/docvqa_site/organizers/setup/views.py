@@ -24,7 +24,7 @@ from docvqa_site.challenge.selectors import organized_tracks, organizers_of_all_
 from docvqa_site.challenge.views import rules_of
 from docvqa_site.downloads.models import Download
 from docvqa_site.evaluation.rehearsal import rehearsal_of, rehearse
-from docvqa_site.organizers.access import FORM, POST, for_organizers
+from docvqa_site.organizers.access import FORM, POST, for_organizers, reject_competitor
 from docvqa_site.organizers.setup import drafts, forms, people
 from docvqa_site.organizers.setup.offering import add_offered
 from docvqa_site.organizers.setup.readiness import readiness
@@ -87,6 +87,7 @@ def step(request: UserRequest, slug: str, name: str) -> HttpResponseBase:
         if is_for_all
         else _draft(request.user, slug)
     )
+    reject_competitor(request.user, track)
     return STEPS[name].view(request, track)
 
 
@@ -133,6 +134,7 @@ def discard(request: UserRequest, slug: str) -> HttpResponseBase:
 @for_organizers("challenge.change_track", methods=POST)
 def remove_organizer(request: UserRequest, slug: str, user_id: int) -> HttpResponseBase:
     track = get_object_or_404(organized_tracks(request.user), slug=slug)
+    reject_competitor(request.user, track)
     person = get_object_or_404(track.organizers, pk=user_id)
     people.remove_organizer(track, person, actor=request.user)
     messages.success(request, f"{person} no longer organizes this track.")
@@ -168,7 +170,11 @@ def invitation(request: UserRequest, secret: str) -> HttpResponseBase:
         place = "the queue of proof reviews" if reviews else "the organizers' desk"
         messages.success(request, f"Welcome. Set up a second factor to open {place}.")
         return redirect("mfa_index")
-    context = {"invitation": found, "is_theirs": is_theirs}
+    context = {
+        "invitation": found,
+        "is_theirs": is_theirs,
+        "competes": people.COMPETES if people.competes(request.user, found.track) else "",
+    }
     return render(request, "organizers/setup/invitation.html", context, status=200 if is_theirs else 403)
 
 
@@ -270,6 +276,10 @@ def _people(request: UserRequest, track: Track) -> HttpResponseBase:
     if invites and may_invite and invited.is_valid():
         sent = people.invite(track, **invited.cleaned_data, by=request.user)
         messages.success(request, f"We've sent an invitation to {sent.email}.")
+        if any(people.competes(person, track) for person in User.objects.filter(email__iexact=sent.email)):
+            messages.warning(
+                request, f"A team of {sent.email} has submissions in this track. {people.COMPETES}"
+            )
         return redirect("organizers:setup_step", track.slug, "people")
     if request.method == "POST" and not invites and track.is_draft and form.is_valid():
         _save(request, track, form)
@@ -280,6 +290,7 @@ def _people(request: UserRequest, track: Track) -> HttpResponseBase:
         "may_invite": may_invite,
         "invitations": track.staff_invitations.filter(accepted_at=None),
         "of_all_tracks": organizers_of_all_tracks(),
+        "competing": [person for person in track.organizers.all() if people.competes(person, track)],
         "reviewers": list(reviewers(include_superusers=False)),
     }
     return _page(request, track, "people.html", "people", **context)

@@ -60,6 +60,16 @@ class TestProgress:
         assert (evaluation.done, evaluation.total, evaluation.worker) == (1, 4, "gpu-1")
         assert evaluation.heartbeat_at == NOW
 
+    def test_of_a_step_that_has_passed_everything_is_done(self, evaluation):
+        """Heartbeats come now and then, and the last one before the end."""
+        for step in PASSING[:-1]:
+            receive_report(make_report(evaluation, step))
+            evaluation = fresh(evaluation)
+        receive_progress(make_progress(evaluation, step=Step.SCORING, done=672, total=1200))
+        receive_report(make_report(evaluation, Step.SCORING))
+        evaluation = fresh(evaluation)
+        assert (evaluation.state, evaluation.done, evaluation.total) == (EvaluationState.PASSED, 1200, 1200)
+
     def test_progress_about_a_later_step_does_nothing(self, evaluation):
         receive_progress(make_progress(evaluation, step=Step.SCORING))
         assert fresh(evaluation).state == EvaluationState.QUEUED
