@@ -82,7 +82,8 @@ def _offer(
             slug=slug, defaults={**fields, "link": "", **asdict(stored)}
         )
         record(actor, "download.added" if is_new else "download.replaced", download, sha256=stored.sha256)
-        if track is not None:
+        # One that is for all tracks is for this one, too.
+        if track is not None and (is_new or download.tracks(manager="with_drafts").exists()):
             download.tracks.add(track)
     for key in replaced:
         current_store().delete(key)

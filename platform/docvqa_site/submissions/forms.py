@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.submissions.models import MAX_NOTE, RunToken, Submission
+from docvqa_site.submissions.quota import PRACTICE_SLOTS
 from docvqa_site.ui.links import LinkField
 
 
@@ -69,6 +70,10 @@ class DraftForm(SubmissionForm):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
+        self.fields["practice"].help_text += (
+            f" A team has {PRACTICE_SLOTS} of them in 24 hours. In a privacy track, practice uses up the run token of its "
+            "training record: submit the same record for a rank later, or its challenge stays unresolved."
+        )
         phases = self.phases()
         allowed = {
             "keep_private": any(phase.allows_private for phase in phases),

@@ -17,7 +17,7 @@ from docvqa_site.accounts.services import make_track_organizer, vouch_for_addres
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.challenge.models import Phase, StaffInvitation, Track
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES, RANKINGS
-from docvqa_site.downloads.models import Download
+from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.inventories import receive
 from docvqa_site.evaluation.rehearsal import rehearsal_of
@@ -27,6 +27,7 @@ from evaluator.messages.inventories import Inventory
 from evaluator.messages.jobs import CommunicationResult, ScoringResult, Step, ValidationResult
 from tests.docvqa_site.evaluation.messages import make_report
 from tests.docvqa_site.factories import (
+    make_download,
     make_organizer,
     make_track,
     make_user,
@@ -364,6 +365,14 @@ def test_downloads_are_uploaded_or_linked_with_new_terms_and_public_with_the_tra
     assert client.get(f"/api/v1/downloads?track={other.slug}").json() == []
     assert client.get(link.get_absolute_url())["Location"] == "https://example.org/w/base.zip"
     assert "/data/terms/" in client.get(upload.get_absolute_url())["Location"]
+
+
+def test_a_download_of_all_tracks_is_not_taken_from_the_others(client: Client, organizer: User) -> None:
+    common = make_download(DownloadKind.DATA)
+    begin(client)
+    assert "Downloads that are offered for all tracks" in client.get(f"{SETUP}data/").text
+    assert client.post(f"{SETUP}data/", {"downloads": [common.pk]}).status_code == 200
+    assert not common.tracks(manager="with_drafts").exists()
 
 
 def test_a_download_that_a_draft_gives_up_does_not_become_public(client: Client, organizer: User) -> None:

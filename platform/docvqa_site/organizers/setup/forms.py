@@ -164,11 +164,12 @@ class DataForm(forms.ModelForm[Track]):
     """Which downloads are for the track, and what records say of the data."""
 
     downloads = forms.ModelMultipleChoiceField(
-        Download.objects.all(),
+        # To choose one that is for all tracks would take it from the others.
+        Download.objects.filter(tracks__isnull=False).distinct(),
         required=False,
         widget=forms.CheckboxSelectMultiple,
         label="For this track",
-        help_text="A download that isn't assigned to any track is offered for all tracks.",
+        help_text="Downloads that are offered for all tracks aren't listed here.",
     )
 
     class Meta:
