@@ -71,8 +71,8 @@ class DraftForm(SubmissionForm):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.fields["practice"].help_text += (
-            f" A team has {PRACTICE_SLOTS} of them in 24 hours. In a privacy track, practice uses up the run token of its "
-            "training record: submit the same record for a rank later, or its challenge stays unresolved."
+            f" A team has {PRACTICE_SLOTS} of them in 24 hours. In a privacy track, practice uses up the run token of "
+            "its training record: submit the same record for a rank later, or its challenge stays unresolved."
         )
         phases = self.phases()
         allowed = {
