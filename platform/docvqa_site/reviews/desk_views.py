@@ -40,6 +40,7 @@ from docvqa_site.reviews.forms import (
     ReviewForm,
     initial_of,
 )
+from docvqa_site.reviews.history import last_decision
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.recusals import lift_recusal, recuse, withdrawal_effect
 from docvqa_site.reviews.selectors import (
@@ -278,9 +279,8 @@ def take(request: UserRequest, submission: Submission) -> HttpResponse:
 
 
 def _own(submission: Submission, request: UserRequest) -> ProofReview | None:
-    return next(
-        (review for review in submission.reviews.all() if review.reviewer_id == request.user.pk), None
-    )
+    # Not from what was prefetched: a decision that can't be recorded has just been saved as a draft.
+    return submission.reviews.filter(reviewer=request.user).first()
 
 
 def _withdrawal_effect(own: ProofReview | None) -> str:
@@ -331,6 +331,7 @@ def _desk(
         "has_decided": own is not None and own.is_decided,
         "verdict": verdict_on(submission) if sees else None,
         "timeline": timeline(submission, request.user) if sees else [],
+        "earlier": None if sees or own is None else last_decision(own),
         "declined": recusal_of(submission, request.user),
         "coordinates": coordinates(submission, request.user),
         "recusal_form": RecusalForm(auto_id="recusal_%s", effect=_withdrawal_effect(own)),

@@ -295,6 +295,13 @@ def test_the_top_of_the_page_lists_what_is_missing_with_links(client, submission
     assert 'id="id_no_conflict"' in page
 
 
+def test_answers_that_could_not_be_recorded_are_counted_as_saved(client, submission, reviewer):
+    page = client.post(address(submission), {**ACCEPT, "no_conflict": ""}).text
+    bar = page[page.index('id="desk-state"') : page.index('id="decision"')]
+    assert "16 of 16 answered" in bar
+    assert "Not saved yet" not in bar
+
+
 def test_changes_are_asked_for_with_a_day(client, submission, reviewer):
     asked = {"decision": "changes_requested", "reason": "State the sampling.", "no_conflict": "on"}
     assert client.post(address(submission), asked).context["form"].errors.keys() == {"changes_due"}
