@@ -64,3 +64,6 @@ def test_the_desk_compares_and_links_the_files(client, settings):
     assert 'href="#fact-named_code"' in question
     assert page.count(f"{COUNT} of {COUNT} files are identical") >= 2
     assert f'href="https://code.example/kit/blob/{COMMIT}/starter_kit/dp/noise.py"' in page
+    settings.SOURCE_URL = ""
+    page = client.get(reverse("reviews:desk", args=[submission.pk])).text
+    assert f'<a href="{reverse("downloads:data")}">install the starter kit</a>' in page
