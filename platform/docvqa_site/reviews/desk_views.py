@@ -145,7 +145,8 @@ def message(request: UserRequest, submission: Submission) -> HttpResponse:
             form.add_error(None, error)
         else:
             messages.success(request, "Your message has been sent to the team.")
-            return redirect("reviews:desk", submission.pk)
+            place = f"item-{form.about()}" if form.about() else "messages"
+            return redirect(f"{reverse('reviews:desk', args=[submission.pk])}#{place}")
     own = _own(submission, request)
     return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))), form)
 

@@ -225,7 +225,11 @@ def _require_complete(submission: Submission, decision: Decision, given: Draft, 
     if not given.declares_no_conflict:
         missing["no_conflict"] = "Confirm that you have no conflict of interest, or step aside."
     if not given.reason and decision != Decision.ACCEPTED:
-        missing["reason"] = "Explain to the team what to fix."
+        missing["reason"] = (
+            "Explain to the team why you reject the proof."
+            if decision == Decision.REJECTED
+            else "Explain to the team what to fix."
+        )
     elif not given.reason and given.doubted:
         missing["reason"] = "Explain to the team why you accept the proof despite the “no”."
     if not given.change_reason and not is_new:

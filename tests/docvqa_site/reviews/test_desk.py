@@ -65,7 +65,7 @@ def test_an_unanswered_question_is_pointed_out_beside_it(client, submission, rev
 
 def test_a_rejection_without_a_reason_is_pointed_out(client, submission, reviewer):
     page = client.post(address(submission), {"decision": "rejected", "no_conflict": "on"})
-    assert page.context["form"].errors == {"reason": ["Explain to the team what to fix."]}
+    assert page.context["form"].errors == {"reason": ["Explain to the team why you reject the proof."]}
     # In view and read aloud, wherever the form was sent from.
     assert 'role="alert"><p tabindex="-1" autofocus>Your decision was not saved.' in page.text
 

@@ -151,7 +151,7 @@ def test_others_write_nothing_and_find_no_page(client, submission):
 def test_the_pages_post_messages_and_say_what_is_wrong(client, submission, reviewer):
     client.force_login(reviewer)
     sent = client.post(address("message", submission), {"item": "noise", "text": "Which deviation?"})
-    assert sent.url == address("desk", submission)
+    assert sent.url == address("desk", submission) + "#item-noise"
     assert client.post(address("message", submission), {"text": ""}).status_code == 422
     desk = client.get(address("desk", submission)).text
     assert desk.index('id="item-noise"') < desk.index("Which deviation?") < desk.index('id="item-adaptivity"')

@@ -176,6 +176,7 @@ def test_a_conflict_hides_the_proof_and_takes_a_decision_back(client, submission
     assert client.get(address("proof", submission)).status_code == 404
     page = client.get(address("desk", submission))
     assert (page.status_code, "declared a conflict" in page.text) == (403, True)
+    assert "Only the organizers can undo" in page.text
     with pytest.raises(PermissionDenied):
         accept(submission, reviewer)
 
