@@ -70,6 +70,11 @@ def test_a_rejection_without_a_reason_is_pointed_out(client, submission, reviewe
     assert 'role="alert"><p tabindex="-1" autofocus>Your decision was not saved.' in page.text
 
 
+def test_a_rejection_against_the_answers_lists_all_that_is_missing_at_once(client, submission, reviewer):
+    page = client.post(address(submission), {**ACCEPT, "decision": "rejected"})
+    assert page.context["form"].errors.keys() == {"reason", "confirms_contradiction"}
+
+
 @pytest.mark.parametrize("bad", [{"decision": "pending"}, {"noise": "maybe"}, {"decision": ""}])
 def test_invented_values_are_rejected(client, submission, reviewer, bad):
     assert client.post(address(submission), {**ACCEPT, **bad}).status_code == 422
