@@ -1,5 +1,9 @@
-"""The code that a proof's front matter names: a commit, and files with their hashes, as the kit's proofs have them."""
+"""The code that a proof's front matter names: a commit, and files with their hashes, as the kit's proofs have them.
 
+If it names the method of a proof of the kit, too, the texts are compared.
+"""
+
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +21,7 @@ from docvqa_site.uploads.models import Upload
 from evaluator.errors import ProblemError
 
 COMMIT = re.compile(r"^commit:[ \t]*([0-9a-f]{40})[ \t\r]*$", re.M)
+METHOD = re.compile(r"^method:[ \t]*([\w-]+)[ \t\r]*$", re.M | re.A)
 FILE = re.compile(r"^[ \t]+((?:\w[\w.-]*/)*\w[\w.-]*):[ \t]*([0-9a-f]{64})[ \t\r]*$", re.M | re.A)
 MAX_FILES = 500
 CACHED_SECONDS = 24 * 3600
@@ -33,10 +38,26 @@ class NamedFile:
 
 @dataclass(frozen=True)
 class NamedCode:
-    """The files that a proof names, compared with the kit of this site."""
+    """The files that a proof names, compared with the kit of this site.
+
+    Attributes:
+        kit_proof: The document that is the kit's proof of the same method; None without one.
+        is_kit_proof: Whether the text below the front matter is that document's.
+    """
 
     commit: str
     files: Sequence[NamedFile]
+    kit_proof: str | None = None
+    is_kit_proof: bool = False
+
+    @property
+    def kit_proof_address(self) -> str:
+        """The part of the address of the kit's proof that follows `/docs/`."""
+        return library.address(self.kit_proof) if self.kit_proof else ""
+
+    @property
+    def kit_proof_title(self) -> str:
+        return library.title(self.kit_proof) if self.kit_proof else ""
 
     @property
     def summary(self) -> str:
@@ -53,22 +74,37 @@ def named_code(upload: Upload) -> NamedCode | None:
     """Return the code that the front matter of a Markdown file names; None if it names no files with hashes."""
     if PurePath(upload.filename).suffix.lower() != ".md":
         return None
-    cached, key = caches["pages"], f"proof-front:{upload.pk}"
+    cached, key = caches["pages"], f"proof-front-2:{upload.pk}"
     parsed = cached.get(key)
     if parsed is None:
         try:
-            parsed = _parsed(split_front_matter(decoded(read_proof(upload), upload.filename))[0])
+            front, text = split_front_matter(decoded(read_proof(upload), upload.filename))
         except (FileNotFoundError, ProblemError):
             # The proof's own page says so.
             return None
+        method = METHOD.search(front)
+        parsed = (*_parsed(front), method[1] if method else "", _digest(text))
         cached.set(key, parsed, CACHED_SECONDS)
-    commit, files = parsed
+    commit, files, method_name, digest = parsed
     known = _kit_files()
     named = [
         NamedFile(path, known[path] == sha256 if path in known else None, _url(commit, path))
         for path, sha256 in files.items()
     ]
-    return NamedCode(commit, named) if named else None
+    kit_proof = library.name_at(f"proofs/{method_name}") if method_name else None
+    is_kit_proof = kit_proof is not None and _kit_digest(kit_proof) == digest
+    return NamedCode(commit, named, kit_proof, is_kit_proof) if named else None
+
+
+@cache
+def _kit_digest(name: str) -> str:
+    return _digest(split_front_matter(library.read(name))[1])
+
+
+def _digest(text: str) -> str:
+    """Return the hash of a text without comments, whatever ends its lines."""
+    lines = library.COMMENT.sub("", text.replace("\r\n", "\n")).strip()
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 @cache

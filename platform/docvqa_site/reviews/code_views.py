@@ -3,16 +3,13 @@
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Q
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from docvqa_site.accounts.requests import UserRequest
-from docvqa_site.reviews.selectors import reviewable_submissions
+from docvqa_site.reviews.selectors import readable_artifacts
 from docvqa_site.submissions.code import CODE_KINDS
-from docvqa_site.submissions.models import Artifact
-from docvqa_site.submissions.selectors import private_submissions
 from docvqa_site.ui.caching import PRIVATE
 from docvqa_site.uploads.stores import current_store
 
@@ -21,10 +18,7 @@ from docvqa_site.uploads.stores import current_store
 @login_required
 def code_file(request: UserRequest, submission_id: UUID, artifact_id: UUID) -> HttpResponse:
     """Show a settings or method file as text. For everybody else, and once it is removed, there is no such page."""
-    readable = Q(submission__in=private_submissions(request.user))
-    if request.user.has_perm("reviews.review_proofs"):
-        readable |= Q(submission__in=reviewable_submissions(request.user))
-    files = Artifact.objects.filter(readable, kind__in=CODE_KINDS, submission=submission_id)
+    files = readable_artifacts(request.user).filter(kind__in=CODE_KINDS, submission=submission_id)
     artifact = get_object_or_404(files.select_related("upload"), pk=artifact_id)
     try:
         with current_store().open(artifact.upload.store_key) as file:

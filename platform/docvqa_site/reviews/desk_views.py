@@ -40,6 +40,7 @@ from docvqa_site.reviews.forms import (
     ReviewForm,
     initial_of,
 )
+from docvqa_site.reviews.history import last_decision
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.recusals import lift_recusal, recuse, withdrawal_effect
 from docvqa_site.reviews.selectors import (
@@ -144,7 +145,8 @@ def message(request: UserRequest, submission: Submission) -> HttpResponse:
             form.add_error(None, error)
         else:
             messages.success(request, "Your message has been sent to the team.")
-            return redirect("reviews:desk", submission.pk)
+            place = f"item-{form.about()}" if form.about() else "messages"
+            return redirect(f"{reverse('reviews:desk', args=[submission.pk])}#{place}")
     own = _own(submission, request)
     return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))), form)
 
@@ -278,9 +280,8 @@ def take(request: UserRequest, submission: Submission) -> HttpResponse:
 
 
 def _own(submission: Submission, request: UserRequest) -> ProofReview | None:
-    return next(
-        (review for review in submission.reviews.all() if review.reviewer_id == request.user.pk), None
-    )
+    # Not from what was prefetched: a decision that can't be recorded has just been saved as a draft.
+    return submission.reviews.filter(reviewer=request.user).first()
 
 
 def _withdrawal_effect(own: ProofReview | None) -> str:
@@ -331,6 +332,7 @@ def _desk(
         "has_decided": own is not None and own.is_decided,
         "verdict": verdict_on(submission) if sees else None,
         "timeline": timeline(submission, request.user) if sees else [],
+        "earlier": None if sees or own is None else last_decision(own),
         "declined": recusal_of(submission, request.user),
         "coordinates": coordinates(submission, request.user),
         "recusal_form": RecusalForm(auto_id="recusal_%s", effect=_withdrawal_effect(own)),

@@ -70,6 +70,7 @@ STATED = (
     Stated(
         "rounds", "Rounds accounted for", ("composition", "empty_rounds"), lambda result: f"{result.rounds:,}"
     ),
+    Stated("clip_norm", "Clip norm", ("sensitivity", "adaptivity"), lambda result: clip_norm(result)),
     Stated("delta", "δ", ("conversion",), lambda result: power_of_ten(result.delta)),
     Stated("accountant", "Accountant", ("conversion",), lambda result: result.accountant),
     Stated("claimed", "ε claimed", ("recomputed",), lambda result: rounded_up(result.epsilon_claimed)),
@@ -190,6 +191,11 @@ def recomputed(result: AccountingResult) -> str:
     """Return the recomputed ε, with how far it is from the claimed one."""
     difference = result.epsilon - result.epsilon_claimed
     return f"{rounded_up(result.epsilon)} ({difference:+.2g})" if difference else rounded_up(result.epsilon)
+
+
+def clip_norm(result: AccountingResult) -> str:
+    """Return the clip norm of the rounds, or the smallest and the largest; empty where the report has none."""
+    return " to ".join(dict.fromkeys(f"{norm:g}" for norm in result.clip_norms or ()))
 
 
 def in_words(event: Event) -> str:

@@ -46,6 +46,11 @@ class ChecklistQuestion:
     is_open: bool
 
     @property
+    def is_answered_by_team(self) -> bool:
+        """Whether the team wrote the last message on it."""
+        return bool(self.lines) and self.lines[-1].by_team
+
+    @property
     def offer(self) -> str:
         """A sentence on the passed checks that speak for "yes"; empty if a check speaks against it or there is none."""
         checks = [fact for fact in self.facts if fact.is_check]

@@ -58,6 +58,11 @@ def history_of(reviews: Collection[ProofReview]) -> History:
     return History(made, [entry.at for entry in entries if entry.action == STANDS])
 
 
+def last_decision(review: ProofReview) -> PastDecision | None:
+    """Return what this reviewer decided last, also on an earlier version of the proof; None if they never did."""
+    return next(reversed(history_of([review]).decisions), None)
+
+
 def _decision(review: ProofReview, entry: AuditEntry) -> PastDecision:
     found = entry.details
     written = Draft(

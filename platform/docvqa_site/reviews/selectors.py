@@ -101,12 +101,16 @@ def judgeable_submissions(user: User) -> QuerySet[Submission]:
 
     Of an organizer of single tracks, in those alone; see `closed_tracks`.
     """
-    # Fetched at once, for the same reason as there.
+    return without_conflicts(Submission.objects.filter(submitted_at__isnull=False), user)
+
+
+def without_conflicts(submissions: QuerySet[Submission], user: User) -> QuerySet[Submission]:
+    """Return those that `user` has no conflict of interest about, whatever permissions they have."""
+    # Fetched at once, for the same reason as in `closed_tracks`.
     tokens = _issued_tokens(user).order_by().values_list("team", flat=True)
     teams = list(teams_ever_of(user).order_by().values_list("pk", flat=True).union(tokens))
     return (
-        Submission.objects.filter(submitted_at__isnull=False)
-        .exclude(team__in=teams)
+        submissions.exclude(team__in=teams)
         .exclude(created_by=user)
         .exclude(track__in=closed_tracks(user))
         .exclude(pk__in=_recused_from(user, Recusal.Why.CONFLICT))
@@ -244,13 +248,21 @@ def reviewer_numbers(submission: Submission) -> dict[int, int]:
 
 
 def readable_proofs(user: User) -> QuerySet[Artifact]:
-    """Return the proofs that `user` may read: where they see the submission's private part, or review it."""
-    readable = Q(submission__in=private_submissions(user))
+    """Return the proofs that `user` may read; see `readable_artifacts`."""
+    proofs = readable_artifacts(user).filter(kind=ArtifactKind.PRIVACY_PROOF)
+    return proofs.select_related("submission", "upload")
+
+
+def readable_artifacts(user: User) -> QuerySet[Artifact]:
+    """Return the files that `user` may read for a review: their team's, and what they see in private or review.
+
+    A conflict of interest hides what isn't their team's from everybody, superusers too.
+    """
+    readable = Q(submission__team=team_of(user))
+    readable |= Q(submission__in=without_conflicts(private_submissions(user), user))
     if user.has_perm("reviews.review_proofs"):
         readable |= Q(submission__in=reviewable_submissions(user))
-    return Artifact.objects.filter(readable, kind=ArtifactKind.PRIVACY_PROOF).select_related(
-        "submission", "upload"
-    )
+    return Artifact.objects.filter(readable)
 
 
 def staged_proofs(user: User) -> QuerySet[Artifact]:

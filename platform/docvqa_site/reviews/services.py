@@ -78,9 +78,8 @@ def decide(
         # A draft may be saved for the first time at this very moment.
         review, _ = ProofReview.objects.get_or_create(submission=submission, reviewer=actor)
         before = review.decision
-        _require_complete(submission, decision, given, is_new=before == Decision.PENDING)
-        if not confirms_contradiction and (contradiction := given.contradicts(decision)):
-            raise ValidationError({"confirms_contradiction": contradiction})
+        contradiction = "" if confirms_contradiction else given.contradicts(decision)
+        _require_complete(submission, decision, given, contradiction, is_new=before == Decision.PENDING)
         _decide(review, decision, given)
         boards_changed(submission.track_id)
         record(
@@ -216,7 +215,9 @@ def take_back(review: ProofReview, *, actor: User, **details: int) -> None:
     )
 
 
-def _require_complete(submission: Submission, decision: Decision, given: Draft, *, is_new: bool) -> None:
+def _require_complete(
+    submission: Submission, decision: Decision, given: Draft, contradiction: str, *, is_new: bool
+) -> None:
     if submission.state != SubmissionState.SUBMITTED:
         raise ValidationError(f"This submission is {submission.state}; only submitted ones can be reviewed.")
     if decision == Decision.PENDING:
@@ -225,7 +226,11 @@ def _require_complete(submission: Submission, decision: Decision, given: Draft, 
     if not given.declares_no_conflict:
         missing["no_conflict"] = "Confirm that you have no conflict of interest, or step aside."
     if not given.reason and decision != Decision.ACCEPTED:
-        missing["reason"] = "Explain to the team what to fix."
+        missing["reason"] = (
+            "Explain to the team why you reject the proof."
+            if decision == Decision.REJECTED
+            else "Explain to the team what to fix."
+        )
     elif not given.reason and given.doubted:
         missing["reason"] = "Explain to the team why you accept the proof despite the “no”."
     if not given.change_reason and not is_new:
@@ -238,6 +243,8 @@ def _require_complete(submission: Submission, decision: Decision, given: Draft, 
     missing |= dict.fromkeys(
         given.unexplained, "Add a note to every “no”, so the team knows what is missing."
     )
+    if contradiction:
+        missing["confirms_contradiction"] = contradiction
     if missing:
         raise ValidationError(missing)
 

@@ -42,6 +42,19 @@ def test_a_changed_file_and_one_of_the_team_are_named():
     )
 
 
+def test_the_text_is_compared_with_the_kits_proof_of_the_method():
+    moved = PROOF.replace(COMMIT, "0" * 40)
+    unknown = PROOF.replace("method: client-dp", "method: ours")
+    for text, kit_proof, is_same in [
+        (PROOF, "proofs/client-dp", True),
+        (moved.replace("\n", "\r\n"), "proofs/client-dp", True),
+        (PROOF + "And more.", "proofs/client-dp", False),
+        (unknown, None, False),
+    ]:
+        found = named(text)
+        assert (found.kit_proof, found.is_kit_proof) == (kit_proof, is_same)
+
+
 @pytest.mark.parametrize(
     ("text", "filename"), [("# Proof", "proof.md"), (PROOF, "proof.ipynb"), ("---\na: b\n---\n", "p.md")]
 )
@@ -62,5 +75,9 @@ def test_the_desk_compares_and_links_the_files(client, settings):
     page = client.get(reverse("reviews:desk", args=[submission.pk])).text
     question = page[page.index('id="item-code"') :]
     assert 'href="#fact-named_code"' in question
+    assert 'is identical to the kit\'s proof <a href="/docs/proofs/client-dp/">' in page
     assert page.count(f"{COUNT} of {COUNT} files are identical") >= 2
     assert f'href="https://code.example/kit/blob/{COMMIT}/starter_kit/dp/noise.py"' in page
+    settings.SOURCE_URL = ""
+    page = client.get(reverse("reviews:desk", args=[submission.pk])).text
+    assert f'<a href="{reverse("downloads:data")}">install the starter kit</a>' in page

@@ -65,9 +65,14 @@ def test_an_unanswered_question_is_pointed_out_beside_it(client, submission, rev
 
 def test_a_rejection_without_a_reason_is_pointed_out(client, submission, reviewer):
     page = client.post(address(submission), {"decision": "rejected", "no_conflict": "on"})
-    assert page.context["form"].errors == {"reason": ["Explain to the team what to fix."]}
+    assert page.context["form"].errors == {"reason": ["Explain to the team why you reject the proof."]}
     # In view and read aloud, wherever the form was sent from.
     assert 'role="alert"><p tabindex="-1" autofocus>Your decision was not saved.' in page.text
+
+
+def test_a_rejection_against_the_answers_lists_all_that_is_missing_at_once(client, submission, reviewer):
+    page = client.post(address(submission), {**ACCEPT, "decision": "rejected"})
+    assert page.context["form"].errors.keys() == {"reason", "confirms_contradiction"}
 
 
 @pytest.mark.parametrize("bad", [{"decision": "pending"}, {"noise": "maybe"}, {"decision": ""}])
@@ -293,6 +298,13 @@ def test_the_top_of_the_page_lists_what_is_missing_with_links(client, submission
     assert top.count("<a ") == 2
     assert 'id="item-noise"' in page
     assert 'id="id_no_conflict"' in page
+
+
+def test_answers_that_could_not_be_recorded_are_counted_as_saved(client, submission, reviewer):
+    page = client.post(address(submission), {**ACCEPT, "no_conflict": ""}).text
+    bar = page[page.index('id="desk-state"') : page.index('id="decision"')]
+    assert "16 of 16 answered" in bar
+    assert "Not saved yet" not in bar
 
 
 def test_changes_are_asked_for_with_a_day(client, submission, reviewer):

@@ -62,6 +62,14 @@ def test_the_claimed_epsilon_is_beside_the_recomputed_one(accounted):
     assert found["recomputed"].cells[0].text == "0.98765 (+0.088)"
 
 
+@pytest.mark.parametrize(("norms", "text"), [(None, ""), ((0.5, 0.5), "0.5"), ((0.1, 0.5), "0.1 to 0.5")])
+def test_the_clip_norm_is_beside_the_question_on_sensitivity(accounted, norms, text):
+    submission, result = accounted
+    StepReport.objects.update(result=result.model_copy(update={"clip_norms": norms}).model_dump(mode="json"))
+    found = facts(submission)["clip_norm"]
+    assert (found.cells[0].text, found.items[0]) == (text, "sensitivity")
+
+
 def test_numbers_are_written_as_in_the_table_of_checks(accounted):
     submission, _ = accounted
     checks = [{"id": "record.bytes", "status": "passed", "found": "147456000 bytes at 1e-05"}]

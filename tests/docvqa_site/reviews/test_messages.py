@@ -151,13 +151,18 @@ def test_others_write_nothing_and_find_no_page(client, submission):
 def test_the_pages_post_messages_and_say_what_is_wrong(client, submission, reviewer):
     client.force_login(reviewer)
     sent = client.post(address("message", submission), {"item": "noise", "text": "Which deviation?"})
-    assert sent.url == address("desk", submission)
+    assert sent.url == address("desk", submission) + "#item-noise"
     assert client.post(address("message", submission), {"text": ""}).status_code == 422
     desk = client.get(address("desk", submission)).text
     assert desk.index('id="item-noise"') < desk.index("Which deviation?") < desk.index('id="item-adaptivity"')
+    assert '<span class="badge">1 message</span></summary>' in desk
     client.force_login(submission.created_by)
     sent = client.post(address("team_message", submission), {"item": "noise", "text": "4 C."})
     assert sent.url == address("team", submission)
+    client.force_login(reviewer)
+    desk = client.get(address("desk", submission)).text
+    assert '<span class="badge">2 messages, last from the team</span></summary>' in desk
+    client.force_login(submission.created_by)
     assert client.post(address("team_message", submission), {"item": "x", "text": "4 C."}).status_code == 422
     assert AuditEntry.objects.filter(action="review_message.posted").count() == 2
 

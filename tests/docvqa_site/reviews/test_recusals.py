@@ -19,7 +19,10 @@ from docvqa_site.reviews.queue import Part, queue_of
 from docvqa_site.reviews.records import HIDDEN
 from docvqa_site.reviews.recusals import recuse
 from docvqa_site.reviews.selectors import awaiting_review, readable_proofs, sees_decisions, verdict_on
+from docvqa_site.teams.models import Membership
+from evaluator.messages.jobs import ArtifactKind
 from tests.docvqa_site.factories import (
+    make_artifact,
     make_organizer,
     make_reviewer,
     make_upload,
@@ -173,8 +176,33 @@ def test_a_conflict_hides_the_proof_and_takes_a_decision_back(client, submission
     assert client.get(address("proof", submission)).status_code == 404
     page = client.get(address("desk", submission))
     assert (page.status_code, "declared a conflict" in page.text) == (403, True)
+    assert "Only the organizers can undo" in page.text
     with pytest.raises(PermissionDenied):
         accept(submission, reviewer)
+
+
+@pytest.mark.parametrize(
+    ("permissions", "is_superuser"),
+    [(["review_proofs"], False), (["review_proofs", "view_submission"], False), ([], True)],
+)
+def test_a_conflict_hides_the_proof_and_the_code_whatever_else_one_may_do(
+    client, submission, permissions, is_superuser
+):
+    person = make_organizer(*permissions, is_superuser=is_superuser)
+    code = make_artifact(submission.runs.get(), ArtifactKind.SETTINGS, b"a: 1", "settings.yaml")
+    places = [address(name, submission) for name in ("proof", "proof_file", "proof_changes")]
+    places.append(reverse("reviews:code_file", args=[submission.pk, code.pk]))
+    client.force_login(person)
+    assert 404 not in {client.get(place).status_code for place in places}
+    recuse(submission, Why.CONFLICT, actor=person)
+    assert {client.get(place).status_code for place in places} == {404}
+
+
+def test_a_member_reads_the_proof_of_the_team_despite_an_earlier_conflict(client, submission, reviewer):
+    recuse(submission, Why.CONFLICT, actor=reviewer)
+    Membership.objects.create(team=submission.team, user=reviewer)
+    client.force_login(reviewer)
+    assert client.get(address("proof", submission)).status_code == 200
 
 
 def test_who_coordinates_reads_everything_and_decides_nothing(client, submission, reviewer):

@@ -233,3 +233,13 @@ def test_every_question_can_be_answered_beside_the_opened_checks(desk):
         page.get_by_role("radio", name="Request changes").check()
         bar = page.locator(".desk-bar").bounding_box()
         assert bar["height"] < 70
+
+
+def test_a_link_to_a_fact_shows_what_was_found(desk, submission):
+    found = "18 providers in rounds that should have 30, " * 3
+    checks = [{"id": "record.providers", "status": "flagged", "found": found}]
+    change_results(submission.runs.get(), checks=checks)
+    page = desk()
+    page.locator("#item-sampling > summary").click()
+    page.locator('#item-sampling a[href="#fact-record.providers"]').click()
+    expect(page.locator("#fact-record\\.providers").get_by_text("should have 30")).to_be_visible()

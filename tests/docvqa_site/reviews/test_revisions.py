@@ -111,6 +111,19 @@ def test_it_is_sent_with_a_note_that_the_reviewers_read(client, submission, stag
     assert "Sigma is doubled." in client.get(address("desk", submission)).text
 
 
+def test_a_reviewer_reads_what_they_wrote_on_the_version_before(client, submission, staged):
+    reviewer = make_reviewer()
+    ask(submission, reviewer, "State the sampling.")
+    client.force_login(submission.created_by)
+    client.post(address("revision", submission), {"note": "Sampling is stated."})
+    client.force_login(reviewer)
+    page = client.get(address("desk", submission)).text
+    assert "Your decision on version 1: changes requested" in page
+    assert page.index("State the sampling.") < page.index("Sampling is stated.")
+    client.force_login(make_reviewer())
+    assert "State the sampling." not in client.get(address("desk", submission)).text
+
+
 def test_it_is_discarded_instead(client, submission, staged):
     client.force_login(submission.created_by)
     page = client.post(address("revision", submission), {"discard": "1"}, follow=True)
