@@ -174,8 +174,8 @@ def _empty_rounds_are_rare(gaps: int, rounds: int, client_rate: float, clients: 
 MESSAGE_SIZES = NamedCheck(
     "log.message_sizes",
     name="bits per parameter",
-    meaning="In each direction, all exchanges are the same size: at least 1 bit for each parameter needed to describe "
-    "the change, and at most 64 bits for each entry of the changed tensors.",
+    meaning="In each direction, all exchanges are the same size: at least 1 bit per parameter, counting only the "
+    "parameters needed to describe the change, and at most 64 bits for each entry of the changed tensors.",
     limit="Invented sizes within that range. An honest run is also flagged if its codec's messages vary in size.",
 )
 

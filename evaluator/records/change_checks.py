@@ -173,8 +173,9 @@ def _hidden(case: Case, bounds: Bounds) -> str:
         return "no updates are expected, and none would have passed"
     block, everywhere = longest_hidden(case.record.run.numel, bounds)
     return (
-        f"would have detected a change without noise if its norm exceeded {block:.2g} times (in one block) or "
-        f"{everywhere:.2g} times (overall) the largest possible norm of the expected providers' clipped updates"
+        f"a change without noise would have been detected if its norm had exceeded {block:.2g} times (in one block) or "
+        f"{everywhere:.2g} times (overall) the largest possible norm of the clipped updates of the expected number of "
+        f"providers"
     )
 
 

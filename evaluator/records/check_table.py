@@ -46,11 +46,12 @@ BUDGET = NamedCheck(
 DECLARED_RUNS = NamedCheck(
     "team.declared_runs",
     name="declared runs",
-    meaning="For every earlier challenge that the site drew in this track for the team, or for its members on other "
-    "teams, there is a non-practice run whose ε was computed. A challenge without such a run is unresolved: "
-    "the team may have dropped the record after seeing the challenge. This is so no matter what other runs the team "
-    "has in the queue. The check is repeated whenever a run of the team leaves the queue. It has no power while "
-    "the team has unused run tokens, unless the record declares as many tuning runs.",
+    meaning="Every earlier challenge that the site drew in this track for this team, or for other teams its members "
+    "were on, led to a non-practice run whose ε was computed. A challenge without such a run is unresolved: the team "
+    "may have dropped the record after seeing the challenge. This applies regardless of what other "
+    "runs the team has in the queue. The check is repeated whenever a run of the team leaves the queue. The check has "
+    "no power while the team has unused run tokens, unless the record declares at least as many tuning runs as "
+    "there are unused tokens.",
     limit="Training runs without a token, training runs whose record was never uploaded, and the unresolved challenges "
     "of another team that shares no members with this one.",
     findings=Findings.PUBLIC,
@@ -58,9 +59,9 @@ DECLARED_RUNS = NamedCheck(
 DRAWN_INDEXES = NamedCheck(
     "team.drawn_indexes",
     name="drawn indexes",
-    meaning="For every earlier index of messages for which the site drew rounds, there is a non-practice run "
-    "whose bytes were counted, and no other team uploaded this run's index first. The challenge of an index without "
-    "such a run is unresolved: the team may have dropped the index after seeing the rounds. This is so no matter what "
+    meaning="Every earlier index of messages for which the site drew rounds led to a non-practice run whose bytes were "
+    "counted, and no other team uploaded this run's index first. The challenge of an index without such a run is "
+    "unresolved: the team may have dropped the index after seeing the rounds. This applies regardless of what "
     "other runs the team has in the queue. The check is repeated whenever a run of the team leaves the queue.",
     limit="Training runs whose index was never uploaded, and the unresolved challenges of another team that shares no "
     "members with this one.",
@@ -69,8 +70,8 @@ DRAWN_INDEXES = NamedCheck(
 JOINT_EPSILON = NamedCheck(
     "team.joint_epsilon",
     name="joint ε",
-    meaning="Reports the joint ε of all training runs in this track, by the team and by its members on other teams, "
-    "whose ε was computed. These runs all used the same data. No budget limits the joint ε.",
+    meaning="Reports the joint ε of all training runs in this track whose ε was computed, whether by this team or by "
+    "its members on other teams. These runs all used the same data. No budget limits the joint ε.",
     limit="Models that were trained on the data but never submitted.",
     findings=Findings.PUBLIC,
 )

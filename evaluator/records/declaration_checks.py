@@ -37,8 +37,8 @@ def track_rules(this: NamedCheck, case: Case) -> Check:
     NamedCheck(
         "record.other_uses",
         name="other uses of private data",
-        meaning="The record declares no choice of settings, rounds or checkpoints based on private data. ε covers no "
-        "such choice.",
+        meaning="According to the record, no settings, rounds or checkpoints were chosen based on private data. ε "
+        "would not account for such choices.",
         limit="Undeclared uses.",
         findings=Findings.PUBLIC,
     )

@@ -111,9 +111,10 @@ def base_weights(this: NamedCheck, case: Case) -> Check:
         "record.challenge",
         name="challenge",
         meaning="After the record is uploaded, the site draws one random number per run token. The annex shows the "
-        "blocks that this number selects. Nobody could know these blocks before the vectors were fixed, and "
-        "nobody could try again with another record. In a dry run without a site, the blocks are derived from "
-        "the record's own hash, so the record's author could choose them and the check has no power.",
+        "blocks that this number selects. Nobody could know which blocks would be selected before the record "
+        "fixed the noised sums and weights, and nobody could try again with another record. In a dry run without "
+        "a site, the blocks are derived from the record's own hash, so the record's author could choose them and "
+        "the check has no power.",
         limit="A second training run under another token. `team.declared_runs` counts it, and its blocks are just as "
         "unpredictable.",
         code=ErrorCode.RECORD_CHALLENGE,
@@ -137,9 +138,9 @@ def challenge(this: NamedCheck, case: Case) -> Check:
     NamedCheck(
         "record.data",
         name="training data",
-        meaning="The annex states the hash of the data manifest set by the organizers, which covers every document of "
-        "every provider and client, with words and questions. If the organizers set no hash, nothing is "
-        "compared.",
+        meaning="The hash of the data manifest in the annex is the one that the organizers configured for the track. "
+        "The manifest covers every document of every provider and client, with words and questions. If the organizers "
+        "configured no hash, nothing is compared.",
         limit="Whether the run used that data, or additional data, since the hash can be copied; and the pixels of the "
         "pages.",
         code=ErrorCode.RECORD_DATA,
@@ -151,6 +152,6 @@ def training_data(this: NamedCheck, case: Case) -> Check:
     if not (sha256 := case.rules.data_sha256):
         return this.not_applicable("not compared: the track has no data manifest")
     # The hashes are not reported: whoever can guess the data could compare.
-    expected = "the data manifest set by the organizers"
+    expected = "the data manifest that the organizers configured"
     other = Difference(expected, "another one", "annex, data_sha256")
     return this.judge([other] if case.annex.data_sha256 != sha256 else [], otherwise=expected)

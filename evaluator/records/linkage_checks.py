@@ -44,14 +44,14 @@ MOST_SLACK = 0.1
     NamedCheck(
         "record.linkage",
         name="linkage",
-        meaning="The check uses blocks of the vectors, drawn at random after all vectors were committed to. It starts "
-        "from the base weights and applies the declared server update (with its learning rate, normalizer and other "
-        "parameters) to each noised sum in turn. On the drawn blocks, the result matches the checkpoint up to float32 "
-        "rounding (under the rule `sum`: within 8·2⁻²³ of the summed magnitudes). If a round has neither clients nor "
-        "noise, its sum is zero. Adapters, which the annex contains in full, start from values derived from the run "
-        "token and produce the checkpoint once merged. The check flags update rules that can't be replayed, trained "
-        "tensors that are neither in the base weights nor adapters with a declared merge, and steps so small that "
-        "rounding could hide a tenth of them or more.",
+        meaning="The check uses blocks of the noised sums and weights, drawn at random after the record committed to "
+        "all of these. It starts from the base weights and applies the declared server update (with its learning rate, "
+        "normalizer and other parameters) to each noised sum in turn. On the drawn blocks, the result matches the "
+        "checkpoint up to float32 rounding (under the rule `sum`: within 8·2⁻²³ of the summed magnitudes). If a round "
+        "has neither clients nor noise, its sum is zero. Adapters, which the annex contains in full, start from "
+        "values derived from the run token and produce the checkpoint once merged. The check flags update rules that "
+        "can't be replayed, trained tensors that neither are in the base weights nor belong to adapters with a "
+        "declared merge, and steps so small that rounding could hide a tenth of them or more.",
         limit="Sums invented to produce a desired model, such as the desired change plus noise that later "
         "rounds cancel (see `record.noise_size` and `record.noise_reuse`); whether the sums contain clipped "
         "updates, or come from any training at all; noise known to someone; and a change to a share s of "

@@ -92,8 +92,8 @@ def _noised_rounds(case: Case) -> NoisedRounds:
         "below 4·10⁻⁶ (below 10⁻⁵ for "
         "`record.noise_size`, `record.noise_reuse` and `record.noise_shape` together). The check reports "
         "the lowest noise level that could have passed, as a share of the declared level: with 99% "
-        "probability, it would have detected any lower level, even if the updates of the expected "
-        "number of providers all pointed the same way. It has no power if that share is 50% or less.",
+        "probability, the check would have detected any lower level, even if the updates of the expected "
+        "number of providers all pointed the same way. The check has no power if that share is 50% or less.",
         limit="Noise known to someone (noise from a known seed looks like any other); unclipped updates hidden by the "
         "noise; invented sums that were never used; and missing noise in a share s of all blocks, which "
         "goes undetected with a probability of (1 − s)ⁿ if n blocks are opened (there is only one attempt; "
@@ -116,7 +116,9 @@ def noise_size(this: NamedCheck, case: Case) -> Check:
     if differences or least > HALF:
         detected = f"would have detected noise below {_percent(least)} of the declared level"
         return this.judge(differences, otherwise=f"{rounds}; {detected}")
-    return this.no_power(f"{rounds}; the expected providers' updates could hide half of the noise or more")
+    return this.no_power(
+        f"{rounds}; the updates of the expected number of providers could hide half of the noise or more"
+    )
 
 
 @record_check(
@@ -129,8 +131,9 @@ def noise_size(this: NamedCheck, case: Case) -> Check:
         "check reports its detection limit: the smallest share of a round's noise that, if reused or canceled in a "
         "later round, would have been detected with the same probability as in `record.noise_size`. The check has no "
         "power if that share exceeds 100%.",
-        limit="Noise canceled in later rounds, if the updates of many providers could hide this; and noise that each "
-        "round cancels in part, just below the detection limit, while a signal hides it (telescoping sums). The check "
+        limit="Noise canceled in later rounds, if the updates of many providers could hide this; and noise of which "
+        "each round cancels a part just below the detection limit, while a signal hides the cancellation (telescoping "
+        "sums). The check "
         "reports how much of the whole run's noise would then remain; `record.whole_change` flags a run with less than "
         "nine tenths.",
         findings=Findings.PUBLIC_POWER,
@@ -151,11 +154,11 @@ def noise_reuse(this: NamedCheck, case: Case) -> Check:
         return this.judge(
             differences,
             otherwise=f"{rounds}; would have detected the reuse or cancellation of {_percent(part, up=True)} of a "
-            f"round's noise in a later round; in the worst case (every round cancels slightly less), {_percent(left)} "
-            f"of the whole run's noise would remain",
+            f"round's noise in a later round; in the worst case (every round cancels slightly less than that "
+            f"share and is not detected), {_percent(left)} of the whole run's noise would remain",
         )
     return this.no_power(
-        f"{rounds}; the expected providers' updates could hide a round that cancels earlier noise"
+        f"{rounds}; the updates of the expected number of providers could hide a round that cancels earlier noise"
     )
 
 

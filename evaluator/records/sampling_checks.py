@@ -25,9 +25,8 @@ IMPOSSIBLE = 1e-12
         "record.clients",
         name="clients per round",
         meaning="The number of clients in each round matches the declared sampling: exactly for fixed-size "
-        "sampling, and as a plausible distribution for independent sampling. A run is flagged if its counts "
-        "have a "
-        "probability below 10⁻⁴ and rejected if the probability of its totals is below 10⁻¹².",
+        "sampling, and with a plausible distribution for independent sampling. A run is flagged if its counts "
+        "have a probability below 10⁻⁴ and rejected if the probability of its totals is below 10⁻¹².",
         limit="Clients that were chosen in some other way but in plausible numbers. The check has little "
         "power in short "
         "runs: sampling exactly 2 of 10 clients in every round passes as independent sampling at rate 0.2 until about "

@@ -20,7 +20,8 @@ Shape = tuple[int, ...]
         "record.tensors",
         name="trained tensors",
         meaning="The declared tensors are distinct, in the order of their names, and have the shapes of the base "
-        "weights. Every change to another tensor of the checkpoint has a rank that the declared adapters can produce.",
+        "weights. If any other tensor of the checkpoint changed, the declared adapters can produce a change of that "
+        "rank.",
         limit="Tensors that were sent but did not change.",
         code=ErrorCode.RECORD_TENSORS,
         findings=Findings.PUBLIC,

@@ -166,8 +166,8 @@ METHODS = [
         "LoRA + NF4",
         "track-1",
         [LORA_NF4],
-        description="FedAvg in 6 rounds of one client each. Only rank-6 adapters of the attention layers and the "
-        "full box and image layers are trained; both are sent at 4.5 bits per value. "
+        description="FedAvg for 6 rounds, with one client per round. Only two parts are trained: rank-6 adapters of "
+        "the attention layers, and the box and image layers in full. Both are sent at 4.5 bits per value. "
         "[Method and settings](/docs/methods/#fedavg).",
     ),
 ]

@@ -116,7 +116,7 @@ def test_a_team_that_starts_over_resumes_and_submits_has_spent_one_token(partici
     assert RunToken.objects.count() == 1
     assert tries_of(scored) == (
         CheckStatus.PASSED,
-        "1 accounted for, 0 unresolved challenges, 0 unused tokens, 0 declared as tuning",
+        "1 training run accounted for, 0 unresolved challenges, 0 unused tokens, 0 training runs declared as tuning",
     )
 
 
@@ -130,7 +130,7 @@ def test_a_team_that_trains_again_and_submits_the_second_run_alone_is_not_flagge
     status, found = tries_of(evaluated(second, participant.submit(second, "Better")))
     assert (status, found) == (
         CheckStatus.NO_POWER,
-        "1 accounted for, 0 unresolved challenges, 1 unused token, 0 declared as tuning",
+        "1 training run accounted for, 0 unresolved challenges, 1 unused token, 0 training runs declared as tuning",
     )
 
 

@@ -163,7 +163,7 @@ def send_proof(request: ApiRequest, submission_id: UUID, body: ProofRevision) ->
     "/{submission_id}/withdraw", response=SubmissionStatus, summary="Withdraw a submission or discard a draft"
 )
 def withdraw(request: ApiRequest, submission_id: UUID, body: Withdrawal | None = None) -> SubmissionStatus:
-    """This can't be undone. Only an owner can withdraw a submission, and the quota slot stays used.
+    """This can't be undone. Only an owner can withdraw a submission, which still counts against the quota.
 
     If the submission was public, its page will say that it was withdrawn, with the reason if given.
     """

@@ -45,4 +45,4 @@ def bytes_in_words(first: int | None, second: int | None) -> str:
         return ""
     if first == second:
         return "the same"
-    return f"{first / second:.3g}× as many" if first > second else f"{second / first:.3g}× fewer"
+    return f"{first / second:.3g}× as many" if first > second else f"1/{second / first:.3g} as many"

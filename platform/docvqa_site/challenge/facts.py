@@ -22,7 +22,7 @@ FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
         "Unbound runs",
         lambda track: (
             f"{track.get_unbound_level_display()}. A run is unbound if the checks can't tie its checkpoint to the "
-            "noised sums in its training record."
+            "noised sums (each round's sum of updates plus noise) recorded for it."
         ),
     ),
     "drawn_rounds": (
@@ -33,9 +33,7 @@ FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
     ),
     "challenges_per_day": (
         "Challenges",
-        lambda track: (
-            f"{track.challenges_per_day} per team in any 24 hours. Uploading {track.kind.challenged} uses one."
-        ),
+        lambda track: f"{track.challenges_per_day} per team in any 24 hours. {track.kind.challenged}",
     ),
     "required_reviews": ("Required reviewers", lambda track: str(track.required_reviews)),
 }

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
 
 from django.conf import settings
+from django.contrib.humanize.templatetags.humanize import apnumber
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
@@ -348,7 +349,9 @@ class Track(models.Model):
     @property
     def sentence(self) -> str:
         """What ranks, in sentences."""
-        note = self.kind.note.format(reviews=self.required_reviews, delta=power_of_ten(self.delta))
+        count = self.required_reviews
+        reviews = f"{apnumber(count)} reviewer{'' if count == 1 else 's'}"
+        note = self.kind.note.format(reviews=reviews, delta=power_of_ten(self.delta))
         return f"{self.kind.sentence(self.limits())} {note}".strip()
 
     @property

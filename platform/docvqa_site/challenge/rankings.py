@@ -22,21 +22,21 @@ from evaluator.scoring.metrics import cut, score_gain
 MANY_TIMES = 100
 
 
-def _no_gain(_: float, __: float, ___: int) -> str:
+def _no_gain(_: float, __: float, ___: int, ____: str) -> str:
     return ""
 
 
-def _times_fewer(value: float, other: float, _: int) -> str:
+def _times_as_many(value: float, other: float, _: int, name: str) -> str:
     if not 0 < value < other:
         return ""
     factor = other / value
     shown = f"{factor:,.0f}" if factor >= MANY_TIMES else f"{factor:.1f}"
-    return f"{shown}× fewer bytes than"
+    return f"{name} sent {shown}× as many bytes"
 
 
-def _above(value: float, other: float, decimals: int) -> str:
+def _above(value: float, other: float, decimals: int, name: str) -> str:
     more = score_gain(value, other, decimals)
-    return f"{more} above" if more > 0 else ""
+    return f"{more} above {name}" if more > 0 else ""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class Result:
         text: A value as pages show it, scores with so many decimals.
         best: What comes first where the result orders a board, and where it breaks ties.
         figure: What a value of this result by itself is called.
-        gain: By how much a value beats another, up to the words that name the other; empty where it doesn't.
+        order: How it orders runs, after "ranked by".
+        gain: By how much a value beats another of this name; empty where it doesn't.
         in_bytes: Whether values are numbers of bytes, which span several orders of magnitude.
     """
 
@@ -60,7 +61,8 @@ class Result:
     text: Callable[[Any, int], str]
     best: tuple[str, str] = ("", "")
     figure: str = "{}"
-    gain: Callable[[float, float, int], str] = _no_gain
+    order: str = ""
+    gain: Callable[[float, float, int, str], str] = _no_gain
     in_bytes: bool = False
 
 
@@ -96,6 +98,7 @@ RESULTS = {
         text=cut,
         best=("highest ANLS", "higher ANLS"),
         figure="ANLS {}",
+        order="ANLS, highest first",
         gain=_above,
     ),
     "bytes_total": Result(
@@ -104,7 +107,8 @@ RESULTS = {
         missing=("the number of bytes is missing", "no byte count"),
         text=lambda size, _: readable_bytes(size),
         best=("fewest bytes of communication", "fewer bytes of communication"),
-        gain=_times_fewer,
+        order="bytes of communication, fewest first",
+        gain=_times_as_many,
         in_bytes=True,
     ),
     "epsilon": Result(
@@ -139,13 +143,13 @@ class Ranking:
         unexamined: What a phase risks that requires no examination.
         practice_note: What practice costs a team.
         fields: The rules of a track that apply to this kind and not to every one, as fields of `Track`.
-        note: What follows the sentence about the ranking; it may name `reviews` and `delta`.
+        note: What follows the sentence about the ranking; it may name `reviews` (two reviewers) and `delta`.
         legend: How to read its boards, in sentences; a `SafeString` is HTML.
         legend_of_ranks: How to read those with ranks, which an overview of all budgets isn't.
         config: The kit's config with which its page shows how to train.
         submit_options: What `pfl submit` needs besides.
         training_note: What else `pfl train` does there, in a sentence.
-        challenged: The upload that uses up one of a team's challenges.
+        challenged: Which uploads trigger a challenge, and what the site picks in it.
     """
 
     rule: RankingRule
@@ -163,7 +167,10 @@ class Ranking:
     config: str = "fedavg"
     submit_options: str = ""
     training_note: str = ""
-    challenged: str = "a new transcript of a large run"
+    challenged: str = (
+        "Each new transcript of a large run triggers one: the site picks the rounds whose messages your team must "
+        "upload."
+    )
 
     @property
     def key(self) -> str:
@@ -278,9 +285,9 @@ class Ranking:
         return self.words.figure.format(self.words.text(value, decimals))
 
     def sentence(self, limits: Limits) -> str:
-        """Return what ranks, such as "Highest ANLS first."; a limit that has no value is named."""
-        conditions = " and ".join(_condition(*limit, limits) for limit in self.rule.limits)
-        return f"{self.best} first{conditions and f', among runs with {conditions}'}."
+        """Return what ranks, as "Runs are ranked by ANLS, highest first."; a limit that has no value is named."""
+        conditions = " and".join(_condition(*limit, limits) for limit in self.rule.limits)
+        return f"Runs{conditions} are ranked by {self.words.order}."
 
     @property
     def ties(self) -> str:
@@ -291,10 +298,11 @@ class Ranking:
 
 def _condition(result: str, limit: str, is_least: bool, limits: Limits) -> str:
     noun, words = RESULTS[result].noun[0], LIMITS[limit]
+    whose = f" whose {noun.removesuffix(' =')}"
     bound = limits[limit]
     if bound is None:
-        return f"{noun.removesuffix(' =')} within the {words.noun}"
-    return f"{noun.removesuffix(' =')} of at {'least' if is_least else 'most'} {words.text(bound)}"
+        return f"{whose} {'reaches' if is_least else 'is within'} the {words.noun}"
+    return f"{whose} is at {'least' if is_least else 'most'} {words.text(bound)}"
 
 
 def _together(found: Sequence[Shortfall]) -> Shortfall:
@@ -344,10 +352,11 @@ _RANGES = (
     "certain than the intervals suggest."
 )
 _UNBOUND = SafeString(
-    "A run is <em>unbound</em> if the checks can't tie its checkpoint to the noised sums in its training record. This "
-    "happens when:<ul><li>The update rule can't be replayed.</li>"
-    "<li>The check <code>record.linkage</code> or <code>record.whole_change</code> flagged the run or had no "
-    "power.</li>"
+    "A run is <em>unbound</em> if the checks can't tie its checkpoint to the noised sums (each round's sum of updates "
+    "plus noise) recorded for it. This happens if at least one of these is true:"
+    "<ul><li>The update rule can't be replayed.</li>"
+    "<li>The check <code>record.linkage</code> or <code>record.whole_change</code> flagged the run or had no power "
+    "(couldn't have detected a relevant deviation).</li>"
     "<li>The check <code>record.alignment</code> flagged the run.</li>"
     "<li>The check <code>record.noise_shape</code> had no power, for example because a codec rounded the noise.</li>"
     "</ul>"
@@ -378,7 +387,8 @@ BEST_ANLS_AT_BUDGET = Ranking(
     config="fl-provider-dp",
     submit_options=" --proof proof.md",
     training_note="`pfl train` gets the run token and signs the training record automatically.",
-    challenged="a new training record",
+    challenged="Each new training record triggers one: the site picks the parts of the noised sums that your team must "
+    "show.",
     fields=(
         "budgets",
         "delta",
@@ -393,7 +403,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "required_reviews",
         "first_download",
     ),
-    note="ε is computed at δ = {delta}. Results stay under review until {reviews} reviewers have accepted the proof.",
+    note="ε is computed at δ = {delta}. A result stays under review until its proof is accepted by {reviews}.",
     legend=("ε is recomputed from the training record and rounded up.", _UNBOUND),
     legend_of_ranks=(
         _RANGES,

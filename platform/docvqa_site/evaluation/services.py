@@ -92,8 +92,8 @@ def cancel(submission: Submission, *, actor: User) -> None:
             ErrorCode.SUBMISSION_QUOTA,
             message="Your team has canceled too many submissions in this track.",
             expected=f"at most {RETURNED_SLOTS} in 24 hours",
-            next_step="Let the evaluation continue, or withdraw the submission permanently (its quota slot "
-            "stays used).",
+            next_step="Let the evaluation continue, or withdraw the submission permanently (it still counts "
+            "against your quota).",
         )
     for evaluation in evaluations:
         move_evaluation(evaluation, EvaluationState.CANCELED, actor=actor, finished_at=now)

@@ -63,7 +63,7 @@ def _mail(user: User, kind: Kind, subject: str, paragraphs: Sequence[str]) -> Em
         # RFC 8058: the reader's mail program ends these mails by a POST to the link, without a log-in.
         headers |= {"List-Unsubscribe": f"<{link}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
         footer = (
-            f"You're receiving this email because “{kind.label}” is on in your notification "
+            f"You're receiving this email because “{kind.label}” is turned on in your notification "
             f"settings.\nUnsubscribe: {link}\nAll settings: {preferences}"
         )
     return EmailMessage(

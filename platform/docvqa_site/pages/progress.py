@@ -102,8 +102,8 @@ class Headline:
         baseline = next(iter(plotted(found, _addresses(found), "baseline")), None)
         if baseline is None or self.best is None:
             return ""
-        gain = self.track.kind.words.gain(self.best.value, baseline.value, self.best.decimals)
-        return gain and f"{gain} the baseline {baseline.method}"
+        name = f"the baseline {baseline.method}"
+        return self.track.kind.words.gain(self.best.value, baseline.value, self.best.decimals, name)
 
 
 @dataclass(frozen=True)

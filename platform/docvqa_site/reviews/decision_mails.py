@@ -51,8 +51,8 @@ def mail_decision(review: ProofReview, change_reason: str) -> None:
         "Another reviewer still requests changes. Please upload a revised proof."
         if decision is Decision.ACCEPTED and verdict.asks_changes
         else "",
-        f"The run loses its rank if a second reviewer agrees, or if no one objects within "
-        f"{SECOND_OPINION_TIME.days} days, by {takes_effect(review):%b %-d, %Y}."
+        f"The result loses its rank if a second reviewer agrees, or if no reviewer disagrees within "
+        f"{SECOND_OPINION_TIME.days} days (by {takes_effect(review):%b %-d, %Y})."
         if verdict.is_proposal
         else "",
         "Read the reviewer's notes and reply:"
@@ -80,8 +80,8 @@ def mail_withdrawal(review: ProofReview, decision: str) -> None:
     submission = review.submission
     number = reviewer_numbers(submission)[review.reviewer_id]
     lines = [
-        f"Reviewer {number} has declared a conflict of interest. Their decision on the privacy proof of "
-        f"“{submission}”, “{decision}”, has been withdrawn.",
+        f"Reviewer {number} has declared a conflict of interest, so their decision (“{decision}”) on the privacy "
+        f"proof of “{submission}” has been withdrawn.",
         *_status(submission, verdict_on(submission)),
         "Read the history of the review:",
     ]
@@ -111,7 +111,7 @@ def _ask_for_another(submission: Submission, until: str) -> None:
     """Ask those who can decide to do so, and organizers for a reviewer. They judge alone, and don't read by whom."""
     subject = f"Proof of {submission}: another reviewer is needed"
     named = f"“{submission}” (track: {submission.track})"
-    text = f"The privacy proof of {named} needs the decision of another reviewer{until}."
+    text = f"Another reviewer needs to decide on the privacy proof of {named}{until}."
     reviewers = eligible_reviewers(submission)
     desk = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
     notify(reviewers, Kind.REVIEWING, subject, [text, desk])

@@ -37,8 +37,8 @@ def _remind(reviewer: User, now: datetime) -> bool:
     more = [f"… and {len(lines) - MAX_LISTED} more."] if len(lines) > MAX_LISTED else []
     count = f"{len(waiting)} proof{'s' if len(waiting) > 1 else ''}"
     text = (
-        f"Proofs waiting for your review: {len(waiting)}. Those that are new, overdue, or have waited for "
-        f"more than {REVIEW_TIME.days} days:"
+        f"Proofs waiting for your review: {len(waiting)}. The following are new, are overdue, or have been "
+        f"waiting for more than {REVIEW_TIME.days} days:"
     )
     page = settings.SITE_URL + reverse("reviews:queue")
     notify([reviewer], Kind.REVIEWING, f"{count} to review", [text, *lines[:MAX_LISTED], *more, page])

@@ -366,7 +366,7 @@ def _license_problem(required: str, accepted: str) -> Problem:
 
 @transaction.atomic
 def withdraw(submission: Submission, actor: User, reason: str = "") -> None:
-    """Take a submission off the boards for good. A draft's files are deleted; a used quota slot stays used.
+    """Take a submission off the boards for good. A draft's files are deleted; a used quota slot isn't returned.
 
     The reason, where there is one, is in the audit entry, from which the public page of what was withdrawn has it.
 

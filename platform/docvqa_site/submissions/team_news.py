@@ -40,7 +40,7 @@ def notify_of_withdrawal(submission: Submission, actor: User, reason: str) -> No
         submission,
         f"Your team's submission “{submission}” has been withdrawn",
         f"{actor.name or actor.email} has withdrawn “{submission}” (track: {submission.track}). This can't be undone, "
-        f"and the {submission.slot} stays used.",
+        "and the submission still counts against your team's quota.",
         *([f"Reason: {reason}"] if reason else []),
         address=submission.get_absolute_url(),
     )
@@ -48,7 +48,7 @@ def notify_of_withdrawal(submission: Submission, actor: User, reason: str) -> No
 
 def notify_of_new_evaluation(run: Run, reason: str) -> None:
     """Notify the team that the organizers have its run evaluated again."""
-    kept = " Until then, it keeps its results and rank." if run.scored_at else ""
+    kept = " Until then, the run keeps its current results and rank." if run.scored_at else ""
     _notify(
         run.submission,
         f"Your run “{run}” is being re-evaluated",

@@ -70,7 +70,7 @@ def _register(team: Team, public_key: str, name: str, by: User) -> TeamKey:
     record(by, "team_key.added", key, team=team.pk, public_key=public_key)
     notify_members(
         team,
-        f"A signing key was added to your team {team}",
+        f"A signing key was added to your team, {team}",
         f"{by} registered the key {key.fingerprint}. Records signed with this key count as your team's. If you don't "
         "recognize this key, revoke it and contact the organizers.",
     )

@@ -40,7 +40,7 @@ def create_team(
     """Make a team with `owner` as its owner.
 
     Raises:
-        ProblemError: `E_TEAM_MEMBER` when they are in a team already, `E_TEAM_NAME` when the name holds what can't be
+        ProblemError: `E_TEAM_MEMBER` when they are on a team already, `E_TEAM_NAME` when the name holds what can't be
             seen or looks like another team's, `E_TEAM_FOUNDING` when they have founded too many teams lately.
     """
     _lock_teamless(owner)
@@ -99,7 +99,7 @@ def invite(team: Team, email: str, *, by: User, organizes: bool = False) -> Invi
     email = email.lower()
     now = timezone.now()
     if team.memberships.filter(user__email=email).exists():
-        raise _rejected(ErrorCode.TEAM_INVITATION, f"{email} is already in the team.", "No action needed.")
+        raise _rejected(ErrorCode.TEAM_INVITATION, f"{email} is already on the team.", "No action needed.")
     # Revoked ones count too, or the site could be made to flood anybody's mailbox.
     sent = Invitation.objects.filter(invited_by=by, created_at__gt=now - timedelta(days=1))
     if sent.count() >= INVITATIONS_PER_DAY:
@@ -133,7 +133,7 @@ def accept_invitation(invitation: Invitation, user: User) -> Membership:
     """Put `user` into the inviting team.
 
     Raises:
-        ProblemError: `E_TEAM_MEMBER` when they are in a team already; `E_TEAM_INVITATION` when the address is not
+        ProblemError: `E_TEAM_MEMBER` when they are on a team already; `E_TEAM_INVITATION` when the address is not
             a verified one of theirs, or the invitation was accepted, was revoked or has expired in the meantime.
     """
     _lock_teamless(user)
@@ -254,11 +254,11 @@ def hand_over(team: Team, membership_id: int, *, by: User) -> User:
 def appoint_owner(team: Team, membership_id: int, *, by: User) -> User:
     """Make a member the owner in place of any other, as an organizer does if the owner no longer can.
 
-    Raises `ProblemError` (`E_TEAM_MEMBER`) for an organizer who is in the team, a non-member or an inactive account.
+    Raises `ProblemError` (`E_TEAM_MEMBER`) for an organizer who is on the team, a non-member or an inactive account.
     """
     team = _lock_team(team, by, organizes=True)
     if team.memberships.filter(user=by).exists():
-        raise _rejected(ErrorCode.TEAM_MEMBER, "You are in this team.", "Ask another organizer.")
+        raise _rejected(ErrorCode.TEAM_MEMBER, "You are on this team.", "Ask another organizer.")
     heir = _member(team, membership_id, by, "", "")
     if not heir.user.is_active:
         raise _rejected(
@@ -300,13 +300,13 @@ def _lock_teamless(user: User) -> None:
     User.objects.select_for_update().get(pk=user.pk)
     if Membership.objects.filter(user=user).exists():
         next_step = "Leave it before creating or joining another team."
-        raise _rejected(ErrorCode.TEAM_MEMBER, "You are already in a team.", next_step)
+        raise _rejected(ErrorCode.TEAM_MEMBER, "You are already on a team.", next_step)
 
 
 def _lock_team_of(user: User) -> Team:
     team = Team.objects.select_for_update().filter(memberships__user=user).first()
     if team is None:
-        raise _rejected(ErrorCode.TEAM_MEMBER, "You're not in a team.")
+        raise _rejected(ErrorCode.TEAM_MEMBER, "You're not on a team.")
     return team
 
 
@@ -326,7 +326,7 @@ def _member(team: Team, membership_id: int, by: User, message: str, next_step: s
     """Return a member other than `by`; the texts are those of the problem where they chose themselves."""
     membership = team.memberships.select_related("user").filter(pk=membership_id).first()
     if membership is None:
-        raise _rejected(ErrorCode.TEAM_MEMBER, "This person is not in the team.")
+        raise _rejected(ErrorCode.TEAM_MEMBER, "This person is not on the team.")
     if membership.user_id == by.pk:
         raise _rejected(ErrorCode.TEAM_MEMBER, message, next_step)
     return membership

@@ -61,7 +61,7 @@ def _team_page(request: UserRequest, membership: Membership, **rejected: BaseFor
 def create(request: UserRequest) -> HttpResponse:
     """Create a team, which the user then owns."""
     if team_of(request.user):
-        messages.info(request, "You are already in a team.")
+        messages.info(request, "You are already on a team.")
         return redirect("teams:mine")
     form = TeamForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -162,7 +162,7 @@ def revoke_key(request: UserRequest, key_id: int) -> str:
 @change
 def remove(request: UserRequest, membership_id: int) -> str:
     person = services.remove_member(_own_membership(request).team, membership_id, by=request.user)
-    return f"{person} is no longer in the team."
+    return f"{person} is no longer on the team."
 
 
 @change
@@ -202,7 +202,7 @@ def join(request: UserRequest, invitation_id: int) -> str:
 def _own_membership(request: UserRequest) -> Membership:
     membership = membership_of(request.user)
     if membership is None:
-        raise Http404("not in a team")
+        raise Http404("not on a team")
     return membership
 
 

@@ -126,20 +126,20 @@ def test_an_organizer_adds_a_track_without_a_constraint_by_a_file(tmp_path: Path
 def test_the_words_of_each_kind() -> None:
     limits = {"anls_threshold": 0.8242, "budget": None}
     assert {key: f"{kind.sentence(limits)} {kind.ties}" for key, kind in RANKINGS.items()} == {
-        "bytes": "Fewest bytes of communication first, among runs with ANLS of at least 0.8242. Ties go to the run "
-        "with higher ANLS, then to the earlier submission.",
-        "anls": "Highest ANLS first, among runs with recomputed ε within the budget. Ties go to the run with fewer "
-        "bytes of communication, then to the earlier submission.",
-        "score": "Highest ANLS first. Ties go to the run with fewer bytes of communication, then to the earlier "
-        "submission.",
+        "bytes": "Runs whose ANLS is at least 0.8242 are ranked by bytes of communication, fewest first. Ties go to "
+        "the run with higher ANLS, then to the earlier submission.",
+        "anls": "Runs whose recomputed ε is within the budget are ranked by ANLS, highest first. Ties go to the run "
+        "with fewer bytes of communication, then to the earlier submission.",
+        "score": "Runs are ranked by ANLS, highest first. Ties go to the run with fewer bytes of communication, then "
+        "to the earlier submission.",
     }
 
 
 @pytest.mark.parametrize(
-    ("key", "upload"), [("bytes", "a new transcript of a large run"), ("anls", "a new training record")]
+    ("key", "upload"), [("bytes", "new transcript of a large run"), ("anls", "new training record")]
 )
 def test_the_page_of_a_track_names_the_upload_that_uses_a_challenge(
     client: Client, key: str, upload: str
 ) -> None:
     page = client.get(track_with_runs(RANKINGS[key]).get_absolute_url()).text
-    assert f"Uploading {upload} uses one." in page
+    assert f"Each {upload} triggers one:" in page

@@ -42,7 +42,7 @@ def test_a_notification_is_on_the_site_and_in_a_mail(ada: User) -> None:
     assert (sent.to, sent.subject) == (["ada@example.org"], "[PFL-DocVQA] FedAvg has been scored")
     assert sent.body.startswith(
         f"ANLS 0.9.\n\n{settings.SITE_URL}/submissions/\n\n-- \n"
-        "You're receiving this email because “Your team's results” is on in your notification settings."
+        "You're receiving this email because “Your team's results” is turned on in your notification settings."
     )
 
 

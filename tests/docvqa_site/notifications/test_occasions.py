@@ -154,6 +154,6 @@ class TestTeam:
             revoke_key(key, by=owner_of(team))
         assert sorted(self.sent()) == [
             ("ben@example.org", "A signing key of Engines was revoked"),
-            ("ben@example.org", "A signing key was added to your team Engines"),
-            ("owner@example.org", "A signing key was added to your team Engines"),
+            ("ben@example.org", "A signing key was added to your team, Engines"),
+            ("owner@example.org", "A signing key was added to your team, Engines"),
         ]

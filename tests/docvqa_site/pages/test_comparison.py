@@ -30,7 +30,7 @@ def test_the_interval_of_a_difference_assumes_nothing_of_two_scores_together(fir
     ("first", "second", "words"),
     [
         (3_000, 1_000, "3× as many"),
-        (1_000, 4_000, "4× fewer"),
+        (1_000, 4_000, "1/4 as many"),
         (7, 7, "the same"),
         (0, 7, ""),
         (None, 7, ""),

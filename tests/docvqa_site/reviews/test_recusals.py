@@ -109,7 +109,7 @@ def test_a_withdrawn_decision_is_reported_and_marked(
     assert "Their decision has been withdrawn." in sent[organizer.email]
     # An organizer may still decide on the proof.
     assert "accepted" not in sent[organizer.email]
-    assert "“accepted”, has been withdrawn." in sent[submission.created_by.email]
+    assert "so their decision (“accepted”) on the privacy proof" in sent[submission.created_by.email]
     assert "proof accepted by 0 of 2 reviewers" in sent[submission.created_by.email]
     assert "Rita" not in sent[submission.created_by.email]
     client.force_login(submission.created_by)

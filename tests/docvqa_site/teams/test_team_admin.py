@@ -81,7 +81,7 @@ class TestMembers:
         sign_in_organizer(client, "view_team", "add_invitation")
         assert client.get(address).status_code == 200
         page = client.post(address, {"email": "member@example.org"})
-        assert "is already in the team" in page.text
+        assert "is already on the team" in page.text
         client.post(address, {"email": "new@example.org"})
         assert Invitation.objects.get().email == "new@example.org"
         assert mail.outbox[-1].to == ["new@example.org"]
@@ -132,5 +132,5 @@ def test_the_command_names_what_is_in_the_way() -> None:
     with pytest.raises(CommandError, match=r"nobody@example\.org"):
         run("create_team", "Engines", "--owner", "nobody@example.org")
     run("create_team", "Engines", "--owner", "ada@example.org")
-    with pytest.raises(CommandError, match="already in a team"):
+    with pytest.raises(CommandError, match="already on a team"):
         run("create_team", "Second", "--owner", "ada@example.org")

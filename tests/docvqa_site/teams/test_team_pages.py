@@ -52,7 +52,7 @@ def test_a_team_is_created_in_the_browser(client: Client, owner: User) -> None:
 
 def test_a_second_team_is_rejected(client: Client, team: Team) -> None:
     page = text(client.post(reverse("teams:create"), {"name": "Second"}, follow=True))
-    assert "You are already in a team." in page
+    assert "You are already on a team." in page
     assert Team.objects.count() == 1
 
 
@@ -133,8 +133,8 @@ def test_a_member_of_another_team_must_leave_it_first(team: Team, owner: User) -
     present = make_team(ada)
     guest = Client()
     guest.force_login(ada)
-    assert f"You're already in the team {present}." in text(guest.get(link))
-    assert "already in a team" in text(guest.post(link, follow=True))
+    assert f"You're already on the team {present}." in text(guest.get(link))
+    assert "already on a team" in text(guest.post(link, follow=True))
 
 
 def test_a_wrong_address_is_explained(client: Client, team: Team) -> None:
@@ -152,7 +152,7 @@ def test_an_invitation_is_revoked_with_a_button(client: Client, team: Team, owne
 def test_a_member_is_removed_with_a_button(client: Client, team: Team) -> None:
     member = add_member(team)
     page = text(client.post(reverse("teams:remove", args=[member.pk]), follow=True))
-    assert f"{member.user} is no longer in the team." in page
+    assert f"{member.user} is no longer on the team." in page
 
 
 def test_the_team_is_handed_over_with_a_button(client: Client, team: Team, owner: User) -> None:

@@ -50,7 +50,7 @@ def test_who_creates_a_team_owns_it() -> None:
 def test_nobody_is_in_two_teams() -> None:
     user = make_user()
     make_team(user)
-    with pytest.raises(ProblemError, match="already in a team"):
+    with pytest.raises(ProblemError, match="already on a team"):
         services.create_team(user, "Second")
 
 
@@ -135,7 +135,7 @@ def test_an_invitation_expires() -> None:
 def test_a_member_of_a_team_cannot_join_another() -> None:
     invitation, ada = make_invited(make_team())
     make_team(ada)
-    with pytest.raises(ProblemError, match="already in a team"):
+    with pytest.raises(ProblemError, match="already on a team"):
         services.accept_invitation(invitation, ada)
 
 
@@ -151,7 +151,7 @@ def test_inviting_again_voids_the_first_link() -> None:
 def test_a_member_is_not_invited_again() -> None:
     team = make_team()
     member = make_member(team)
-    with pytest.raises(ProblemError, match="already in the team"):
+    with pytest.raises(ProblemError, match="already on the team"):
         services.invite(team, member.user.email, by=owner_of(team))
 
 
@@ -188,7 +188,7 @@ def test_an_owner_of_another_team_can_do_nothing_here() -> None:
     member = make_member(team)
     with pytest.raises(ProblemError, match="Only an owner"):
         services.remove_member(team, member.pk, by=owner_of(elsewhere))
-    with pytest.raises(ProblemError, match="not in the team"):
+    with pytest.raises(ProblemError, match="not on the team"):
         services.remove_member(elsewhere, member.pk, by=owner_of(elsewhere))
 
 
@@ -223,7 +223,7 @@ def test_one_of_two_owners_leaves() -> None:
 
 
 def test_a_person_without_a_team_cannot_leave() -> None:
-    with pytest.raises(ProblemError, match="not in a team"):
+    with pytest.raises(ProblemError, match="not on a team"):
         services.leave(make_user())
 
 

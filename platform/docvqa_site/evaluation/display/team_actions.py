@@ -94,8 +94,8 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
         news.append(f"Every run was rejected. Nothing was published, and the {submission.slot} was returned.")
     elif RunState.REJECTED in states:
         news.append(
-            f"Every run was rejected. Nothing was published. The {submission.slot} stays used, because your team "
-            "already got several slots back in the past 24 hours."
+            "Every run was rejected. Nothing was published. The submission still counts against your quota, because "
+            "several slots were already returned to your team in the past 24 hours."
         )
     elif RunState.FAILED in states:
         news.append(f"The evaluation failed because of a platform error. The {submission.slot} was returned.")

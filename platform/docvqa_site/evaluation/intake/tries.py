@@ -30,19 +30,25 @@ def check_tries(own: RunToken, tuning_runs: int) -> Check:
     A tuning run needs no challenge, so declaring some excuses unused tokens and no unresolved challenge.
     """
     tries = tries_before(own)
-    lost = f"{tries.lost} unresolved {'challenge' if tries.lost == 1 else 'challenges'}"
+    lost = _number(tries.lost, "unresolved challenge")
     notes = {"still in evaluation": tries.in_evaluation, "from members' other teams": tries.elsewhere}
     if stated := ", ".join(f"{number} {note}" for note, number in notes.items() if number):
         lost += f" ({stated})"
-    unused = f"{tries.unused} unused {'token' if tries.unused == 1 else 'tokens'}"
-    found = f"{tries.accounted} accounted for, {lost}, {unused}, {tuning_runs} declared as tuning"
+    accounted = _number(tries.accounted, "training run")
+    unused = _number(tries.unused, "unused token")
+    tuning = _number(tuning_runs, "training run")
+    found = f"{accounted} accounted for, {lost}, {unused}, {tuning} declared as tuning"
     if tries.lost:
         return DECLARED_RUNS.flagged(
-            found, expected="a run whose ε was computed for every earlier challenge of the team"
+            found, expected="for every earlier challenge of the team, a run whose ε was computed"
         )
     if tries.unused > tuning_runs:
         return DECLARED_RUNS.no_power(found)
     return DECLARED_RUNS.passed(found)
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def check_indexes(run: Run) -> Check | None:
@@ -53,7 +59,7 @@ def check_indexes(run: Run) -> Check | None:
         return None
     submission = run.submission
     lost = lost_indexes(own, submission.team, submission.track).count()
-    found = f"{lost} unresolved {'challenge' if lost == 1 else 'challenges'}"
+    found = _number(lost, "unresolved challenge")
     is_first = (own.team_id, own.track_id) == (submission.team_id, submission.track_id)
     if lost or not is_first:
         return DRAWN_INDEXES.flagged(

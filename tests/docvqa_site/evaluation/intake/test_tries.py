@@ -84,7 +84,8 @@ class TestCounting:
         unresolved_challenge(team, make_track(BEST_ANLS_AT_BUDGET))
         assert tries_of(account(queued_run(team, track))) == (
             CheckStatus.PASSED,
-            "1 accounted for, 0 unresolved challenges, 0 unused tokens, 0 declared as tuning",
+            "1 training run accounted for, 0 unresolved challenges, 0 unused tokens, "
+            "0 training runs declared as tuning",
         )
 
     def test_a_challenge_without_an_accounted_run_is_flagged_at_every_later_run(self, team, track):
@@ -93,7 +94,8 @@ class TestCounting:
         for number, run in enumerate(runs, start=1):
             assert tries_of(run) == (
                 CheckStatus.FLAGGED,
-                f"{number} accounted for, 1 unresolved challenge, 0 unused tokens, 0 declared as tuning",
+                f"{number} training run{'s' * (number > 1)} accounted for, 1 unresolved challenge, 0 unused tokens, "
+                "0 training runs declared as tuning",
             )
 
     def test_one_that_comes_later_takes_nothing_from_a_run(self, team, track, committed):
@@ -115,7 +117,7 @@ class TestCounting:
             make_token(team, track)
         assert tries_of(account(queued_run(team, track), b"first", tuning_runs=1)) == (
             CheckStatus.NO_POWER,
-            "1 accounted for, 0 unresolved challenges, 2 unused tokens, 1 declared as tuning",
+            "1 training run accounted for, 0 unresolved challenges, 2 unused tokens, 1 training run declared as tuning",
         )
         assert tries_of(account(queued_run(team, track), b"second", tuning_runs=2))[0] is CheckStatus.PASSED
 
@@ -127,7 +129,8 @@ class TestHiding:
         lucky = account(queued_run(team, track))
         assert tries_of(lucky) == (
             CheckStatus.FLAGGED,
-            "1 accounted for, 2 unresolved challenges (2 still in evaluation), 0 unused tokens, 0 declared as tuning",
+            "1 training run accounted for, 2 unresolved challenges (2 still in evaluation), 0 unused tokens, "
+            "0 training runs declared as tuning",
         )
 
     def test_nor_does_garbage_of_other_trainings(self, team, track):
@@ -150,7 +153,7 @@ class TestHiding:
         assert Run.objects.get(pk=hidden.pk).state == outcome
         assert tries_of(lucky) == (
             CheckStatus.FLAGGED,
-            "1 accounted for, 1 unresolved challenge, 0 unused tokens, 0 declared as tuning",
+            "1 training run accounted for, 1 unresolved challenge, 0 unused tokens, 0 training runs declared as tuning",
         )
 
     def test_and_when_it_is_canceled(self, team, track, committed):
@@ -167,8 +170,8 @@ class TestOtherTeams:
         run = account(queued_run(founded_by_a_member_of(team), track))
         assert tries_of(run) == (
             CheckStatus.FLAGGED,
-            "1 accounted for, 1 unresolved challenge (1 from members' other teams), 0 unused tokens, "
-            "0 declared as tuning",
+            "1 training run accounted for, 1 unresolved challenge (1 from members' other teams), 0 unused tokens, "
+            "0 training runs declared as tuning",
         )
         assert list(tries_against(run.submission)) == [lost]
         # The flag goes as soon as the team that they left has the run accounted.
@@ -220,7 +223,7 @@ class TestPractice:
         later = account(queued_run(team, track), b"for a rank")
         assert tries_of(later) == (
             CheckStatus.FLAGGED,
-            "1 accounted for, 1 unresolved challenge, 0 unused tokens, 0 declared as tuning",
+            "1 training run accounted for, 1 unresolved challenge, 0 unused tokens, 0 training runs declared as tuning",
         )
         token = RunToken.objects.get(challenge=first.challenge)
         (fate,) = fates_of([token])
@@ -360,7 +363,8 @@ class TestCheckedAgain:
         for run, accounted in ((first, 1), (later, 2)):
             assert tries_of(run) == (
                 CheckStatus.PASSED,
-                f"{accounted} accounted for, 0 unresolved challenges, 0 unused tokens, 0 declared as tuning",
+                f"{accounted} training run{'s' * (accounted > 1)} accounted for, 0 unresolved challenges, "
+                "0 unused tokens, 0 training runs declared as tuning",
             )
         (entry,) = AuditEntry.objects.filter(action="run.checked_again")
         assert (entry.object_id, entry.details["status"]) == (str(later.pk), "passed")
@@ -371,7 +375,7 @@ class TestCheckedAgain:
         committed(receive_report, make_report(run.evaluations.get(), Step.SCORING))
         assert tries_of(run) == (
             CheckStatus.PASSED,
-            "1 accounted for, 0 unresolved challenges, 1 unused token, 1 declared as tuning",
+            "1 training run accounted for, 0 unresolved challenges, 1 unused token, 1 training run declared as tuning",
         )
 
     def test_a_run_that_is_evaluated_again_has_the_check_once(self, team, track, committed):
@@ -423,7 +427,9 @@ class TestCheat:
         committed(receive_report, make_report(self.accounted(lucky), Step.SCORING))
         status, found = tries_of(lucky)
         assert status is CheckStatus.FLAGGED
-        assert found.startswith("1 accounted for, 3 unresolved challenges (1 still in evaluation),")
+        assert found.startswith(
+            "1 training run accounted for, 3 unresolved challenges (1 still in evaluation),"
+        )
         # The worker finds what the unresolved challenge would have shown, and nothing is covered any more.
         for step in (Step.VALIDATE, Step.COMMUNICATION):
             committed(receive_report, make_report(waiting, step))
@@ -431,7 +437,8 @@ class TestCheat:
         assert Run.objects.get(pk=hidden.pk).state == RunState.REJECTED
         assert tries_of(lucky) == (
             CheckStatus.FLAGGED,
-            "1 accounted for, 3 unresolved challenges, 0 unused tokens, 0 declared as tuning",
+            "1 training run accounted for, 3 unresolved challenges, 0 unused tokens, "
+            "0 training runs declared as tuning",
         )
         # Its next run, however honest, shows them too.
         honest = self.sent(self.drawn(team, track))
