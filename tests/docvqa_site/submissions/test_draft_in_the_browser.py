@@ -332,6 +332,14 @@ def test_the_button_that_submits_stays_while_files_arrive(open_page, checkpoint)
     assert button.evaluate("button => button.isConnected")
 
 
+def test_what_prevents_submitting_takes_the_focus(open_page):
+    page = open_page()
+    page.get_by_role("button", name="Submit").press("Enter")
+    alert = page.get_by_role("alert").filter(has_text="Not submitted.")
+    expect(alert).to_be_focused()
+    expect(alert).to_be_in_viewport()
+
+
 def test_without_javascript_it_says_how_else_to_upload(open_page):
     page = open_page(java_script_enabled=False)
     assert "pfl submit" in page.locator("noscript").first.text_content()
