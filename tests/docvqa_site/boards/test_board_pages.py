@@ -105,6 +105,20 @@ class TestPages:
         assert shown(client, "/leaderboard/privacy/?epsilon=4&page=2") == [2]
         assert 'href="?epsilon=4&amp;page=2"' in client.get("/leaderboard/privacy/?epsilon=4").text
 
+    def test_the_button_that_filters_follows_the_fields(self, client, private_track):
+        for address, summary in (("", "Filter"), ("?epsilon=4", "Filter and sort")):
+            form = client.get(f"/leaderboard/privacy/{address}").text.partition('class="filters"')[2]
+            fields = form.partition("</form>")[0]
+            assert f"<summary>{summary}</summary>" in fields
+            assert fields.rindex("<select") < fields.index(">Show</button>")
+
+    def test_a_board_explains_its_status_exports_and_command(self, client, track, private_track):
+        private = client.get("/leaderboard/privacy/").text
+        assert "CSV (all rows)" in private
+        assert "is part of the" in private.partition('id="verify"')[2].partition("</p>")[0]
+        assert "<em>under review</em> until reviewers have accepted the privacy proof" in private
+        assert "requires no proof" in client.get(f"/leaderboard/{track.slug}/").text
+
     def test_the_title_of_the_page_names_the_board(self, client, track, private_track):
         titles = {
             "privacy/": ", All privacy budgets ·",
