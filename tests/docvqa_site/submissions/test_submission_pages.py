@@ -323,6 +323,7 @@ class TestDraftPage:
         fields = {"track": track.pk, "title": "", "description": "*Much*", "preview": "1"}
         html = member.post(reverse("submissions:create"), fields).content.decode()
         assert "<em>Much</em>" in html
+        assert f'<form class="form" method="post" action="{reverse("submissions:create")}"' in html
         html = member.post(reverse("submissions:create"), {**fields, "description": "x" * 10_001}).content
         assert b'id="preview"' not in html
         member.post(reverse("submissions:create"), {**fields, "title": "Valid"})
