@@ -216,6 +216,7 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = "[PFL-DocVQA] "
 ACCOUNT_ADAPTER = "docvqa_site.accounts.adapters.AccountAdapter"
 ACCOUNT_FORMS = {
     "login": "docvqa_site.accounts.signup.LoginWithPasswordForm",
+    "reauthenticate": "docvqa_site.accounts.signup.PasswordAgainForm",
     "signup": "docvqa_site.accounts.signup.NewAccountForm",
     "reset_password": "docvqa_site.accounts.signup.ForgottenPasswordForm",
     "reset_password_from_key": "docvqa_site.accounts.signup.PasswordFromLinkForm",
@@ -234,6 +235,7 @@ MFA_ADAPTER = "docvqa_site.accounts.adapters.SecondFactorAdapter"
 MFA_FORMS = {
     "authenticate": "docvqa_site.accounts.second_factor_forms.LoginCodeForm",
     "reauthenticate": "docvqa_site.accounts.second_factor_forms.ConfirmationCodeForm",
+    "activate_totp": "docvqa_site.accounts.second_factor_forms.FirstCodeForm",
 }
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True

@@ -60,7 +60,7 @@ def _take_the_exports(hands: Hands, track: str) -> None:
     leader = page.locator("table.board tbody tr").first
     expect(leader).to_be_visible()
     method = leader.get_by_role("link").first.inner_text()
-    for kind in ("CSV", "JSON", "Feed"):
+    for kind in ("CSV (all rows)", "JSON (all rows)", "Feed"):
         assert method in _fetched(page.get_by_role("link", name=kind, exact=True).first), kind
 
 

@@ -4,18 +4,28 @@ allauth forgets a used code after one period, and a code is valid for as long as
 """
 
 import hashlib
+from typing import Any
 
 from allauth.account.adapter import get_adapter as get_account_adapter
 from allauth.core import context
 from allauth.mfa import app_settings
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
+from allauth.mfa.totp.forms import ActivateTOTPForm
 from django.core.cache import cache
 
 from docvqa_site.accounts.attempts import count_attempt
 
 
-class UsedOnce:
+class Digits:
+    """A form whose code is typed on a keyboard of digits; recovery codes consist of digits as well."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["code"].widget.attrs["inputmode"] = "numeric"  # type: ignore[attr-defined]
+
+
+class UsedOnce(Digits):
     """A form whose code is rejected if it was used while it was valid, or after too many wrong ones."""
 
     def clean_code(self) -> str:
@@ -37,3 +47,7 @@ class LoginCodeForm(UsedOnce, AuthenticateForm):  # type: ignore[misc]
 
 class ConfirmationCodeForm(UsedOnce, ReauthenticateForm):  # type: ignore[misc]
     """The code before a change."""
+
+
+class FirstCodeForm(Digits, ActivateTOTPForm):  # type: ignore[misc]
+    """The code that shows that the app has the secret."""

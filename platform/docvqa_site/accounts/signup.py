@@ -9,6 +9,7 @@ from allauth.account.forms import (
     AddEmailForm,
     ChangePasswordForm,
     LoginForm,
+    ReauthenticateForm,
     ResetPasswordForm,
     ResetPasswordKeyForm,
     SignupForm,
@@ -43,10 +44,19 @@ class SiteLabels:
             one.widget.attrs.pop("placeholder", None)
             if name == "password1":
                 one.help_text = ADVICE
+            if name in ("password", "oldpassword"):
+                # The pages have a link for those who have forgotten it, where it isn't in the way to the field.
+                one.help_text = ""
 
 
 class LoginWithPasswordForm(SiteLabels, LoginForm):  # type: ignore[misc]
     labels = {"login": EMAIL, "remember": "Keep me logged in"}
+
+
+class PasswordAgainForm(SiteLabels, ReauthenticateForm):  # type: ignore[misc]
+    """The password before a change."""
+
+    labels: ClassVar[dict[str, str]] = {}
 
 
 class ForgottenPasswordForm(SiteLabels, ResetPasswordForm):  # type: ignore[misc]
@@ -74,8 +84,6 @@ class NewPasswordForm(SiteLabels, ChangePasswordForm):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # The page has a link for those who have forgotten it.
-        self.fields["oldpassword"].help_text = ""
         tokens, linked = active_tokens(self.user).count(), self.user.socialaccount_set.count()
         if not tokens + linked:
             del self.fields["end_access"]

@@ -120,7 +120,7 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
         name="bytes",
         title="ANLS vs. communication",
         x=logarithmic(
-            _log_title("communication in bytes", runs),
+            _log_title("communication", runs),
             [run.bytes_total for run in runs],
             _bytes_text,
             least_gap=BYTES_GAP,
@@ -364,7 +364,7 @@ def _known(values: Sequence[float | None]) -> list[tuple[int, float]]:
 
 def _log_title(quantity: str, runs: Sequence[PlottedRun]) -> str:
     """Return the title of a logarithmic axis of bytes, on which a run that sent nothing lies apart."""
-    return f"{quantity} (log scale{'' if all(run.bytes_total for run in runs) else '; 0 shown separately'})"
+    return f"{quantity} (log scale{'' if all(run.bytes_total for run in runs) else ', 0 set apart'})"
 
 
 def _bytes_text(size: float) -> str:

@@ -35,6 +35,7 @@ def read(request: UserRequest) -> HttpResponse:
     until = request.POST.get("until", "")
     if until.isascii() and until.isdecimal() and len(until) < 19:
         mark_read(notifications_of(request.user).filter(pk__lte=int(until)))
+        messages.success(request, "The notifications have been marked as read.")
     return redirect("notifications:list")
 
 

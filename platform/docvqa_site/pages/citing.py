@@ -57,8 +57,16 @@ def measured(submission: Submission) -> list[str]:
     for run in scored:
         results = run.results
         epsilon = "" if results.epsilon is None else f"recomputed epsilon {epsilon_text(results.epsilon)}"
+        # The number of an anonymous team's trainings would connect its submissions, and so would their joint ε.
+        joint = None if submission.anonymous else results.joint_epsilon
         size = "" if results.bytes_total is None else f"{results.bytes_total:,} bytes"
-        values = [f"ANLS {score(results.anls, results.decimals)}", epsilon, size]
+        values = [
+            f"ANLS {score(results.anls, results.decimals)}",
+            epsilon,
+            "" if joint is None else f"joint epsilon {epsilon_text(joint)}",
+            size,
+            results.trust_label and f"trust level {results.trust_label}",
+        ]
         found.append(at_budget(run.budget, "At epsilon = {}: ", plain) + ", ".join(filter(None, values)))
     # Of the rules under which the runs were scored, as a track's test set may change.
     test_sets = dict.fromkeys(run.rules["test_set"] for run in scored if run.rules)

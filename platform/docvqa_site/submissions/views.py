@@ -178,8 +178,9 @@ def submit(request: UserRequest, submission: Submission) -> HttpResponse | None:
         if error.problem.code == ErrorCode.SUBMISSION_LICENSE:
             messages.error(request, f"Not submitted. {error.problem.message} Check the box above the button.")
             return None
-        # The page of the draft finds the same problems; at this address a reload would submit again.
-        return redirect(f"{submission.get_absolute_url()}?{NOT_SUBMITTED}#submit")
+        # The page of the draft finds the same problems; at this address a reload would submit again. What it says of
+        # them takes the focus, which an anchor in the address would prevent.
+        return redirect(f"{submission.get_absolute_url()}?{NOT_SUBMITTED}")
     messages.success(request, "Submitted.")
     return None
 

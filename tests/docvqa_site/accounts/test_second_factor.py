@@ -38,12 +38,16 @@ def organizer() -> User:
     return user
 
 
+DIGITS = r'<input [^>]*name="code"[^>]*inputmode="numeric"'
+
+
 def set_up_app(client: Client) -> str:
     """Go through the pages that set up an authenticator app; returns its secret."""
     address = f"{reverse('account_reauthenticate')}?next={reverse('mfa_activate_totp')}"
     page = client.post(address, {"password": PASSWORD}, follow=True)
     found = re.search(r'id="totp-secret">([A-Z2-7]+)<', page.content.decode())
     assert found is not None
+    assert re.search(DIGITS, page.text)
     client.post(reverse("mfa_activate_totp"), {"code": code_of(found[1])})
     return found[1]
 
@@ -110,6 +114,7 @@ class TestApp:
         credentials = {"login": user.email, "password": PASSWORD}
         page = client.post(reverse("account_login"), credentials, follow=True)
         assert "Second factor" in page.content.decode()
+        assert re.search(DIGITS, page.text)
         for code, is_in in (("000000", False), (code_of(), True)):
             client.post(reverse("mfa_authenticate"), {"code": code})
             assert ("_auth_user_id" in client.session) == is_in

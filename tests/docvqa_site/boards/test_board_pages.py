@@ -105,6 +105,32 @@ class TestPages:
         assert shown(client, "/leaderboard/privacy/?epsilon=4&page=2") == [2]
         assert 'href="?epsilon=4&amp;page=2"' in client.get("/leaderboard/privacy/?epsilon=4").text
 
+    def test_the_button_that_filters_follows_the_fields(self, client, private_track):
+        for address, summary in (("", "Filter"), ("?epsilon=4", "Filter and sort")):
+            form = client.get(f"/leaderboard/privacy/{address}").text.partition('class="filters"')[2]
+            fields = form.partition("</form>")[0]
+            assert f"<summary>{summary}</summary>" in fields
+            assert fields.rindex("<select") < fields.index(">Show</button>")
+
+    def test_a_board_explains_its_status_exports_and_command(self, client, track, private_track):
+        private = client.get("/leaderboard/privacy/").text
+        assert "CSV (all rows)" in private
+        assert "is part of the" in private.partition('id="verify"')[2].partition("</p>")[0]
+        assert "<em>under review</em> until reviewers have accepted the privacy proof" in private
+        assert "requires no proof" in client.get(f"/leaderboard/{track.slug}/").text
+
+    def test_the_title_of_the_page_names_the_board(self, client, track, private_track):
+        titles = {
+            "privacy/": ", All privacy budgets ·",
+            "privacy/?epsilon=4": ", ε = 4 ·",
+            f"{track.slug}/": f"{track} ·",
+        }
+        for address, end in titles.items():
+            title = (
+                client.get(f"/leaderboard/{address}").text.partition("<title>")[2].partition("</title>")[0]
+            )
+            assert end in title.replace("\N{NO-BREAK SPACE}", " ").replace("&nbsp;", " ")
+
     def test_on_the_overview_a_method_is_one_row_with_its_rank_at_every_budget(self, client, private_track):
         run = add_run(private_track, 8, budget=4.0, epsilon=3.0, anls=0.85)
         make_run(run.submission, state=RunState.SCORED, budget=1.0, epsilon=0.9, anls=0.5)

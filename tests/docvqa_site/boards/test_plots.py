@@ -10,6 +10,8 @@ from docvqa_site.audit.versions import boards_changed
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
+from docvqa_site.ui.labels import text_width
+from docvqa_site.ui.plots import NARROW
 from tests.docvqa_site.factories import make_run, make_submission, make_track, make_user
 
 pytestmark = pytest.mark.django_db
@@ -274,3 +276,12 @@ def test_the_axis_of_a_few_days_begins_with_the_first_record_too(client, track):
     first, last = LONG_AGO, LONG_AGO + timedelta(days=2)
     assert ticks[0] == f"{first:%b} {first.day}, {first:%H:%M}"
     assert ticks[-1] == f"{last:%b} {last.day}, {last:%H:%M}"
+
+
+def test_the_title_of_an_axis_of_bytes_has_room_on_a_phone(client, track):
+    add(track, "Nothing sent", bytes_total=0, anls=0.4)
+    html = client.get("/leaderboard/bytes/").content.decode()
+    narrow = html.partition('<svg class="plot-narrow"')[2].partition("</svg>")[0]
+    [title] = re.findall(r">(communication[^<]*)</text>", narrow)
+    assert "0 set apart" in title
+    assert text_width(title) <= NARROW.width - NARROW.right

@@ -186,3 +186,8 @@ def test_what_builds_the_static_site_is_pinned() -> None:
     configuration = runpy.run_path(str(library.CHECKOUT / "conf.py"))
     needed = {"sphinx", configuration["html_theme"], *configuration["extensions"]}
     assert {name.replace("_", "-") for name in needed} <= set(extra) <= pins
+
+
+def test_the_contents_of_a_document_are_read_before_its_text(client: Client, db: None) -> None:
+    page = client.get("/docs/faq/").text
+    assert page.index('class="doc-contents"') < page.index("<article")

@@ -27,3 +27,25 @@ def test_a_table_that_goes_on_beyond_the_window_has_a_shadow(client: Client) -> 
         assert page.evaluate(LOOK) == [[False, 4], [False, 4]]
         page.set_viewport_size({"width": 390, "height": 900})
         assert page.evaluate(LOOK) == [[True, 4], [True, 4]]
+
+
+def test_the_contents_lie_beside_the_text_or_above_it(client: Client) -> None:
+    body = client.get("/docs/faq/").getvalue()
+    with Chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.route("**/*", answer_static_files)
+        page.route(
+            f"{SITE}/page/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
+        )
+        page.goto(f"{SITE}/page/")
+        contents, text = page.locator(".doc-contents"), page.locator("article")
+        beside, wide = contents.bounding_box(), text.bounding_box()
+        assert beside is not None
+        assert wide is not None
+        assert beside["x"] >= wide["x"] + wide["width"]
+        assert beside["y"] == wide["y"]
+        page.set_viewport_size({"width": 390, "height": 900})
+        above, narrow = contents.bounding_box(), text.bounding_box()
+        assert above is not None
+        assert narrow is not None
+        assert above["y"] + above["height"] <= narrow["y"]

@@ -38,7 +38,8 @@ def test_unread_ones_are_counted_in_the_menu_until_they_are_marked(client: Clien
     assert "Notifications (2)" in page
     assert unread_count(ada) == 2, "looking at the page marks none"
     late = make_notification(ada)
-    client.post(f"{PAGE}read/", {"until": max(first.pk, second.pk)})
+    answer = client.post(f"{PAGE}read/", {"until": max(first.pk, second.pk)}, follow=True)
+    assert "The notifications have been marked as read." in answer.text
     assert [one.pk for one in Notification.objects.filter(read_at=None)] == [late.pk]
 
 

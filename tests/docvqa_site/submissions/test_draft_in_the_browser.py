@@ -148,6 +148,33 @@ def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complai
     assert complaints == []
 
 
+def test_the_focus_stays_with_the_file_that_is_sent(open_page, checkpoint):
+    page = open_page()
+    page.route(PARTS, lambda route: None)  # never answered
+    file = draft_file(page, "checkpoint")
+    chooser = file.locator("input[type=file]")
+    chooser.focus()
+    choose(page, "checkpoint", checkpoint)
+    pause, resume = (file.get_by_role("button", name=name) for name in ("Pause", "Resume"))
+    expect(pause).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(resume).to_be_focused()
+    page.unroute(PARTS)
+    page.keyboard.press("Enter")
+    expect(file.get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
+    expect(chooser).to_be_focused()
+
+
+def test_the_focus_of_a_reader_elsewhere_is_left_alone(open_page, checkpoint):
+    page = open_page()
+    elsewhere = page.get_by_role("button", name="Submit")
+    elsewhere.focus()
+    choose(page, "checkpoint", checkpoint)
+    file = draft_file(page, "checkpoint")
+    expect(file.get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
+    expect(elsewhere).to_be_focused()
+
+
 def test_after_a_rejection_another_file_can_be_chosen(open_page, tmp_path):
     page = open_page()
     wrong = tmp_path / "model.pt"
@@ -303,6 +330,14 @@ def test_the_button_that_submits_stays_while_files_arrive(open_page, checkpoint)
     expect(page.locator("#submit")).not_to_contain_text("The checkpoint is missing.", timeout=60_000)
     # A press on a button that is replaced before it ends is lost.
     assert button.evaluate("button => button.isConnected")
+
+
+def test_what_prevents_submitting_takes_the_focus(open_page):
+    page = open_page()
+    page.get_by_role("button", name="Submit").press("Enter")
+    alert = page.get_by_role("alert").filter(has_text="Not submitted.")
+    expect(alert).to_be_focused()
+    expect(alert).to_be_in_viewport()
 
 
 def test_without_javascript_it_says_how_else_to_upload(open_page):

@@ -199,7 +199,9 @@ class TestDraftPage:
         response = post(member, "submit", submission.pk)
         assert response.status_code == 302
         html = member.get(response["Location"]).content.decode()
-        assert "Not submitted" in html
+        assert "<title>Error: " in html
+        assert "<title>Error: " not in page(member, "detail", submission.pk)
+        assert "Not submitted" in html.partition('id="submit"')[2]
         assert "E_ARTIFACT_MISSING" in html
 
     def test_its_progress_line_says_what_is_next(self, member, team):
@@ -321,6 +323,7 @@ class TestDraftPage:
         fields = {"track": track.pk, "title": "", "description": "*Much*", "preview": "1"}
         html = member.post(reverse("submissions:create"), fields).content.decode()
         assert "<em>Much</em>" in html
+        assert f'<form class="form" method="post" action="{reverse("submissions:create")}"' in html
         html = member.post(reverse("submissions:create"), {**fields, "description": "x" * 10_001}).content
         assert b'id="preview"' not in html
         member.post(reverse("submissions:create"), {**fields, "title": "Valid"})

@@ -29,3 +29,14 @@ def test_what_no_field_is_to_blame_for_is_in_the_summary_alone(client: Client) -
     summary = text.partition('role="alert" tabindex="-1" autofocus')[2].partition("</div>")[0]
     assert "errorlist" in summary
     assert "Please correct:" not in summary
+
+
+def test_no_link_is_between_a_password_and_its_field(client: Client) -> None:
+    user = make_user(password="rose-hill-42-x", second_factor=False)
+    log_in = client.get("/account/login/").text
+    client.force_login(user)
+    for page in (log_in, client.get("/account/reauthenticate/").text):
+        label, field, link = (
+            page.index(text) for text in ('for="id_password"', 'id="id_password"', "Forgot your password?")
+        )
+        assert label < field < link

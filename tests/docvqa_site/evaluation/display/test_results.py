@@ -230,8 +230,9 @@ class TestCitation:
         report_score(run, "0.0.9")
         report_score(run, "0.1.0", attempt=2)
         change_results(run, anls=0.81529, epsilon=3.99991, bytes_total=11_515_904)
-        score = "At epsilon = 4: ANLS 0.8152, recomputed epsilon 4.0000, 11,515,904 bytes"
-        measured = f"{score}. Test set: {run.submission.track.test_set}"
+        scores = "ANLS 0.8152, recomputed epsilon 4.0000, joint epsilon 6.5000, 11,515,904 bytes"
+        found = f"At epsilon = 4: {scores}, trust level L0 recomputed"
+        measured = f"{found}. Test set: {run.submission.track.test_set}"
         type(run.submission.track).objects.update(test_set="a-later-one")
         entry = client.get(reverse("submissions:bibtex", args=[run.submission.pk])).text
         assert f"{measured}. Status: under review}}," in entry
@@ -239,6 +240,15 @@ class TestCitation:
         assert f"urldate      = {{{localdate().isoformat()}}}," in entry
         citation = client.get(reverse("submissions:citation", args=[run.submission.pk])).text
         assert yaml.safe_load(citation)["abstract"] == f"{measured}. Status: under review"
+
+    def test_it_has_the_joint_epsilon_of_a_named_team_and_the_trust_level(self, client, run):
+        change_results(run, epsilon=1.0, joint_epsilon=4.11611, trust_level=0)
+        address = reverse("submissions:bibtex", args=[run.submission.pk])
+        entry = client.get(address).text
+        assert "recomputed epsilon 1.0000, joint epsilon 4.1162, " in entry
+        assert ", trust level L0 recomputed. " in entry
+        type(run.submission).objects.update(anonymous=True, alias="Nobody")
+        assert "joint epsilon" not in client.get(address).text
 
     def test_of_what_nobody_sees_there_is_none(self, client):
         address = reverse("submissions:bibtex", args=[make_run().submission.pk])

@@ -40,6 +40,14 @@ function bind(section) {
   const problems = find(".transfer-problems");
   const button = (action) => find(`[data-action=${action}]`);
   const role = { submission: page.dataset.submission, run: section.dataset.run || null, kind: section.dataset.kind };
+  // Takes the focus from what a phase hides.
+  const first = {
+    idle: input,
+    choosing: input,
+    asking: button("keep"),
+    sending: button("pause"),
+    stopped: button("resume"),
+  };
   let upload = null;
   let rate = null;
   // "idle": a file may be chosen; "choosing": the headers of shards are read; "asking": whether the uploaded file is
@@ -95,7 +103,6 @@ function bind(section) {
   function keep() {
     returnToChooser();
     say(`${stored()} is kept.`);
-    input.focus();
   }
 
   // The name of the file that is in this place.
@@ -179,6 +186,7 @@ function bind(section) {
 
   function enter(next) {
     phase = next;
+    const focused = document.activeElement;
     const isOpen = phase === "sending" || phase === "stopped";
     dropzone.hidden = isOpen || phase === "asking";
     if (replacement) replacement.hidden = phase !== "asking";
@@ -192,6 +200,7 @@ function bind(section) {
     if (phase === "sending") sending.set(section, 0);
     else sending.delete(section);
     showInTitle();
+    if (section.contains(focused) && focused.closest("[hidden]")) first[phase].focus();
   }
 
   function show(state) {
