@@ -306,7 +306,7 @@ def _disclosed(result: "LeakageResult") -> Table:
     columns = ("times", "base", "members", "other field")
     table = Table(
         "field",
-        "answer",
+        Column("answer", overflow="fold"),
         *(Column(name, justify="right") for name in columns),
         title="What does it answer where nonmembers' pages lack the field?",
         caption="members: whose answer it is in training; other field: it answers another training question",

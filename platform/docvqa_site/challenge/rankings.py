@@ -351,6 +351,11 @@ _RANGES = (
     "conservative: all runs answer the same questions, so their scores vary together, and the true order is more "
     "certain than the intervals suggest."
 )
+_SCORED = "Scored: the results are available. This track requires no proof, so there is no review."
+_UNDER_REVIEW = (
+    "Under review: reviewers have yet to accept the privacy proof; verified: they have accepted it. Exports call "
+    "results under review provisional."
+)
 _UNBOUND = SafeString(
     "A run is <em>unbound</em> if the checks can't tie its checkpoint to the noised sums (each round's sum of updates "
     "plus noise) recorded for it. This happens if at least one of these is true:"
@@ -368,6 +373,7 @@ FEWEST_BYTES = Ranking(
     optional_artifacts=(*EXAMINED, ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES, ArtifactKind.CODEC_FILE),
     fields=("anls_threshold", "first_download", "drawn_rounds", "challenges_per_day"),
     legend=(
+        _SCORED,
         "Counted bytes are exact. Qualification is less certain: if the ANLS interval extends below the threshold, the "
         "run might not qualify on a different sample of providers.",
         "Counted: the evaluator computed the checkpoint from the run's messages; for a large run, it computed the last "
@@ -404,7 +410,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "first_download",
     ),
     note="ε is computed at δ = {delta}. A result stays under review until its proof is accepted by {reviews}.",
-    legend=("ε is recomputed from the training record and rounded up.", _UNBOUND),
+    legend=(_UNDER_REVIEW, "ε is recomputed from the training record and rounded up.", _UNBOUND),
     legend_of_ranks=(
         _RANGES,
         "“More columns” below the board shows ε under every rule and accountant; the bold value is used for ranking.",
@@ -415,6 +421,7 @@ BEST_ANLS = Ranking(
     "best ANLS",
     optional_artifacts=FEWEST_BYTES.optional_artifacts,
     fields=("first_download", "drawn_rounds", "challenges_per_day"),
+    legend=(_SCORED,),
     legend_of_ranks=(_RANGES,),
 )
 RANKINGS = {kind.key: kind for kind in (FEWEST_BYTES, BEST_ANLS_AT_BUDGET, BEST_ANLS)}

@@ -41,6 +41,7 @@ from docvqa_site.ui.budgets import at_budget, budget_text
 from docvqa_site.ui.markup import markup
 from docvqa_site.ui.paging import page_of
 from docvqa_site.ui.templatetags.ui import at
+from evaluator.messages.jobs import TrustLevel
 
 PAGE_LENGTH = 50
 # Of the runs without a rank on the board's first page, and of the methods of each budget on the overview.
@@ -292,7 +293,7 @@ def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
         "more": "?" + replace(asked, more=not asked.more).query,
         "unranked_address": "?" + replace(asked, only_unranked=not asked.only_unranked).query,
         "scored_on": scored_test_set(track),
-        "is_examined": _trust_differs(track),
+        "is_examined": _are_examined(board.rows),
     }
     return render_to_string("boards/page_of_board.html", context)
 
@@ -316,7 +317,9 @@ def _overview(track: Track, asked: BoardQuery, version: str) -> str:
         "unranked_count": sum(unranked.values()),
         "leading": LEADING,
         "scored_on": scored_test_set(track),
-        "is_examined": _trust_differs(track),
+        "is_examined": _are_examined(
+            row for method in overview.methods for row in method.rows if row is not None
+        ),
     }
     return render_to_string("boards/overview.html", context)
 
@@ -326,3 +329,8 @@ def _trust_differs(track: Track) -> bool:
     return Examination.objects.filter(
         run__in=public_runs().filter(submission__track=track), state=ExaminationState.PASSED
     ).exists()
+
+
+def _are_examined(rows: Iterable[Row]) -> bool:
+    """Return whether the training of any of these runs was replayed or rerun."""
+    return any((row.entry.results.trust_level or 0) >= TrustLevel.REPLAYED for row in rows)

@@ -18,6 +18,7 @@ from docvqa_site.evaluation.models import Examination
 from docvqa_site.pages import track as track_page
 from docvqa_site.submissions.models import RunState, SubmissionState
 from docvqa_site.submissions.services import withdraw
+from evaluator.messages.jobs import TrustLevel
 from tests.docvqa_site.factories import (
     change_results,
     make_phase,
@@ -116,7 +117,7 @@ class TestPages:
         private = client.get("/leaderboard/privacy/").text
         assert "CSV (all rows)" in private
         assert "is part of the" in private.partition('id="verify"')[2].partition("</p>")[0]
-        assert "<em>under review</em> until reviewers have accepted the privacy proof" in private
+        assert "Under review: reviewers have yet to accept the privacy proof" in private
         assert "requires no proof" in client.get(f"/leaderboard/{track.slug}/").text
 
     def test_the_title_of_the_page_names_the_board(self, client, track, private_track):
@@ -246,7 +247,7 @@ class TestPages:
         run = add_run(track, 1)
         boards_changed(track.pk)
         assert said in client.get("/leaderboard/communication/").text
-        Examination.objects.create(run=run, level=2, state="passed", report={}, finished_at=timezone.now())
+        change_results(run, trust_level=TrustLevel.REPLAYED)
         boards_changed(track.pk)
         assert said not in client.get("/leaderboard/communication/").text
 

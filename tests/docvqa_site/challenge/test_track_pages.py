@@ -75,7 +75,7 @@ def test_a_private_track_shows_budgets_and_delta_and_requires_record_and_proof(c
     html = page(client, make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4.5], delta=1e-5))
     for text in ("ε\xa0=\xa01, 4.5", "10⁻⁵", "Training record", "Privacy proof", "--proof"):
         assert text in html
-    assert f'href="{reverse("docs:document", args=["proofs/"])}">the kit\'s proof of it</a>' in html
+    assert f'href="{reverse("docs:document", args=["proofs/"])}">the proof that comes with it</a>' in html
 
 
 def test_it_shows_how_to_submit_from_a_terminal(client: Client) -> None:
@@ -92,7 +92,7 @@ def test_it_shows_how_to_submit_from_a_terminal(client: Client) -> None:
 def test_it_says_what_a_submission_makes_public_and_how_to_hide_it(client: Client) -> None:
     track = make_track()
     html = page(client, track)
-    assert "The last command makes the method, its log and any training record public" in html
+    assert "The method, its log and any training record become public along with the results" in html
     assert "<code>--private</code>" not in html
     track.phases.update(allows_private=True, anonymity="until_end")
     html = page(client, track)

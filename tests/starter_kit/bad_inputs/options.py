@@ -96,7 +96,7 @@ CASES = [
     Bad("submissions none", "submissions --site http://127.0.0.1:1", C, "--token"),
     Bad("verify foo", "verify foo", "E_SITE_UNREACHABLE", "foo"),
     Bad("challenges none", "challenges list --site http://127.0.0.1:1", C, "--token"),
-    Bad("challenges explain none", "tries explain a-token because --token pfl_x", C, "--site"),
+    Bad("challenges explain none", "challenges explain a-token because --token pfl_x", C, "--site"),
     Bad("token umlaut", "token --site http://127.0.0.1:1 --token pfl_ä", C, "--token"),
     Bad("token greek", "token --site http://127.0.0.1:1 --token pfl_α", C, "--token"),
     Bad("train site foo", TRAIN + " --site foo --token pfl_x", C, "--site"),
