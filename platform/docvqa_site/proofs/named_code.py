@@ -74,7 +74,7 @@ def named_code(upload: Upload) -> NamedCode | None:
     """Return the code that the front matter of a Markdown file names; None if it names no files with hashes."""
     if PurePath(upload.filename).suffix.lower() != ".md":
         return None
-    cached, key = caches["pages"], f"proof-front-2:{upload.pk}"
+    cached, key = caches["pages"], f"proof-code:{upload.pk}"
     parsed = cached.get(key)
     if parsed is None:
         try:
