@@ -88,7 +88,7 @@ review?.addEventListener("keydown", (event) => {
 
 /** A link from the list of what is missing leads into a question, unfolded; one to a fact shows what was found. */
 function unfold() {
-  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
   if (target?.id.startsWith("fact-")) for (const found of target.querySelectorAll(".found > td > details")) found.open = true;
 }
