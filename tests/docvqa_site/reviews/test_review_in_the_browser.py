@@ -48,8 +48,11 @@ def submission(settings, tmp_path):
 
 @pytest.fixture
 def desk(browser, live_server, client, submission):
-    """Opens the desk as a new reviewer, or another page as somebody else, in a window of their own."""
-    contexts = []
+    """Opens the desk as a new reviewer, or another page as somebody else, in a window of their own.
+
+    No script of these pages may fail.
+    """
+    contexts, errors = [], []
 
     def open_desk(user=None, address=None):
         client.force_login(user or make_reviewer())
@@ -58,12 +61,14 @@ def desk(browser, live_server, client, submission):
         session = client.cookies["sessionid"].value
         context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
         page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(error))
         page.goto(live_server.url + (address or reverse("reviews:desk", args=[submission.pk])))
         return page
 
     yield open_desk
     for context in contexts:
         context.close()
+    assert errors == []
 
 
 def button(page, name):
@@ -124,6 +129,17 @@ def test_three_reviewers_settle_a_proof(desk, submission):
     decide(page, "Accept")
     decisions = [(Decision(one.decision), one.reason) for one in ProofReview.objects.all()]
     assert verdict(decisions, 2).status == ResultStatus.VERIFIED
+
+
+def test_the_keyboard_leads_back_from_the_last_question_to_the_first(desk):
+    page = desk()
+    answer_all(page)
+    first = page.locator("#review details.item").first
+    for _ in range(400):
+        if first.evaluate("item => item.contains(document.activeElement)"):
+            return
+        page.keyboard.press("Shift+Tab")
+    raise AssertionError("Shift+Tab doesn't reach the first question.")
 
 
 def test_the_last_answer_is_saved_when_the_page_is_left_at_once(desk, submission, live_server):
