@@ -1,7 +1,10 @@
 """Wide tables of documents in a browser: shown in full where there is room, with a shadow where they scroll."""
 
+from collections.abc import Callable, Iterator
+
 import pytest
 from django.test import Client
+from playwright.sync_api import Page
 
 from tests.docvqa_site.ui.test_menu_in_the_browser import SITE, answer_static_files
 from tests.services.chromium import Chromium
@@ -15,37 +18,42 @@ LOOK = """() => [...document.querySelectorAll("article .table-wrap")].map((one) 
 ])"""
 
 
-def test_a_table_that_goes_on_beyond_the_window_has_a_shadow(client: Client) -> None:
-    body = client.get("/docs/published-settings/").getvalue()
+@pytest.fixture
+def shown(client: Client) -> Iterator[Callable[[str], Page]]:
+    """Opens a document in a wide window."""
     with Chromium() as browser:
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.route("**/*", answer_static_files)
-        page.route(
-            f"{SITE}/page/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
-        )
-        page.goto(f"{SITE}/page/")
-        assert page.evaluate(LOOK) == [[False, 4], [False, 4]]
-        page.set_viewport_size({"width": 390, "height": 900})
-        assert page.evaluate(LOOK) == [[True, 4], [True, 4]]
+
+        def show(address: str) -> Page:
+            body = client.get(address).getvalue()
+            page = browser.new_page(viewport={"width": 1280, "height": 900})
+            page.route("**/*", answer_static_files)
+            page.route(
+                f"{SITE}/page/",
+                lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body),
+            )
+            page.goto(f"{SITE}/page/")
+            return page
+
+        yield show
 
 
-def test_the_contents_lie_beside_the_text_or_above_it(client: Client) -> None:
-    body = client.get("/docs/faq/").getvalue()
-    with Chromium() as browser:
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.route("**/*", answer_static_files)
-        page.route(
-            f"{SITE}/page/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
-        )
-        page.goto(f"{SITE}/page/")
-        contents, text = page.locator(".doc-contents"), page.locator("article")
-        beside, wide = contents.bounding_box(), text.bounding_box()
-        assert beside is not None
-        assert wide is not None
-        assert beside["x"] >= wide["x"] + wide["width"]
-        assert beside["y"] == wide["y"]
-        page.set_viewport_size({"width": 390, "height": 900})
-        above, narrow = contents.bounding_box(), text.bounding_box()
-        assert above is not None
-        assert narrow is not None
-        assert above["y"] + above["height"] <= narrow["y"]
+def test_a_table_that_goes_on_beyond_the_window_has_a_shadow(shown: Callable[[str], Page]) -> None:
+    page = shown("/docs/published-settings/")
+    assert page.evaluate(LOOK) == [[False, 4], [False, 4]]
+    page.set_viewport_size({"width": 390, "height": 900})
+    assert page.evaluate(LOOK) == [[True, 4], [True, 4]]
+
+
+def test_the_contents_lie_beside_the_text_or_above_it(shown: Callable[[str], Page]) -> None:
+    page = shown("/docs/faq/")
+    contents, text = page.locator(".doc-contents"), page.locator("article")
+    beside, wide = contents.bounding_box(), text.bounding_box()
+    assert beside is not None
+    assert wide is not None
+    assert beside["x"] >= wide["x"] + wide["width"]
+    assert beside["y"] == wide["y"]
+    page.set_viewport_size({"width": 390, "height": 900})
+    above, narrow = contents.bounding_box(), text.bounding_box()
+    assert above is not None
+    assert narrow is not None
+    assert above["y"] + above["height"] <= narrow["y"]
