@@ -16,7 +16,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.challenge.selectors import organized_tracks
-from docvqa_site.submissions.selectors import competed_tracks
+from docvqa_site.submissions.selectors import competes
 
 DESK = "challenge.organize"
 SAFE = ("GET", "HEAD")
@@ -41,7 +41,7 @@ def organized_phase(organizer: User, slug: str, phase_id: int) -> Phase:
 
 def reject_competitor(organizer: User, track: Track) -> None:
     """Raise `PermissionDenied` if the organizer competes in the track: nobody changes the rules that judge them."""
-    if competed_tracks(organizer).filter(pk=track.pk).exists():
+    if competes(organizer, track):
         raise PermissionDenied(
             f"You compete in {track}, so only other organizers can change its rules, phases and people."
         )

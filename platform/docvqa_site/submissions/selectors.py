@@ -160,6 +160,11 @@ def competed_tracks(user: User) -> QuerySet[Track]:
     ).distinct()
 
 
+def competes(user: User, track: Track) -> bool:
+    """Return whether a team that the user is or was in has submitted to the track, for a rank and not as a baseline."""
+    return competed_tracks(user).filter(pk=track.pk).exists()
+
+
 def closed_tracks(user: User) -> list[int]:
     """Return the keys of the tracks whose submissions `user` doesn't judge: where they compete, or others organize."""
     # Fetched at once: they are few, and PostgreSQL can't estimate how much a query excludes by another one.

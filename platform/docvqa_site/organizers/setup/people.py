@@ -16,15 +16,9 @@ from docvqa_site.accounts.services import make_organizer, make_reviewer, make_tr
 from docvqa_site.audit.models import personal, record
 from docvqa_site.challenge.models import StaffInvitation, StaffRole, Track
 from docvqa_site.challenge.selectors import organizers_of_all_tracks
-from docvqa_site.submissions.selectors import competed_tracks
 
 # What follows for somebody whose team has submissions in the track.
 COMPETES = "Whoever competes in a track can't see or judge its submissions, or change its rules."
-
-
-def competes(person: User, track: Track) -> bool:
-    """Return whether a team of theirs has submitted to the track, for a rank and not as a baseline."""
-    return competed_tracks(person).filter(pk=track.pk).exists()
 
 
 @transaction.atomic

@@ -29,6 +29,7 @@ from docvqa_site.organizers.setup import drafts, forms, people
 from docvqa_site.organizers.setup.offering import add_offered
 from docvqa_site.organizers.setup.readiness import readiness
 from docvqa_site.reviews.selectors import reviewers
+from docvqa_site.submissions.selectors import competes
 from docvqa_site.submissions.states import IN_EVALUATION
 from evaluator.errors import ProblemError
 
@@ -173,7 +174,7 @@ def invitation(request: UserRequest, secret: str) -> HttpResponseBase:
     context = {
         "invitation": found,
         "is_theirs": is_theirs,
-        "competes": people.COMPETES if people.competes(request.user, found.track) else "",
+        "competes": people.COMPETES if competes(request.user, found.track) else "",
     }
     return render(request, "organizers/setup/invitation.html", context, status=200 if is_theirs else 403)
 
@@ -276,7 +277,7 @@ def _people(request: UserRequest, track: Track) -> HttpResponseBase:
     if invites and may_invite and invited.is_valid():
         sent = people.invite(track, **invited.cleaned_data, by=request.user)
         messages.success(request, f"We've sent an invitation to {sent.email}.")
-        if any(people.competes(person, track) for person in User.objects.filter(email__iexact=sent.email)):
+        if any(competes(person, track) for person in User.objects.filter(email__iexact=sent.email)):
             messages.warning(
                 request, f"A team of {sent.email} has submissions in this track. {people.COMPETES}"
             )
@@ -290,7 +291,7 @@ def _people(request: UserRequest, track: Track) -> HttpResponseBase:
         "may_invite": may_invite,
         "invitations": track.staff_invitations.filter(accepted_at=None),
         "of_all_tracks": organizers_of_all_tracks(),
-        "competing": [person for person in track.organizers.all() if people.competes(person, track)],
+        "competing": [person for person in track.organizers.all() if competes(person, track)],
         "reviewers": list(reviewers(include_superusers=False)),
     }
     return _page(request, track, "people.html", "people", **context)
