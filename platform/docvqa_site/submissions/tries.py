@@ -36,14 +36,14 @@ class Tries:
 
     Attributes:
         accounted: Tokens with an accounted run, this run's included.
-        lost: Unresolved challenges.
+        unresolved: Unresolved challenges.
         elsewhere: How many of the unresolved challenges are other teams', in which somebody of this one was.
         in_evaluation: How many of the unresolved ones have a run that is queued or running, and may be accounted yet.
         unused: All others: no challenge was drawn for them by then.
     """
 
     accounted: int
-    lost: int
+    unresolved: int
     elsewhere: int
     in_evaluation: int
     unused: int
@@ -55,24 +55,24 @@ def tries_before(own: RunToken) -> Tries:
     waiting = Run.objects.filter(
         challenge=OuterRef("challenge"), submission__practice=False, state__in=IN_EVALUATION
     )
-    lost = Q(run__isnull=True, challenged_at__lte=own.challenged_at)
+    unresolved = Q(run__isnull=True, challenged_at__lte=own.challenged_at)
     counts = (
         tokens.exclude(pk=own.pk)
         .annotate(waits=Exists(waiting))
         .aggregate(
             all=Count("pk"),
             accounted=Count("run"),
-            lost=Count("pk", filter=lost),
-            elsewhere=Count("pk", filter=lost & ~Q(team=own.team_id)),
-            in_evaluation=Count("pk", filter=lost & Q(waits=True)),
+            unresolved=Count("pk", filter=unresolved),
+            elsewhere=Count("pk", filter=unresolved & ~Q(team=own.team_id)),
+            in_evaluation=Count("pk", filter=unresolved & Q(waits=True)),
         )
     )
     return Tries(
         accounted=counts["accounted"] + 1,
-        lost=counts["lost"],
+        unresolved=counts["unresolved"],
         elsewhere=counts["elsewhere"],
         in_evaluation=counts["in_evaluation"],
-        unused=counts["all"] - counts["accounted"] - counts["lost"],
+        unused=counts["all"] - counts["accounted"] - counts["unresolved"],
     )
 
 
@@ -104,13 +104,13 @@ def tries_against(submission: Submission) -> QuerySet[RunToken]:
     )
     last = own.aggregate(last=Max("challenged_at"))["last"] or timezone.now()
     counted = counts_for(submission.team, "challenged_at", last)
-    lost = RunToken.objects.filter(
+    unresolved = RunToken.objects.filter(
         counted, track=submission.track_id, challenged_at__lte=last, run__isnull=True
     )
-    return lost.exclude(pk__in=own.values("pk")).order_by("challenged_at")
+    return unresolved.exclude(pk__in=own.values("pk")).order_by("challenged_at")
 
 
-def lost_indexes(own: IndexChallenge, team: Team, track: Track) -> QuerySet[IndexChallenge]:
+def unresolved_indexes(own: IndexChallenge, team: Team, track: Track) -> QuerySet[IndexChallenge]:
     """Return the unresolved challenges that count on a run of the team in the track with this index.
 
     They are indexes drawn for in the track before this one, for the team or for the one that this index was drawn for.

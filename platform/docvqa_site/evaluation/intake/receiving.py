@@ -43,7 +43,7 @@ def receive_progress(progress: Progress, now: datetime | None = None) -> None:
         evaluation.worker = shorten(progress.worker)
         evaluation.heartbeat_at = now
         evaluation.save(update_fields=["done", "total", "remaining_s", "worker", "heartbeat_at"])
-        breaker.note_sign_of_life(progress.step, evaluation.worker, now)
+        breaker.note_heartbeat(progress.step, evaluation.worker, now)
 
 
 def receive_report(report: WorkerReport, now: datetime | None = None) -> None:

@@ -17,7 +17,7 @@ from docvqa_site.audit.models import record
 from docvqa_site.evaluation.models import StepReport
 from docvqa_site.submissions.models import IndexChallenge, Run, RunToken
 from docvqa_site.submissions.states import update_results
-from docvqa_site.submissions.tries import lost_indexes, tries_before
+from docvqa_site.submissions.tries import tries_before, unresolved_indexes
 from docvqa_site.teams.selectors import teams_sharing_people
 from evaluator.messages.jobs import Check, CheckStatus, Outcome, Step
 from evaluator.messages.results import RunResults
@@ -30,15 +30,15 @@ def check_tries(own: RunToken, tuning_runs: int) -> Check:
     A tuning run needs no challenge, so declaring some excuses unused tokens and no unresolved challenge.
     """
     tries = tries_before(own)
-    lost = _number(tries.lost, "unresolved challenge")
+    unresolved = _number(tries.unresolved, "unresolved challenge")
     notes = {"still in evaluation": tries.in_evaluation, "from members' other teams": tries.elsewhere}
     if stated := ", ".join(f"{number} {note}" for note, number in notes.items() if number):
-        lost += f" ({stated})"
+        unresolved += f" ({stated})"
     accounted = _number(tries.accounted, "training run")
     unused = _number(tries.unused, "unused token")
     tuning = _number(tuning_runs, "training run")
-    found = f"{accounted} accounted for, {lost}, {unused}, {tuning} declared as tuning"
-    if tries.lost:
+    found = f"{accounted} accounted for, {unresolved}, {unused}, {tuning} declared as tuning"
+    if tries.unresolved:
         return DECLARED_RUNS.flagged(
             found, expected="for every earlier challenge of the team, a run whose ε was computed"
         )
@@ -58,10 +58,10 @@ def check_indexes(run: Run) -> Check | None:
     if own is None:
         return None
     submission = run.submission
-    lost = lost_indexes(own, submission.team, submission.track).count()
-    found = _number(lost, "unresolved challenge")
+    unresolved = unresolved_indexes(own, submission.team, submission.track).count()
+    found = _number(unresolved, "unresolved challenge")
     is_first = (own.team_id, own.track_id) == (submission.team_id, submission.track_id)
-    if lost or not is_first:
+    if unresolved or not is_first:
         return DRAWN_INDEXES.flagged(
             found if is_first else f"{found}, an index that was first drawn for another team",
             expected="an index first drawn for this team, and a counted run for every earlier one",

@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 MOST_ENDINGS = 200
 
 
-def note_sign_of_life(step: Step, worker: str, now: datetime) -> None:
+def note_heartbeat(step: Step, worker: str, now: datetime) -> None:
     """Store that the worker is alive and works for the step's queue."""
     name = places.QUEUES[step]
     if not Worker.objects.filter(queue=name, name=worker).update(seen_at=now):
@@ -53,7 +53,7 @@ def note_end(evaluation: Evaluation, report: WorkerReport, now: datetime, *, is_
     ended.
     """
     worker = shorten(report.provenance.worker)
-    note_sign_of_life(report.step, worker, now)
+    note_heartbeat(report.step, worker, now)
     if report.outcome is not Outcome.FAILED:
         _note_health(evaluation, report.step, worker)
     return is_fault and _excuses_fault(report.step, worker, report.operator_trace, now)

@@ -201,7 +201,7 @@ class TestOtherTeams:
         token = make_token(team, track, record_sha256="6" * 64)
         leave(person)
         Membership.objects.create(team=team, user=person)
-        assert tries_before(token).lost == 0
+        assert tries_before(token).unresolved == 0
 
     def test_the_team_explains_only_its_own(self, client, team, track):
         lost = unresolved_challenge(team, track)
