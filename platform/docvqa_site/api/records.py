@@ -13,7 +13,7 @@ from docvqa_site.submissions.forms import ExplanationForm
 from docvqa_site.submissions.models import RunToken
 from docvqa_site.submissions.selectors import tokens_of
 from docvqa_site.submissions.tokens import issue_token, take_token
-from docvqa_site.submissions.tries import explain
+from docvqa_site.submissions.unresolved_challenges import explain
 from docvqa_site.teams.forms import KeyForm
 from docvqa_site.teams.keys import register_key, revoke_key
 from docvqa_site.teams.selectors import current_keys

@@ -55,7 +55,7 @@ from docvqa_site.reviews.services import save_draft
 from docvqa_site.reviews.threads import post_message, threads_for_reviewer
 from docvqa_site.reviews.timeline import timeline
 from docvqa_site.submissions.models import Submission
-from docvqa_site.submissions.tries import tries_against
+from docvqa_site.submissions.unresolved_challenges import challenges_against
 
 # The decisions as the desk offers them, each with what the button says.
 DECISIONS = {
@@ -315,7 +315,7 @@ def _desk(
         "submission": submission,
         "form": form,
         "runs": runs,
-        "unresolved_challenges": tries_against(submission),
+        "unresolved_challenges": challenges_against(submission),
         "facts": table,
         "groups": form.groups(table, threads) if form else [],
         "chosen": request.POST.get("decision", ""),

@@ -5,7 +5,7 @@ token. So nobody knows it before the record is fixed, and nobody gets another on
 to the first record that is uploaded with it, whatever becomes of the draft. The same record gets the same challenge
 wherever it is uploaded again.
 
-A draw spends the token (`docvqa_site.submissions.tries`), and a track has so many a day for each team.
+A draw spends the token (`docvqa_site.submissions.unresolved_challenges`), and a track has so many a day for each team.
 
 An index of messages that are too large to be attached as a whole has no token. It commits to every round by itself, and
 has one challenge in each track, whoever uploads it there; another index gets another challenge, which counts toward the

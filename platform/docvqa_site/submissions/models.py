@@ -369,10 +369,11 @@ class RunToken(models.Model):
 
     A token belongs to the first training record that is uploaded with it, for which the site draws `challenge`; see
     `docvqa_site.submissions.challenges`. That spends it: without an accounted run, the challenge is unresolved
-    (`docvqa_site.submissions.tries`), which the team may explain. The run whose record is accepted has the token,
-    unless it is for practice; see `docvqa_site.submissions.tokens` for when another run may claim it. `events` are the
-    releases of that training, as evaluator.mechanisms.events; they stay whatever happens to the run, for no release can
-    be undone. `training` is the name by which the trainer that took the token gets it again; empty as long as none did.
+    (`docvqa_site.submissions.unresolved_challenges`), which the team may explain. The run whose record is accepted has
+    the token, unless it is for practice; see `docvqa_site.submissions.tokens` for when another run may claim it.
+    `events` are the releases of that training, as evaluator.mechanisms.events; they stay whatever happens to the run,
+    for no release can be undone. `training` is the name by which the trainer that took the token gets it again; empty
+    as long as none did.
     """
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="run_tokens")

@@ -7,8 +7,9 @@ from django.dispatch import Signal
 runs_queued = Signal()
 
 # Sent by `submissions.states.move_run` when a run leaves the queue and by `submissions.tokens.claim_token` when one is
-# accounted, with the keys `team` and `track`; received by `docvqa_site.evaluation.intake.tries.check_again_on_commit`.
-tries_changed = Signal()
+# accounted, with the keys `team` and `track`; received by
+# `docvqa_site.evaluation.intake.challenge_checks.check_again_on_commit`.
+challenges_changed = Signal()
 
 # Sent by `submissions.arrival.check_arrival` with `upload`, the file of a proof, outside of any transaction. It is
 # received by `docvqa_site.proofs.shown.prepare`, which raises `ProblemError` for a proof that can't be shown.

@@ -12,7 +12,7 @@ from docvqa_site.audit.models import record
 from docvqa_site.audit.transitions import Transitions, move
 from docvqa_site.audit.versions import boards_changed
 from docvqa_site.submissions.models import Artifact, ArtifactState, Run, RunState, Submission, SubmissionState
-from docvqa_site.submissions.signals import tries_changed
+from docvqa_site.submissions.signals import challenges_changed
 
 SUBMISSION_TRANSITIONS: Transitions = {
     SubmissionState.DRAFT: frozenset({SubmissionState.SUBMITTED, SubmissionState.WITHDRAWN}),
@@ -75,7 +75,7 @@ def move_run(run: Run, state: RunState, *, actor: User | None = None, **fields: 
     if was_listed or run.scored_at is not None:
         boards_changed(run.submission.track_id)
     if before in IN_EVALUATION and state not in IN_EVALUATION:
-        tries_changed.send(sender=Run, team=run.submission.team_id, track=run.submission.track_id)
+        challenges_changed.send(sender=Run, team=run.submission.team_id, track=run.submission.track_id)
 
 
 def update_results(run: Run, **fields: Any) -> None:

@@ -16,7 +16,7 @@ from docvqa_site.audit.models import record
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.registering import registration_problems
 from docvqa_site.submissions.models import Run, RunState, RunToken, SubmissionState
-from docvqa_site.submissions.signals import tries_changed
+from docvqa_site.submissions.signals import challenges_changed
 from docvqa_site.teams.models import Team
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.events import Event
@@ -142,7 +142,7 @@ def claim_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
     token.save(update_fields=["run", "events"])
     if before != token.run:
         record(None, "run_token.claimed", token, run=str(run.pk), before=str(before.pk) if before else None)
-        tries_changed.send(sender=RunToken, team=token.team_id, track=token.track_id)
+        challenges_changed.send(sender=RunToken, team=token.team_id, track=token.track_id)
 
 
 def _is_over(run: Run) -> bool:

@@ -43,7 +43,7 @@ from docvqa_site.submissions.selectors import (
 )
 from docvqa_site.submissions.token_fates import fates_of
 from docvqa_site.submissions.tokens import release_token as release
-from docvqa_site.submissions.tries import explain, tries_against, unresolved_challenges
+from docvqa_site.submissions.unresolved_challenges import challenges_against, explain, unresolved_challenges
 from docvqa_site.teams.models import Membership, Role
 from docvqa_site.teams.selectors import current_keys, membership_of, team_of
 from docvqa_site.uploads.storage import storage_of
@@ -338,14 +338,14 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
 
 
 def _record_needs(submission: Submission, now: datetime) -> dict[str, object]:
-    """Return what the team lacks for the training records of its runs, and which tries count on them."""
+    """Return what the team lacks for the training records of its runs, and its unresolved challenges."""
     team, track = submission.team, submission.track
     has_record = submission.artifacts.filter(kind=ArtifactKind.TRAINING_RECORD).exists()
     return {
         "needs_key": not current_keys(team).exists(),
         "needs_token": not has_record and not has_unused_token(team, track),
         "next_challenge": next_challenge(team, track, now),
-        "unresolved_challenges": tries_against(submission).filter(team=team),
+        "unresolved_challenges": challenges_against(submission).filter(team=team),
         "claims_above_budget": claims_above_budget(submission),
         "repeated_records": () if submission.practice else records_submitted_before(submission),
     }

@@ -1,6 +1,6 @@
 """The site's part of the accounting of a run: whose record it is, and all trainings of its team in the track together.
 
-No single record can answer the checks `team.declared_runs` (`intake.tries`) and `team.joint_epsilon`.
+No single record can answer the checks `team.declared_runs` (`intake.challenge_checks`) and `team.joint_epsilon`.
 """
 
 import math
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from django.db.models import Q
 from pydantic import TypeAdapter
 
-from docvqa_site.evaluation.intake.tries import check_tries
+from docvqa_site.evaluation.intake.challenge_checks import check_challenges
 from docvqa_site.submissions.arrival import reject_foreign_key
 from docvqa_site.submissions.models import Run, RunToken
 from docvqa_site.submissions.tokens import find_token
-from docvqa_site.submissions.tries import counted_with
+from docvqa_site.submissions.unresolved_challenges import counted_with
 from docvqa_site.teams.models import Team
 from docvqa_site.ui.rounding import power_of_ten, rounded_up
 from evaluator.errors import Problem, ProblemError
@@ -50,7 +50,7 @@ class TeamAccounting:
     """What the site knows of the team of an accounted run, as of the moment in which the run takes its `token`."""
 
     token: RunToken
-    tries: Check
+    challenges: Check
     joint: JointPrivacyLoss
 
 
@@ -72,7 +72,9 @@ def look_up_team(run: Run, result: AccountingResult) -> TeamAccounting | list[Pr
         return problems + error.problems
     if problems:
         return problems
-    return TeamAccounting(token, check_tries(token, result.tuning_runs), _joint_privacy_loss(token, result))
+    return TeamAccounting(
+        token, check_challenges(token, result.tuning_runs), _joint_privacy_loss(token, result)
+    )
 
 
 def _joint_privacy_loss(own: RunToken, result: AccountingResult) -> JointPrivacyLoss:

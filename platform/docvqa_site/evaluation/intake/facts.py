@@ -6,7 +6,7 @@ from datetime import datetime
 
 from docvqa_site.evaluation.examining.trust import Failure, Trust, earned, failure
 from docvqa_site.evaluation.intake.accounting import TeamAccounting, look_up_team
-from docvqa_site.evaluation.intake.tries import check_indexes
+from docvqa_site.evaluation.intake.challenge_checks import check_indexes
 from docvqa_site.evaluation.inventories import stock
 from docvqa_site.evaluation.models import Evaluation, TestSet
 from docvqa_site.submissions.models import Run

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from docvqa_site.evaluation.examining.trust import with_trust
 from docvqa_site.evaluation.intake.accounting import TeamAccounting
+from docvqa_site.evaluation.intake.challenge_checks import with_index_check
 from docvqa_site.evaluation.intake.facts import Facts
 from docvqa_site.evaluation.intake.report_checks import faults
-from docvqa_site.evaluation.intake.tries import with_index_check
 from docvqa_site.evaluation.test_sets.parts import stored_scores, with_practice_scores
 from evaluator.errors import ErrorCode, Problem
 from evaluator.messages.jobs import (
@@ -145,7 +145,7 @@ def _results(report: WorkerReport, facts: Facts, *, is_last: bool) -> RunResults
                 update={
                     "joint_epsilon": team.joint.epsilon,
                     "joint_runs": team.joint.trainings,
-                    "checks": [*results.checks, team.tries, team.joint.check(result.delta)],
+                    "checks": [*results.checks, team.challenges, team.joint.check(result.delta)],
                 }
             )
         case CommunicationResult(), _ if facts.indexes is not None:

@@ -9,7 +9,7 @@ from docvqa_site.challenge.models import Track
 from docvqa_site.evaluation.display.team_actions import team_actions_on
 from docvqa_site.evaluation.test_sets.parts import earliest_reveal, scored_test_set, tracks_on
 from docvqa_site.submissions.models import Submission
-from docvqa_site.submissions.tries import tries_against
+from docvqa_site.submissions.unresolved_challenges import challenges_against
 
 register = template.Library()
 
@@ -18,7 +18,9 @@ register = template.Library()
 def team_actions(submission: Submission) -> dict[str, Any]:
     """Show what happens now with a submission of the visitor's team, and what the team can do with it."""
     is_accounted = submission.track.kind.is_accounted
-    unresolved_challenges = tries_against(submission).filter(team=submission.team_id) if is_accounted else ()
+    unresolved_challenges = (
+        challenges_against(submission).filter(team=submission.team_id) if is_accounted else ()
+    )
     return {
         "submission": submission,
         "actions": team_actions_on(submission),

@@ -4,8 +4,9 @@
 counted of which rounds were drawn. A flag of the latter withholds the rank, as a flagged log does, until an organizer
 accepts the log.
 
-Which tries count on a run is fixed when its challenge is drawn (`submissions.tries`); what becomes of them is
-not. So the check can only get better after the accounting: a challenge is unresolved until its own run is accounted.
+Which challenges count on a run is fixed when its own is drawn (`submissions.unresolved_challenges`); what becomes of
+them is not. So the check can only get better after the accounting: a challenge is unresolved until its own run is
+accounted.
 """
 
 from uuid import UUID
@@ -17,32 +18,32 @@ from docvqa_site.audit.models import record
 from docvqa_site.evaluation.models import StepReport
 from docvqa_site.submissions.models import IndexChallenge, Run, RunToken
 from docvqa_site.submissions.states import update_results
-from docvqa_site.submissions.tries import tries_before, unresolved_indexes
+from docvqa_site.submissions.unresolved_challenges import outcomes_before, unresolved_indexes
 from docvqa_site.teams.selectors import teams_sharing_people
 from evaluator.messages.jobs import Check, CheckStatus, Outcome, Step
 from evaluator.messages.results import RunResults
 from evaluator.records.check_table import DECLARED_RUNS, DRAWN_INDEXES
 
 
-def check_tries(own: RunToken, tuning_runs: int) -> Check:
+def check_challenges(own: RunToken, tuning_runs: int) -> Check:
     """Return the check of a run with this token, whose record declares so many tuning runs.
 
     A tuning run needs no challenge, so declaring some excuses unused tokens and no unresolved challenge.
     """
-    tries = tries_before(own)
-    unresolved = _number(tries.unresolved, "unresolved challenge")
-    notes = {"still in evaluation": tries.in_evaluation, "from members' other teams": tries.elsewhere}
+    outcomes = outcomes_before(own)
+    unresolved = _number(outcomes.unresolved, "unresolved challenge")
+    notes = {"still in evaluation": outcomes.in_evaluation, "from members' other teams": outcomes.elsewhere}
     if stated := ", ".join(f"{number} {note}" for note, number in notes.items() if number):
         unresolved += f" ({stated})"
-    accounted = _number(tries.accounted, "training run")
-    unused = _number(tries.unused, "unused token")
+    accounted = _number(outcomes.accounted, "training run")
+    unused = _number(outcomes.unused, "unused token")
     tuning = _number(tuning_runs, "training run")
     found = f"{accounted} accounted for, {unresolved}, {unused}, {tuning} declared as tuning"
-    if tries.unresolved:
+    if outcomes.unresolved:
         return DECLARED_RUNS.flagged(
             found, expected="for every earlier challenge of the team, a run whose ε was computed"
         )
-    if tries.unused > tuning_runs:
+    if outcomes.unused > tuning_runs:
         return DECLARED_RUNS.no_power(found)
     return DECLARED_RUNS.passed(found)
 
@@ -77,7 +78,7 @@ def with_index_check(results: RunResults, check: Check) -> RunResults:
 
 
 def check_again_on_commit(*, team: int, track: int, **_: object) -> None:
-    """Make the check again of the team's runs in the track; receives `submissions.signals.tries_changed`."""
+    """Make the check again of the team's runs in the track; receives `submissions.signals.challenges_changed`."""
 
     # Not a `partial`, whose name Django would look for in vain if this failed.
     def again() -> None:
@@ -88,7 +89,7 @@ def check_again_on_commit(*, team: int, track: int, **_: object) -> None:
 
 
 def check_again(team: int, track: int) -> None:
-    """Make the check again of the runs in the track on which the team's tries count: its own, and its people's."""
+    """Make the check again of the runs in the track on which the team's challenges count: its own, and its people's."""
     teams = teams_sharing_people(team)
     indexes = IndexChallenge.objects.filter(track=track)
     drawn = Q(scored_at__isnull=False, challenge__in=indexes.values("challenge"))
@@ -108,7 +109,7 @@ def _check_run_again(key: UUID) -> None:
     locked = Run.objects.select_for_update(of=("self",))
     run = locked.select_related("submission__team", "submission__track").get(pk=key)
     token = RunToken.objects.filter(run=run).first()
-    check = check_tries(token, _tuning_runs(run)) if token else check_indexes(run)
+    check = check_challenges(token, _tuning_runs(run)) if token else check_indexes(run)
     if check is None:
         return
     results = {name: getattr(run, name) for name in ("results", "pending")}

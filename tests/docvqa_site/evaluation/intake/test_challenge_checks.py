@@ -15,7 +15,7 @@ from docvqa_site.submissions.models import IndexChallenge, Run, RunState, RunTok
 from docvqa_site.submissions.services import accept_log, withdraw
 from docvqa_site.submissions.states import move_run
 from docvqa_site.submissions.token_fates import fates_of
-from docvqa_site.submissions.tries import tries_against, tries_before
+from docvqa_site.submissions.unresolved_challenges import challenges_against, outcomes_before
 from docvqa_site.teams.models import Membership
 from docvqa_site.teams.services import create_team, leave
 from evaluator.errors import ProblemError
@@ -72,7 +72,7 @@ def garbage(team, track, token):
     return make_run(submission, state=RunState.QUEUED, budget=4.0, challenge=token.challenge)
 
 
-def tries_of(run):
+def outcome_of(run):
     """The status of the check on a run as it is listed now, and what was found."""
     found = check(Run.objects.get(pk=run.pk), TRIES)
     return found.status, found.found
@@ -82,7 +82,7 @@ class TestCounting:
     def test_a_first_run_has_none(self, team, track):
         unresolved_challenge(make_team(), track)
         unresolved_challenge(team, make_track(BEST_ANLS_AT_BUDGET))
-        assert tries_of(account(queued_run(team, track))) == (
+        assert outcome_of(account(queued_run(team, track))) == (
             CheckStatus.PASSED,
             "1 training run accounted for, 0 unresolved challenges, 0 unused tokens, "
             "0 training runs declared as tuning",
@@ -92,7 +92,7 @@ class TestCounting:
         unresolved_challenge(team, track)
         runs = [account(queued_run(team, track), b"record %d" % number) for number in range(2)]
         for number, run in enumerate(runs, start=1):
-            assert tries_of(run) == (
+            assert outcome_of(run) == (
                 CheckStatus.FLAGGED,
                 f"{number} training run{'s' * (number > 1)} accounted for, 1 unresolved challenge, 0 unused tokens, "
                 "0 training runs declared as tuning",
@@ -103,23 +103,23 @@ class TestCounting:
         unresolved_challenge(team, track)
         make_token(team, track)
         committed(receive_report, make_report(run.evaluations.get(), Step.SCORING))
-        assert tries_of(run)[0] is CheckStatus.PASSED
+        assert outcome_of(run)[0] is CheckStatus.PASSED
 
     def test_no_tuning_run_that_a_record_declares_excuses_an_unresolved_challenge(self, team, track):
         unresolved_challenge(team, track)
         run = account(queued_run(team, track), tuning_runs=5)
-        assert tries_of(run)[0] is CheckStatus.FLAGGED
+        assert outcome_of(run)[0] is CheckStatus.FLAGGED
 
     def test_an_unused_token_is_no_unresolved_challenge_and_the_check_never_passes_with_one(
         self, team, track
     ):
         for _ in range(2):
             make_token(team, track)
-        assert tries_of(account(queued_run(team, track), b"first", tuning_runs=1)) == (
+        assert outcome_of(account(queued_run(team, track), b"first", tuning_runs=1)) == (
             CheckStatus.NO_POWER,
             "1 training run accounted for, 0 unresolved challenges, 2 unused tokens, 1 training run declared as tuning",
         )
-        assert tries_of(account(queued_run(team, track), b"second", tuning_runs=2))[0] is CheckStatus.PASSED
+        assert outcome_of(account(queued_run(team, track), b"second", tuning_runs=2))[0] is CheckStatus.PASSED
 
 
 class TestHiding:
@@ -127,7 +127,7 @@ class TestHiding:
         for _ in range(2):
             garbage(team, track, unresolved_challenge(team, track))
         lucky = account(queued_run(team, track))
-        assert tries_of(lucky) == (
+        assert outcome_of(lucky) == (
             CheckStatus.FLAGGED,
             "1 training run accounted for, 2 unresolved challenges (2 still in evaluation), 0 unused tokens, "
             "0 training runs declared as tuning",
@@ -137,7 +137,7 @@ class TestHiding:
         unresolved_challenge(team, track)
         for _ in range(2):
             queued_run(team, track)
-        assert tries_of(account(queued_run(team, track)))[0] is CheckStatus.FLAGGED
+        assert outcome_of(account(queued_run(team, track)))[0] is CheckStatus.FLAGGED
 
     @pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.FAILED])
     def test_the_check_is_made_again_when_garbage_leaves_the_queue(
@@ -151,7 +151,7 @@ class TestHiding:
             if Run.objects.get(pk=hidden.pk).state != RunState.FAILED:
                 committed(receive_report, make_report(evaluation, step, outcome))
         assert Run.objects.get(pk=hidden.pk).state == outcome
-        assert tries_of(lucky) == (
+        assert outcome_of(lucky) == (
             CheckStatus.FLAGGED,
             "1 training run accounted for, 1 unresolved challenge, 0 unused tokens, 0 training runs declared as tuning",
         )
@@ -161,19 +161,19 @@ class TestHiding:
         dispatch.start(hidden)
         lucky = account(queued_run(team, track))
         committed(cancel, hidden.submission, actor=hidden.submission.created_by)
-        assert "1 unresolved challenge," in tries_of(lucky)[1]
+        assert "1 unresolved challenge," in outcome_of(lucky)[1]
 
 
 class TestOtherTeams:
     def test_who_leaves_a_team_brings_its_unresolved_challenges_along(self, team, track, committed):
         lost = unresolved_challenge(team, track)
         run = account(queued_run(founded_by_a_member_of(team), track))
-        assert tries_of(run) == (
+        assert outcome_of(run) == (
             CheckStatus.FLAGGED,
             "1 training run accounted for, 1 unresolved challenge (1 from members' other teams), 0 unused tokens, "
             "0 training runs declared as tuning",
         )
-        assert list(tries_against(run.submission)) == [lost]
+        assert list(challenges_against(run.submission)) == [lost]
         # The flag goes as soon as the team that they left has the run accounted.
         late = make_run(
             make_submission(team, track, state="submitted"), state=RunState.QUEUED, challenge=lost.challenge
@@ -181,7 +181,7 @@ class TestOtherTeams:
         lost.run = late
         lost.save()
         committed(move_run, late, RunState.REJECTED)
-        assert tries_of(run)[0] is CheckStatus.PASSED
+        assert outcome_of(run)[0] is CheckStatus.PASSED
 
     def test_and_the_joint_privacy_loss(self, team, track):
         account(queued_run(team, track), b"before")
@@ -194,14 +194,16 @@ class TestOtherTeams:
         Membership.objects.create(team=team, user=person)
         leave(person)
         unresolved_challenge(team, track)
-        assert tries_of(account(queued_run(create_team(person, "Elsewhere"), track)))[0] is CheckStatus.PASSED
+        assert (
+            outcome_of(account(queued_run(create_team(person, "Elsewhere"), track)))[0] is CheckStatus.PASSED
+        )
 
     def test_who_joins_after_the_draw_brings_nothing(self, team, track):
         unresolved_challenge(make_team(person := make_user()), track)
         token = make_token(team, track, record_sha256="6" * 64)
         leave(person)
         Membership.objects.create(team=team, user=person)
-        assert tries_before(token).unresolved == 0
+        assert outcomes_before(token).unresolved == 0
 
     def test_the_team_explains_only_its_own(self, client, team, track):
         lost = unresolved_challenge(team, track)
@@ -221,7 +223,7 @@ class TestPractice:
     ):
         first = account(queued_run(team, track, **self.PRACTICE), b"practiced")
         later = account(queued_run(team, track), b"for a rank")
-        assert tries_of(later) == (
+        assert outcome_of(later) == (
             CheckStatus.FLAGGED,
             "1 training run accounted for, 1 unresolved challenge, 0 unused tokens, 0 training runs declared as tuning",
         )
@@ -231,13 +233,13 @@ class TestPractice:
         assert fate.words.startswith("unresolved challenge: its record was submitted for practice only")
         assert later.results.joint_runs == 2
         committed(account, queued_run(team, track), b"practiced", run_token=token.token)
-        assert tries_of(later)[0] is CheckStatus.PASSED
+        assert outcome_of(later)[0] is CheckStatus.PASSED
 
     def test_one_in_evaluation_for_practice_covers_no_unresolved_challenge(self, team, track):
         lost = unresolved_challenge(team, track)
         hidden = garbage(team, track, lost)
         Submission.objects.filter(pk=hidden.submission_id).update(**self.PRACTICE)
-        assert "still in evaluation" not in tries_of(account(queued_run(team, track)))[1]
+        assert "still in evaluation" not in outcome_of(account(queued_run(team, track)))[1]
 
     def test_the_team_reads_so_before_it_submits(self, client, team, track):
         draft = make_submission(team, track, practice=True)
@@ -310,7 +312,7 @@ class TestIndexes:
         assert (check(later, DRAWN_INDEXES.id).status, later.results.log_flag) == (CheckStatus.PASSED, "")
         assert rank_of(later) is not None
 
-    def test_an_index_that_was_first_drawn_for_another_team_counts_the_tries_of_both(
+    def test_an_index_that_was_first_drawn_for_another_team_counts_the_challenges_of_both(
         self, team, track, evaluated
     ):
         accomplice = make_team()
@@ -357,11 +359,11 @@ class TestCheckedAgain:
         later = account(second, b"another record")
         receive_report(make_report(later.evaluations.get(), Step.SCORING))
         flags = Run.objects.get(pk=later.pk).flagged_checks
-        assert tries_of(later)[0] is CheckStatus.FLAGGED
+        assert outcome_of(later)[0] is CheckStatus.FLAGGED
         committed(receive_report, make_report(evaluation, Step.ACCOUNTING, result=result))
         assert Run.objects.get(pk=later.pk).flagged_checks == flags - 1
         for run, accounted in ((first, 1), (later, 2)):
-            assert tries_of(run) == (
+            assert outcome_of(run) == (
                 CheckStatus.PASSED,
                 f"{accounted} training run{'s' * (accounted > 1)} accounted for, 0 unresolved challenges, "
                 "0 unused tokens, 0 training runs declared as tuning",
@@ -373,7 +375,7 @@ class TestCheckedAgain:
         make_token(team, track)
         run = account(queued_run(team, track), tuning_runs=1)
         committed(receive_report, make_report(run.evaluations.get(), Step.SCORING))
-        assert tries_of(run) == (
+        assert outcome_of(run) == (
             CheckStatus.PASSED,
             "1 training run accounted for, 0 unresolved challenges, 1 unused token, 1 training run declared as tuning",
         )
@@ -425,7 +427,7 @@ class TestCheat:
         hidden = self.sent(unlucky[2])
         waiting = dispatch.start(hidden)
         committed(receive_report, make_report(self.accounted(lucky), Step.SCORING))
-        status, found = tries_of(lucky)
+        status, found = outcome_of(lucky)
         assert status is CheckStatus.FLAGGED
         assert found.startswith(
             "1 training run accounted for, 3 unresolved challenges (1 still in evaluation),"
@@ -435,7 +437,7 @@ class TestCheat:
             committed(receive_report, make_report(waiting, step))
         committed(receive_report, make_report(waiting, Step.ACCOUNTING, Outcome.REJECTED))
         assert Run.objects.get(pk=hidden.pk).state == RunState.REJECTED
-        assert tries_of(lucky) == (
+        assert outcome_of(lucky) == (
             CheckStatus.FLAGGED,
             "1 training run accounted for, 3 unresolved challenges, 0 unused tokens, "
             "0 training runs declared as tuning",
@@ -443,14 +445,14 @@ class TestCheat:
         # Its next run, however honest, shows them too.
         honest = self.sent(self.drawn(team, track))
         self.accounted(honest)
-        assert "3 unresolved challenges" in tries_of(honest)[1]
+        assert "3 unresolved challenges" in outcome_of(honest)[1]
 
     def test_the_first_challenge_is_the_only_one_that_shows_no_flag(self, team, track):
         """So its chance to pass without one is that of a single try."""
         drawn = [self.drawn(team, track) for _ in range(4)]
         for number, run in reversed(list(enumerate(drawn))):
             self.accounted(self.sent(run))
-            found = tries_of(run)
+            found = outcome_of(run)
             assert f"{number} unresolved" in found[1]
             assert (found[0] is CheckStatus.PASSED) == (number == 0)
             RunToken.objects.filter(challenge=run.challenge).update(run=None)

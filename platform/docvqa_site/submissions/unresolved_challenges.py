@@ -1,4 +1,4 @@
-"""Tries: the challenges that the site drew for a team in a track, and which of them are unresolved.
+"""The challenges that the site drew for a team in a track: which were accounted, and which are unresolved.
 
 A run token is spent when its challenge is drawn. Who dislikes a challenge could drop the record and train again until
 one suits, so a challenge without an accounted run is *unresolved*. It counts on every run of the team whose own
@@ -31,7 +31,7 @@ from evaluator.messages.rankings import COUNTED
 
 
 @dataclass(frozen=True)
-class Tries:
+class Outcomes:
     """What became of the tokens that a team had when the challenge of one of its runs was drawn.
 
     Attributes:
@@ -49,7 +49,7 @@ class Tries:
     unused: int
 
 
-def tries_before(own: RunToken) -> Tries:
+def outcomes_before(own: RunToken) -> Outcomes:
     """Return what became of the team's tokens by the draw of this one's challenge; its run is accounted, or is now."""
     tokens = counted_with(own).filter(issued_at__lte=own.challenged_at)
     waiting = Run.objects.filter(
@@ -67,7 +67,7 @@ def tries_before(own: RunToken) -> Tries:
             in_evaluation=Count("pk", filter=unresolved & Q(waits=True)),
         )
     )
-    return Tries(
+    return Outcomes(
         accounted=counts["accounted"] + 1,
         unresolved=counts["unresolved"],
         elsewhere=counts["elsewhere"],
@@ -91,7 +91,7 @@ def unresolved_challenges(team: Team, track: Track) -> QuerySet[RunToken]:
     ).order_by("challenged_at")
 
 
-def tries_against(submission: Submission) -> QuerySet[RunToken]:
+def challenges_against(submission: Submission) -> QuerySet[RunToken]:
     """Return the unresolved challenges that count on a run of the submission, in the order of their challenges.
 
     On a draft without a record, they are all. Some may be other teams'; only those explain theirs.
