@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from docvqa_site.accounts.services import make_track_organizer, vouch_for_addres
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.challenge.models import Phase, StaffInvitation, Track
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES, RANKINGS
+from docvqa_site.challenge.references import WEIGHTS as WEIGHTS_FILE
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.inventories import receive
@@ -33,6 +35,7 @@ from tests.docvqa_site.factories import (
     make_user,
     sign_in_organizer,
 )
+from tests.docvqa_site.submissions.contents import checkpoint
 from tests.docvqa_site.ui.test_pages import check
 
 pytestmark = pytest.mark.django_db
@@ -330,6 +333,26 @@ def test_impossible_rules_are_explained_and_not_saved(client: Client, organizer:
     assert "contain spaces, quotes or non-ASCII" in answer.text
     track.refresh_from_db()
     assert (track.reference, track.delta) == ("", 1e-5)
+
+
+def test_a_pattern_that_matches_no_tensor_is_rejected(
+    client: Client, organizer: User, worker: None, settings: Any, tmp_path: Path
+) -> None:
+    track = begin(client)
+    chosen = {"reference": "vt5-tiny", "test_set": "secret"}
+    settings.REFERENCES_FOLDER = tmp_path
+    fill(client, "weights", **chosen, trainable="lm_head.*")
+    assert "so it can&#x27;t say which tensors match" in client.get(SETUP).text
+    (tmp_path / "vt5-tiny").mkdir()
+    (tmp_path / "vt5-tiny" / WEIGHTS_FILE).write_bytes(checkpoint())
+    assert "lm_head.* matches no tensor." in client.get(SETUP).text
+    answer = client.post(f"{SETUP}weights/", {**chosen, "trainable": "x\nlm_head.*"})
+    assert "No tensor of vt5-tiny matches lm_head.*." in answer.text
+    fill(client, "weights", **chosen, trainable="?")
+    assert "? matches 1 tensor." in client.get(SETUP).text
+    Track.with_drafts.filter(pk=track.pk).update(is_draft=False)
+    answer = client.post("/organize/tracks/track-9/rules/", {**chosen, "trainable": "lm_head.*"})
+    assert "No tensor of vt5-tiny matches lm_head.*." in answer.text
 
 
 def test_a_text_is_previewed_and_not_saved(client: Client, organizer: User) -> None:

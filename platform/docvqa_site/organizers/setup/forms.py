@@ -21,7 +21,7 @@ from docvqa_site.downloads.services import take_from
 from docvqa_site.evaluation.inventories import stock
 from docvqa_site.licenses import EXAMPLES, validate_license
 from docvqa_site.organizers import phase_changes
-from docvqa_site.organizers.choosing import NumbersField, offered
+from docvqa_site.organizers.choosing import NumbersField, offered, reject_unmatched
 from docvqa_site.organizers.forms import HELP, UtcInput, drop_kind, keep_fields_of
 from docvqa_site.organizers.rule_changes import NAMES
 from docvqa_site.uploads.models import Upload, UploadState
@@ -149,6 +149,11 @@ class WeightsForm(forms.ModelForm[Track]):
         leakage.initial = of_track
         leakage.choices = offered(held.leakage_sets, of_track, "none: leakage is not measured")
         self.has_stock = bool(held.references and held.test_sets)
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        reject_unmatched(self, values)
+        return values
 
     @override
     def save(self, commit: bool = True) -> Track:
