@@ -122,8 +122,9 @@ REFERENCES = {
     "track": "challenge.track",
     "user": "accounts.user",
 }
-# Where the administration has no page of a kind, the name of another one, and the permissions that it needs.
-PAGES = {"submissions.run": ("organizers:run", ("challenge.organize", "submissions.view_submission"))}
+# Pages of the organizers' desk, which are shown in place of those of the administration, and their permissions.
+DESK = ("challenge.organize", "submissions.view_submission")
+PAGES = {"submissions.run": ("organizers:run", DESK), "teams.team": ("organizers:team", DESK)}
 MOST_CHARACTERS = 200
 # Submissions whose entries are found by their title.
 MOST_FOUND = 100
@@ -303,7 +304,7 @@ def _link(one: Model, request: HttpRequest) -> SafeString:
     page, permissions = PAGES.get(options.label_lower, ("", ()))
     if not request.user.has_perms(permissions):
         page = ""
-    if type(one) in admin.site._registry:
+    if not page and type(one) in admin.site._registry:
         page = f"admin:{options.app_label}_{options.model_name}_change"
     name = _text(str(one))
     return (

@@ -162,6 +162,8 @@ PAGES = {
         "/organize/test-sets/{test_set}/",
         "/organize/runs/",
         "/organize/runs/{run}/",
+        "/organize/teams/",
+        "/organize/teams/{team_id}/",
         "/organize/outages/",
         "/organize/runs/{disqualified_run}/",
         "/organize/exports/",
