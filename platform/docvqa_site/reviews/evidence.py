@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from docvqa_site.evaluation.display.results import shown_checks, tally
 from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.proofs.named_code import named_code
+from docvqa_site.reviews.declared import DECLARED, declared_of
 from docvqa_site.submissions.code import code_files
 from docvqa_site.submissions.models import RunToken, Submission
 from docvqa_site.ui.rounding import power_of_ten, rounded_up
@@ -171,7 +172,13 @@ class FactTable:
 
 def facts_on(submission: Submission, runs: Sequence[RunStatus]) -> FactTable:
     """Return what is known of the runs, the team and the code, in a few queries beside those of `runs`."""
-    facts = [*_stated(runs), *_checked(runs), *_tokens(submission, len(runs)), *_code(submission, len(runs))]
+    facts = [
+        *_stated(runs),
+        *_declared(runs),
+        *_checked(runs),
+        *_tokens(submission, len(runs)),
+        *_code(submission, len(runs)),
+    ]
     return FactTable([f"{status.run.budget:g}" for status in runs], facts)
 
 
@@ -229,6 +236,15 @@ def _stated(runs: Sequence[RunStatus]) -> Iterable[Fact]:
     for one in STATED:
         cells = tuple(Cell(one.text(result)) if result else Cell() for result in results)
         yield Fact(one.key, one.title, one.items, cells)
+
+
+def _declared(runs: Sequence[RunStatus]) -> Iterable[Fact]:
+    found = declared_of(status.run for status in runs)
+    if not found:
+        return
+    texts = [found.get(status.run.pk, {}) for status in runs]
+    for one in DECLARED:
+        yield Fact(one.key, one.title, one.items, tuple(Cell(text.get(one.key, "")) for text in texts))
 
 
 def _checked(runs: Sequence[RunStatus]) -> Iterable[Fact]:
