@@ -40,7 +40,9 @@ class NewTrackForm(forms.Form):
     slug = forms.SlugField(
         label="Address",
         max_length=50,
-        help_text="The last part of the track's address. For example, track-3 gives /tracks/track-3/.",
+        required=False,
+        help_text="The last part of the track's address, made from the name if empty. For example, track-3 gives "
+        "/tracks/track-3/.",
     )
     ranking = forms.ChoiceField(choices=choices, widget=forms.RadioSelect, label="Kind")
     source = forms.ModelChoiceField(
@@ -52,7 +54,11 @@ class NewTrackForm(forms.Form):
     )
 
     def clean_slug(self) -> str:
-        return free_slug(self.cleaned_data["slug"])
+        """Return the address; without one, the name in its form."""
+        slug = self.cleaned_data["slug"] or slugify(self.cleaned_data.get("name", ""))[:50].rstrip("-")
+        if not slug and "name" in self.cleaned_data:
+            raise forms.ValidationError("Enter an address.")
+        return free_slug(slug)
 
 
 def free_slug(slug: str, but: Track | None = None) -> str:

@@ -163,5 +163,5 @@ def _reviewers(track: Track) -> Iterator[Item]:
     needed = track.reviews_needed
     if needed is not None:
         found = reviewers(include_superusers=False).count()
-        text = f"{found} of {needed} required to verify a result."
+        text = f"{found} of {needed} required to verify a result. Superusers can review proofs, too."
         yield Item("Reviewers", text, "people", found >= needed, is_required=False)
