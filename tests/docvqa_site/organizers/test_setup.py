@@ -424,6 +424,12 @@ def test_a_copy_takes_over_rules_texts_and_phases(client: Client, organizer: Use
     assert "is a track of another kind. Rewrite its rules text" in client.post(NEW, other, follow=True).text
 
 
+def test_an_address_is_made_from_the_name(client: Client, organizer: User) -> None:
+    data = {"name": "Next year's bytes", "slug": "", "ranking": FEWEST_BYTES.key}
+    assert client.post(NEW, data)["Location"] == "/organize/tracks/next-years-bytes/setup/kind/"
+    assert "Enter an address." in client.post(NEW, {**data, "name": "…"}).text
+
+
 def test_addresses_are_taken_once(client: Client, organizer: User) -> None:
     begin(client)
     for slug in ("track-9", "new"):

@@ -71,8 +71,8 @@ def test_what_the_record_declares_is_a_fact(accounted, settings):
     found = facts(submission)
     assert {key: found[key].cells[0].text for key in ("placement", "codec", "normalizer", "server_step")} == {
         "placement": "by the server, to the sum",
-        "codec": "float32, 32 bits per number",
-        "normalizer": "1",
+        "codec": "none, 32 bits per number",
+        "normalizer": "10",
         "server_step": "sum, learning rate 1",
     }
 

@@ -190,7 +190,7 @@ NO_PAGE = {
     "people:download",
     "healthz", "readyz", "metrics", "favicon", "sitemap", "robots_txt", "security_txt",
     "leaderboard:feed", "leaderboard:csv", "leaderboard:json", "leaderboard:json_schema", "news:feed",
-    "challenge:deadline", "docs:file", "downloads:file", "uploads:part", "uploads:file",
+    "challenge:deadline", "docs:file", "docs:source", "downloads:file", "uploads:part", "uploads:file",
     "results:bibtex", "results:file", "results:archive",
     "submissions:bibtex", "submissions:citation", "submissions:eval_results", "submissions:evidence",
     "submissions:proof_file", "submissions:proof_page", "reviews:proof_file", "reviews:proof_page", "reviews:code_file",
