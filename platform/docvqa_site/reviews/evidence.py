@@ -266,7 +266,7 @@ def _tokens(submission: Submission, runs: int) -> Iterable[Fact]:
     if tokens["issued"]:
         text = (
             f"{tokens['issued']} issued, {tokens['used']} used by a run, "
-            f"{tokens['drawn'] - tokens['used']} lost"
+            f"{tokens['drawn'] - tokens['used']} with an unresolved challenge"
         )
         items = ("tuning", "multiple_releases")
         yield Fact("tokens", "Run tokens of the team in this track", items, (Cell(text),) * runs)
