@@ -66,6 +66,8 @@ class TokenForm(forms.ModelForm[ApiToken]):
     class Meta:
         model = ApiToken
         fields = ["label", "scope"]
+        # A list would cut its long choices off.
+        widgets = {"scope": forms.RadioSelect}
 
 
 class NewUserForm(AdminUserCreationForm[User]):

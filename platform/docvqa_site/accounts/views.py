@@ -1,10 +1,12 @@
 """A person's own pages: profile and API tokens."""
 
 from allauth.account.decorators import reauthentication_required
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -44,7 +46,8 @@ def tokens(request: UserRequest) -> HttpResponse:
                 user=request.user,
                 subject="A new API token was created",
                 text=f"The API token “{token.label}” was created for your account.\n\nIf this wasn't you, revoke the "
-                "token on your profile, reset your password and contact the organizers.",
+                "token, reset your password and contact the organizers.\n\n"
+                f"{settings.SITE_URL}{reverse('accounts:tokens')}",
             )
         except ProblemError as error:
             form.add_error(None, f"{error.problem.message} {error.problem.next_step}")

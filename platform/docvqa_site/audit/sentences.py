@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from django.apps import apps
@@ -38,6 +39,10 @@ SENTENCES = {
     "index.challenged": "{actor} received the challenge of an index of messages",
     "mail.turned_off": "{actor} turned off a kind of email",
     "mail.turned_on": "{actor} turned on a kind of email",
+    "outage.ended": "{actor} ended an outage: {object}",
+    "outage.planned": "{actor} announced an outage: {object}",
+    "outage.removed": "{actor} removed an outage",
+    "outage.reported": "{actor} recorded an outage: {object}",
     "outgoingmail.sent_again": "{actor} sent an email again: {object}",
     "proof_review.accepted": "{actor} accepted a proof: {object}",
     "proof_review.assigned": "{actor} assigned a proof: {object}",
@@ -122,13 +127,15 @@ REFERENCES = {
     "track": "challenge.track",
     "user": "accounts.user",
 }
-# Where the administration has no page of a kind, the name of another one, and the permissions that it needs.
-PAGES = {"submissions.run": ("organizers:run", ("challenge.organize", "submissions.view_submission"))}
+# Pages of the organizers' desk, which are shown in place of those of the administration, and their permissions.
+DESK = ("challenge.organize", "submissions.view_submission")
+PAGES = {"submissions.run": ("organizers:run", DESK), "teams.team": ("organizers:team", DESK)}
 MOST_CHARACTERS = 200
 # Submissions whose entries are found by their title.
 MOST_FOUND = 100
 # Hashes and keys, of which the beginning tells them apart.
 LONG_HEX = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
+ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)")
 
 Key = tuple[str, str]
 
@@ -173,12 +180,13 @@ def _subject(entry: AuditEntry) -> Key:
 
 def _sentence(entry: AuditEntry, names: Mapping[Key, SafeString]) -> SafeString:
     noun, _, verb = entry.action.partition(".")
-    default = f"{{actor}} {verb} {noun} {{object}}".replace("_", " ")
+    named = names.get(_subject(entry), entry.object_id)
+    # An object without a name is called by its kind already.
+    kind = "" if named.startswith(f"{noun} ") else f"{noun} "
+    default = f"{{actor}} {verb} {kind}{{object}}".replace("_", " ")
     actor = names.get(("accounts.user", str(entry.actor_id)), f"person {entry.actor_id}")
     said = SENTENCES.get(entry.action, default)
-    return format_html(
-        said, actor=actor if entry.actor_id else SITE, object=names.get(_subject(entry), entry.object_id)
-    )
+    return format_html(said, actor=actor if entry.actor_id else SITE, object=named)
 
 
 def _changes(
@@ -303,7 +311,7 @@ def _link(one: Model, request: HttpRequest) -> SafeString:
     page, permissions = PAGES.get(options.label_lower, ("", ()))
     if not request.user.has_perms(permissions):
         page = ""
-    if type(one) in admin.site._registry:
+    if not page and type(one) in admin.site._registry:
         page = f"admin:{options.app_label}_{options.model_name}_change"
     name = _text(str(one))
     return (
@@ -322,5 +330,7 @@ def _text(value: object) -> str:
         value = ", ".join(_text(one) for one in value)
     if isinstance(value, dict):
         value = "; ".join(f"{name}: {_text(one)}" for name, one in value.items())
-    text = LONG_HEX.sub(r"\1…", str(value))
+    if ISO_TIME.fullmatch(text := str(value)):
+        return f"{datetime.fromisoformat(text).astimezone(UTC):%b %-d, %Y, %H:%M UTC}"
+    text = LONG_HEX.sub(r"\1…", text)
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"

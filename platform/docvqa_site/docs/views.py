@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from docvqa_site.docs import library
 from docvqa_site.docs.rendering import document
+from docvqa_site.ui.front_matter import split_front_matter
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,11 @@ def show_document(request: HttpRequest, address: str) -> HttpResponse:
         raise Http404
     if address != library.address(name):
         return redirect("docs:document", library.address(name), permanent=True)
-    context = {"document": document(name), "below": [_entry(one) for one in library.below(name)]}
+    context = {
+        "name": name,
+        "document": document(name),
+        "below": [_entry(one) for one in library.below(name)],
+    }
     return render(request, "docs/document.html", context)
 
 
@@ -52,6 +57,18 @@ def send_file(_request: HttpRequest, path: str) -> HttpResponseBase:
     # The pictures have their styles within them.
     response["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
     return response
+
+
+@require_safe
+@cache_control(public=True, max_age=3600)
+def send_source(_request: HttpRequest, name: str) -> HttpResponse:
+    """Send the Markdown of a document, without its front matter, to save and to write a proof from."""
+    if name not in library.names():
+        raise Http404
+    _, text = split_front_matter(library.read(name))
+    filename = f"{name.rpartition('/')[2]}.md"
+    headers = {"Content-Disposition": f'attachment; filename="{filename}"'}
+    return HttpResponse(text.lstrip(), content_type="text/markdown; charset=utf-8", headers=headers)
 
 
 def _entry(name: str, line: str = "") -> DocumentEntry:

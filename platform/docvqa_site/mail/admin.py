@@ -2,8 +2,9 @@
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from typing_extensions import override
 
 from docvqa_site.audit.admin import ReadOnlyAdmin
 from docvqa_site.audit.mass_actions import mass_action
@@ -20,6 +21,15 @@ class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
     fields = list_display
     search_fields = ("subject", "recipients")
     actions = ("send_again",)
+
+    @override
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, object] | None = None
+    ) -> HttpResponse:
+        title = {
+            "title": "Emails that wait or failed. Delivered ones are deleted, since they may contain links."
+        }
+        return super().changelist_view(request, {**title, **(extra_context or {})})
 
     def has_send_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("mail.change_outgoingmail")

@@ -18,7 +18,7 @@ ADVICE = "If this wasn't you, reset your password and contact the organizers."
 
 @receiver(security_changed)
 def notify_by_mail(user: User, subject: str, text: str, **_: Any) -> None:
-    notify([user], Kind.SECURITY, subject, [text])
+    notify([user], Kind.SECURITY, subject, text.split("\n\n"))
 
 
 @receiver(email_changed)

@@ -70,17 +70,20 @@ def counted_for(judged: QuerySet[Submission], now: datetime) -> dict[str, QueryS
 
 def cards_for(organizer: User, counts: Mapping[str, int]) -> list[Card]:
     """Return the cards, from the counts of what `counted_for` names."""
-    return [
+    cards = [
         Card("People", list(_people(organizer, counts))),
         Card("Proofs", list(_proofs(organizer, counts))),
         Card("Content", list(_content(organizer, counts))),
+        Card("Records", [one for one in _records(organizer) if one.url]),
     ]
+    return [card for card in cards if card.facts]
 
 
 def _people(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
     accounts, teams = _number(counts["accounts"], "account"), _number(counts["teams"], "team")
     yield _fact(organizer, f"{accounts}, {counts['new accounts']} new this week", "accounts.user")
-    yield _fact(organizer, f"{teams}, {counts['new teams']} new this week", "teams.team")
+    may = organizer.has_perm("submissions.view_submission")
+    yield Fact(f"{teams}, {counts['new teams']} new this week", reverse("organizers:teams") if may else "")
     drafts, by_teams = _number(counts["drafts"], "draft"), _number(counts["teams with drafts"], "team")
     yield _fact(
         organizer,
@@ -95,7 +98,7 @@ def _people(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
         yield _fact(organizer, f"{counts[noun]} in the {name} group", "accounts.user", of_group)
     superusers = _number(counts["superusers"], "superuser")
     everything = "?is_active__exact=1&is_superuser__exact=1"
-    yield _fact(organizer, f"{superusers}, with all permissions", "accounts.user", everything)
+    yield _fact(organizer, f"{superusers}, who can also review and organize", "accounts.user", everything)
 
 
 def _proofs(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
@@ -115,6 +118,15 @@ def _content(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
     yield _fact(organizer, f"{_number(counts['terms'], 'version')} of terms", "downloads.terms")
     published = _number(counts["final results"], "publication")
     yield Fact(f"{published} of final results", reverse("results:list"))
+
+
+def _records(organizer: User) -> Iterator[Fact]:
+    """Yield the pages of the administration that record what happened."""
+    yield _fact(organizer, "Audit trail", "audit.auditentry")
+    yield _fact(organizer, "Evaluations, with failed ones", "evaluation.evaluation")
+    yield _fact(organizer, "Examinations", "evaluation.examination")
+    yield _fact(organizer, "Run tokens", "submissions.runtoken")
+    yield _fact(organizer, "Emails that wait or failed", "mail.outgoingmail")
 
 
 def _fact(organizer: User, text: str, model: str, query: str = "") -> Fact:

@@ -7,6 +7,8 @@ from typing import Any
 from django import forms
 from typing_extensions import override
 
+from docvqa_site.challenge.models import patterns_in
+from docvqa_site.challenge.references import tensors_matching
 from docvqa_site.evaluation.inventories import Holding
 
 
@@ -16,6 +18,14 @@ def offered(holdings: Mapping[str, Holding], chosen: str, none: str = "Choose â€
     if chosen and chosen not in holdings:
         rows.append((chosen, f"{chosen}: on no worker"))
     return [("", none), *rows]
+
+
+def reject_unmatched(form: forms.BaseForm, values: Mapping[str, Any]) -> None:
+    """Add an error where a pattern of trainable tensors matches none of the base weights, if the site has these."""
+    reference, patterns = values.get("reference", ""), patterns_in(values.get("trainable", ""))
+    matched = tensors_matching(reference, patterns) or {}
+    if unmatched := [pattern for pattern, tensors in matched.items() if not tensors]:
+        form.add_error("trainable", f"No tensor of {reference} matches {' or '.join(unmatched)}.")
 
 
 def _described(holding: Holding) -> str:

@@ -13,7 +13,7 @@ from docvqa_site.evaluation.inventories import stock
 from docvqa_site.liveness.models import Outage
 from docvqa_site.organizers import phase_changes, rule_changes, track_changes
 from docvqa_site.organizers.announcements import Audience
-from docvqa_site.organizers.choosing import NumbersField, offered
+from docvqa_site.organizers.choosing import NumbersField, offered, reject_unmatched
 from docvqa_site.reviews.run_appeals import MAX_ANSWER
 
 # Of registrations.
@@ -105,6 +105,11 @@ class RulesForm(OfOneKind):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)  # noqa: S101
             field.choices = offered(holdings, stored[name])
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        reject_unmatched(self, values)
+        return values
 
 
 def keep_fields_of(form: forms.BaseForm, track: Track) -> None:

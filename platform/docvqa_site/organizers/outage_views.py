@@ -78,5 +78,5 @@ def extend(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
 @for_organizers("challenge.change_track", methods=POST, of_every_track=True)
 def withdraw(request: UserRequest, outage_id: int) -> HttpResponseBase:
     was_removed = outages.withdraw(get_object_or_404(Outage, pk=outage_id), actor=request.user)
-    messages.success(request, "It was removed." if was_removed else "It ends now.")
+    messages.success(request, "The entry was removed." if was_removed else "It ends now.")
     return redirect("organizers:outages")

@@ -19,10 +19,10 @@ NEAR = 0.9
 
 @dataclass(frozen=True)
 class NearQuota:
-    """A team, and what it has used of what."""
+    """A team, by its key and its name, and what it has used of what."""
 
+    team: int
     name: str
-    slug: str
     used: str
 
 
@@ -35,9 +35,9 @@ def near_quota(
     `tracks` have their phases prefetched; those that take no submissions now are left out.
     """
     found = _without_slots(submissions, tracks, now, most)
-    for name, slug, use in nearly_full(NEAR, most):
+    for team, name, use in nearly_full(NEAR, most):
         used, limit = readable_bytes(use.used_bytes), readable_bytes(use.limit_bytes)
-        found.append(NearQuota(name, slug, f"{used} of {limit} of storage for drafts"))
+        found.append(NearQuota(team, name, f"{used} of {limit} of storage for drafts"))
     return found
 
 
@@ -47,14 +47,14 @@ def _without_slots(
     """Return the teams that have no slot left, with what they used."""
     open_tracks = {track.pk: track for track in tracks if not track.closed_because(now)}
     counted = submissions.filter(submitted_at__gt=now - WINDOW, refunded_at=None, track__in=open_tracks)
-    by_team = counted.order_by().values_list("track", "team__name", "team__slug")
+    by_team = counted.order_by().values_list("track", "team", "team__name")
     used = by_team.annotate(count=Count("pk"))
     limits = {key: track.slots_per_day(now) for key, track in open_tracks.items()}
     near = used.filter(count__gte=min(limits.values(), default=0))
     found = []
-    for key, name, slug, count in near.order_by("track", "team__name"):
+    for key, team, name, count in near.order_by("track", "team__name"):
         limit = limits[key]
         if count >= limit:
             words = f"{limit} submission{pluralize(limit)} of 24 hours in {open_tracks[key]}"
-            found.append(NearQuota(name, slug, f"{count} of {words}"))
+            found.append(NearQuota(team, name, f"{count} of {words}"))
     return found[:most]

@@ -18,7 +18,7 @@ from docvqa_site.audit.transitions import IllegalTransitionError
 from docvqa_site.boards.ordering import rank_in_words
 from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.evaluation import clock
-from docvqa_site.evaluation.display.results import shortfall, shown_checks
+from docvqa_site.evaluation.display.results import shortfall, shown_checks, tally
 from docvqa_site.evaluation.examining import requests
 from docvqa_site.evaluation.examining.files import in_words, missing
 from docvqa_site.evaluation.examining.levels import LEVELS
@@ -28,16 +28,18 @@ from docvqa_site.evaluation.services import evaluate_again
 from docvqa_site.organizers.access import POST, for_organizers
 from docvqa_site.organizers.forms import AnswerForm, DisqualificationForm, ExaminationForm
 from docvqa_site.reviews import run_appeals
-from docvqa_site.reviews.selectors import judgeable_submissions
+from docvqa_site.reviews.selectors import judgeable_submissions, verdict_on
 from docvqa_site.submissions.models import RUN_STATES, Run, RunState
+from docvqa_site.submissions.selectors import competed_tracks
 from docvqa_site.submissions.services import accept_log, disqualify, mark_baseline, refund
 from docvqa_site.ui.paging import page_of
 from evaluator.errors import ProblemError
-from evaluator.messages.jobs import TrustLevel
+from evaluator.messages.jobs import CheckStatus, TrustLevel
 
 PAGE_LENGTH = 50
 # Shown like a state, and in place of it: a disqualified run keeps its own.
 DISQUALIFIED = "disqualified"
+DOUBTFUL = {CheckStatus.FLAGGED, CheckStatus.FAILED}
 UNCONFIRMED = "Nothing was changed: please tick the box to confirm."
 
 
@@ -60,6 +62,7 @@ def runs(request: UserRequest) -> HttpResponseBase:
     context = {
         "page": page_of(newest_first, PAGE_LENGTH, request.GET.get("page")),
         "chosen": chosen,
+        "competed": competed_tracks(request.user),
         "tracks": organized_tracks(request.user).filter(is_draft=False),
         "states": [
             *(state for state in RUN_STATES if state[0] != RunState.DRAFT),
@@ -215,6 +218,12 @@ def _judged_run(organizer: User, run_id: UUID) -> Run:
     return get_object_or_404(_judged_runs(organizer), pk=run_id)
 
 
+def _review_of(run: Run) -> str:
+    """Return what the board says of the proof of a scored run, such as "under review"; empty without a proof."""
+    is_reviewed = run.submission.track.kind.needs_proof and run.scored_at and not run.submission.practice
+    return verdict_on(run.submission).status.label if is_reviewed else ""
+
+
 def _back(request: UserRequest, run_id: UUID, text: str, level: int = messages.SUCCESS) -> HttpResponseBase:
     """Lead to the page of the run, where the text is shown."""
     messages.add_message(request, level, text)
@@ -227,7 +236,7 @@ def _page(
     submission, judged = found.submission, judgeable_submissions(request.user)
     about = Q(object_type="submissions.run", object_id=str(found.pk))
     about |= Q(object_type="submissions.submission", object_id=str(submission.pk))
-    examined = _examinations(found)
+    examined, shown = _examinations(found), shown_checks(found)
     numbers = [str(examination.pk) for examination in examined["examinations"]]
     about |= Q(object_type="evaluation.examination", object_id__in=numbers)
     context: dict[str, Any] = {
@@ -237,12 +246,13 @@ def _page(
         "appeal": found.appeals.last(),
         "answer_form": AnswerForm(),
         "rank": rank_in_words(run=found),
+        "review": _review_of(found),
+        "checks": tally([one.check for one in shown]),
+        "flagged": [one for one in shown if one.check.status in DOUBTFUL],
         "unranked": shortfall(found) if found.scored_at or found.disqualified_because else "",
         "entries": AuditEntry.objects.filter(about).select_related("actor")[:PAGE_LENGTH],
         "near_copies": near_copies_of(found, judged),
-        "log_check": next(
-            (one for one in shown_checks(found) if one.check.id == found.results.log_flag), None
-        ),
+        "log_check": next((one for one in shown if one.check.id == found.results.log_flag), None),
         **examined,
         "is_over": found.state in {RunState.SCORED, RunState.REJECTED, RunState.FAILED},
     }

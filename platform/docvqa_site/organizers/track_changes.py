@@ -65,6 +65,12 @@ class Preview:
     notified: str = ""
 
     @property
+    def moves_ranks(self) -> bool:
+        """Whether a run loses, gets or changes its rank."""
+        rows = self.rows
+        return bool(self.lost or (rows and (rows.lost or rows.gained or rows.moved)))
+
+    @property
     def digest(self) -> str:
         """What a confirmation must carry: the change is made only if it still does what was shown."""
         rows = [*self.rows.lost, *self.rows.gained, *self.rows.moved] if self.rows else []

@@ -124,10 +124,11 @@ def _confirmed(
     if not (found := changes()):
         messages.info(request, "Nothing would change.")
         return redirect("organizers:track", track.slug)
-    seen = request.POST.get("seen", "")
-    if seen and make(form.cleaned_data["reason"], seen):
+    shown, seen = preview(found), request.POST.get("seen", "")
+    lacks_reason = shown.moves_ranks and not form.cleaned_data["reason"]
+    if seen and not lacks_reason and make(form.cleaned_data["reason"], seen):
         messages.success(request, f"{track}: {done}. The change is listed on the track page.")
         return redirect("organizers:track", track.slug)
-    if seen:
+    if seen and not lacks_reason:
         messages.warning(request, "The effect has changed in the meantime; please review it again.")
-    return render(request, template, {**context, "preview": preview(found)})
+    return render(request, template, {**context, "preview": shown, "lacks_reason": lacks_reason})

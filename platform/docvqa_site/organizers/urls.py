@@ -7,6 +7,7 @@ from docvqa_site.organizers import (
     part_views,
     registration_views,
     run_views,
+    team_views,
     track_views,
     views,
 )
@@ -71,6 +72,8 @@ urlpatterns = [
         run_views.cancel,
         name="cancel_examination",
     ),
+    path("teams/", team_views.listing, name="teams"),
+    path("teams/<int:team_id>/", team_views.team, name="team"),
     path("exports/", export_views.exports, name="exports"),
     path("exports/<slug:name>.<slug:kind>", export_views.export, name="export"),
     path("announcement/", views.announcement, name="announcement"),

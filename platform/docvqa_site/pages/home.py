@@ -25,6 +25,7 @@ from docvqa_site.downloads.kit import find_wheel, install_command
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.news.models import NewsItem, published
 from docvqa_site.pages.member import home_of
+from docvqa_site.submissions.quota import PRACTICE_SLOTS
 from docvqa_site.ui.budgets import at_budget
 
 NEWS = 3
@@ -98,6 +99,7 @@ def home(request: HttpRequest) -> HttpResponse:
             "commands": track_commands(take_part) if take_part else trial_commands(),
             "news": news,
             "install": install_command(kit),
+            "practice_slots": PRACTICE_SLOTS,
             "wheel": find_wheel(kit),
             "data_set": DATA_PAPER,
             "competition": COMPETITION_PAPER,

@@ -323,7 +323,6 @@ def _desk(
         "general": next((thread.lines for thread in threads if not thread.item), []),
         "epsilon_columns": EPSILON_COLUMNS,
         "about_proof": f"Proof of {submission}",
-        "about_contact": reverse("about:contact"),
         "is_insider": True,
         "proof": (proof := submission.proof()),
         "named_code": named_code(proof.upload) if proof else None,

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from docvqa_site.evaluation.display.results import shown_checks, tally
 from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.proofs.named_code import named_code
+from docvqa_site.reviews.declared import DECLARED, declared_of
 from docvqa_site.submissions.code import code_files
 from docvqa_site.submissions.models import RunToken, Submission
 from docvqa_site.ui.rounding import power_of_ten, rounded_up
@@ -171,7 +172,13 @@ class FactTable:
 
 def facts_on(submission: Submission, runs: Sequence[RunStatus]) -> FactTable:
     """Return what is known of the runs, the team and the code, in a few queries beside those of `runs`."""
-    facts = [*_stated(runs), *_checked(runs), *_tokens(submission, len(runs)), *_code(submission, len(runs))]
+    facts = [
+        *_stated(runs),
+        *_declared(runs),
+        *_checked(runs),
+        *_tokens(submission, len(runs)),
+        *_code(submission, len(runs)),
+    ]
     return FactTable([f"{status.run.budget:g}" for status in runs], facts)
 
 
@@ -231,6 +238,15 @@ def _stated(runs: Sequence[RunStatus]) -> Iterable[Fact]:
         yield Fact(one.key, one.title, one.items, cells)
 
 
+def _declared(runs: Sequence[RunStatus]) -> Iterable[Fact]:
+    found = declared_of(status.run for status in runs)
+    if not found:
+        return
+    texts = [found.get(status.run.pk, {}) for status in runs]
+    for one in DECLARED:
+        yield Fact(one.key, one.title, one.items, tuple(Cell(text.get(one.key, "")) for text in texts))
+
+
 def _checked(runs: Sequence[RunStatus]) -> Iterable[Fact]:
     shown = [{check.check.id: check for check in shown_checks(status.run)} for status in runs]
     for id_ in dict.fromkeys(id_ for ids in CHECKS_OF.values() for id_ in ids):
@@ -250,7 +266,7 @@ def _tokens(submission: Submission, runs: int) -> Iterable[Fact]:
     if tokens["issued"]:
         text = (
             f"{tokens['issued']} issued, {tokens['used']} used by a run, "
-            f"{tokens['drawn'] - tokens['used']} lost"
+            f"{tokens['drawn'] - tokens['used']} with an unresolved challenge"
         )
         items = ("tuning", "multiple_releases")
         yield Fact("tokens", "Run tokens of the team in this track", items, (Cell(text),) * runs)

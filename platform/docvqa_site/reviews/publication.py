@@ -43,8 +43,8 @@ def public_proof_url(submission: Submission, status: ResultStatus) -> str:
 
 
 def proof_note(submission: Submission) -> str:
-    """Return who may read a proof that isn't public, and whether it will be; empty in tracks without proofs."""
-    if submission.track.reviews_needed is None:
+    """Return who may read a proof that isn't public, and whether it will be; empty where no proof is required."""
+    if submission.track.reviews_needed is None or submission.practice:
         return ""
     if not submission.publishes_proof:
         return (

@@ -23,7 +23,8 @@ from docvqa_site.reviews.selectors import (
     waits_for_reviewers,
 )
 from docvqa_site.reviews.verdict import Verdict
-from docvqa_site.submissions.models import Run, Submission, SubmissionState
+from docvqa_site.submissions.models import Artifact, Run, Submission, SubmissionState
+from evaluator.messages.jobs import ArtifactKind
 
 PART_LENGTH = 50
 
@@ -61,6 +62,7 @@ class QueueEntry:
 
     Attributes:
         reviewers: The names of those to whom the review is assigned.
+        revision: The version of the proof, if the team has revised it.
         own: What the reviewer whose queue it is has done, in words; empty if nothing.
         due: Until when they were asked to decide, if the proof needs their decision now.
         changes_due: Until when the team was asked to revise the proof, if this may be shown.
@@ -71,6 +73,7 @@ class QueueEntry:
     verdict: Verdict
     flagged: int
     reviewers: Sequence[str]
+    revision: Artifact | None
     own: str
     due: date | None
     changes_due: date | None
@@ -176,7 +179,15 @@ def _listed(submissions: Collection[UUID]) -> dict[UUID, Submission]:
     rows = Submission.objects.filter(pk__in=submissions).only(
         "title", "team", "track", "submitted_at", "practice", "rejection_stands", "revises_rejected"
     )
-    rows = rows.prefetch_related("team", "track", Prefetch("reviews", reviews.order_by("pk")))
+    revisions = Artifact.objects.filter(
+        kind=ArtifactKind.PRIVACY_PROOF, superseded_at__isnull=True, version__gt=1
+    )
+    rows = rows.prefetch_related(
+        "team",
+        "track",
+        Prefetch("reviews", reviews.order_by("pk")),
+        Prefetch("artifacts", revisions),
+    )
     return {submission.pk: submission for submission in rows}
 
 
@@ -205,6 +216,7 @@ def _entry(
         submission,
         found,
         flagged=flagged,
+        revision=next(iter(submission.artifacts.all()), None),
         reviewers=[str(review.reviewer) for review in reviews if review.assigned_at],
         own=aside or _in_words(own),
         due=own.due if own and needs_me else None,

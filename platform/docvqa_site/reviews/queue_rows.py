@@ -31,7 +31,7 @@ def _row(entry: QueueEntry, desk: str) -> SafeString:
     cells = [
         _cell("Team", submission.team),
         _cell("Track", submission.track),
-        _cell("Submitted", ago(submission.submitted_at)),
+        _cell("Submitted", ago(submission.submitted_at), _revision(entry)),
         _cell("Assigned to", ", ".join(entry.reviewers) or NOBODY),
         _cell("Your decision", entry.own or NOTHING, _due(entry.due)),
         _cell("Flagged checks", _flags(entry.flagged)),
@@ -49,6 +49,12 @@ def _note(words: str, day: date | None) -> SafeString:
     if day is None:
         return EMPTY
     return markup(' <span class="muted small">({} {})</span>', words, f"{day:%b} {day.day}, {day:%Y}")
+
+
+def _revision(entry: QueueEntry) -> SafeString:
+    """Return which version of the proof it is, and when the team sent it, once there are several."""
+    one = entry.revision
+    return _note(f"version {one.version}, sent", one.created_at.date()) if one else EMPTY
 
 
 def _due(day: date | None) -> SafeString:

@@ -3,7 +3,8 @@
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html_join
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from docvqa_site.audit.admin import ModelT, ReadOnlyAdmin, ReadOnlyInline
@@ -46,7 +47,7 @@ class SubmissionAdmin(PrivateAdmin[Submission]):
 
     list_display = (
         "title",
-        "team",
+        "of_team",
         "track",
         "phase",
         "state",
@@ -63,6 +64,12 @@ class SubmissionAdmin(PrivateAdmin[Submission]):
     readonly_fields = ("id", "code", "paper")
     inlines = (RunInline, ArtifactInline)
     actions = ("mark_as_baseline", "unmark_as_baseline")
+
+    @admin.display(description="team", ordering="team__name")
+    def of_team(self, submission: Submission) -> SafeString:
+        """Return the team, with a link to its page on the desk."""
+        page = reverse("organizers:team", args=[submission.team_id])
+        return format_html('<a href="{}">{}</a>', page, submission.team)
 
     @admin.display(description="link to the code")
     def code(self, submission: Submission) -> str:

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from docvqa_site.submissions.models import Submission
+from docvqa_site.submissions.record_heads import first_line
 from docvqa_site.uploads.models import UploadState
-from docvqa_site.uploads.stores import current_store
-from evaluator.errors import ProblemError
 from evaluator.messages.jobs import ArtifactKind
-from evaluator.records import reading
 
 
 @dataclass(frozen=True)
@@ -33,17 +31,7 @@ def claims_above_budget(submission: Submission) -> list[Claim]:
         "run__budget", "upload__store_key"
     )
     return [
-        Claim(budget, epsilon)
+        Claim(budget, line.claimed_epsilon)
         for budget, key in stored
-        if (epsilon := _claimed_epsilon(key)) is not None and epsilon > budget
+        if (line := first_line(key)) is not None and line.claimed_epsilon > budget
     ]
-
-
-def _claimed_epsilon(key: str) -> float | None:
-    """Return the claim of a stored record; None where its first line can't be read, which isn't reported here."""
-    try:
-        with current_store().open(key) as file:
-            line, newline, _ = file.read(reading.MAX_RUN_LINE_BYTES).partition(b"\n")
-        return reading.read_first_line(line + newline).claimed_epsilon
-    except (FileNotFoundError, ProblemError):
-        return None

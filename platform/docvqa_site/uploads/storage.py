@@ -37,16 +37,16 @@ def storage_of(team: Team) -> StorageUse:
     return StorageUse(_total(team.uploads.filter(STORED).exclude(SUBMITTED)), settings.TEAM_STORAGE_BYTES)
 
 
-def nearly_full(part: float, most: int) -> list[tuple[str, str, StorageUse]]:
+def nearly_full(part: float, most: int) -> list[tuple[int, str, StorageUse]]:
     """Return the teams that use this part of their storage or more, the fullest first, `most` at most.
 
-    Each with its name, its name in addresses, and its use.
+    Each with its key, its name and its use.
     """
     limit: int = settings.TEAM_STORAGE_BYTES
     of_teams = Upload.objects.filter(STORED, team__isnull=False).exclude(SUBMITTED).order_by()
-    uses = of_teams.values_list("team__name", "team__slug").annotate(used=Sum("size_bytes"))
+    uses = of_teams.values_list("team", "team__name").annotate(used=Sum("size_bytes"))
     full = uses.filter(used__gte=part * limit).order_by("-used", "team__name")
-    return [(name, slug, StorageUse(used, limit)) for name, slug, used in full[:most]]
+    return [(team, name, StorageUse(used, limit)) for team, name, used in full[:most]]
 
 
 def reject_beyond_quota(team: Team, size_bytes: int) -> None:

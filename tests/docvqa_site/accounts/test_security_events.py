@@ -14,6 +14,7 @@ from pytest_django import Settings
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.services import authenticate_token, create_token, vouch_for_address
 from docvqa_site.audit.models import AuditEntry
+from docvqa_site.notifications.models import Notification
 from tests.docvqa_site.accounts.codes import code_of, log_in
 from tests.docvqa_site.factories import make_team, make_user
 
@@ -73,6 +74,7 @@ class TestSessionAlone:
         assert response["Location"].startswith(reverse("account_reauthenticate"))
         assert not ada.api_tokens.exists()
         assert "export PFL_TOKEN=pfl_" in confirm(session, reverse("accounts:tokens"))
+        assert Notification.objects.get(user=ada).page == reverse("accounts:tokens")
 
     def test_it_adds_and_revokes_no_key(self, session: Client, ada: User) -> None:
         team = make_team(ada)

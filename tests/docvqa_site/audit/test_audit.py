@@ -1,4 +1,5 @@
 import re
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -7,6 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from docvqa_site.audit.models import AuditEntry, personal, record
 from docvqa_site.news.models import NewsItem
+from docvqa_site.submissions.models import Run
 from tests.docvqa_site.factories import (
     make_run,
     make_submission,
@@ -68,11 +70,10 @@ def test_entries_are_sentences_with_names_links_and_values_before_and_after(clie
     record(None, "run.scored", make_run(make_submission(team, title="Sparse")), before="running")
     record(ada, "run_token.issued", make_token(team, track), team=team.pk, track=track.slug, sha256="ab" * 32)
     record(ada, "newsitem.deleted", NewsItem(pk=77), was="Gone")
+    record(None, "run.scored", Run(pk=uuid4()), ends_at="2026-11-29T18:20:00+00:00")
     page = client.get(reverse("admin:audit_auditentry_changelist")).text
     text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
-    who, whom = (
-        f'<a href="/admin/{path}/change/">' for path in (f"accounts/user/{ada.pk}", f"teams/team/{team.pk}")
-    )
+    who, whom = f'<a href="/admin/accounts/user/{ada.pk}/change/">', f'<a href="/organize/teams/{team.pk}/">'
     assert f"{who}Ada</a> invited a person to team {whom}Engines</a>" in page
     assert f"<div>team: {whom}Engines</a></div>" in page
     assert "email: new@example.org" in text
@@ -82,6 +83,8 @@ def test_entries_are_sentences_with_names_links_and_values_before_and_after(clie
     assert "paused: no → yes" in text
     assert re.search(r'The site scored run <a href="/organize/runs/[0-9a-f-]+/">Sparse</a>', page)
     assert "The site scored run Sparse state: running → scored" in text
+    assert re.search(r"The site scored run [0-9a-f]{8}-", text)
+    assert "ends at: Nov 29, 2026, 18:20 UTC" in text
     assert "Ada deleted newsitem news item 77" in text
     history = client.get(reverse("admin:teams_team_history", args=[team.pk])).text
     assert f"invited a person to team {whom}Engines</a>" in history

@@ -31,7 +31,7 @@ def browser() -> Iterator[Browser]:
 @pytest.mark.parametrize(
     ("address", "columns"),
     [
-        ("submissions/submission", {"title": (170, 400), "team": (110, 200), "submitted_at": (170, 200)}),
+        ("submissions/submission", {"title": (170, 400), "of_team": (110, 200), "submitted_at": (170, 200)}),
         ("evaluation/evaluation", {"run": (170, 400), "created_at": (170, 200)}),
         ("audit/auditentry", {"at": (170, 200), "sentence": (200, 400), "changes": (170, 400)}),
         ("reviews/proof", {"title": (170, 400), "team": (110, 200), "decided": (100, 200)}),

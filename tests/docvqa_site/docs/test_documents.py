@@ -139,6 +139,15 @@ def test_pictures_are_sent_within_a_sandbox(client: Client, db: None) -> None:
     assert "sandbox" in response["Content-Security-Policy"]
 
 
+def test_a_proof_is_saved_as_markdown_without_its_front_matter(client: Client, db: None) -> None:
+    address = "/docs/files/proofs/fl-provider-dp.md"
+    assert f'href="{address}"' in client.get("/docs/proofs/fl-provider-dp/").text
+    response = client.get(address)
+    assert response["Content-Disposition"] == 'attachment; filename="fl-provider-dp.md"'
+    assert response.text.startswith("# FL-PROVIDER-DP")
+    assert client.get("/docs/files/proofs/nothing.md").status_code == 404
+
+
 @pytest.mark.parametrize(
     ("heading", "slug"),
     [

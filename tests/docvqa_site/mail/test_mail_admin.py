@@ -38,6 +38,8 @@ def test_organizers_see_that_a_mail_failed_but_not_what_it_says(
     listed = organizer.get(reverse(LIST)).content.decode()
     page = organizer.get(reverse("admin:mail_outgoingmail_change", args=[failed.pk])).content.decode()
     assert "550 no" in listed
+    assert "Delivered ones are deleted" in listed
+    assert 'href="/organize/"' in listed
     assert "ada@example.org" in page
     assert "secret" not in listed + page
 

@@ -155,7 +155,7 @@ def test_a_phase_that_goes_on_gets_exactly_what_it_lost(client: Client, organize
 def test_an_outage_that_does_not_count_is_removed(client: Client, organizer, phase) -> None:
     outage = add_outage(phase.starts_at, HOUR)
     page = client.post(f"{PAGE}{outage.pk}/withdraw/", follow=True).text
-    assert "It was removed." in page
+    assert "The entry was removed." in page
     assert not Outage.objects.exists()
 
 

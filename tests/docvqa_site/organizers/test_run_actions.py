@@ -1,3 +1,4 @@
+import re
 import uuid
 
 import pytest
@@ -58,6 +59,7 @@ def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
         for _ in range(2)
     ]
     address = f"/organize/runs/{runs[0].pk}/"
+    assert "It loses rank " in client.get(address).text
     assert (
         client.post(
             f"{address}disqualify/", {"reason": "Trained on the test set.", "confirmed": "on"}
@@ -107,7 +109,10 @@ def test_a_flagged_log_withholds_the_rank_until_an_organizer_accepts_it(
     assert reason in client.get(run.submission.get_absolute_url()).text
     address = f"/organize/runs/{run.pk}/"
     assert "Flagged communication logs" in client.get("/organize/").text
-    assert "expected both ways, found 73,728,000 bytes" in client.get(address).text
+    page = client.get(address).text
+    assert "expected both ways, found 73,728,000 bytes" in page
+    assert re.search(r"<dt>Checks</dt><dd>1 flagged: <a [^>]+>[^<]+</a></dd>", page)
+    assert "1 flagged</span>" in client.get("/organize/runs/").text
     page = client.post(f"{address}accept-log/", {"reason": "Adaptive codec."}, follow=True).text
     assert "run: log accepted" in page
     assert "Adaptive codec." in page
@@ -188,6 +193,7 @@ def test_nobody_decides_on_runs_of_a_track_in_which_they_compete(
 ) -> None:
     own = make_submission(make_team(organizer), run.submission.track, state=SubmissionState.SUBMITTED)
     own_run = make_run(own, state=RunState.SCORED)
+    assert f"You compete in {run.submission.track}" in client.get("/organize/runs/").text
     for found in (run, own_run):
         assert client.post(f"/organize/runs/{found.pk}/{action}/", {"reason": "None."}).status_code == 404
         assert client.get(f"/organize/runs/{found.pk}/").status_code == 404

@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from docvqa_site.accounts.services import make_track_organizer, vouch_for_addres
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.challenge.models import Phase, StaffInvitation, Track
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES, RANKINGS
+from docvqa_site.challenge.references import WEIGHTS as WEIGHTS_FILE
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.inventories import receive
@@ -33,6 +35,7 @@ from tests.docvqa_site.factories import (
     make_user,
     sign_in_organizer,
 )
+from tests.docvqa_site.submissions.contents import checkpoint
 from tests.docvqa_site.ui.test_pages import check
 
 pytestmark = pytest.mark.django_db
@@ -332,6 +335,26 @@ def test_impossible_rules_are_explained_and_not_saved(client: Client, organizer:
     assert (track.reference, track.delta) == ("", 1e-5)
 
 
+def test_a_pattern_that_matches_no_tensor_is_rejected(
+    client: Client, organizer: User, worker: None, settings: Any, tmp_path: Path
+) -> None:
+    track = begin(client)
+    chosen = {"reference": "vt5-tiny", "test_set": "secret"}
+    settings.REFERENCES_FOLDER = tmp_path
+    fill(client, "weights", **chosen, trainable="lm_head.*")
+    assert "so it can&#x27;t say which tensors match" in client.get(SETUP).text
+    (tmp_path / "vt5-tiny").mkdir()
+    (tmp_path / "vt5-tiny" / WEIGHTS_FILE).write_bytes(checkpoint())
+    assert "lm_head.* matches no tensor." in client.get(SETUP).text
+    answer = client.post(f"{SETUP}weights/", {**chosen, "trainable": "x\nlm_head.*"})
+    assert "No tensor of vt5-tiny matches lm_head.*." in answer.text
+    fill(client, "weights", **chosen, trainable="?")
+    assert "? matches 1 tensor." in client.get(SETUP).text
+    Track.with_drafts.filter(pk=track.pk).update(is_draft=False)
+    answer = client.post("/organize/tracks/track-9/rules/", {**chosen, "trainable": "lm_head.*"})
+    assert "No tensor of vt5-tiny matches lm_head.*." in answer.text
+
+
 def test_a_text_is_previewed_and_not_saved(client: Client, organizer: User) -> None:
     begin(client)
     data = {"summary": "S.", "description": "**Bold**", "preview": "1"}
@@ -399,6 +422,12 @@ def test_a_copy_takes_over_rules_texts_and_phases(client: Client, organizer: Use
     assert source.phases.count() == 1
     other = {"name": "Other", "slug": "other", "ranking": FEWEST_BYTES.key, "source": source.pk}
     assert "is a track of another kind. Rewrite its rules text" in client.post(NEW, other, follow=True).text
+
+
+def test_an_address_is_made_from_the_name(client: Client, organizer: User) -> None:
+    data = {"name": "Next year's bytes", "slug": "", "ranking": FEWEST_BYTES.key}
+    assert client.post(NEW, data)["Location"] == "/organize/tracks/next-years-bytes/setup/kind/"
+    assert "Enter an address." in client.post(NEW, {**data, "name": "…"}).text
 
 
 def test_addresses_are_taken_once(client: Client, organizer: User) -> None:

@@ -49,6 +49,10 @@ def test_a_new_threshold_shows_its_effect_and_changes_nothing(client: Client, or
     assert "2 runs lose their rank." in page
     assert "ANLS threshold: 0.5000 → 0.8000." in page
     assert "is below the threshold of 0.8000" in page
+    # Without a reason, it can't be applied either.
+    assert "the change needs a public reason" in page
+    assert "Apply and publish" not in page
+    confirmed(client, f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8))
     track.refresh_from_db()
     assert track.anls_threshold == 0.5
 

@@ -322,7 +322,7 @@ def test_changes_are_requested_until_the_revised_proof_is_uploaded(submission, r
     assert ProofReview.objects.get().changes_due is None
 
 
-def test_after_a_revision_a_reviewer_finds_the_answers_and_ticks_again(submission, reviewer):
+def test_after_a_revision_a_reviewer_finds_the_answers_and_ticks_again(client, submission, reviewer):
     decide(
         submission,
         Decision.REJECTED,
@@ -337,6 +337,10 @@ def test_after_a_revision_a_reviewer_finds_the_answers_and_ticks_again(submissio
     review = ProofReview.objects.get()
     assert (review.checklist, review.notes, review.declares_no_conflict) == ({}, {}, False)
     assert draft_of(review) == Draft(answers={"noise": Answer.NO}, notes={"noise": "Half precision."})
+    client.force_login(reviewer)
+    assert (
+        client.get(reverse("reviews:desk", args=[submission.pk])).text.count(">note to the team</span>") == 1
+    )
 
 
 def test_only_the_version_that_was_read_is_decided_on(submission, reviewer):

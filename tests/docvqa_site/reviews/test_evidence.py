@@ -4,17 +4,24 @@ from django.urls import reverse
 from docvqa_site.evaluation.display.status import statuses
 from docvqa_site.evaluation.models import Evaluation, StepReport
 from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.declared import DECLARED
 from docvqa_site.reviews.evidence import CHECKS_OF, STATED, facts_on, in_words
 from docvqa_site.submissions.models import RunState
 from evaluator.mechanisms.events import Gaussian, PoissonGaussian, TwoStage
-from evaluator.messages.jobs import Step
+from evaluator.messages.jobs import ArtifactKind, Step
 from evaluator.records.check_table import CHECKS
 from tests.docvqa_site.evaluation.messages import make_accounting
-from tests.docvqa_site.factories import change_results, make_reviewer, make_run, scored_submission
+from tests.docvqa_site.factories import (
+    change_results,
+    make_reviewer,
+    make_run,
+    scored_submission,
+)
+from tests.docvqa_site.submissions.records import record_of
 
 
 def test_it_names_only_questions_and_checks_that_exist():
-    stated = {item for one in STATED for item in one.items}
+    stated = {item for one in (*STATED, *DECLARED) for item in one.items}
     assert CHECKS_OF.keys() | stated <= {item.key for item in CHECKLIST}
     assert {check for checks in CHECKS_OF.values() for check in checks} <= CHECKS.keys()
 
@@ -54,6 +61,20 @@ def accounted(db):
 
 def facts(submission):
     return {fact.key: fact for fact in facts_on(submission, statuses(submission.runs.all())).facts}
+
+
+def test_what_the_record_declares_is_a_fact(accounted, settings):
+    submission, _ = accounted
+    record = submission.artifacts.get(kind=ArtifactKind.TRAINING_RECORD)
+    file = settings.STORE_FOLDER / "objects" / record.upload.store_key
+    file.write_bytes(record_of("token-0000000000000001"))
+    found = facts(submission)
+    assert {key: found[key].cells[0].text for key in ("placement", "codec", "normalizer", "server_step")} == {
+        "placement": "by the server, to the sum",
+        "codec": "none, 32 bits per number",
+        "normalizer": "10",
+        "server_step": "sum, learning rate 1",
+    }
 
 
 def test_the_claimed_epsilon_is_beside_the_recomputed_one(accounted):

@@ -9,8 +9,16 @@ from docvqa_site.reviews.queue import Part, queue_of, waiting_for
 from docvqa_site.reviews.recusals import recuse
 from docvqa_site.submissions.models import RunState
 from docvqa_site.teams.models import Membership
-from tests.docvqa_site.factories import change_results, make_reviewer, make_team, make_user, scored_submission
-from tests.docvqa_site.reviews.test_decisions import accept, ask, reject_for_good
+from evaluator.messages.jobs import ArtifactKind
+from tests.docvqa_site.factories import (
+    change_results,
+    make_artifact,
+    make_reviewer,
+    make_team,
+    make_user,
+    scored_submission,
+)
+from tests.docvqa_site.reviews.test_decisions import accept, ask, reject_for_good, revise
 
 QUEUE = "/reviews/"
 
@@ -79,6 +87,14 @@ def test_a_row_does_not_reveal_that_changes_were_requested(client, reviewer):
     assert "days left" not in page
     client.force_login(other)
     assert "revision due" in client.get(QUEUE).text
+
+
+def test_a_row_names_the_version_of_a_revised_proof(client, reviewer):
+    submission = scored_submission()
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    assert "(version" not in client.get(QUEUE).text
+    revise(submission)
+    assert "(version 2, sent " in client.get(QUEUE).text
 
 
 def test_a_coordinator_is_called_one(client, reviewer):

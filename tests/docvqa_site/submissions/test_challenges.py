@@ -254,7 +254,13 @@ def test_the_page_shows_the_challenge_and_the_command_after_the_records_upload(c
     assert "Upload the training record first" in before
     run = with_record(run, record_of(token.token))
     after = client.get(run.submission.get_absolute_url()).content.decode()
-    assert f"pfl privacy annex RUN --challenge {run.challenge}" in after
+    assert re.search(
+        rf"<pre [^>]*data-copy[^>]*><code>pfl privacy annex RUN --challenge {run.challenge}", after
+    )
+    assert "then select it here" in after
+    make_artifact(run, ArtifactKind.TRAINING_ANNEX)
+    after = client.get(run.submission.get_absolute_url()).content.decode()
+    assert "then select it here" not in after
 
 
 def test_the_job_carries_the_challenge_of_the_run():

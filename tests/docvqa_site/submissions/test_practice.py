@@ -59,6 +59,8 @@ class TestWhoSeesIt:
         assert "Practice." in html
         assert '<span class="badge badge-draft">practice</span>' in html
         assert "would rank" not in html
+        for untrue in ("95% interval reflects", "team has not agreed", "copy them to a new draft"):
+            assert untrue not in html
         assert '<span class="badge badge-draft">practice</span>' in page(
             client, submission, "submissions:list"
         )

@@ -262,12 +262,12 @@ class TestDraftPage:
         track = make_private_track()
         draft = make_submission(team, track)
         html = page(member, "detail", draft.pk)
-        assert "has no signing key yet" in html
+        assert "has no registered signing key yet" in html
         assert "has no run token for this track" in html
         make_key(team)
         make_token(team, track)
         html = page(member, "detail", draft.pk)
-        assert "no signing key" not in html
+        assert "no registered signing key" not in html
         assert "no run token" not in html
         assert "signing key" not in page(member, "detail", make_submission(team).pk)
         assert "unresolved challenge, which reviewers see" not in html

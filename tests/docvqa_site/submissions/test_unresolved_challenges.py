@@ -100,7 +100,7 @@ class TestReading:
         page = client.get(desk).text
         assert "Unresolved challenges: 1" in page
         assert "The &lt;disk&gt; was full" in page
-        assert "2 issued, 1 used by a run, 1 lost" in page
+        assert "2 issued, 1 used by a run, 1 with an unresolved challenge" in page
 
     def test_they_see_that_a_member_drew_one_in_another_team(self, client, team, track):
         make_token(team, track, record_sha256="5" * 64)

@@ -88,6 +88,7 @@ def make_world() -> World:
     other = make_team(name="Other", slug="other")
     ids = {
         "team": team.slug,
+        "team_id": str(team.pk),
         "terms": str(terms_and_news().pk),
         "secret": invite_newcomer(team, people["newcomer"]),
     }

@@ -21,7 +21,7 @@ from docvqa_site.downloads.services import take_from
 from docvqa_site.evaluation.inventories import stock
 from docvqa_site.licenses import EXAMPLES, validate_license
 from docvqa_site.organizers import phase_changes
-from docvqa_site.organizers.choosing import NumbersField, offered
+from docvqa_site.organizers.choosing import NumbersField, offered, reject_unmatched
 from docvqa_site.organizers.forms import HELP, UtcInput, drop_kind, keep_fields_of
 from docvqa_site.organizers.rule_changes import NAMES
 from docvqa_site.uploads.models import Upload, UploadState
@@ -40,7 +40,9 @@ class NewTrackForm(forms.Form):
     slug = forms.SlugField(
         label="Address",
         max_length=50,
-        help_text="The last part of the track's address. For example, track-3 gives /tracks/track-3/.",
+        required=False,
+        help_text="The last part of the track's address, made from the name if empty. For example, track-3 gives "
+        "/tracks/track-3/.",
     )
     ranking = forms.ChoiceField(choices=choices, widget=forms.RadioSelect, label="Kind")
     source = forms.ModelChoiceField(
@@ -52,7 +54,11 @@ class NewTrackForm(forms.Form):
     )
 
     def clean_slug(self) -> str:
-        return free_slug(self.cleaned_data["slug"])
+        """Return the address; without one, the name in its form."""
+        slug = self.cleaned_data["slug"] or slugify(self.cleaned_data.get("name", ""))[:50].rstrip("-")
+        if not slug and "name" in self.cleaned_data:
+            raise forms.ValidationError("Enter an address.")
+        return free_slug(slug)
 
 
 def free_slug(slug: str, but: Track | None = None) -> str:
@@ -149,6 +155,11 @@ class WeightsForm(forms.ModelForm[Track]):
         leakage.initial = of_track
         leakage.choices = offered(held.leakage_sets, of_track, "none: leakage is not measured")
         self.has_stock = bool(held.references and held.test_sets)
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        reject_unmatched(self, values)
+        return values
 
     @override
     def save(self, commit: bool = True) -> Track:

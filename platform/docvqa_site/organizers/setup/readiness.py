@@ -8,6 +8,7 @@ from django.template.defaultfilters import pluralize
 
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.phases import closed_because, nearest_phase, overlap
+from docvqa_site.challenge.references import tensors_matching
 from docvqa_site.downloads.models import Download
 from docvqa_site.evaluation.inventories import Holding, Stock, stock
 from docvqa_site.evaluation.models import TestSet
@@ -58,6 +59,7 @@ def readiness(track: Track, now: datetime) -> Readiness:
         [
             _texts(track),
             *folders(track, held),
+            *_trainable(track),
             *_leakage_set(track, held),
             _downloads(track),
             _phases(track, now),
@@ -103,6 +105,24 @@ def _leakage_set(track: Track, held: Stock) -> Iterator[Item]:
         yield _held("Leakage set", name, held.leakage_sets.get(name))
 
 
+def _trainable(track: Track) -> Iterator[Item]:
+    """Yield what the patterns of trainable tensors match, if there are any."""
+    patterns = track.trainable_patterns()
+    if not patterns:
+        return
+    matched = tensors_matching(track.reference, patterns)
+    if matched is None:
+        text = f"The site doesn't have {track.reference or 'the base weights'}, so it can't say which tensors match."
+        yield Item("Trainable parameters", text, "weights", False, is_required=False, lacking="not checked")
+        return
+    text = "; ".join(f"{pattern} matches {_tensors(count)}" for pattern, count in matched.items())
+    yield Item("Trainable parameters", f"{text}.", "weights", all(matched.values()))
+
+
+def _tensors(count: int) -> str:
+    return f"{count:,} tensor{pluralize(count)}" if count else "no tensor"
+
+
 def _held(name: str, folder: str, held: Holding | None) -> Item:
     if not folder:
         return Item(name, "Not chosen.", "weights", False)
@@ -143,5 +163,5 @@ def _reviewers(track: Track) -> Iterator[Item]:
     needed = track.reviews_needed
     if needed is not None:
         found = reviewers(include_superusers=False).count()
-        text = f"{found} of {needed} required to verify a result."
+        text = f"{found} of {needed} required to verify a result. Superusers can review proofs, too."
         yield Item("Reviewers", text, "people", found >= needed, is_required=False)

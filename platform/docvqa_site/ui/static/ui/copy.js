@@ -1,8 +1,9 @@
-// A "Copy" button beside every element marked data-copy. Without JavaScript the text can still be selected.
+// A "Copy" button beside every element marked data-copy, also in what htmx brings later. Without JavaScript the text can
+// still be selected.
 "use strict";
 
-for (const source of document.querySelectorAll("[data-copy]")) {
-  if (!navigator.clipboard) break; // only there on https and on this machine
+function addCopyButton(source) {
+  source.dataset.copy = "added";
   const part = source.closest("section, article, main");
   const name = source.ariaLabel || part?.querySelector("h1, h2, h3, h4")?.textContent.trim();
   const button = document.createElement("button");
@@ -22,4 +23,14 @@ for (const source of document.querySelectorAll("[data-copy]")) {
     }, 2000);
   });
   source.after(button, status);
+}
+
+function addCopyButtons() {
+  document.querySelectorAll('[data-copy]:not([data-copy="added"])').forEach(addCopyButton);
+}
+
+// The clipboard is only there on https and on this machine.
+if (navigator.clipboard) {
+  addCopyButtons();
+  document.addEventListener("htmx:afterSwap", addCopyButtons);
 }

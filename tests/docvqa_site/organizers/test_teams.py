@@ -1,0 +1,143 @@
+"""The pages of teams on the organizers' desk."""
+
+import pytest
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from docvqa_site.accounts.models import User
+from docvqa_site.accounts.services import make_track_organizer
+from docvqa_site.audit.models import record
+from docvqa_site.challenge.models import RegistrationState, TeamRegistration
+from docvqa_site.reviews.threads import post_message
+from docvqa_site.submissions.models import IndexChallenge, Submission, SubmissionState
+from docvqa_site.teams.models import PastMembership, Role
+from tests.docvqa_site.factories import (
+    make_challenge,
+    make_reviewer,
+    make_submission,
+    make_team,
+    make_token,
+    make_track,
+    make_user,
+    owner_of,
+    scored_submission,
+    sign_in_organizer,
+)
+from tests.docvqa_site.ui.test_pages import check
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def organizer(client: Client) -> User:
+    return sign_in_organizer(
+        client, "organize", "view_submission", "view_proofreview", "view_auditentry", "view_team"
+    )
+
+
+@pytest.fixture
+def submission() -> Submission:
+    """A submission of a team that is registered, has lost a token and an index, and got a message."""
+    submission = scored_submission()
+    team, track = submission.team, submission.track
+    TeamRegistration.objects.create(
+        team=team, track=track, state=RegistrationState.WAITING, created_by=owner_of(team)
+    )
+    make_token(team, track, record_sha256=make_challenge(), explanation="The disk broke.")
+    IndexChallenge.objects.create(
+        team=team, track=track, index_sha256=make_challenge(), challenge=make_challenge()
+    )
+    PastMembership.objects.create(
+        team=team, user=make_user(name="Lee Left"), role=Role.MEMBER, joined_at=team.created_at
+    )
+    post_message(submission, "noise", "Which deviation?", author=make_reviewer())
+    return submission
+
+
+def address(submission: Submission) -> str:
+    return f"/organize/teams/{submission.team_id}/"
+
+
+def test_a_page_shows_what_a_team_did_and_what_it_may_still_do(
+    client: Client, organizer: User, submission: Submission
+) -> None:
+    make_submission(submission.team, submission.track, title="Not yet")
+    check(client, address(submission))
+    page = client.get(address(submission)).text
+    for text in (
+        "waiting for the organizers",
+        "1 of 5 used",
+        "0 of 3 used",
+        "1 issued, 0 used by a run, 1 with an unresolved challenge",
+        "The disk broke.",
+        "no run with counted bytes",
+        "Lee Left",
+        "Which deviation?",
+        "Not yet",
+        f"/organize/runs/{submission.runs.get().pk}/",
+    ):
+        assert text in page
+    assert owner_of(submission.team).email not in page
+
+
+def test_addresses_and_messages_are_shown_to_who_may_read_them(
+    client: Client, submission: Submission
+) -> None:
+    sign_in_organizer(client, "organize", "view_submission", "view_user")
+    page = client.get(address(submission)).text
+    assert owner_of(submission.team).email in page
+    assert "Which deviation?" not in page
+
+
+def test_a_competitor_sees_nothing_of_the_track(
+    client: Client, organizer: User, submission: Submission
+) -> None:
+    make_submission(make_team(organizer), submission.track, state=SubmissionState.SUBMITTED)
+    page = client.get(address(submission)).text
+    assert f"You compete in {submission.track}" in page
+    assert submission.title not in page
+    assert "The disk broke." not in page
+    assert "waiting for the organizers" not in page
+
+
+def test_organizers_of_single_tracks_see_the_teams_of_theirs(client: Client, submission: Submission) -> None:
+    organizer = make_user(is_staff=True)
+    make_track_organizer(organizer)
+    own = make_track()
+    own.organizers.add(organizer)
+    client.force_login(organizer)
+    assert client.get(address(submission)).status_code == 404
+    other = make_submission(submission.team, own, state=SubmissionState.SUBMITTED)
+    page = client.get(address(submission)).text
+    assert other.title in page
+    assert submission.title not in page
+
+
+def test_the_list_finds_teams_by_name(client: Client, organizer: User, submission: Submission) -> None:
+    make_team(name="Gradient Gang")
+    page = client.get("/organize/teams/?text=gang").text
+    assert "Gradient Gang" in page
+    assert str(submission.team) not in page
+    assert f'href="{address(submission)}"' in client.get("/organize/teams/").text
+
+
+def test_submissions_and_the_audit_trail_lead_to_the_page(
+    client: Client, organizer: User, submission: Submission
+) -> None:
+    record(None, "team.changed", submission.team)
+    run = submission.runs.get()
+    for page in ("/organize/runs/", f"/organize/runs/{run.pk}/", "/admin/submissions/submission/"):
+        assert f'href="{address(submission)}"' in client.get(page).text
+    assert f'href="{address(submission)}"' in client.get("/admin/audit/auditentry/").text
+
+
+def test_more_submissions_take_no_more_queries(
+    client: Client,
+    organizer: User,
+    submission: Submission,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    for _ in range(3):
+        make_submission(submission.team, submission.track, state=SubmissionState.SUBMITTED)
+    with django_assert_max_num_queries(45):
+        client.get(address(submission))
