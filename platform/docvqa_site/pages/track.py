@@ -24,10 +24,9 @@ from docvqa_site.boards.caching import cached, page_unless_unchanged
 from docvqa_site.boards.cells import overview_row
 from docvqa_site.boards.columns import Table, board_table, sorts_of
 from docvqa_site.boards.history import ranks_before
-from docvqa_site.boards.ordering import overlapping_scores, unranked_counts
+from docvqa_site.boards.ordering import unranked_counts
 from docvqa_site.boards.ranking import Row
 from docvqa_site.boards.selection import SORT_LABELS, Baselines, Selection
-from docvqa_site.boards.uncertainty import RankRanges
 from docvqa_site.challenge.models import Track
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.examining.levels import MEANINGS
@@ -264,24 +263,10 @@ def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count
     nearest = NEAREST if page.number == 1 and unranked_count else 0
     rows, unranked = board.with_nearest(selection, start, start + PAGE_LENGTH, nearest)
     before = ranks_before(track, [row.entry.run for row in rows], today)
-    rows = [replace(row, was=before.get(row.entry.run)) for row in _with_ranges(board, rows)]
+    rows = [replace(row, was=before.get(row.entry.run)) for row in board.with_ranges(rows)]
     caption = f"Ranked by {track.kind.words.title}{at_budget(board.budget)}"
     shown = ShownBoard(caption, rows, table, page, [("", row) for row in unranked], unranked_count)
     return _drawn(track, asked, shown)
-
-
-def _with_ranges(board: StoredBoard, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows, on a board that is ranked by score with the ranks that each could have."""
-    if board.track.kind.first != "anls" or not rows:
-        return list(rows)
-    ends = [(row.entry.results.anls_low, row.entry.results.anls_high) for row in rows]
-    low = min(0.0 if low is None else low for low, _ in ends)
-    # None begins above the best row of all.
-    is_top = any(row.rank == 1 for row in rows)
-    high = 1.0 if is_top else max(1.0 if high is None else high for _, high in ends)
-    above, overlapping = overlapping_scores(board.track, board.budget, low, high)
-    ranges = RankRanges(overlapping, above)
-    return [replace(row, ranks=ranges.of(*end)) for row, end in zip(rows, ends, strict=True)]
 
 
 def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
