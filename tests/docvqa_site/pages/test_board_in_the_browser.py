@@ -79,6 +79,11 @@ def test_a_phone_has_cards_without_hidden_stops_and_a_table_of_numbers_as_wide_a
         status = page.locator(".board tbody .board-status")
         assert status.evaluate("(cell) => getComputedStyle(cell, '::before').content").startswith('"Status')
         page.locator(".plot summary").click()
+        rank = page.locator(".board tbody .board-rank")
+        assert rank.evaluate("(cell) => getComputedStyle(cell, '::before').content").startswith('"Rank')
+        heads = page.locator(".board-wrap").aria_snapshot()
+        for name in ("Rank", "Communication", "ANLS", "Byte count", "Status"):
+            assert f'columnheader "{name}"' in heads
         table = page.locator(".plot .table-wrap")
         assert table.evaluate("(wrap) => wrap.scrollWidth <= wrap.clientWidth")
         page.keyboard.press("Tab")
