@@ -132,16 +132,18 @@ class Column:
 
     def head(self, order: "Order | None" = None) -> SafeString:
         """Return the head as HTML; on a board, in this order, it leads to the order by this column, if there is one."""
-        title, state = escape(self.title), ""
+        name, title, state = escape(self.title), str(self.term), ""
         if order is not None and self.sort is not None:
-            title, state = order.head(self.sort, title)
+            title, state = order.head(self.sort, name)
         elif self.link:
-            title = f'<a href="{self.link}">{title}</a>'
-        elif self.key in TERMS:
-            title = linked(TERMS[self.key], self.title)
+            title = f'<a href="{self.link}">{name}</a>'
         # Named apart from its content: on a phone, where heads aren't seen, their links are hidden from everybody.
-        name = escape(self.title)
         return SafeString(f'<th scope="col" class="{self.css}" aria-label="{name}"{state}>{title}</th>')
+
+    @property
+    def term(self) -> SafeString:
+        """The title, which leads to the glossary where that explains it."""
+        return linked(TERMS[self.key], self.title) if self.key in TERMS else SafeString(escape(self.title))
 
     def plain(self, row: Row) -> str:
         """Return a row's value in plain text."""
@@ -277,6 +279,14 @@ LEAKAGE = Column(
     css="num",
 )
 
+JOINT_EPSILON = _epsilon(
+    "joint_epsilon",
+    "Joint ε",
+    "Total ε of all the team's training runs in the track up to and including this one.",
+    shown=Shown.MORE | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
+    cell=lambda row: cells.joint_epsilon(row.entry.results),
+)
+
 BYTES_TOTAL = _bytes(
     "bytes_total",
     "Communication",
@@ -336,13 +346,7 @@ COLUMNS: tuple[Column, ...] = (
         shown=Shown.BOARD | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
         sort=Sort.EPSILON,
     ),
-    _epsilon(
-        "joint_epsilon",
-        "Joint ε",
-        "Total ε of all the team's training runs in the track up to and including this one.",
-        shown=Shown.METHOD | Shown.COMPARISON | Shown.DATA,
-        cell=lambda row: cells.joint_epsilon(row.entry.results),
-    ),
+    JOINT_EPSILON,
     _result("joint_runs", "Joint runs", "Number of training runs included in `joint_epsilon`."),
     BYTES_TOTAL,
     _result(
@@ -540,9 +544,10 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 
-# On the page of a track, where the legend and the button that compares are.
+# On the page of a track, where the legend, the button that compares and the widest table are.
 ON_TRACK_PAGE = {
     "method": replace(METHOD, cell=lambda row: cells.method(row.entry, has_pick=True)),
+    "joint_epsilon": replace(JOINT_EPSILON, cell=lambda row: epsilon(row.entry.results.joint_epsilon)),
     "leakage": replace(LEAKAGE, link="#leakage"),
 }
 # In tracks that don't rank bytes, no column says whether they were counted.
@@ -587,7 +592,7 @@ class Table:
     @property
     def terms(self) -> list[SafeString]:
         """The columns that the glossary explains, as links to it."""
-        return [linked(TERMS[column.key], column.title) for column in self.columns if column.key in TERMS]
+        return [column.term for column in self.columns if column.key in TERMS]
 
     def cells(self, row: Row) -> list[SafeString]:
         """Return the cells of a row."""

@@ -52,6 +52,9 @@ def test_the_status_of_a_wide_board_stays_in_sight(client: Client) -> None:
         frame = page.locator(".board-wrap")
         assert frame.evaluate("(wrap) => wrap.scrollWidth > wrap.clientWidth")
         assert page.evaluate(INSIDE)
+        page.set_viewport_size({"width": 1280, "height": 800})
+        assert frame.evaluate("(wrap) => wrap.scrollWidth <= wrap.clientWidth")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 STOPS = """() => [...document.querySelectorAll(".board thead a, .board thead input")].filter(
