@@ -355,15 +355,25 @@ class Demo:
 
     def download_commands(self) -> dict[str, list[str]]:
         """Return the commands that offer kit, base weights and the made-up data; real receipts aren't ours to give."""
-        folders = {"base": (self.base, "weights", "Base weights of the tiny VT5")}
+        folders = {"base": (self.base, "weights", "Base weights of the tiny VT5", "")}
         if not self.receipts:
-            folders["data"] = (self.public, "data", "Synthetic forms (demo data)")
+            folders["data"] = (self.public, "data", "Synthetic forms (demo data)", self.data_in_numbers())
         commands = {}
-        for name, (folder, kind, title) in folders.items():
+        for name, (folder, kind, title, summary) in folders.items():
             archive = shutil.make_archive(str(self.home / f"demo-{name}"), "zip", folder)
-            options = ("--kind", kind, "--title", title, "--license", "Apache-2.0")
+            options = ("--kind", kind, "--title", title, "--summary", summary, "--license", "Apache-2.0")
             commands[f"download {name}"] = ["add_download", archive, *options]
         return commands | offering_kit(self.home / "kit")
+
+    def data_in_numbers(self) -> str:
+        """Return how much of what the data for training has, in a sentence."""
+        train, valid = (Dataset(self.public, split) for split in ("train", "valid"))
+        providers = sum(len(of_client) for of_client in train.info.clients.values())
+        return (
+            f"Made-up forms: {len(train.pages):,} for training, with {len(train.questions):,} questions, from "
+            f"{providers:,} providers on {len(train.info.clients)} clients; {len(valid.pages):,} for validation, with "
+            f"{len(valid.questions):,} questions."
+        )
 
     def track_overrides(self) -> list[str]:
         threshold = RECEIPTS_THRESHOLD if self.receipts else self.scale.threshold

@@ -13,6 +13,7 @@ from docvqa_site.boards.ordering import (
     counts,
     first_verified,
     listed_runs,
+    overlapping_scores,
     pending_levels,
     places,
     ranked_places,
@@ -20,6 +21,7 @@ from docvqa_site.boards.ordering import (
 )
 from docvqa_site.boards.ranking import Entry, Row, rank, rejection
 from docvqa_site.boards.selection import EVERYTHING, Selection
+from docvqa_site.boards.uncertainty import RankRanges
 from docvqa_site.challenge.models import Track
 from docvqa_site.evaluation.display.results import without_traces_of_team
 from docvqa_site.reviews.publication import is_public
@@ -105,6 +107,19 @@ class StoredBoard:
         """Return how many of the selected rows have a rank, and how many have none."""
         return counts(self.track, self.budget, selection)
 
+    def with_ranges(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows, on a board that is ranked by score with the ranks that each could have."""
+        ranked = [row.entry.results for row in rows if row.rank]
+        if self.track.kind.first != "anls" or not ranked:
+            return list(rows)
+        low = min(found.anls_low or 0.0 for found in ranked)
+        # None begins above the best row of all.
+        is_top = any(row.rank == 1 for row in rows)
+        high = 1.0 if is_top else max(1.0 if found.anls_high is None else found.anls_high for found in ranked)
+        above, overlapping = overlapping_scores(self.track, self.budget, low, high)
+        ranges = RankRanges(overlapping, above)
+        return [replace(row, ranks=ranges.of(*_interval(row)) if row.rank else None) for row in rows]
+
     def _rows(self, found: Sequence[Place]) -> list[Row]:
         return self.rows(found, entries_at(self.track, found, with_checks=self.with_checks))
 
@@ -114,7 +129,7 @@ class Leaders:
     """Who leads a board: the first with a rank, and the first of those that are verified, where reviewers decide."""
 
     board: StoredBoard
-    first: Entry | None
+    first: Row | None
     verified: Entry | None
 
 
@@ -127,9 +142,13 @@ def leaders_of(boards: Sequence[StoredBoard]) -> list[Leaders]:
     verified = [first_verified(track, board.budget) if track.kind.is_reviewed else None for board in boards]
     known = [place.run for place in first if place] + [run for run in verified if run]
     entries = entries_at(track, [Place(run, None) for run in known])
+    rows_of_first = [
+        board.with_ranges(board.rows([place] if place else [], entries))
+        for board, place in zip(boards, first, strict=True)
+    ]
     return [
-        Leaders(board, entries.get(place.run) if place else None, entries.get(run) if run else None)
-        for board, place, run in zip(boards, first, verified, strict=True)
+        Leaders(board, next(iter(rows), None), entries.get(run) if run else None)
+        for board, rows, run in zip(boards, rows_of_first, verified, strict=True)
     ]
 
 
@@ -215,7 +234,7 @@ def _leading(
         known = {place.run for place in head}
         of_board = [entry for entry in loaded if entry.budget == board.budget and entry.url in leading]
         beyond = [Place(entry.run, None) for entry in of_board if entry.run not in known]
-        rows.append(board.rows([*head, *beyond], entries))
+        rows.append(board.with_ranges(board.rows([*head, *beyond], entries)))
     return _methods(boards, rows, length), entries
 
 
@@ -249,7 +268,9 @@ def _by_method(boards: Sequence[Sequence[Row]], budgets: Sequence[float | None])
 def _rows_at(boards: Sequence[StoredBoard], found: Sequence[Sequence[Place]]) -> list[list[Row]]:
     all_places = [place for places_ in found for place in places_]
     entries = entries_at(boards[0].track, all_places, with_checks=boards[0].with_checks)
-    return [board.rows(places_, entries) for board, places_ in zip(boards, found, strict=True)]
+    return [
+        board.with_ranges(board.rows(places_, entries)) for board, places_ in zip(boards, found, strict=True)
+    ]
 
 
 def entries_at(track: Track, found: Sequence[Place], *, with_checks: bool = False) -> dict[UUID, Entry]:
@@ -377,3 +398,7 @@ def _anonymous(entry: Entry, alias: str) -> Entry:
     """Return the entry without what its team could be known by."""
     results = without_traces_of_team(entry.results)
     return replace(entry, team=alias, team_slug="", code_url="", paper_url="", results=results)
+
+
+def _interval(row: Row) -> tuple[float | None, float | None]:
+    return row.entry.results.anls_low, row.entry.results.anls_high

@@ -102,8 +102,7 @@ def _run(row: Row | None) -> SafeString:
     """Return a method's run on one board: its score with the rank, or why it has none."""
     if row is None:
         return NO_RUN
-    rank = ", ".join(filter(None, [f"#{row.rank}", row.pending_words])) if row.rank else row.short_reason
-    return scored(row.entry, rank)
+    return scored(row.entry, row.rank_words if row.rank else row.short_reason)
 
 
 def rank(row: Row) -> SafeString:
@@ -111,7 +110,7 @@ def rank(row: Row) -> SafeString:
     if row.rank is None:
         return NO_RANK
     ranks = EMPTY
-    if row.ranks and row.ranks.best != row.ranks.worst:
+    if row.possible_ranks:
         could_be = ' <div class="muted small"><span class="visually-hidden">could be </span>{}</div>'
         ranks = markup(could_be, row.ranks)
     top = SafeString(' class="board-top"') if row.rank <= TOP else EMPTY

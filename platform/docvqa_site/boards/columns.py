@@ -45,6 +45,7 @@ TERMS = {
     "status": "verified",
     "trust_level": "trust level",
 }
+SORTING = '<a class="board-sort" href="{}"><span class="visually-hidden">Sort by </span>{}</a>'
 # Marks the ε that is compared with the budget, in text.
 DECIDES = "*"
 
@@ -73,6 +74,20 @@ def _accounted(track: Track) -> bool:
 
 def _by_bytes(track: Track) -> bool:
     return track.kind.rule.ranks_bytes
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order of a board's rows, and the addresses at which they have another one."""
+
+    current: Sort
+    address: Callable[[Sort], str]
+
+    def head(self, sort: Sort, title: str) -> tuple[str, str]:
+        """Return what the head of a column contains that has this order, and its state as an attribute."""
+        if sort is self.current:
+            return f'<span class="board-sorted">{title}</span>', f' aria-sort="{sort.direction}"'
+        return SORTING.format(escape(self.address(sort)), title), ""
 
 
 @dataclass(frozen=True)
@@ -115,15 +130,20 @@ class Column:
     sort: Sort | None = None
     difference: Callable[[Row, Row], str] = lambda *_: ""
 
+    def head(self, order: "Order | None" = None) -> SafeString:
+        """Return the head as HTML; on a board, in this order, it leads to the order by this column, if there is one."""
+        name, title, state = escape(self.title), str(self.term), ""
+        if order is not None and self.sort is not None:
+            title, state = order.head(self.sort, name)
+        elif self.link:
+            title = f'<a href="{self.link}">{name}</a>'
+        # Named apart from its content: on a phone, where heads aren't seen, their links are hidden from everybody.
+        return SafeString(f'<th scope="col" class="{self.css}" aria-label="{name}"{state}>{title}</th>')
+
     @property
-    def head(self) -> SafeString:
-        """The head as HTML."""
-        title = escape(self.title)
-        if self.link:
-            title = f'<a href="{self.link}">{title}</a>'
-        elif self.key in TERMS:
-            title = linked(TERMS[self.key], self.title)
-        return SafeString(f'<th scope="col" class="{self.css}">{title}</th>')
+    def term(self) -> SafeString:
+        """The title, which leads to the glossary where that explains it."""
+        return linked(TERMS[self.key], self.title) if self.key in TERMS else SafeString(escape(self.title))
 
     def plain(self, row: Row) -> str:
         """Return a row's value in plain text."""
@@ -259,6 +279,14 @@ LEAKAGE = Column(
     css="num",
 )
 
+JOINT_EPSILON = _epsilon(
+    "joint_epsilon",
+    "Joint ε",
+    "Total ε of all the team's training runs in the track up to and including this one.",
+    shown=Shown.MORE | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
+    cell=lambda row: cells.joint_epsilon(row.entry.results),
+)
+
 BYTES_TOTAL = _bytes(
     "bytes_total",
     "Communication",
@@ -279,7 +307,6 @@ COLUMNS: tuple[Column, ...] = (
         type=int | None,
         cell=cells.rank,
         css="num board-rank",
-        has_label=False,
         sort=Sort.RANK,
     ),
     Column("reason", "Reason", "Reason why the run is not ranked.", lambda row: row.reason),
@@ -319,13 +346,7 @@ COLUMNS: tuple[Column, ...] = (
         shown=Shown.BOARD | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
         sort=Sort.EPSILON,
     ),
-    _epsilon(
-        "joint_epsilon",
-        "Joint ε",
-        "Total ε of all the team's training runs in the track up to and including this one.",
-        shown=Shown.METHOD | Shown.COMPARISON | Shown.DATA,
-        cell=lambda row: cells.joint_epsilon(row.entry.results),
-    ),
+    JOINT_EPSILON,
     _result("joint_runs", "Joint runs", "Number of training runs included in `joint_epsilon`."),
     BYTES_TOTAL,
     _result(
@@ -523,9 +544,10 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 
-# On the page of a track, where the legend and the button that compares are.
+# On the page of a track, where the legend, the button that compares and the widest table are.
 ON_TRACK_PAGE = {
     "method": replace(METHOD, cell=lambda row: cells.method(row.entry, has_pick=True)),
+    "joint_epsilon": replace(JOINT_EPSILON, cell=lambda row: epsilon(row.entry.results.joint_epsilon)),
     "leakage": replace(LEAKAGE, link="#leakage"),
 }
 # In tracks that don't rank bytes, no column says whether they were counted.
@@ -560,11 +582,17 @@ class Table:
 
     track: Track
     columns: Sequence[Column]
+    order: Order | None = None
 
     @property
     def heads(self) -> list[SafeString]:
         """The heads of the columns."""
-        return [column.head for column in self.columns]
+        return [column.head(self.order) for column in self.columns]
+
+    @property
+    def terms(self) -> list[SafeString]:
+        """The columns that the glossary explains, as links to it."""
+        return [column.term for column in self.columns if column.key in TERMS]
 
     def cells(self, row: Row) -> list[SafeString]:
         """Return the cells of a row."""
@@ -578,17 +606,26 @@ class Table:
         return SafeString(f"<tr>{''.join(self.cells(row))}</tr>\n")
 
 
-def board_table(track: Track, *, more: bool = False, picks: bool = False, trust: bool = False) -> Table:
+def board_table(
+    track: Track,
+    *,
+    more: bool = False,
+    picks: bool = False,
+    trust: bool = False,
+    order: Order | None = None,
+) -> Table:
     """Return the table of a board.
 
     Args:
         more: Whether it has the columns that most visitors don't need.
         picks: Whether the page is that of the track, on which rows are picked for a comparison.
         trust: Whether it has the level of verification, which is shown where the runs of a track differ in it.
+        order: The order of its rows, if a visitor may choose another one.
     """
     where = Shown.BOARD | Shown.MORE if more else Shown.BOARD
     found = columns_of(track, where, () if trust else ("trust_level",))
-    return Table(track, [ON_TRACK_PAGE.get(column.key, column) if picks else column for column in found])
+    shown = [ON_TRACK_PAGE.get(column.key, column) if picks else column for column in found]
+    return Table(track, shown, order)
 
 
 def sorts_of(track: Track) -> set[Sort]:

@@ -206,7 +206,7 @@ def newest_places(track: Track, length: int) -> list[tuple[datetime, Place]]:
     return [(at, Place(run, None)) for at, run in found if at]
 
 
-# What a plot needs of a run; the last is how many decimals of the score are shown, None for the most.
+# What a plot needs of a run; before the interval of its score, how many decimals are shown, None for the most.
 POINT = (
     "submission",
     "submission__title",
@@ -215,6 +215,8 @@ POINT = (
     "bytes_total",
     "anls",
     Cast(KeyTextTransform("decimals", "results"), IntegerField()),
+    "anls_low",
+    "anls_high",
 )
 
 

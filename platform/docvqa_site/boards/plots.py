@@ -20,6 +20,7 @@ from docvqa_site.submissions.models import Run
 from docvqa_site.ui.axes import Axis, categories, linear, logarithmic, stretch
 from docvqa_site.ui.budgets import at_budget, board_query, budget_text, plain
 from docvqa_site.ui.plots import Level, Line, Mark, Plot, Point
+from docvqa_site.ui.rounding import INTERVAL_DECIMALS, interval_text, outward_high, outward_low
 from docvqa_site.ui.templatetags.ui import readable_bytes
 from evaluator.messages.results import MOST_DECIMALS
 from evaluator.scoring.metrics import cut
@@ -50,6 +51,7 @@ class PlottedRun:
         value: The result by which its board is ranked.
         withheld: Why it lost its rank, such as "disqualified"; empty for all others.
         is_verified: Whether reviewers have accepted its proof; nobody has where it needs none.
+        interval: The 95% interval of its ANLS as it is shown.
     """
 
     method: str
@@ -62,11 +64,16 @@ class PlottedRun:
     decimals: int = MOST_DECIMALS
     withheld: str = ""
     is_verified: bool = False
+    interval: tuple[float, float] | None = None
 
     @property
     def score(self) -> str:
         """Its ANLS as it is shown."""
         return cut(self.anls, self.decimals)
+
+    @property
+    def score_with_interval(self) -> str:
+        return _with_interval(self.score, self.interval, self.decimals)
 
     @property
     def name(self) -> str:
@@ -95,10 +102,19 @@ def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kin
             "baseline" if is_baseline and kind == "other" else kind,
             decimals or MOST_DECIMALS,
             is_verified=any(verified),
+            interval=shown_interval(low, high, decimals),
         )
-        for key, title, is_baseline, at, sent, anls, decimals, value, *verified in rows
+        for key, title, is_baseline, at, sent, anls, decimals, low, high, value, *verified in rows
         if sent is not None and anls is not None
     ]
+
+
+def shown_interval(low: float | None, high: float | None, decimals: int | None) -> tuple[float, float] | None:
+    """Return an interval of scores as it is shown, rounded outward; None where an end is missing."""
+    if low is None or high is None:
+        return None
+    places = min(decimals or MOST_DECIMALS, INTERVAL_DECIMALS)
+    return outward_low(low, places), outward_high(high, places)
 
 
 def withheld_marks(
@@ -125,8 +141,11 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
             _bytes_text,
             least_gap=BYTES_GAP,
         ),
-        y=linear("ANLS", [*levels, *(run.anls for run in runs)]),
-        lines=[Line("front", front, KINDS["front"], is_stepped=True)] if front else [],
+        y=linear("ANLS", [*levels, *(run.anls for run in runs), *_ends(run.interval for run in runs)]),
+        lines=[
+            *_whiskers((run.bytes_total, run.interval) for run in runs),
+            *([Line("front", front, KINDS["front"], is_stepped=True)] if front else []),
+        ],
         marks=[
             Mark(
                 (run.bytes_total, run.anls),
@@ -147,18 +166,22 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
             if kind != "front" and kind in {run.kind for run in runs}
         ],
         columns=["Method", "Communication", "ANLS", "Shown as"],
-        rows=[(run.name, readable_bytes(run.bytes_total), run.score, KINDS[run.kind]) for run in runs],
+        rows=[
+            (run.name, readable_bytes(run.bytes_total), run.score_with_interval, KINDS[run.kind])
+            for run in runs
+        ],
         addresses=[run.url for run in runs],
     )
 
 
 @dataclass(frozen=True)
 class PlottedMethod:
-    """What the plot of budgets shows of a method; of `scores`, one at each budget, those without a rank are None."""
+    """What the plot of budgets shows of a method: at each budget its score with the interval, None without a rank."""
 
     name: str
     url: str
     scores: Sequence[float | None]
+    intervals: Sequence[tuple[float, float] | None]
     is_verified: bool
     decimals: int = MOST_DECIMALS
 
@@ -189,13 +212,22 @@ def budgets_plot(
         text = f"without privacy {without_privacy.score} ({_short(without_privacy.method)})"
         level = Level(without_privacy.anls, text, url=without_privacy.url)
     curves = [_known(method.scores) for method in methods]
-    scores = [*(score for curve in curves for _, score in curve), *(run.anls for _, run in out)]
+    intervals = [
+        *(pair for method in methods for pair in enumerate(method.intervals)),
+        *((number, run.interval) for number, run in out),
+    ]
+    scores = [
+        *(score for curve in curves for _, score in curve),
+        *(run.anls for _, run in out),
+        *_ends(interval for _, interval in intervals),
+    ]
     return Plot(
         name="budgets",
         title="ANLS vs. ε",
         x=categories("privacy budget", [budget_text(budget) for budget in budgets]),
         y=linear("ANLS", scores if level is None else [level.value, *scores]),
         lines=[
+            *_whiskers(intervals),
             *(Line("thin", curve, "one line per method") for curve in curves if len(curve) > 1),
             Line("front", _known(best), "best at each ε"),
         ],
@@ -231,13 +263,22 @@ def budgets_plot(
         rows=[
             (
                 method.name,
-                *("–" if score is None else cut(score, method.decimals) for score in method.scores),
+                *(
+                    "–"
+                    if score is None
+                    else _with_interval(cut(score, method.decimals), interval, method.decimals)
+                    for score, interval in zip(method.scores, method.intervals, strict=True)
+                ),
                 method.status,
             )
             for method in methods
         ]
         + [
-            (run.method, *(run.score if at == number else "–" for at in range(len(budgets))), run.withheld)
+            (
+                run.method,
+                *(run.score_with_interval if at == number else "–" for at in range(len(budgets))),
+                run.withheld,
+            )
             for number, run in out
         ],
     )
@@ -350,6 +391,20 @@ def _times_with_rank(records: Sequence[RankRecord], last: date) -> list[list[Poi
         else:
             parts.append([])
     return [part for part in parts if part]
+
+
+def _whiskers(intervals: Iterable[tuple[float, tuple[float, float] | None]]) -> list[Line]:
+    """Return a line from end to end of each interval, each after its place across."""
+    known = [(x, interval) for x, interval in intervals if interval]
+    return [Line("whisker", [(x, low), (x, high)], "95% interval") for x, (low, high) in known]
+
+
+def _ends(intervals: Iterable[tuple[float, float] | None]) -> list[float]:
+    return [end for interval in intervals if interval for end in interval]
+
+
+def _with_interval(score: str, interval: tuple[float, float] | None, decimals: int) -> str:
+    return f"{score} ({interval_text(*interval, decimals)})" if interval else score
 
 
 def _status(is_verified: bool) -> str:

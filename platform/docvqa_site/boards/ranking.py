@@ -122,6 +122,17 @@ class Row:
     pending: TrustLevel | None = None
 
     @property
+    def possible_ranks(self) -> str:
+        """The ranks that the intervals of scores allow, such as "could be 1–2"; empty where that is one."""
+        return f"could be {self.ranks}" if self.ranks and self.ranks.best != self.ranks.worst else ""
+
+    @property
+    def rank_words(self) -> str:
+        """The rank with those that are possible, and what it waits for, such as "#1 (could be 1–2)"."""
+        rank = f"#{self.rank} ({self.possible_ranks})" if self.possible_ranks else f"#{self.rank}"
+        return ", ".join(filter(None, [rank, self.pending_words]))
+
+    @property
     def pending_words(self) -> str:
         """What the rank waits for, such as "replay (L2) pending"; empty where it is final, and without a rank."""
         return f"{self.pending.examination} pending" if self.pending else ""

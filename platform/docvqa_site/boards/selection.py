@@ -28,6 +28,11 @@ class Sort(StrEnum):
     NEWEST = "newest"
     METHOD = "method"
 
+    @property
+    def direction(self) -> str:
+        """Whether its values rise or fall from row to row, as `aria-sort` says it."""
+        return "descending" if self in (Sort.ANLS, Sort.NEWEST) else "ascending"
+
 
 SORT_LABELS = {
     Sort.RANK: "rank",
@@ -91,8 +96,8 @@ class Selection:
 
     @property
     def is_folded(self) -> bool:
-        """Whether it asks for more than a text, by controls that are folded until they are used."""
-        return replace(self, text="") != Selection()
+        """Whether it asks for more than a text and an order, by controls that are folded until they are used."""
+        return replace(self, text="", sort=Sort.RANK) != Selection()
 
     @property
     def is_of_visitors_making(self) -> bool:

@@ -21,6 +21,7 @@ COMMENT = re.compile(r"^<!--.*?-->\n", re.M | re.S)
 # says what it is for where its title alone doesn't.
 GROUPS = {
     "What you want to do": {
+        "roles/reader": "How far a number on a leaderboard can be trusted.",
         "roles/participant": "From an empty folder to a submission.",
         "roles/organizer": "A site, its workers and a track.",
         "roles/reviewer": "What to read, check and decide.",

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from html import unescape
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +24,10 @@ from docvqa_site.ui.budgets import unbroken
 from docvqa_site.ui.front_matter import split_front_matter
 from docvqa_site.ui.markdown import DRAWN, Allowance, Prepared, parser, prepare
 
+TABLE_OR_HEADING = re.compile(r"<h([1-6])\b[^>]*>(?P<heading>.*?)</h\1>|<table>", re.DOTALL)
+TAG = re.compile(r"<[^>]*>")
+REGION = '<div class="table-wrap" role="region" aria-label="Table {}{}" tabindex="0"><table class="table">'
+PRE = '<pre tabindex="0" role="group" aria-label="Code">'
 # In the list of contents.
 CONTENTS_LEVELS = {"h2", "h3"}
 
@@ -207,19 +212,21 @@ def source_address(path: str) -> str:
 
 
 def wrap_tables(html: str) -> str:
-    """Put each table into a region that scrolls by itself, and that a keyboard reaches."""
-    numbers = iter(range(1, html.count("<table>") + 1))
-    opened = re.sub(
-        "<table>",
-        lambda _: format_html(
-            '<div class="table-wrap" role="region" aria-label="Table {}" tabindex="0"><table class="table">',
-            next(numbers),
-        ),
-        html,
-    )
+    """Put each table into a region that scrolls by itself, that a keyboard reaches, and that its heading names."""
+    number, heading = 0, ""
+
+    def region(found: re.Match[str]) -> str:
+        nonlocal number, heading
+        if found["heading"] is not None:
+            heading = ", " + unescape(TAG.sub("", found["heading"])).strip()
+            return found[0]
+        number += 1
+        return format_html(REGION, number, heading)
+
+    opened = TABLE_OR_HEADING.sub(region, html)
     # The corner of a table with row headings is no heading.
     opened = opened.replace("<th></th>", "<td></td>")
-    return opened.replace("</table>", "</table></div>").replace("<pre>", '<pre tabindex="0">')
+    return opened.replace("</table>", "</table></div>").replace("<pre>", PRE)
 
 
 _parser = parser()

@@ -33,6 +33,7 @@ ENTRIES = {
     "columns": "Column",
     "glossary": "Term",
 }
+MARKS = ("", "yes")
 # Around a word that was found; no text has them.
 OPEN, CLOSE = "\x02", "\x03"
 TABLE = """
@@ -40,13 +41,19 @@ CREATE VIRTUAL TABLE passages USING fts5(
     address UNINDEXED, kind UNINDEXED, heading, title, text, tokenize = "porter unicode61 remove_diacritics 2"
 )"""
 TERMS = "CREATE VIRTUAL TABLE terms USING fts5vocab(passages, row)"
-# What is named by all of the text comes first. Otherwise a word counts ten times as much in a heading as in a text, and
-# four times in the title of the document; a setting, whose name may contain any word, counts a quarter.
+# What is named by all of the text, or by it among other names, comes first, unless it is a column, whose name may be a
+# word of the language. Otherwise a word counts ten times as much in a heading as in a text, and four times in the title
+# of the document. A term counts twice; a name in code, which may contain any word, a quarter.
 QUERY = """
 SELECT address, kind, heading, title, snippet(passages, 4, ?, ?, ' … ', 30)
 FROM passages WHERE passages MATCH ?
-ORDER BY heading = ? COLLATE NOCASE DESC,
-    bm25(passages, 0, 0, 10, 4, 1) * iif(kind LIKE 'Setting%', 0.25, 1), rowid LIMIT ?
+ORDER BY kind <> 'Column' AND (
+        instr(', ' || lower(heading) || ', ', ', ' || lower(?) || ', ')
+        OR instr(', ' || heading || ', ', ', ' || ? || ', ')
+    ) DESC,
+    bm25(passages, 0, 0, 10, 4, 1)
+        * CASE WHEN kind LIKE 'Setting%' OR kind IN ('Column', 'Check') THEN 0.25 WHEN kind = 'Term' THEN 2 ELSE 1 END,
+    rowid LIMIT ?
 """
 # Most people can't type these letters.
 LETTERS = {"ε": "epsilon", "δ": "delta", "σ": "sigma", "ρ": "rho", "λ": "lambda"}
@@ -107,7 +114,7 @@ class Index:
             return []
         with self._lock:
             rows = self._connection.execute(
-                QUERY, (OPEN, CLOSE, query, text.strip(), MOST_RESULTS)
+                QUERY, (OPEN, CLOSE, query, text.strip(), _letter(text.strip()), MOST_RESULTS)
             ).fetchall()
         return [
             Found(address, kind, heading, title, _marked(excerpt))
@@ -156,7 +163,10 @@ def passages(name: str) -> Iterator[Passage]:
             cells = [_words(one) for one in _row(tokens, at) if one.type == "inline"]
             # Only the first row about a name has an id.
             place = f"{here}#{token.attrGet('id')}" if token.attrGet("id") else address
-            yield Passage(place, kind, row, title, " · ".join(cells[1:]))
+            # A mark in a column of its own says nothing outside the table.
+            yield Passage(
+                place, kind, row, title, " · ".join(cell for cell in cells[1:] if cell not in MARKS)
+            )
         elif token.type in ("inline", "fence", "code_block"):
             text.append(_words(token))
     yield Passage(address, "", heading, title, " ".join(text))
@@ -182,6 +192,11 @@ def _query(text: str, joined_by: str) -> str:
 def _term(word: str, suffix: str) -> str:
     other = SPELLINGS.get(word.lower())
     return f'("{word}"{suffix} OR "{other}")' if other else f'"{word}"{suffix}'
+
+
+def _letter(text: str) -> str:
+    """Return the Greek letter of a name, such as epsilon; any other text as it is."""
+    return next((letter for letter, name in LETTERS.items() if name == text.lower()), text)
 
 
 def _closest(word: str) -> str:

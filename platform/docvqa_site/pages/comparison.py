@@ -42,11 +42,11 @@ class Pair:
         return f"ANLS by question type{at_budget(self.budget)}"
 
     @property
-    def lines(self) -> list[tuple[str, SafeString, SafeString, str]]:
+    def lines(self) -> list[tuple[SafeString, SafeString, SafeString, str]]:
         """For each column its title, both values, and what there is to say of the two."""
         return [
             (
-                column.title,
+                column.term,
                 column.content(self.first),
                 column.content(self.second),
                 column.difference(self.first, self.second),

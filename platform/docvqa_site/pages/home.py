@@ -41,10 +41,11 @@ class TrackCard:
 
 @dataclass(frozen=True)
 class Leader:
-    """A run that leads a board."""
+    """A run that leads a board, with the ranks that the intervals of scores allow, if there is more than one."""
 
     entry: Entry
     kind: Ranking
+    possible_ranks: str = ""
 
     @property
     def figure(self) -> str:
@@ -74,10 +75,14 @@ class BoardLeaders:
     def of(cls, found: Leaders) -> "BoardLeaders":
         track = found.board.track
         name = at_budget(found.board.budget, "{}") or track.kind.best
-        first, verified = (Leader(one, track.kind) if one else None for one in (found.first, found.verified))
+        row = found.first
+        first = Leader(row.entry, track.kind, row.possible_ranks) if row else None
         if not track.kind.is_reviewed:
             return cls(name, first, None)
-        return cls(name, verified, None if first == verified else first)
+        if row and row.entry == found.verified:
+            return cls(name, first, None)
+        verified = Leader(found.verified, track.kind) if found.verified else None
+        return cls(name, verified, first)
 
 
 @require_safe

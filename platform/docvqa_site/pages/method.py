@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import AuditEntry
+from docvqa_site.boards.boards import StoredBoard
 from docvqa_site.boards.columns import Shown, Table, columns_of
 from docvqa_site.boards.leakage import leakage_plot, measured, stated
 from docvqa_site.boards.leakage import verdict as leakage_verdict
@@ -212,6 +213,7 @@ def _method_run(
     )
     rank = ranks_of(submission.track, run.budget, [run.pk]).get(run.pk) if is_listed else None
     row = Row(entry, rank, pending=_pending(run) if rank else None)
+    (row,) = StoredBoard(submission.track, run.budget).with_ranges([row])
     would_rank = rank_if_published(run) if shows_would_rank else None
     return MethodRun(status, row, shortfall(run, rejected=verdict.rejection), would_rank)
 

@@ -18,6 +18,7 @@ from docvqa_site.audit.versions import boards_versions
 from docvqa_site.boards.caching import cached, page_unless_unchanged
 from docvqa_site.boards.history import histories
 from docvqa_site.boards.ordering import (
+    POINT,
     best_point,
     first_points,
     front_and_nearest_points,
@@ -33,9 +34,11 @@ from docvqa_site.boards.plots import (
     plotted,
     progress_plot,
     rank_plot,
+    shown_interval,
     withheld_marks,
 )
 from docvqa_site.boards.selection import EVERYTHING, Baselines, Selection
+from docvqa_site.boards.uncertainty import difference
 from docvqa_site.challenge.models import Track
 from docvqa_site.reviews.verdict import ResultStatus
 from docvqa_site.submissions.models import Run, Submission
@@ -59,6 +62,7 @@ MOST_WITHHELD = 12
 MOST_RECORDS = 30
 # Of the changes of a run's rank the last ones.
 MOST_CHANGES = 60
+LOW = POINT.index("anls_low")
 # Between the two parts of what is drawn of a track.
 PLOT = "<!--plot-->"
 
@@ -103,7 +107,13 @@ class Headline:
         if baseline is None or self.best is None:
             return ""
         name = f"the baseline {baseline.method}"
-        return self.track.kind.words.gain(self.best.value, baseline.value, self.best.decimals, name)
+        gain = self.track.kind.words.gain(self.best.value, baseline.value, self.best.decimals, name)
+        return f"{gain} (difference may be 0)" if gain and self._may_equal(found[0]) else gain
+
+    def _may_equal(self, baseline: Point) -> bool:
+        """Whether scores rank the board, and the interval of the best allows that it is no better than the baseline."""
+        is_by_score = self.track.kind.first == "anls"
+        return is_by_score and difference(_interval(self.points[0]), _interval(baseline))[0] <= 0
 
 
 @dataclass(frozen=True)
@@ -206,17 +216,20 @@ def _of_budgets(
 ) -> Plot | None:
     first = [points[:METHODS] for points in boards]
     scores: dict[UUID, list[float | None]] = {}
+    intervals: dict[UUID, list[tuple[float, float] | None]] = {}
     known: dict[UUID, tuple[str, bool, int]] = {}
     for number, rows in enumerate(first):
-        for submission, title, _, _, _, anls, decimals, _, is_verified in rows:
+        for submission, title, _, _, _, anls, decimals, low, high, _, is_verified in rows:
             known[submission] = title, is_verified, decimals or MOST_DECIMALS
             shown = float(cut(anls, decimals or MOST_DECIMALS))
             scores.setdefault(submission, [None] * len(first))[number] = shown
+            interval = shown_interval(low, high, decimals)
+            intervals.setdefault(submission, [None] * len(first))[number] = interval
     if not scores:
         return None
     address = submission_addresses(scores)
     methods = [
-        PlottedMethod(title, address[key], scores[key], is_verified, decimals)
+        PlottedMethod(title, address[key], scores[key], intervals[key], is_verified, decimals)
         for key, (title, is_verified, decimals) in known.items()
     ]
     best = [scores[rows[0][0]][number] if rows else None for number, rows in enumerate(first)]
@@ -241,6 +254,11 @@ def _progress(track: Track) -> list[Plot]:
     points = [(budget, record_points(track, budget, MOST_RECORDS)) for budget in track.run_budgets()]
     runs = [(budget, plotted(rows, _addresses(rows), "front")) for budget, rows in points]
     return [progress_plot(track, budget, better) for budget, better in runs if better]
+
+
+def _interval(point: Point) -> tuple[float | None, float | None]:
+    low, high = point[LOW : LOW + 2]
+    return low, high
 
 
 def _addresses(rows: Sequence[Point]) -> Callable[[UUID], str]:

@@ -43,6 +43,7 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
         "signed_by": _signed_by(shown),
         "files": files,
         "checks": checks,
+        "is_explained": request.GET.get("explain") == "1",
         "has_restricted": not all(check.is_public for check in checks),
         "accounted": max(accounted_runs(submission), shown.run.results.joint_runs or 0),
         "record_is_public": ArtifactKind.TRAINING_RECORD in kinds,

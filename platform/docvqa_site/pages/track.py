@@ -22,12 +22,11 @@ from docvqa_site.audit.versions import boards_versions
 from docvqa_site.boards.boards import StoredBoard, overview_of, stored_boards
 from docvqa_site.boards.caching import cached, page_unless_unchanged
 from docvqa_site.boards.cells import overview_row
-from docvqa_site.boards.columns import Table, board_table, sorts_of
+from docvqa_site.boards.columns import Order, Table, board_table, sorts_of
 from docvqa_site.boards.history import ranks_before
-from docvqa_site.boards.ordering import overlapping_scores, unranked_counts
+from docvqa_site.boards.ordering import unranked_counts
 from docvqa_site.boards.ranking import Row
-from docvqa_site.boards.selection import SORT_LABELS, Baselines, Selection
-from docvqa_site.boards.uncertainty import RankRanges
+from docvqa_site.boards.selection import SORT_LABELS, Baselines, Selection, Sort
 from docvqa_site.challenge.models import Track
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.examining.levels import MEANINGS
@@ -137,6 +136,10 @@ class BoardQuery:
         shown = self.board | ({"rank": "none"} if self.only_unranked else {})
         return "&".join(filter(None, [urlencode(shown), self.selection.query]))
 
+    def address_sorted(self, sort: Sort) -> str:
+        """Return the address of the first page with the rows in another order."""
+        return f"?{replace(self, selection=replace(self.selection, sort=sort)).query}#board"
+
 
 def boards_in_addresses(track: Track) -> list[str]:
     """Return the boards by their names in addresses, the one first that is shown where none is named."""
@@ -169,6 +172,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "glance": glance,
             "plot": plot,
             "boards": with_own_marked(boards, team),
+            "terms": board_table(shown, more=asked.more).terms,
             "trust_levels": [(level.label, meaning) for level, meaning in MEANINGS.items()],
             "own_team": team,
             "deadline": deadline,
@@ -256,7 +260,13 @@ def _kept(asked: BoardQuery, version: str, name: str, draw: Callable[[], str]) -
 
 def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count: int, today: date) -> str:
     track, selection = board.track, asked.selection
-    table = board_table(track, more=asked.more, picks=True, trust=_trust_differs(track))
+    table = board_table(
+        track,
+        more=asked.more,
+        picks=True,
+        trust=_trust_differs(track),
+        order=None if asked.only_unranked else Order(selection.sort, asked.address_sorted),
+    )
     start = (page.number - 1) * PAGE_LENGTH
     if asked.only_unranked:
         rows = board.unranked(selection, start, start + PAGE_LENGTH)
@@ -264,24 +274,12 @@ def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count
     nearest = NEAREST if page.number == 1 and unranked_count else 0
     rows, unranked = board.with_nearest(selection, start, start + PAGE_LENGTH, nearest)
     before = ranks_before(track, [row.entry.run for row in rows], today)
-    rows = [replace(row, was=before.get(row.entry.run)) for row in _with_ranges(board, rows)]
+    rows = [replace(row, was=before.get(row.entry.run)) for row in board.with_ranges(rows)]
     caption = f"Ranked by {track.kind.words.title}{at_budget(board.budget)}"
+    if selection.sort is not Sort.RANK:
+        caption += f", sorted by {SORT_LABELS[selection.sort]}"
     shown = ShownBoard(caption, rows, table, page, [("", row) for row in unranked], unranked_count)
     return _drawn(track, asked, shown)
-
-
-def _with_ranges(board: StoredBoard, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows, on a board that is ranked by score with the ranks that each could have."""
-    if board.track.kind.first != "anls" or not rows:
-        return list(rows)
-    ends = [(row.entry.results.anls_low, row.entry.results.anls_high) for row in rows]
-    low = min(0.0 if low is None else low for low, _ in ends)
-    # None begins above the best row of all.
-    is_top = any(row.rank == 1 for row in rows)
-    high = 1.0 if is_top else max(1.0 if high is None else high for _, high in ends)
-    above, overlapping = overlapping_scores(board.track, board.budget, low, high)
-    ranges = RankRanges(overlapping, above)
-    return [replace(row, ranks=ranges.of(*end)) for row, end in zip(rows, ends, strict=True)]
 
 
 def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
@@ -306,7 +304,10 @@ def _overview(track: Track, asked: BoardQuery, version: str) -> str:
     context = {
         "track": track,
         "asked": asked,
-        "boards": boards,
+        "boards": [
+            (board.budget, f"?{replace(asked, budget=name).query}#board")
+            for name, board in zip(track.board_names(), boards, strict=True)
+        ],
         "lines": [overview_row(method) for method in overview.methods],
         "unranked": overview.withheld,
         "unranked_boards": [

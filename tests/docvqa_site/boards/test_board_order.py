@@ -156,7 +156,8 @@ def test_the_leaders_are_the_first_and_the_first_verified_one(track):
     (rules,), (stored,) = boards_of(track), stored_boards(track)
     ranked = [row.entry for row in rules.rows if row.rank]
     (leaders,) = leaders_of([stored])
-    assert leaders.first == ranked[0]
+    assert leaders.first is not None
+    assert leaders.first.entry == ranked[0]
     assert leaders.verified == next((one for one in ranked if one.status is ResultStatus.VERIFIED), None)
 
 

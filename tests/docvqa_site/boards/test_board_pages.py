@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -113,9 +114,35 @@ class TestPages:
             assert f"<summary>{summary}</summary>" in fields
             assert fields.rindex("<select") < fields.index(">Show</button>")
 
+    def test_heads_sort_the_rows_and_keep_ranks_and_filters(self, client, private_track):
+        for number, size in ((1, 10), (2, 20)):
+            run = private_track.submissions.get(title=f"Method {number}.").runs.get()
+            change_results(run, bytes_total=size)
+        boards_changed(private_track.pk)
+        ranked = board(client, "/leaderboard/privacy/?epsilon=4&baselines=none")
+        assert re.findall(r'aria-label="(\w+)" aria-sort="(\w+)"', ranked) == [("Rank", "ascending")]
+        links = dict(re.findall(r'aria-label="(\w+)"><a class="board-sort" href="([^"]+)"', ranked))
+        assert list(links) == ["Method", "ANLS", "ε", "Communication"]
+        by_bytes = board(client, "/leaderboard/privacy/" + unescape(links["Communication"]))
+        assert 'aria-label="Communication" aria-sort="ascending"' in by_bytes
+        assert "Ranked by ANLS at ε\xa0=\xa04, sorted by fewest bytes" in by_bytes
+        assert re.findall(r"Method (\d)\.</a>", by_bytes.partition("<tbody>")[2]) == ["1", "2", "0"]
+        assert re.findall(r'class="board-top">(\d)', by_bytes) == ["2", "3", "1"]
+        back = re.search(r'aria-label="Rank"><a class="board-sort" href="([^"]+)"', by_bytes)
+        assert back
+        assert unescape(back[1]) == "?epsilon=4&baselines=none#board"
+        assert "board-sort" not in board(client, "/leaderboard/privacy/?epsilon=4&rank=none")
+        overview = board(client, "/leaderboard/privacy/?baselines=none")
+        assert (
+            'href="?epsilon=4&amp;baselines=none#board"><span class="visually-hidden">Sort by rank'
+            in overview
+        )
+
     def test_a_board_explains_its_status_exports_and_command(self, client, track, private_track):
         private = client.get("/leaderboard/privacy/").text
         assert "CSV (all rows)" in private
+        assert "Name in commands and guides: <code>privacy</code>" in private
+        assert 'href="/docs/glossary/#row-anls">ANLS</a>' in private.partition("In the glossary: ")[2]
         assert "is part of the" in private.partition('id="verify"')[2].partition("</p>")[0]
         assert "Under review: reviewers have yet to accept the privacy proof" in private
         assert "requires no proof" in client.get(f"/leaderboard/{track.slug}/").text

@@ -50,6 +50,13 @@ SCENARIO = Scenario(
 pytestmark = pytest.mark.usefixtures("db")
 
 
+def test_a_result_is_named_in_the_title_and_comes_before_its_address(client: Client) -> None:
+    assert "<title>Privacy calculator ·" in client.get(PATH).text
+    page = client.get(PATH, WINNER).text
+    assert "<title>ε for 30 rounds: privacy calculator ·" in page
+    assert page.index('<h2 id="result">') < page.index("Link to this result")
+
+
 @pytest.mark.parametrize(
     ("field", "value", "text"),
     [

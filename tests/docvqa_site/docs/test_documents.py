@@ -38,6 +38,7 @@ def test_documents_keep_the_rules_of_all_pages(client: Client, db: None) -> None
 
 def test_terms_of_pages_and_of_the_glossary_lead_to_their_entries(client: Client, db: None) -> None:
     html = document("glossary").html
+    assert 'aria-label="Table 1, First terms"' in html
     for term in ("row-anls", "row-ε-δ", "row-former-member-former-reviewer"):
         assert f'<tr id="{term}">' in html
     assert html.count('<a href="#row-') > 200

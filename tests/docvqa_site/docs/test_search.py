@@ -42,10 +42,19 @@ def results(client: Client, text: str) -> list[tuple[str, str]]:
         ("Pareto front", "/docs/glossary/#row-pareto-front"),
         ("ANLS threshold", "/docs/glossary/#row-anls-threshold"),
         ("accuracy", "/docs/glossary/#row-accuracy"),
+        ("epsilon", "/docs/glossary/#row-ε-δ"),
+        ("ε", "/docs/glossary/#row-ε-δ"),
+        ("trust", "/docs/glossary/#row-trust-level"),
+        ("federated learning", "/docs/glossary/#row-federated-learning"),
     ],
 )
 def test_a_name_or_a_subject_leads_to_its_place(client: Client, text: str, address: str) -> None:
     assert address in [found for found, _ in results(client, text)][:3]
+
+
+def test_a_column_is_found_without_the_mark_that_it_is_a_result() -> None:
+    column = next(one for one in search("joint_epsilon") if one.heading == "joint_epsilon")
+    assert column.excerpt.startswith("Total")
 
 
 def test_every_error_code_is_found_first(client: Client) -> None:

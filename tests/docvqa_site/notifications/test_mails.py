@@ -118,6 +118,8 @@ def test_a_kind_that_is_none_of_ones_own_is_no_choice(ada: User, client: Client)
     client.force_login(make_organizer("review_proofs"))
     page = client.get("/account/notifications/").content.decode()
     assert "Proofs to review" in page
+    assert 'aria-labelledby="kind-reviewing" aria-describedby="kind-reviewing-explained"' in page
+    assert ">Proofs to review</span>" in page
     assert "Faults of the site" in page
 
 

@@ -52,6 +52,9 @@ def test_the_status_of_a_wide_board_stays_in_sight(client: Client) -> None:
         frame = page.locator(".board-wrap")
         assert frame.evaluate("(wrap) => wrap.scrollWidth > wrap.clientWidth")
         assert page.evaluate(INSIDE)
+        page.set_viewport_size({"width": 1280, "height": 800})
+        assert frame.evaluate("(wrap) => wrap.scrollWidth <= wrap.clientWidth")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 STOPS = """() => [...document.querySelectorAll(".board thead a, .board thead input")].filter(
@@ -79,6 +82,11 @@ def test_a_phone_has_cards_without_hidden_stops_and_a_table_of_numbers_as_wide_a
         status = page.locator(".board tbody .board-status")
         assert status.evaluate("(cell) => getComputedStyle(cell, '::before').content").startswith('"Status')
         page.locator(".plot summary").click()
+        rank = page.locator(".board tbody .board-rank")
+        assert rank.evaluate("(cell) => getComputedStyle(cell, '::before').content").startswith('"Rank')
+        heads = page.locator(".board-wrap").aria_snapshot()
+        for name in ("Rank", "Communication", "ANLS", "Byte count", "Status"):
+            assert f'columnheader "{name}"' in heads
         table = page.locator(".plot .table-wrap")
         assert table.evaluate("(wrap) => wrap.scrollWidth <= wrap.clientWidth")
         page.keyboard.press("Tab")

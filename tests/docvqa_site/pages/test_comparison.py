@@ -70,6 +70,7 @@ def test_scores_bytes_and_ranks_stand_side_by_side(client, track, django_assert_
     assert 'board-top">3<' in text
     assert "At ε = 4, only Good has a run." in text
     assert "Poor &lt;b&gt;" in text
+    assert '<th scope="row"><a class="term" href="/docs/glossary/#row-joint-ε">Joint ε</a></th>' in text
     assert "0.81239" not in text
     assert "0.51239" not in text
 

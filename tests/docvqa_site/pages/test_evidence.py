@@ -152,6 +152,10 @@ def test_a_check_states_what_was_expected_where_it_has_such_a_value(client: Clie
     StepReport.objects.create(evaluation=evaluation, step=Step.ACCOUNTING, outcome=Outcome.PASSED)
     page = page_of(client, run)
     assert page.count("Expected: δ = 10⁻⁵") == page.count("Expected") == 1
+    assert "<details open>" not in page
+    explained = client.get(f"{reverse('submissions:run', args=[run.submission_id, run.pk])}?explain=1").text
+    assert explained.count("<details open>") == 2
+    assert "Signature" not in page
     assert "73,728,000 bytes" in page
 
 

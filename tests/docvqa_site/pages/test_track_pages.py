@@ -143,6 +143,31 @@ class TestTrackPage:
         assert "ε\xa0=\xa01" in page
         assert "ε\xa0=\xa04" in page
 
+    def test_where_intervals_overlap_every_page_says_which_ranks_are_possible(self, client, private_track):
+        scores = [("Leader", 1.0, 0.55, 0.53, 0.58), ("Baseline", 1.0, 0.52, 0.49, 0.54)]
+        scores += [("Leader", 4.0, 0.7, 0.68, 0.73), ("Baseline", 4.0, 0.5, 0.48, 0.53)]
+        methods = {
+            title: make_submission(track=private_track, state=SubmissionState.SUBMITTED, title=title)
+            for title in ("Leader", "Baseline")
+        }
+        for title, budget, anls, low, high in scores:
+            results = {"anls": anls, "anls_low": low, "anls_high": high}
+            make_run(methods[title], state=RunState.SCORED, budget=budget, epsilon=budget, **results)
+        mark_baseline(methods["Baseline"], True, make_user())
+        board = page_of(client, private_track)
+        assert "#1 (could be 1–2)" in board
+        assert "#2 (could be 1–2)" in board
+        assert board.count("could be") == 2
+        assert "0.0300 above the baseline Baseline (difference may be 0)" in board
+        assert "0.2000 above the baseline Baseline</span>" in board
+        # Of two methods at two budgets, in two drawings.
+        assert board.count('<polyline class="plot-line plot-whisker"') == 8
+        assert "0.5500 (0.530–0.580)" in board
+        assert client.get(reverse("home")).text.count("rank could be 1–2") == 1
+        method = client.get(methods["Leader"].get_absolute_url()).text
+        assert "<strong>#1</strong> (could be 1–2) at" in method
+        assert "rank 1 (could be 1–2) ·" in method
+
     def test_the_rules_of_the_run_say_which_epsilon_decides(self, client, private_track):
         epsilons = make_epsilons(0.5, rdp=0.9, accountant=Accountant.RDP)
         add_run(private_track, budget=1.0, epsilon=0.9, epsilons=epsilons)
@@ -193,8 +218,8 @@ class TestTrackPage:
             review(run, Decision.ACCEPTED)
         # The tracks, their versions and data, the first of two boards, their runs, and the rows. Of the plot: the first
         # of two boards, its best baseline, and in two queries the runs that lost their ranks. And the counts of two
-        # boards, whether the set is split, the final results, and the notices.
-        with django_assert_num_queries(16):
+        # boards, whether the set is split, the final results, the intervals beside the leading ones, and the notices.
+        with django_assert_num_queries(17):
             page_of(client, private_track)
         # The tracks, their versions, data and phases, the counts, the levels, the first rows with a rank and without,
         # the rows, the intervals beside theirs, whether ranks of last week are known, whether the test set is split,

@@ -67,7 +67,7 @@ class TestMarkdown:
         html = html_of(b"# Proof\n\n| a | b |\n|---|---|\n| 1 | *2* |", "proof.md")
         assert '<h2 id="proof-proof">Proof</h2>' in html
         assert "<em>2</em>" in html
-        assert 'role="region" aria-label="Table 1" tabindex="0"><table class="table">' in html
+        assert 'role="region" aria-label="Table 1, Proof" tabindex="0"><table class="table">' in html
 
     @pytest.mark.parametrize("attack", ATTACKS)
     def test_an_attack_does_nothing(self, attack):

@@ -46,8 +46,8 @@ def test_each_button_that_copies_is_named_by_its_part_and_says_what_it_did(clien
     with Chromium() as browser:
         context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
         page = open_page(context, client, "/")
-        expect(page.get_by_role("button", name="Copy: Take part")).to_have_count(1)
-        button = page.get_by_role("button", name="Copy: Cite")
+        expect(page.get_by_role("button", name="Copy: Commands to take part")).to_have_count(1)
+        button = page.get_by_role("button", name="Copy: BibTeX entry")
         button.click()
         expect(page.locator("#cite ~ .copy + [role=status]")).to_have_text("Copied")
         expect(button).to_have_text("Copied")
