@@ -105,6 +105,11 @@ def unranked_places(
     return [Place(run, None) for run in _keys(runs, start, stop)]
 
 
+def in_order(track: Track, budget: float | None) -> QuerySet[Run]:
+    """Return all runs of a board in its order, each with `has_rank`, as one query: its rows are of one moment."""
+    return _in_order(*_board(track, budget)).all()
+
+
 def ranked_run_ids(track: Track, budget: float | None) -> Iterable[UUID]:
     """Return the runs of a board that have a rank, the best first."""
     return _keys(_ranked(track, budget), 0, None)
@@ -359,6 +364,28 @@ def _ranked_points(
 def _unranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: KeptLimits) -> QuerySet[Run]:
     runs = _listed(track_id, budget, kind).annotate(has_rank=_holds(_qualifies(kind, dict(limits))))
     return runs.filter(has_rank=False).order_by(_holds(rejected("submission__")), *_missed(kind), *BY_AGE)
+
+
+@lru_cache(maxsize=KEPT_QUERIES)
+def _in_order(track_id: int, budget: float | None, kind: Ranking, limits: KeptLimits) -> QuerySet[Run]:
+    """Return the runs of `_ranked_runs`, and after them those of `_unranked_runs`."""
+    has_rank = _holds(_qualifies(kind, dict(limits)))
+    part = Case(
+        When(has_rank=True, then=Value(0)), When(rejected("submission__"), then=Value(2)), default=Value(1)
+    )
+    # Of the runs of the other part, these are all null.
+    best = [OrderBy(_if_rank(name, has_rank=True), descending=falls) for name, falls in kind.rule.terms]
+    nearest = [
+        OrderBy(_if_rank(name, has_rank=False), descending=is_least, nulls_last=True)
+        for name, _, is_least in kind.rule.limits
+    ]
+    runs = _listed(track_id, budget, kind).annotate(has_rank=has_rank)
+    return runs.order_by(part, *best, *nearest, *BY_AGE)
+
+
+def _if_rank(name: str, *, has_rank: bool) -> Case:
+    """Return a result of the runs with a rank, or of those without one, and null of all others."""
+    return Case(When(has_rank=has_rank, then=F(name)))
 
 
 def _missed(kind: Ranking) -> list[OrderBy]:

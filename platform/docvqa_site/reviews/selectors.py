@@ -12,7 +12,7 @@ from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import WITH_PROOFS
 from docvqa_site.reviews import tallies
 from docvqa_site.reviews.models import Appeal, Decision, ProofReview, Recusal
-from docvqa_site.reviews.verdict import ResultStatus, Tally, Verdict, verdict, verdict_of
+from docvqa_site.reviews.verdict import ResultStatus, Tally, Verdict, status_of, verdict, verdict_of
 from docvqa_site.submissions.models import Artifact, Run, RunToken, Submission, SubmissionState
 from docvqa_site.submissions.selectors import closed_tracks, competed_tracks, private_submissions
 from docvqa_site.teams.selectors import team_of, teams_ever_of
@@ -53,7 +53,7 @@ def verdicts_on(track: Track, tallies: Mapping[UUID, Tally]) -> dict[UUID, Verdi
     reasons: dict[UUID, list[str]] = {
         submission: []
         for submission, tally in tallies.items()
-        if verdict_of(tally, required).status is ResultStatus.REJECTED
+        if required is not None and status_of(tally, required) is ResultStatus.REJECTED
     }
     for submission, reason in _rejections(reasons) if reasons else ():
         reasons[submission].append(reason)
