@@ -308,8 +308,8 @@ def _desk(
 ) -> HttpResponse:
     """Return the desk; without a form for whoever reads only."""
     runs = statuses(submission.runs.all())
-    threads = threads_for_reviewer(submission, request.user)
-    sees = sees_decisions(submission, request.user)
+    sees, declined = sees_decisions(submission, request.user), recusal_of(submission, request.user)
+    threads = threads_for_reviewer(submission, request.user, sees_decisions=sees)
     table = facts_on(submission, runs)
     context = {
         "submission": submission,
@@ -333,8 +333,8 @@ def _desk(
         "verdict": verdict_on(submission) if sees else None,
         "timeline": timeline(submission, request.user) if sees else [],
         "earlier": None if sees or own is None else last_decision(own),
-        "declined": recusal_of(submission, request.user),
-        "coordinates": coordinates(submission, request.user),
+        "declined": declined,
+        "coordinates": declined is not None and declined.why == Recusal.Why.COORDINATION,
         "recusal_form": RecusalForm(auto_id="recusal_%s", effect=_withdrawal_effect(own)),
         "appeal": open_appeals().filter(submission=submission).first(),
         "may_assign": not assigning_barred_because(submission, request.user) and not is_settled(submission),
