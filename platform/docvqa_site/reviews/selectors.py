@@ -73,15 +73,21 @@ def _rejections(submissions: Collection[UUID]) -> "QuerySet[ProofReview, tuple[U
     return rejected.values_list("submission_id", "reason")
 
 
-def conflict_of_interest(submission: Submission, user: User) -> str:
-    """Return why `user` may not judge the submission, by what they ever were; empty if nothing speaks against it."""
+def conflict_of_interest(submission: Submission, user: User, *, declares: bool | None = None) -> str:
+    """Return why `user` may not judge the submission, by what they ever were; empty if nothing speaks against it.
+
+    Args:
+        declares: Whether they have declared a conflict, where this has been looked up already.
+    """
     if teams_ever_of(user).filter(pk=submission.team_id).exists():
         return "You are or were a member of the submitting team."
     if submission.created_by_id == user.pk or _issued_tokens(user).filter(team=submission.team_id).exists():
         return "You took part in this submission."
     if competed_tracks(user).filter(pk=submission.track_id).exists():
         return "Your team competes in this track."
-    if _recused(user, Recusal.Why.CONFLICT).filter(submission=submission).exists():
+    if declares is None:
+        declares = _recused(user, Recusal.Why.CONFLICT).filter(submission=submission).exists()
+    if declares:
         return "You have declared a conflict of interest."
     return ""
 

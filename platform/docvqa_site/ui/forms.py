@@ -20,14 +20,18 @@ INPUTS = ("text", "number", "email", "password", "hidden", "date", "checkbox", "
 def attributes(widget: Mapping[str, Any]) -> SafeString:
     """Return the attributes of a control; one that is true has no value, and one that is false is left out."""
     shown = ((name, value) for name, value in widget["attrs"].items() if value is not False)
-    found = (f" {name}" if value is True else f' {name}="{conditional_escape(value)}"' for name, value in shown)
+    found = (
+        f" {name}" if value is True else f' {name}="{conditional_escape(value)}"' for name, value in shown
+    )
     return SafeString("".join(found))
 
 
 def input_element(widget: Mapping[str, Any]) -> SafeString:
     """Return a control of one element."""
     value = "" if widget["value"] is None else markup(' value="{}"', widget["value"])
-    return markup('<input type="{}" name="{}"{}{}>', widget["type"], widget["name"], value, attributes(widget))
+    return markup(
+        '<input type="{}" name="{}"{}{}>', widget["type"], widget["name"], value, attributes(widget)
+    )
 
 
 def text_area(widget: Mapping[str, Any]) -> SafeString:
