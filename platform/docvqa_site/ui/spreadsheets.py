@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from types import NoneType
 
 # A spreadsheet takes a cell that begins with one of these for a formula, full-width forms of East Asian keyboards too.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -34,6 +35,10 @@ def csv_lines(columns: Iterable[Iterable[object]]) -> Iterator[str]:
 def _texts(values: Iterable[object]) -> list[str]:
     """Return the cells of a column, of which each different value is written once."""
     found = list(values)
+    kinds = set(map(type, found)) - {NoneType}
+    # 0 equals False and -0.0, which are written otherwise.
+    if len(kinds) > 1 or float in kinds:
+        return list(map(_text, found))
     texts = {value: _text(value) for value in set(found)}
     return [texts[value] for value in found]
 
