@@ -49,8 +49,8 @@ PAGE_S = 0.100
 # Of 95 % of the requests that aren't the first after a change.
 AGAIN_P95_S = 0.060
 BOARD_BYTES = 150_000
-# So that an export of 10,000 rows takes 0.3 s.
-EXPORTED_ROW_S = 30e-6
+# So that a CSV file of 10,000 rows takes 0.3 s. JSON has twice as much in a row.
+EXPORTED_ROW_S = {"csv": 30e-6, "json": 45e-6}
 # On a machine with other work, the same instructions take several times as long.
 LEEWAY = 3
 # The same for few and for many submissions; the tests of each page say how many. The desk has the most parts.
@@ -374,7 +374,7 @@ def test_pages_with_ten_thousand_submissions(site: Site) -> None:
             too_slow.append(name)
     print(f"\n{'exports, once a change':<28} {'median':>8} {'CPU':>8} {'size':>9} {'a row':>8}")
     for track, rows in ((site.bytes_track, 1), (site.private_track, len(BUDGETS))):
-        for form in ("csv", "json"):
+        for form, limit_s in EXPORTED_ROW_S.items():
             name = f"{form.upper()} of {track.slug}"
             page = measured_export(f"/leaderboard/{track.slug}.{form}")
             row_s = page.cpu_s / (rows * SUBMISSIONS_OF_A_TRACK)
@@ -382,7 +382,7 @@ def test_pages_with_ten_thousand_submissions(site: Site) -> None:
                 f"{name:<28} {page.median_s:>6.2f} s {page.cpu_s:>6.2f} s {page.size / 1e6:>6.1f} MB "
                 f"{row_s * 1e6:>5.0f} µs"
             )
-            if row_s > LEEWAY * EXPORTED_ROW_S:
+            if row_s > LEEWAY * limit_s:
                 too_slow.append(name)
     assert too_slow == []
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field, create_model
@@ -112,8 +112,8 @@ def csv_lines(track: Track, phase: str = "") -> Iterator[str]:
     for board in stored_boards(track):
         rows = _of_phase(board, phase)
         while batch := list(islice(rows, BATCH)):
-            named = [[track.slug] * len(batch), [board.budget] * len(batch)]
-            yield from table_lines(chain(named, (map(column.value, batch) for column in shown)))
+            of_board = (repeat(value, len(batch)) for value in (track.slug, board.budget))
+            yield from table_lines(chain(of_board, (map(column.value, batch) for column in shown)))
 
 
 def as_csv(track: Track, phase: str = "") -> str:
