@@ -8,9 +8,9 @@ there is one.
 import math
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from evaluator.accounting.bounds import MembershipBounds
 from evaluator.messages.jobs import (
@@ -38,6 +38,9 @@ BINDING_CHECKS = {
 }
 # The decimals of a score as it is stored and ranked by, of which a small test set supports fewer.
 MOST_DECIMALS = 4
+
+# Made for each document: pydantic copies a list that is the default itself, which takes as long as all other fields.
+NOTHING: Any = Field(default_factory=list, json_schema_extra={"default": []})
 
 
 def supported_decimals(questions: int) -> int:
@@ -123,7 +126,7 @@ class RunResults(BaseModel):
     public_anls: float | None = None
     public_accuracy: float | None = None
     decimals: int = MOST_DECIMALS
-    question_types: list[QuestionTypeScore] = []
+    question_types: list[QuestionTypeScore] = NOTHING
     bytes_total: int | None = None
     bytes_sent: int | None = None
     first_download_bytes: int | None = None
@@ -135,7 +138,7 @@ class RunResults(BaseModel):
     log_flag: str = ""
     bytes_needed: int | None = None
     epsilon: float | None = None
-    epsilons: list[Epsilon] = []
+    epsilons: list[Epsilon] = NOTHING
     accountant: str = ""
     membership: MembershipBounds | None = None
     leakage: Leakage | None = None
@@ -148,7 +151,7 @@ class RunResults(BaseModel):
     trust_at: datetime | None = None
     failed_level: TrustLevel | None = None
     failed_because: str = ""
-    checks: list[Check] = []
+    checks: list[Check] = NOTHING
 
     @property
     def trust_label(self) -> str:

@@ -1,17 +1,20 @@
 """The boards of a track: its scored runs, ranked."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from typing import Any
 from uuid import UUID
 
 from django.db.models import F, QuerySet
+from django.db.models.fields.json import KeyTextTransform
 
 from docvqa_site.boards.ordering import (
     Place,
     counts,
     first_verified,
+    in_order,
     listed_runs,
     overlapping_scores,
     pending_levels,
@@ -29,7 +32,7 @@ from docvqa_site.reviews.selectors import verdicts_on
 from docvqa_site.reviews.verdict import Tally, Verdict
 from docvqa_site.submissions.models import Run, RunState, SubmissionState
 from docvqa_site.submissions.results_field import WithoutChecks
-from docvqa_site.submissions.selectors import public_runs, submission_addresses
+from docvqa_site.submissions.selectors import address_format, public_runs
 from docvqa_site.ui.budgets import at_budget
 from evaluator.messages.jobs import FirstDownload, TrustLevel
 
@@ -64,9 +67,12 @@ class StoredBoard:
 
     def __iter__(self) -> Iterator[Row]:
         """Yield every row, in the order of one moment and with a batch of them in memory at a time."""
-        found = places(self.track, self.budget)
-        for start in range(0, len(found), BATCH):
-            yield from self._rows(found[start : start + BATCH])
+        lacking, ranks = pending_levels(self.track, self.budget), count(1)
+        found = _read(in_order(self.track, self.budget), "has_rank", with_checks=self.with_checks)
+        rows = found.iterator(BATCH)
+        while batch := list(islice(rows, BATCH)):
+            for row, entry in zip(batch, _entries(batch, self.track), strict=True):
+                yield self._row(entry, next(ranks) if row.has_rank else None, lacking.get(entry.run))
 
     def places(self, start: int, stop: int) -> list[Place]:
         """Return which runs are in a part of the board."""
@@ -78,11 +84,11 @@ class StoredBoard:
         # Most boards have no rank that needs an examination.
         is_asked = any(place.rank and entry.lacked_level for place, entry in known)
         lacking = pending_levels(self.track, self.budget) if is_asked else {}
-        return [self._row(place, entry, lacking.get(place.run)) for place, entry in known]
+        return [self._row(entry, place.rank, lacking.get(place.run)) for place, entry in known]
 
-    def _row(self, place: Place, entry: Entry, pending: TrustLevel | None) -> Row:
-        if place.rank:
-            return Row(entry, place.rank, pending=pending)
+    def _row(self, entry: Entry, rank: int | None, pending: TrustLevel | None) -> Row:
+        if rank:
+            return Row(entry, rank, pending=pending)
         reason = rejection(entry, self.track.kind, self.track.limits(self.budget))
         return Row(entry, None, reason.sentence, reason.short) if reason else Row(entry, None)
 
@@ -226,7 +232,7 @@ def _leading(
     first = [place.run for head in heads for place in head]
     submissions = Run.objects.filter(pk__in=[*first, *more]).values("submission")
     runs = public_runs().filter(submission__in=submissions)
-    loaded = _entries(runs, boards[0].track, with_checks=boards[0].with_checks)
+    loaded = _entries(_read(runs.order_by(), with_checks=boards[0].with_checks), boards[0].track)
     entries = {entry.run: entry for entry in loaded}
     leading = {entries[run].url for run in first if run in entries}
     rows = []
@@ -276,7 +282,8 @@ def _rows_at(boards: Sequence[StoredBoard], found: Sequence[Sequence[Place]]) ->
 def entries_at(track: Track, found: Sequence[Place], *, with_checks: bool = False) -> dict[UUID, Entry]:
     """Return the entries at these places of the track's boards, in two queries."""
     runs = public_runs().filter(pk__in=[place.run for place in found])
-    return {entry.run: entry for entry in _entries(runs, track, with_checks=with_checks)}
+    found = _read(runs.order_by(), with_checks=with_checks)
+    return {entry.run: entry for entry in _entries(found, track)}
 
 
 def stored_boards(track: Track, *, with_checks: bool = False) -> list[StoredBoard]:
@@ -290,49 +297,55 @@ def boards_of(track: Track) -> list[Board]:
 
 
 def _ranked(track: Track, budget: float | None) -> list[Row]:
-    entries = _entries(listed_runs(track, budget), track)
+    entries = _entries(_read(listed_runs(track, budget).order_by()), track)
     return rank(entries, track.kind, track.limits(budget))
 
 
-def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) -> list[Entry]:
-    """Load what a row shows of these runs of the track, and nothing else of them."""
-    # Named tuples, whose fields the type checker doesn't know.
-    rows: Any = list(
-        runs.order_by()
-        .annotate(shown=F("results") if with_checks else WithoutChecks("results"))
-        .values_list(
-            "pk",
-            "budget",
-            "shown",
-            "flagged_checks",
-            "submission_id",
-            "submission__title",
-            "submission__submitted_at",
-            "submission__is_baseline",
-            "submission__anonymous",
-            "submission__alias",
-            "submission__phase__name",
-            "submission__phase__examined_ranks",
-            "submission__phase__examined_level",
-            "submission__phase__requires_counted",
-            "submission__team__name",
-            "submission__team__slug",
-            "submission__code_url",
-            "submission__license",
-            "submission__paper_url",
-            "submission__publishes_proof",
-            "submission__acceptances",
-            "submission__rejections",
-            "submission__change_requests",
-            "submission__rejection_stands",
-            "submission__revises_rejected",
-            "state",
-            "disqualified_because",
-            "log_accepted_at",
-            "rules__first_download",
-            named=True,
-        )
+def _read(runs: QuerySet[Run], *more: str, with_checks: bool = False) -> Any:
+    """Return a query of what a row shows of these runs, and nothing else of them, and `more`.
+
+    Its rows are named tuples, whose fields the type checker doesn't know.
+    """
+    shown = F("results") if with_checks else WithoutChecks("results")
+    first_download = KeyTextTransform("first_download", "rules")
+    return runs.annotate(shown=shown, first_download=first_download).values_list(
+        "pk",
+        "budget",
+        "shown",
+        "flagged_checks",
+        "submission_id",
+        "submission__title",
+        "submission__submitted_at",
+        "submission__is_baseline",
+        "submission__anonymous",
+        "submission__alias",
+        "submission__phase__name",
+        "submission__phase__examined_ranks",
+        "submission__phase__examined_level",
+        "submission__phase__requires_counted",
+        "submission__team__name",
+        "submission__team__slug",
+        "submission__code_url",
+        "submission__license",
+        "submission__paper_url",
+        "submission__publishes_proof",
+        "submission__acceptances",
+        "submission__rejections",
+        "submission__change_requests",
+        "submission__rejection_stands",
+        "submission__revises_rejected",
+        "state",
+        "disqualified_because",
+        "log_accepted_at",
+        "first_download",
+        *more,
+        named=True,
     )
+
+
+def _entries(found: Iterable[Any], track: Track) -> list[Entry]:
+    """Return the entries of what was read of runs of the track."""
+    rows = list(found)
     tallies = {
         row.submission_id: Tally(
             row.submission__acceptances,
@@ -343,19 +356,19 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
         )
         for row in rows
     }
-    verdicts, addresses = verdicts_on(track, tallies), submission_addresses(tallies)
-    proofs = submission_addresses(tallies, "submissions:proof")
-    entries = [
-        _entry(row, verdicts[row.submission_id], addresses[row.submission_id], proofs[row.submission_id])
-        for row in rows
-    ]
+    verdicts, address, proof = (
+        verdicts_on(track, tallies),
+        address_format(),
+        address_format("submissions:proof"),
+    )
+    entries = [_entry(row, verdicts[row.submission_id], address, proof) for row in rows]
     return [
         _anonymous(entry, row.submission__alias) if row.submission__anonymous else entry
         for entry, row in zip(entries, rows, strict=True)
     ]
 
 
-def _entry(row: Any, verdict: Verdict, address: str, proof_address: str) -> Entry:
+def _entry(row: Any, verdict: Verdict, address: str, proof: str) -> Entry:
     has_public_proof = is_public(
         consents=row.submission__publishes_proof,
         status=verdict.status,
@@ -369,7 +382,7 @@ def _entry(row: Any, verdict: Verdict, address: str, proof_address: str) -> Entr
         budget=row.budget,
         method=row.submission__title,
         team=row.submission__team__name,
-        url=address,
+        url=address.format(row.submission_id),
         submitted_at=row.submission__submitted_at,
         results=row.shown,
         status=verdict.status,
@@ -389,8 +402,8 @@ def _entry(row: Any, verdict: Verdict, address: str, proof_address: str) -> Entr
         examined_level=row.submission__phase__examined_level,
         requires_counted=row.submission__phase__requires_counted,
         is_log_accepted=row.log_accepted_at is not None,
-        first_download=row.rules__first_download or FirstDownload.FREE,
-        proof_url=proof_address if has_public_proof else "",
+        first_download=row.first_download or FirstDownload.FREE,
+        proof_url=proof.format(row.submission_id) if has_public_proof else "",
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Flag, auto
 from html import escape
+from operator import attrgetter
 from typing import Any
 
 from django.conf import settings
@@ -168,12 +169,7 @@ class Column:
 
 def _result(key: str, title: str, meaning: str, **more: Any) -> Column:
     """Return the column of a field of `RunResults`."""
-
-    def value(row: Row) -> Any:
-        found = getattr(row.entry.results, key)
-        return found.value if isinstance(found, TrustLevel) else found
-
-    return Column(key, title, meaning, value, is_result=True, **more)
+    return Column(key, title, meaning, attrgetter(f"entry.results.{key}"), is_result=True, **more)
 
 
 def _bytes(key: str, title: str, meaning: str, **more: Any) -> Column:

@@ -32,6 +32,8 @@ from django.db.models import (
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Greatest, Lower, RowNumber
 
+from docvqa_site.audit.versions import boards_versions
+from docvqa_site.boards.caching import cached
 from docvqa_site.boards.selection import EVERYTHING, Baselines, Selection, Sort
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.challenge.rankings import Ranking
@@ -48,6 +50,8 @@ KeptLimits = tuple[tuple[str, float | None], ...]
 # The id decides where even the times are equal.
 BY_AGE = ("submission__submitted_at", "pk")
 KEPT_QUERIES = 128
+# Of a key in hexadecimal, and what separates it from the next.
+KEY_LENGTH = 33
 # The orders that a visitor may choose in place of the ranks.
 ORDERS: dict[Sort, tuple[str, ...]] = {
     Sort.ANLS: ("-anls", *BY_AGE),
@@ -91,10 +95,11 @@ def ranked_places(
             Place(run, rank) for rank, run in enumerate(_keys(_ranked(track, budget), start, stop), start + 1)
         ]
     order = ORDERS.get(selection.sort) or _order(track.kind)
-    keys = list(_keys(_selected_ranked(track, budget, selection).order_by(*order), start, stop))
-    ranks = ranks_of(track, budget, keys)
-    # A run may have lost its rank between the two queries.
-    return [Place(run, ranks[run]) for run in keys if run in ranks]
+    kept = kept_order(track, budget, boards_versions([track.pk])[track.pk])
+    keys = _keys(_selected_ranked(track, budget, selection).order_by(*order), start, stop)
+    ranks = ((run, kept.rank(run)) for run in keys)
+    # A run may have got its rank between the two queries.
+    return [Place(run, rank) for run, rank in ranks if rank]
 
 
 def unranked_places(
@@ -105,9 +110,38 @@ def unranked_places(
     return [Place(run, None) for run in _keys(runs, start, stop)]
 
 
-def ranked_run_ids(track: Track, budget: float | None) -> Iterable[UUID]:
-    """Return the runs of a board that have a rank, the best first."""
-    return _keys(_ranked(track, budget), 0, None)
+def in_order(track: Track, budget: float | None) -> QuerySet[Run]:
+    """Return all runs of a board in its order, each with `has_rank`, as one query: its rows are of one moment."""
+    return _in_order(*_board(track, budget)).all()
+
+
+@dataclass(frozen=True)
+class KeptOrder:
+    """The runs of a board that have a rank, the best first: their keys in hexadecimal, each in a line of its own."""
+
+    keys: str
+
+    def __len__(self) -> int:
+        return (len(self.keys) + 1) // KEY_LENGTH
+
+    def rank(self, run: UUID) -> int | None:
+        """Return the rank of a run among all; None if it has none."""
+        place = self.keys.find(run.hex)
+        return None if place < 0 else place // KEY_LENGTH + 1
+
+
+def kept_order(track: Track, budget: float | None, version: str) -> KeptOrder:
+    """Return the order of this version of the track's boards, for which a process asks the database once.
+
+    For pages, which are of a version. Whoever changes a run asks `ranks_of`.
+    """
+
+    def read() -> str:
+        # As text: to make identifiers of thousands, of which a page shows few, takes longer than the query.
+        keys = _ranked(track, budget).values_list(Cast("pk", CharField()), flat=True)
+        return "\n".join(keys).replace("-", "")
+
+    return KeptOrder(cached(version, f"order of keys {track.pk} {budget}", read))
 
 
 def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict[UUID, int]:
@@ -361,6 +395,28 @@ def _ranked_points(
 def _unranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: KeptLimits) -> QuerySet[Run]:
     runs = _listed(track_id, budget, kind).annotate(has_rank=_holds(_qualifies(kind, dict(limits))))
     return runs.filter(has_rank=False).order_by(_holds(rejected("submission__")), *_missed(kind), *BY_AGE)
+
+
+@lru_cache(maxsize=KEPT_QUERIES)
+def _in_order(track_id: int, budget: float | None, kind: Ranking, limits: KeptLimits) -> QuerySet[Run]:
+    """Return the runs of `_ranked_runs`, and after them those of `_unranked_runs`."""
+    has_rank = _holds(_qualifies(kind, dict(limits)))
+    part = Case(
+        When(has_rank=True, then=Value(0)), When(rejected("submission__"), then=Value(2)), default=Value(1)
+    )
+    # Of the runs of the other part, these are all null.
+    best = [OrderBy(_if_rank(name, has_rank=True), descending=falls) for name, falls in kind.rule.terms]
+    nearest = [
+        OrderBy(_if_rank(name, has_rank=False), descending=is_least, nulls_last=True)
+        for name, _, is_least in kind.rule.limits
+    ]
+    runs = _listed(track_id, budget, kind).annotate(has_rank=has_rank)
+    return runs.order_by(part, *best, *nearest, *BY_AGE)
+
+
+def _if_rank(name: str, *, has_rank: bool) -> Case:
+    """Return a result of the runs with a rank, or of those without one, and null of all others."""
+    return Case(When(has_rank=has_rank, then=F(name)))
 
 
 def _missed(kind: Ranking) -> list[OrderBy]:

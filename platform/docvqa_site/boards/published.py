@@ -1,24 +1,21 @@
 """The leaderboards as data, for the API and the CSV file."""
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime
-from itertools import chain
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field, create_model
 
-from docvqa_site.boards.boards import StoredBoard, stored_boards
+from docvqa_site.boards.boards import BATCH, StoredBoard, stored_boards
 from docvqa_site.boards.columns import COLUMNS, Shown, columns_of
 from docvqa_site.boards.ranking import Row
 from docvqa_site.challenge.models import Track
 from docvqa_site.evaluation.display.results import PUBLIC_FILES, public_results
 from docvqa_site.evaluation.models import ScoredPart
 from docvqa_site.evaluation.test_sets.parts import scored_part
-from docvqa_site.ui.spreadsheets import without_formula
+from docvqa_site.ui.spreadsheets import csv_lines as table_lines
 from evaluator.messages.results import RunResults
 
 ROW = [column for column in COLUMNS if Shown.DATA in column.shown and not column.is_result]
@@ -83,12 +80,15 @@ def publish_all(track: Track, phase: str = "") -> PublishedTrack:
 
 
 def _of_phase(rows: Iterable[Row], phase: str) -> Iterator[Row]:
-    """Yield the rows of a phase with the ranks that they have among themselves; all of them where none is named."""
+    """Return the rows of a phase with the ranks that they have among themselves; all of them where none is named."""
+    return _ranked_again(row for row in rows if row.entry.phase == phase) if phase else iter(rows)
+
+
+def _ranked_again(rows: Iterable[Row]) -> Iterator[Row]:
     rank = 0
     for row in rows:
-        if phase in ("", row.entry.phase):
-            rank += row.rank is not None
-            yield replace(row, rank=rank if row.rank else None)
+        rank += row.rank is not None
+        yield replace(row, rank=rank if row.rank else None)
 
 
 def json_parts(track: Track, schema: str) -> Iterator[str]:
@@ -107,28 +107,15 @@ def json_parts(track: Track, schema: str) -> Iterator[str]:
 
 def csv_lines(track: Track, phase: str = "") -> Iterator[str]:
     """Yield the boards as a CSV file, one below the other, with a line for each run, or for those of one phase."""
-    # Every cell is quoted: with another separator than ours, a part of an unquoted one becomes a cell of its own.
-    line = io.StringIO()
-    writer = csv.writer(line, quoting=csv.QUOTE_ALL)
     shown = columns_of(track, Shown.DATA)
-    rows = (
-        [track.slug, board.budget, *(column.value(row) for column in shown)]
-        for board in stored_boards(track)
-        for row in _of_phase(board, phase)
-    )
-    for cells in chain([CSV_COLUMNS], rows):
-        writer.writerow(map(_cell, cells))
-        yield line.getvalue()
-        line.seek(0)
-        line.truncate()
+    yield from table_lines([name] for name in CSV_COLUMNS)
+    for board in stored_boards(track):
+        rows = _of_phase(board, phase)
+        while batch := list(islice(rows, BATCH)):
+            of_board = (repeat(value, len(batch)) for value in (track.slug, board.budget))
+            yield from table_lines(chain(of_board, (map(column.value, batch) for column in shown)))
 
 
 def as_csv(track: Track, phase: str = "") -> str:
     """Return that CSV file."""
     return "".join(csv_lines(track, phase))
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, str):
-        return without_formula(value)
-    return value.isoformat() if isinstance(value, datetime) else value

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from uuid import UUID
 
 from django.conf import settings
@@ -80,7 +81,7 @@ class Entry:
         # To look each address up takes a third of the time of an export.
         return f"{settings.SITE_URL}{self.evidence_url}{kind}/"
 
-    @property
+    @cached_property
     def evidence_url(self) -> str:
         """The page of its evidence; for a team that is anonymous, its row on the page of the method."""
         return f"{self.url}runs/{self.run}/" if self.team_slug else f"{self.url}#run-{self.run}"

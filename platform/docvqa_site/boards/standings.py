@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from docvqa_site.audit.versions import boards_versions
-from docvqa_site.boards.caching import cached
-from docvqa_site.boards.ordering import ranked_run_ids
+from docvqa_site.boards.ordering import kept_order
 from docvqa_site.challenge.models import Track
 from docvqa_site.submissions.models import Run, SubmissionState
 
@@ -29,14 +28,7 @@ def standings_of(runs: Iterable[Run]) -> dict[UUID, Standing]:
     versions = boards_versions([track.pk for track, _ in boards]) if boards else {}
     found: dict[UUID, Standing] = {}
     for (track, budget), keys in boards.items():
-        order = _order(track, budget, versions[track.pk])
-        ranks = {run: rank for rank, run in enumerate(order, start=1)}
-        found |= {key: Standing(ranks[str(key)], len(order)) for key in keys if str(key) in ranks}
+        order = kept_order(track, budget, versions[track.pk])
+        ranks = {key: order.rank(key) for key in keys}
+        found |= {key: Standing(rank, len(order)) for key, rank in ranks.items() if rank}
     return found
-
-
-def _order(track: Track, budget: float | None, version: str) -> list[str]:
-    def read() -> str:
-        return " ".join(map(str, ranked_run_ids(track, budget)))
-
-    return cached(version, f"order {track.pk} {budget}", read).split()

@@ -17,7 +17,7 @@ from docvqa_site.boards.models import FinalResults
 from docvqa_site.challenge.rankings import WITH_PROOFS
 from docvqa_site.downloads.models import Download, Terms
 from docvqa_site.news.models import NewsItem
-from docvqa_site.reviews.selectors import awaiting_decisions, open_appeals, undecided
+from docvqa_site.reviews.selectors import open_appeals
 from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Team
 
@@ -57,8 +57,6 @@ def counted_for(judged: QuerySet[Submission], now: datetime) -> dict[str, QueryS
         "reviewers": accounts.filter(groups__name=REVIEWERS),
         "organizers": accounts.filter(groups__name=ORGANIZERS),
         "superusers": accounts.filter(is_superuser=True),
-        "unsettled proofs": undecided(private),
-        "waiting proofs": awaiting_decisions(private),
         "open appeals": open_appeals().filter(submission__in=private),
         "news": NewsItem.objects.all(),
         "scheduled news": NewsItem.objects.filter(published_at__gt=now),
@@ -69,7 +67,7 @@ def counted_for(judged: QuerySet[Submission], now: datetime) -> dict[str, QueryS
 
 
 def cards_for(organizer: User, counts: Mapping[str, int]) -> list[Card]:
-    """Return the cards, from the counts of what `counted_for` names."""
+    """Return the cards, from the counts of what `counted_for` names, and of unsettled and waiting proofs."""
     cards = [
         Card("People", list(_people(organizer, counts))),
         Card("Proofs", list(_proofs(organizer, counts))),

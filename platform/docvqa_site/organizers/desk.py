@@ -12,7 +12,6 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.boards.required_examinations import MissingExamination, missing_examinations
 from docvqa_site.challenge.models import Track
-from docvqa_site.challenge.rankings import WITH_PROOFS
 from docvqa_site.challenge.selectors import organized_tracks, others_tracks
 from docvqa_site.evaluation import clock
 from docvqa_site.evaluation.examining.requests import unattended
@@ -34,13 +33,7 @@ from docvqa_site.organizers.registrations import waiting_registrations
 from docvqa_site.reviews.deadlines import REVIEW_TIME
 from docvqa_site.reviews.eligibility import may_organize
 from docvqa_site.reviews.run_appeals import open_appeals
-from docvqa_site.reviews.selectors import (
-    awaiting_decisions,
-    awaiting_review,
-    contested,
-    judgeable_submissions,
-    unassigned,
-)
+from docvqa_site.reviews.selectors import Of, judgeable_submissions, undecided_kinds
 from docvqa_site.submissions.models import Run, Submission, SubmissionState
 from docvqa_site.submissions.selectors import competed_tracks
 from docvqa_site.teams.selectors import teams_without_owner
@@ -52,6 +45,16 @@ MOST_FLAGGED = 20
 # Workers report every minute what they have.
 REPORTING = timedelta(minutes=2)
 MOST_NEAR_QUOTA = 20
+# The counts of proofs that are neither accepted nor rejected for good, and what each of them is.
+UNDECIDED: dict[str, set[str]] = {
+    "unsettled proofs": set(),
+    "waiting proofs": {Of.WAITING},
+    "overdue proofs": {Of.WAITING, Of.OVERDUE},
+    "unassigned proofs": {Of.WAITING, Of.UNASSIGNED},
+    "contested proofs": {Of.WAITING, Of.CONTESTED},
+    # The link to their own reviews in the menu.
+    "own reviews": {Of.WAITING, Of.UNSEEN},
+}
 
 
 @dataclass(frozen=True)
@@ -76,20 +79,20 @@ def desk_of(organizer: User) -> dict[str, object]:
     backlogs = figures.backlogs(figures.attempts(), now)
     held = stock(now)
     workers = worker_rows(held.seen_at, now)
-    counts = counted(
+    counts, undecided = counted(
         {
             **counted_for(judged, now),
-            "overdue proofs": overdue_proofs(judged, now),
-            "unassigned proofs": unassigned(judged),
-            "contested proofs": contested(judged),
             "appeals of runs": open_appeals(judged),
             "teams without owner": teams_without_owner(),
             "waiting registrations": waiting_registrations(organizer),
-            # The link to their own reviews in the menu.
-            "own reviews": awaiting_review(organizer, among=judged),
             "failed mails": OutgoingMail.objects.filter(failed_at__isnull=False),
-        }
+        },
+        undecided_kinds(judged, organizer, now - REVIEW_TIME),
     )
+    counts |= {
+        name: sum(count for kinds, count in undecided if letters <= set(kinds))
+        for name, letters in UNDECIDED.items()
+    }
     proofs = needs.REVIEWS if is_reviewer(organizer) else needs.PROOFS if may_organize(organizer) else None
     found = [
         *needs.queue_needs(backlogs, figures.workforces(now)),
@@ -183,12 +186,6 @@ def _row(
         state = "idle" if seen_at > now - REPORTING else "gone"
     queues = ", ".join(worker.queue_id for worker in of_queues)
     return WorkerRow(of_queues[0].name, queues, evaluation, state, seen_at)
-
-
-def overdue_proofs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Submission]:
-    """Return those whose proofs have waited too long for their reviewers."""
-    private = submissions.filter(track__ranking__in=WITH_PROOFS)
-    return awaiting_decisions(private.filter(published_at__lt=now - REVIEW_TIME))
 
 
 def judged_missing(submissions: QuerySet[Submission], tracks: Sequence[Track]) -> list[MissingExamination]:

@@ -20,8 +20,9 @@ from docvqa_site.boards.columns import Shown, Table, columns_of
 from docvqa_site.boards.leakage import leakage_plot, measured, stated
 from docvqa_site.boards.leakage import verdict as leakage_verdict
 from docvqa_site.boards.models import newest_results
-from docvqa_site.boards.ordering import pending_levels, rank_if_published, ranks_of
+from docvqa_site.boards.ordering import pending_levels, rank_if_published
 from docvqa_site.boards.ranking import Entry, Row
+from docvqa_site.boards.standings import Standing, standings_of
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import Shortfall
 from docvqa_site.evaluation.display.results import shortfall, without_traces_of_team
@@ -101,11 +102,12 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     verdict = verdict_on(submission)
     names_team = status["is_insider"] or not submission.anonymous
     is_listed = submission.state == SubmissionState.SUBMITTED and not submission.is_unpublished
+    standings = standings_of(one.run for one in status["statuses"]) if is_listed else {}
     runs = [
         _method_run(
             one,
             verdict,
-            is_listed=is_listed,
+            standing=standings.get(one.run.pk),
             shows_would_rank=membership is not None and submission.is_unpublished and not submission.practice,
             names_team=names_team,
         )
@@ -198,7 +200,12 @@ def decided_at(submission: Submission) -> datetime | None:
 
 
 def _method_run(
-    status: RunStatus, verdict: Verdict, *, is_listed: bool, shows_would_rank: bool, names_team: bool
+    status: RunStatus,
+    verdict: Verdict,
+    *,
+    standing: Standing | None,
+    shows_would_rank: bool,
+    names_team: bool,
 ) -> MethodRun:
     """Return a scored run with its rank; one of an unpublished or withdrawn submission has none."""
     run, submission = status.run, status.run.submission
@@ -211,7 +218,7 @@ def _method_run(
         results=run.results if names_team else without_traces_of_team(run.results),
         status=verdict.status,
     )
-    rank = ranks_of(submission.track, run.budget, [run.pk]).get(run.pk) if is_listed else None
+    rank = standing.rank if standing else None
     row = Row(entry, rank, pending=_pending(run) if rank else None)
     (row,) = StoredBoard(submission.track, run.budget).with_ranges([row])
     would_rank = rank_if_published(run) if shows_would_rank else None

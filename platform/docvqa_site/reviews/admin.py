@@ -269,7 +269,7 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
             "form": form,
             "closing": form.closing(has_decided=own is not None and own.is_decided),
             "runs": runs,
-            "recorded": facts_on(proof, runs),
+            "recorded": facts_on(proof, runs, proof.proof()),
             "epsilon_columns": EPSILON_COLUMNS,
             "is_insider": True,
         }

@@ -96,10 +96,7 @@ def desk(request: UserRequest, submission_id: UUID) -> HttpResponse:
             return _desk(request, submission, None, None)
         return _barred(request, rejection)
     if request.method != "POST":
-        own = _own(submission, request)
-        if recusal_of(submission, request.user):
-            return _desk(request, submission, own, None)
-        return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))))
+        return _desk(request, submission, _own(submission, request), None)
     form = ReviewForm(request.POST)
     if review := take_decision(request, submission, form):
         messages.success(request, confirmation(review))
@@ -306,11 +303,19 @@ def _desk(
     form: ReviewForm | None,
     message_form: MessageForm | None = None,
 ) -> HttpResponse:
-    """Return the desk; without a form for whoever reads only."""
+    """Return the desk, with this form or, for whoever hasn't stepped aside, one with their draft."""
     runs = statuses(submission.runs.all())
-    threads = threads_for_reviewer(submission, request.user)
-    sees = sees_decisions(submission, request.user)
-    table = facts_on(submission, runs)
+    settled, proof = is_settled(submission), submission.proof()
+    declined = recusal_of(submission, request.user)
+    if form is None and declined is None:
+        form = ReviewForm(initial=initial_of(draft_of(own)))
+    is_coordinator = declined is not None and declined.why == Recusal.Why.COORDINATION
+    # Nobody else gets here with a conflict of interest.
+    barred = is_coordinator and assigning_barred_because(submission, request.user)
+    has_decided = own is not None and own.is_decided
+    sees = sees_decisions(submission, request.user) if is_coordinator else settled or has_decided
+    threads = threads_for_reviewer(submission, request.user, sees_decisions=sees)
+    table = facts_on(submission, runs, proof)
     context = {
         "submission": submission,
         "form": form,
@@ -324,19 +329,19 @@ def _desk(
         "epsilon_columns": EPSILON_COLUMNS,
         "about_proof": f"Proof of {submission}",
         "is_insider": True,
-        "proof": (proof := submission.proof()),
+        "proof": proof,
         "named_code": named_code(proof.upload) if proof else None,
         "versions": submission.artifacts.filter(superseded_at__isnull=False).order_by("-version"),
         "own": own,
-        "has_decided": own is not None and own.is_decided,
+        "has_decided": has_decided,
         "verdict": verdict_on(submission) if sees else None,
         "timeline": timeline(submission, request.user) if sees else [],
         "earlier": None if sees or own is None else last_decision(own),
-        "declined": recusal_of(submission, request.user),
-        "coordinates": coordinates(submission, request.user),
+        "declined": declined,
+        "coordinates": is_coordinator,
         "recusal_form": RecusalForm(auto_id="recusal_%s", effect=_withdrawal_effect(own)),
         "appeal": open_appeals().filter(submission=submission).first(),
-        "may_assign": not assigning_barred_because(submission, request.user) and not is_settled(submission),
+        "may_assign": may_organize(request.user) and not barred and not settled,
         "message_form": message_form or MessageForm(),
         **_state(own),
     }

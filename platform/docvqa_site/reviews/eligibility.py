@@ -2,7 +2,8 @@
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import is_reviewer
-from docvqa_site.reviews.selectors import conflict_of_interest, coordinates, reviewers
+from docvqa_site.reviews.models import Recusal
+from docvqa_site.reviews.selectors import conflict_of_interest, recusal_of, reviewers
 from docvqa_site.submissions.models import Submission
 
 ORGANIZE = "challenge.organize"
@@ -14,9 +15,12 @@ def review_barred_because(submission: Submission, user: User) -> str:
         return "Only people with permission to review can review proofs."
     if submission.submitted_at and submission.published_at is None:
         return "The team hasn't published this submission yet; reviews start once it is public."
-    if coordinates(submission, user):
+    recusal = recusal_of(submission, user)
+    if recusal and recusal.why == Recusal.Why.COORDINATION:
         return "You're coordinating this review, so you can't decide on the proof."
-    return conflict_of_interest(submission, user)
+    return conflict_of_interest(
+        submission, user, declares=recusal is not None and recusal.why == Recusal.Why.CONFLICT
+    )
 
 
 def eligible_reviewers(submission: Submission) -> list[User]:

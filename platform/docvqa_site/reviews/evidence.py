@@ -16,7 +16,7 @@ from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.proofs.named_code import named_code
 from docvqa_site.reviews.declared import DECLARED, declared_of
 from docvqa_site.submissions.code import code_files
-from docvqa_site.submissions.models import RunToken, Submission
+from docvqa_site.submissions.models import Artifact, RunToken, Submission
 from docvqa_site.ui.rounding import power_of_ten, rounded_up
 from evaluator.mechanisms.events import Event, TwoStage
 from evaluator.messages.jobs import AccountingResult, Check, CheckStatus, Step
@@ -170,20 +170,19 @@ class FactTable:
         return [fact for fact in self.facts if item in fact.items]
 
 
-def facts_on(submission: Submission, runs: Sequence[RunStatus]) -> FactTable:
+def facts_on(submission: Submission, runs: Sequence[RunStatus], proof: Artifact | None) -> FactTable:
     """Return what is known of the runs, the team and the code, in a few queries beside those of `runs`."""
     facts = [
         *_stated(runs),
         *_declared(runs),
         *_checked(runs),
         *_tokens(submission, len(runs)),
-        *_code(submission, len(runs)),
+        *_code(submission, proof, len(runs)),
     ]
     return FactTable([f"{status.run.budget:g}" for status in runs], facts)
 
 
-def _code(submission: Submission, runs: int) -> Iterable[Fact]:
-    proof = submission.proof()
+def _code(submission: Submission, proof: Artifact | None, runs: int) -> Iterable[Fact]:
     if proof:
         named = named_code(proof.upload)
         text = named.summary if named else "The proof's front matter names no files with hashes"

@@ -2,9 +2,13 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, QuerySet, Value, When
+from django.db.models.functions import Concat
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import is_reviewer
@@ -12,7 +16,7 @@ from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import WITH_PROOFS
 from docvqa_site.reviews import tallies
 from docvqa_site.reviews.models import Appeal, Decision, ProofReview, Recusal
-from docvqa_site.reviews.verdict import ResultStatus, Tally, Verdict, verdict, verdict_of
+from docvqa_site.reviews.verdict import ResultStatus, Tally, Verdict, status_of, verdict, verdict_of
 from docvqa_site.submissions.models import Artifact, Run, RunToken, Submission, SubmissionState
 from docvqa_site.submissions.selectors import closed_tracks, competed_tracks, private_submissions
 from docvqa_site.teams.selectors import team_of, teams_ever_of
@@ -53,7 +57,7 @@ def verdicts_on(track: Track, tallies: Mapping[UUID, Tally]) -> dict[UUID, Verdi
     reasons: dict[UUID, list[str]] = {
         submission: []
         for submission, tally in tallies.items()
-        if verdict_of(tally, required).status is ResultStatus.REJECTED
+        if required is not None and status_of(tally, required) is ResultStatus.REJECTED
     }
     for submission, reason in _rejections(reasons) if reasons else ():
         reasons[submission].append(reason)
@@ -69,15 +73,21 @@ def _rejections(submissions: Collection[UUID]) -> "QuerySet[ProofReview, tuple[U
     return rejected.values_list("submission_id", "reason")
 
 
-def conflict_of_interest(submission: Submission, user: User) -> str:
-    """Return why `user` may not judge the submission, by what they ever were; empty if nothing speaks against it."""
+def conflict_of_interest(submission: Submission, user: User, *, declares: bool | None = None) -> str:
+    """Return why `user` may not judge the submission, by what they ever were; empty if nothing speaks against it.
+
+    Args:
+        declares: Whether they have declared a conflict, where this has been looked up already.
+    """
     if teams_ever_of(user).filter(pk=submission.team_id).exists():
         return "You are or were a member of the submitting team."
     if submission.created_by_id == user.pk or _issued_tokens(user).filter(team=submission.team_id).exists():
         return "You took part in this submission."
     if competed_tracks(user).filter(pk=submission.track_id).exists():
         return "Your team competes in this track."
-    if _recused(user, Recusal.Why.CONFLICT).filter(submission=submission).exists():
+    if declares is None:
+        declares = _recused(user, Recusal.Why.CONFLICT).filter(submission=submission).exists()
+    if declares:
         return "You have declared a conflict of interest."
     return ""
 
@@ -117,16 +127,10 @@ def without_conflicts(submissions: QuerySet[Submission], user: User) -> QuerySet
     )
 
 
-def awaiting_review(reviewer: User, *, among: QuerySet[Submission] | None = None) -> QuerySet[Submission]:
-    """Return the scored submissions that need a decision of `reviewer`, who has made none, oldest first.
-
-    Args:
-        among: Their `judgeable_submissions`, where these have been found already.
-    """
-    judged = judgeable_submissions(reviewer) if among is None else among
-    open_ones = judged.filter(track__ranking__in=WITH_PROOFS).exclude(
-        pk__in=_recused(reviewer).values("submission")
-    )
+def awaiting_review(reviewer: User) -> QuerySet[Submission]:
+    """Return the scored submissions that need a decision of `reviewer`, who has made none, oldest first."""
+    with_proofs = judgeable_submissions(reviewer).filter(track__ranking__in=WITH_PROOFS)
+    open_ones = with_proofs.exclude(pk__in=_recused(reviewer).values("submission"))
     return awaiting_decisions(open_ones.filter(~Exists(_decisions_of(reviewer))))
 
 
@@ -141,16 +145,39 @@ def awaiting_decisions(submissions: QuerySet[Submission]) -> QuerySet[Submission
     ).order_by("submitted_at", "pk")
 
 
-def unassigned(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
-    """Return those that wait for reviewers, and that nobody is asked to decide on."""
+class Of(StrEnum):
+    """What is counted of undecided proofs, each by a letter; all but `WAITING` holds for others too."""
+
+    WAITING = "w"
+    OVERDUE = "o"
+    UNASSIGNED = "u"
+    CONTESTED = "c"
+    UNSEEN = "s"
+
+
+def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: datetime) -> "QuerySet[Any, Any]":
+    """Return how many proofs are `undecided`, by the letters of what each is, in one pass over them.
+
+    Args:
+        reviewer: Whose decision counts as seen, and whose recusal.
+        due: What was published before it is overdue.
+    """
     asked = ProofReview.objects.filter(assigned_at__isnull=False, decision=Decision.PENDING)
-    with_proofs = submissions.filter(track__ranking__in=WITH_PROOFS)
-    return awaiting_decisions(with_proofs).exclude(pk__in=asked.values("submission"))
-
-
-def contested(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
-    """Return those that somebody rejected, and that wait for another reviewer."""
-    return awaiting_decisions(submissions.filter(track__ranking__in=WITH_PROOFS, rejections__gt=0))
+    decided = ProofReview.objects.filter(reviewer=reviewer).exclude(**PENDING)
+    seen = Q(pk__in=decided.values("submission")) | Q(pk__in=_recused(reviewer).values("submission"))
+    kinds = {
+        Of.WAITING: Q(waits_for_reviewers(), state=SubmissionState.SUBMITTED),
+        Of.OVERDUE: Q(published_at__lt=due),
+        Of.UNASSIGNED: ~Q(pk__in=asked.values("submission")),
+        Of.CONTESTED: Q(rejections__gt=0),
+        Of.UNSEEN: ~seen,
+    }
+    letters = [
+        Case(When(condition, then=Value(letter.value)), default=Value(""))
+        for letter, condition in kinds.items()
+    ]
+    found = undecided(submissions).order_by().values(part=Concat(*letters, output_field=CharField()))
+    return found.annotate(count=Count("pk"))
 
 
 def undecided(submissions: QuerySet[Submission]) -> QuerySet[Submission]:

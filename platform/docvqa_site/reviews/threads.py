@@ -18,7 +18,7 @@ from docvqa_site.notifications.sending import notify
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.eligibility import review_barred_because
 from docvqa_site.reviews.models import ProofReview, ReviewMessage
-from docvqa_site.reviews.selectors import reviewer_numbers, sees_decisions
+from docvqa_site.reviews.selectors import reviewer_numbers
 from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Team
 from docvqa_site.teams.selectors import active_members, team_of
@@ -56,10 +56,10 @@ class Thread:
         return QUESTIONS.get(self.item, GENERAL)
 
 
-def threads_for_reviewer(submission: Submission, reviewer: User) -> list[Thread]:
-    """Return the messages about the proof: of other reviewers only once their decisions may be read."""
+def threads_for_reviewer(submission: Submission, reviewer: User, *, sees_decisions: bool) -> list[Thread]:
+    """Return the messages about the proof: of other reviewers only where the reviewer reads their decisions."""
     messages = submission.review_messages.all()
-    if not sees_decisions(submission, reviewer):
+    if not sees_decisions:
         # What the team writes to others isn't hidden: it speaks for its proof to all of them.
         messages = messages.filter(Q(by_team=True) | Q(author=reviewer))
     return _threads(submission, messages, you=reviewer)

@@ -72,6 +72,9 @@ class Verdict:
         return rejection_of(self.status, self.reason, is_withheld=self.is_withheld)
 
 
+NOT_REVIEWED = Verdict(ResultStatus.SCORED)
+
+
 def rejection_of(status: ResultStatus, reason: str, *, is_withheld: bool = False) -> str:
     """Return why the proof of a result of this status, with this reason, withholds the rank; empty if it doesn't."""
     if is_withheld:
@@ -115,15 +118,21 @@ def verdict_of(tally: Tally, required: int | None, rejections: Iterable[str] = (
     `required` is None where no proof is needed.
     """
     if required is None:
-        return Verdict(ResultStatus.SCORED)
+        return NOT_REVIEWED
+    # Reviewers who agree may have written the same.
+    return _verdict_of(tally, required, tuple(dict.fromkeys(rejections)))
+
+
+# A long board has few different ones.
+@lru_cache(maxsize=1_000)
+def _verdict_of(tally: Tally, required: int, rejections: tuple[str, ...]) -> Verdict:
     status = status_of(tally, required)
     is_open = status is ResultStatus.PROVISIONAL
     asks_changes = is_open and tally.change_requests > 0
     is_proposal = is_open and tally.is_proposal
     is_withheld = is_open and tally.is_withheld
     is_split = is_open and not is_proposal and tally.rejections > 0
-    # Reviewers who agree may have written the same.
-    reasons = tuple(dict.fromkeys(rejections)) if status is ResultStatus.REJECTED else ()
+    reasons = rejections if status is ResultStatus.REJECTED else ()
     if status is ResultStatus.REJECTED:
         reason = "proof rejected: " + " · ".join(reasons)
     elif status is ResultStatus.VERIFIED:

@@ -63,7 +63,9 @@ class WithoutChecks(Func):
     output_field = ResultsField()
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
-        return self.as_sql(compiler, connection, template="(%(expressions)s - 'checks' - 'question_types')")
+        return self.as_sql(
+            compiler, connection, template="(%(expressions)s - '{checks,question_types}'::text[])"
+        )
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Any:
         return self.as_sql(

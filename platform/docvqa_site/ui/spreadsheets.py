@@ -1,6 +1,9 @@
 """Text in CSV files that people open as spreadsheets."""
 
 import unicodedata
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from types import NoneType
 
 # A spreadsheet takes a cell that begins with one of these for a formula, full-width forms of East Asian keyboards too.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -12,7 +15,37 @@ def without_formula(text: str) -> str:
     Some leave out spaces before the formula, and characters that can't be seen.
     """
     # Almost every cell, and much faster than to look for characters that can't be seen.
-    if text[:1].isalnum():
+    if not text or text[0].isalnum():
         return text
     first = next((one for one in text if not one.isspace() and unicodedata.category(one) != "Cf"), "")
     return f"'{text}" if text.startswith(FORMULA_STARTS) or first in FORMULA_STARTS else text
+
+
+def csv_lines(columns: Iterable[Iterable[object]]) -> Iterator[str]:
+    """Yield the lines of a CSV file, from the values of its columns; none begins a formula.
+
+    Every cell is quoted: with another separator than ours, a part of an unquoted one becomes a cell of its own. Lines
+    are those of `csv.writer` with `QUOTE_ALL`, which takes ten times as long for cells that are texts already.
+    """
+    for cells in zip(*map(_texts, columns), strict=True):
+        line = '","'.join(cells)
+        yield f'"{line}"\r\n'
+
+
+def _texts(values: Iterable[object]) -> list[str]:
+    """Return the cells of a column, of which each different value is written once."""
+    found = list(values)
+    kinds = set(map(type, found)) - {NoneType}
+    # 0 equals False and -0.0, which are written otherwise.
+    if len(kinds) > 1 or float in kinds:
+        return list(map(_text, found))
+    texts = {value: _text(value) for value in set(found)}
+    return [texts[value] for value in found]
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return without_formula(value).replace('"', '""')
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -60,7 +60,10 @@ def accounted(db):
 
 
 def facts(submission):
-    return {fact.key: fact for fact in facts_on(submission, statuses(submission.runs.all())).facts}
+    return {
+        fact.key: fact
+        for fact in facts_on(submission, statuses(submission.runs.all()), submission.proof()).facts
+    }
 
 
 def test_what_the_record_declares_is_a_fact(accounted, settings):
@@ -138,7 +141,7 @@ def test_a_fact_has_one_row_and_what_is_the_same_one_cell(db):
     for budget, found in ((4, "18 providers"), (8, "17 providers")):
         change_results(make_run(submission, budget=budget, state=RunState.SCORED), checks=[providers(found)])
     change_results(first, checks=[providers("18 providers")])
-    table = facts_on(submission, statuses(submission.runs.all()))
+    table = facts_on(submission, statuses(submission.runs.all()), submission.proof())
     ((fact, cells, _),) = [row for row in table.rows if row[0].key == "record.providers"]
     assert [(cell.text, len(runs)) for cell, runs in cells] == [("18 providers", 2), ("17 providers", 1)]
     assert fact.is_passed
@@ -151,7 +154,7 @@ def test_a_long_text_has_a_line_of_its_own_and_is_there_once(db):
     for budget in (4, 8):
         change_results(make_run(submission, budget=budget, state=RunState.SCORED), checks=[providers(long)])
     change_results(first, checks=[providers("18 providers")])
-    table = facts_on(submission, statuses(submission.runs.all()))
+    table = facts_on(submission, statuses(submission.runs.all()), submission.proof())
     ((_, cells, texts),) = [row for row in table.rows if row[0].key == "record.providers"]
     assert [(cell.text, len(runs)) for cell, runs in cells] == [("", 3)]
     assert sorted(texts) == sorted([("4, 8", long), ("1", "18 providers")])

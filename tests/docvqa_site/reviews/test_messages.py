@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.reviews.models import ReviewMessage
+from docvqa_site.reviews.selectors import sees_decisions
 from docvqa_site.reviews.threads import (
     MAX_MESSAGE,
     MESSAGES_PER_DAY,
@@ -75,10 +76,15 @@ def test_what_other_reviewers_write_is_hidden_until_ones_own_decision(submission
     post_message(submission, "", "From me.", author=reviewer)
     post_message(submission, "", "From another.", author=make_reviewer())
     post_message(submission, "", "From us.", author=submission.created_by)
-    before = [text for _, _, text in lines(threads_for_reviewer(submission, reviewer))]
+
+    def shown():
+        sees = sees_decisions(submission, reviewer)
+        return lines(threads_for_reviewer(submission, reviewer, sees_decisions=sees))
+
+    before = [text for _, _, text in shown()]
     assert before == ["From me.", "From us."]
     accept(submission, reviewer)
-    authors = [author for _, author, _ in lines(threads_for_reviewer(submission, reviewer))]
+    authors = [author for _, author, _ in shown()]
     assert authors == ["You", "Reviewer 2", "The team"]
 
 

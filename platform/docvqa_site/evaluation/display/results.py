@@ -67,10 +67,12 @@ class EpsilonColumn:
 
     def of(self, results: RunResults) -> Epsilon | None:
         """Return the column's ε of a run; None where the run has none."""
-        deciding = next((row.sampling_rule for row in results.epsilons if row.decides), None)
-        rule = self.rule or deciding
-        rows = {(row.accountant, row.sampling_rule): row for row in results.epsilons}
-        return rows.get((self.accountant, rule)) if rule else None
+        rule = self.rule or next((row.sampling_rule for row in results.epsilons if row.decides), None)
+        # A loop, as exports ask for each ε of thousands of runs.
+        for row in results.epsilons:
+            if row.accountant is self.accountant and row.sampling_rule is rule:
+                return row
+        return None
 
 
 EPSILON_COLUMNS = (
@@ -179,6 +181,8 @@ def public_results(
     results: RunResults, budget: float | None, public_files: Collection[str] = ()
 ) -> RunResults:
     """Return the results of a run as everyone may read them: of some checks the status alone."""
+    if not results.checks:
+        return results
     checks = [
         check if _is_public(budget, check, public_files) else Check(id=check.id, status=check.status)
         for check in results.checks

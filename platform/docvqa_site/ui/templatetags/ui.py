@@ -152,6 +152,8 @@ def inline_code(text: str) -> SafeString:
 
 def _linked(text: str) -> SafeString:
     """Return text as HTML, with addresses of this site as links."""
+    if settings.SITE_URL not in text:
+        return markup("{}", text)
     parts = enumerate(re.split(rf"({re.escape(settings.SITE_URL)}/\S*[\w/])", text))
     return format_html_join(
         "", "{}", ((format_html('<a href="{0}">{0}</a>', part) if at % 2 else part,) for at, part in parts)
