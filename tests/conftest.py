@@ -94,16 +94,25 @@ def migrate(server: str) -> None:
 
 
 # Whose programs are forked from a process that has loaded their libraries: to load them takes so long that one
-# process of pytest does, for a whole group. There are two, as they wait for most of their time. A test elsewhere that
-# starts RabbitMQ too is marked as one of the brokers' group.
+# process of pytest does, for a whole group. There are two, as they wait for most of their time. For a file that is in
+# neither, a third process would.
 FORKING = {
-    "forking brokers": ("tests/evaluator/scoring/test_predictions.py", "tests/evaluator/worker/"),
+    "forking brokers": (
+        "tests/evaluator/scoring/test_predictions.py",
+        "tests/evaluator/worker/",
+        "tests/journeys/test_demonstration.py",
+        "tests/starter_kit/learning/test_page_features.py",
+        "tests/starter_kit/notebooks/",
+    ),
     "forking the kit": (
         "tests/starter_kit/commands/",
+        "tests/starter_kit/engines/test_devices.py",
         "tests/starter_kit/engines/test_flower_processes.py",
         "tests/starter_kit/engines/test_processes.py",
         "tests/starter_kit/runs/test_folder.py",
+        "tests/starter_kit/runs/test_transcript.py",
         "tests/starter_kit/scaffolding/test_writing.py",
+        "tests/starter_kit/test_submitting.py",
         "tests/starter_kit/weights/test_converting.py",
     ),
 }

@@ -9,7 +9,10 @@ import pytest
 from django.conf import settings
 from django.core.cache import caches
 from django.http import FileResponse
+from playwright.sync_api import Browser
 from pytest_django.live_server_helper import LiveServer
+
+from tests.services.chromium import Chromium
 
 PATIENCE_S = 60
 
@@ -23,6 +26,21 @@ def nothing_cached():
     for cache in caches.all(initialized_only=True):
         cache.clear()
     shutil.rmtree(Path(settings.HOME, "exports"), ignore_errors=True)
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    """One for the tests that need one: they run one after the other."""
+    with Chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """A browser without windows; those of a test are closed after it."""
+    yield chromium
+    for context in chromium.contexts:
+        context.close()
 
 
 @pytest.fixture

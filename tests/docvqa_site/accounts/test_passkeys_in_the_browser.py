@@ -14,7 +14,6 @@ from pytest_django.live_server_helper import LiveServer
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.services import vouch_for_address
 from tests.docvqa_site.factories import make_user
-from tests.services.chromium import Chromium
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 
@@ -29,12 +28,6 @@ AUTHENTICATOR = {
     "isUserVerified": True,
     "automaticPresenceSimulation": True,
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with Chromium() as browser:
-        yield browser
 
 
 def test_a_menu_closes_on_escape_and_on_a_click_elsewhere(page: Page) -> None:

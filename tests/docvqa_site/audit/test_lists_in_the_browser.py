@@ -1,7 +1,5 @@
 """The lists of the admin site in a window of 1280 pixels."""
 
-from collections.abc import Iterator
-
 import pytest
 from django.test import Client
 from playwright.sync_api import Browser
@@ -13,19 +11,12 @@ from tests.docvqa_site.factories import make_organizer, make_reviewer, make_team
 from tests.docvqa_site.reviews.test_decisions import accept
 from tests.docvqa_site.ui.test_accessibility import shown
 from tests.docvqa_site.ui.world import LONG_TITLE
-from tests.services.chromium import Chromium
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
 # The width of each column, by the name of its field.
 WIDTHS = """() => Object.fromEntries([...document.querySelectorAll("#result_list tbody tr > [class*=field-]")].map(
   (cell) => [cell.className.match(/field-(\\w+)/)[1], cell.getBoundingClientRect().width]))"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with Chromium() as browser:
-        yield browser
 
 
 @pytest.mark.parametrize(

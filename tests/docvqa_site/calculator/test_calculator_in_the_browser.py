@@ -5,9 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
-from playwright.sync_api import Route
-
-from tests.services.chromium import Chromium
+from playwright.sync_api import Browser, Route
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
@@ -25,7 +23,7 @@ CUT = """() => [...document.querySelectorAll("main select")].flatMap((select) =>
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_no_choice_of_a_select_is_cut(client: Client, width: int) -> None:
+def test_no_choice_of_a_select_is_cut(client: Client, width: int, browser: Browser) -> None:
     body = client.get("/privacy/calculator/").getvalue()
 
     def answer(route: Route) -> None:
@@ -35,11 +33,10 @@ def test_no_choice_of_a_select_is_cut(client: Client, width: int) -> None:
         else:
             route.fulfill(content_type="text/html; charset=utf-8", body=body)
 
-    with Chromium() as browser:
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        page.route("**/*", answer)
-        page.goto(ADDRESS, timeout=20_000)
-        count = page.locator("main select").count()
-        cut = page.evaluate(CUT)
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.route("**/*", answer)
+    page.goto(ADDRESS, timeout=20_000)
+    count = page.locator("main select").count()
+    cut = page.evaluate(CUT)
     assert count == 5
     assert not cut

@@ -1,13 +1,12 @@
 """Wide tables of documents in a browser: shown in full where there is room, with a shadow where they scroll."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from django.test import Client
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from tests.docvqa_site.ui.test_menu_in_the_browser import SITE, answer_static_files
-from tests.services.chromium import Chromium
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
@@ -19,22 +18,21 @@ LOOK = """() => [...document.querySelectorAll("article .table-wrap")].map((one) 
 
 
 @pytest.fixture
-def shown(client: Client) -> Iterator[Callable[[str], Page]]:
+def shown(client: Client, browser: Browser) -> Callable[[str], Page]:
     """Opens a document in a wide window."""
-    with Chromium() as browser:
 
-        def show(address: str) -> Page:
-            body = client.get(address).getvalue()
-            page = browser.new_page(viewport={"width": 1280, "height": 900})
-            page.route("**/*", answer_static_files)
-            page.route(
-                f"{SITE}/page/",
-                lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body),
-            )
-            page.goto(f"{SITE}/page/")
-            return page
+    def show(address: str) -> Page:
+        body = client.get(address).getvalue()
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.route("**/*", answer_static_files)
+        page.route(
+            f"{SITE}/page/",
+            lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body),
+        )
+        page.goto(f"{SITE}/page/")
+        return page
 
-        yield show
+    return show
 
 
 def test_a_table_that_goes_on_beyond_the_window_has_a_shadow(shown: Callable[[str], Page]) -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from queue import Empty
 from typing import Any
 
@@ -9,6 +10,8 @@ from docvqa_site.evaluation.queue import dispatch
 from docvqa_site.submissions.models import RunState
 from evaluator.messages.jobs import EVALUATOR_QUEUE, SCORING_QUEUE, EvaluationJob
 from tests.docvqa_site.factories import make_run
+from tests.services import rabbitmq
+from tests.services.rabbitmq import RabbitMQ
 
 
 class Broker:
@@ -42,6 +45,16 @@ def broker():
     for queue in (EVALUATOR_QUEUE, SCORING_QUEUE):
         broker.take(queue)
     return broker
+
+
+@pytest.fixture(scope="package")
+def rabbitmq_server() -> Iterator[RabbitMQ]:
+    """One for the group "brokers of the site"."""
+    if rabbitmq.binary() is None:
+        pytest.skip("no RabbitMQ server: `python -m tests.install` installs one as root on Debian")
+    server = RabbitMQ()
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -2,14 +2,13 @@
 
 import pytest
 from django.test import Client
-from playwright.sync_api import Route
+from playwright.sync_api import Browser, Route
 
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.submissions.models import RunState, SubmissionState
 from evaluator.messages.leakage import Leakage
 from tests.docvqa_site.factories import make_epsilons, make_run, make_submission, make_track
 from tests.docvqa_site.pages.test_method_in_the_browser import SITE, answer_static_files
-from tests.services.chromium import Chromium
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
@@ -21,7 +20,7 @@ INSIDE = """() => {
 }"""
 
 
-def test_the_status_of_a_wide_board_stays_in_sight(client: Client) -> None:
+def test_the_status_of_a_wide_board_stays_in_sight(client: Client, browser: Browser) -> None:
     track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1], leakage_set="red-team")
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED, title="A method with a name")
     results = {"anls": 0.5, "anls_low": 0.4, "anls_high": 0.6, "bytes_total": 147_000_000, "accuracy": 0.4}
@@ -44,17 +43,16 @@ def test_the_status_of_a_wide_board_stays_in_sight(client: Client) -> None:
     def answer(route: Route) -> None:
         route.fulfill(body=html, content_type="text/html; charset=utf-8")
 
-    with Chromium() as browser:
-        page = browser.new_page(viewport={"width": 1000, "height": 800})
-        page.route(f"{SITE}/static/**", answer_static_files)
-        page.route(f"{SITE}{address}", answer)
-        page.goto(SITE + address)
-        frame = page.locator(".board-wrap")
-        assert frame.evaluate("(wrap) => wrap.scrollWidth > wrap.clientWidth")
-        assert page.evaluate(INSIDE)
-        page.set_viewport_size({"width": 1280, "height": 800})
-        assert frame.evaluate("(wrap) => wrap.scrollWidth <= wrap.clientWidth")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page = browser.new_page(viewport={"width": 1000, "height": 800})
+    page.route(f"{SITE}/static/**", answer_static_files)
+    page.route(f"{SITE}{address}", answer)
+    page.goto(SITE + address)
+    frame = page.locator(".board-wrap")
+    assert frame.evaluate("(wrap) => wrap.scrollWidth > wrap.clientWidth")
+    assert page.evaluate(INSIDE)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert frame.evaluate("(wrap) => wrap.scrollWidth <= wrap.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 STOPS = """() => [...document.querySelectorAll(".board thead a, .board thead input")].filter(
@@ -63,36 +61,35 @@ STOPS = """() => [...document.querySelectorAll(".board thead a, .board thead inp
 
 
 def test_a_phone_has_cards_without_hidden_stops_and_a_table_of_numbers_as_wide_as_the_screen(
-    client: Client,
+    client: Client, browser: Browser
 ) -> None:
     track = make_track(FEWEST_BYTES, slug="bytes", anls_threshold=0.1)
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED, title="A method with a name")
     make_run(submission, state=RunState.SCORED, anls=0.5, bytes_total=147_000_000)
     address = "/leaderboard/bytes/"
     html = client.get(address).text
-    with Chromium() as browser:
-        page = browser.new_page(viewport={"width": 390, "height": 844})
-        page.route(f"{SITE}/static/**", answer_static_files)
-        page.route(
-            f"{SITE}{address}",
-            lambda route: route.fulfill(body=html, content_type="text/html; charset=utf-8"),
-        )
-        page.goto(SITE + address)
-        assert page.evaluate(STOPS) == 0
-        status = page.locator(".board tbody .board-status")
-        assert status.evaluate("(cell) => getComputedStyle(cell, '::before').content").startswith('"Status')
-        page.locator(".plot summary").click()
-        rank = page.locator(".board tbody .board-rank")
-        assert rank.evaluate("(cell) => getComputedStyle(cell, '::before').content").startswith('"Rank')
-        heads = page.locator(".board-wrap").aria_snapshot()
-        for name in ("Rank", "Communication", "ANLS", "Byte count", "Status"):
-            assert f'columnheader "{name}"' in heads
-        table = page.locator(".plot .table-wrap")
-        assert table.evaluate("(wrap) => wrap.scrollWidth <= wrap.clientWidth")
-        page.keyboard.press("Tab")
-        page.keyboard.press("Tab")
-        link = table.locator("a").first
-        assert link.evaluate("(a) => [a === document.activeElement, getComputedStyle(a).outlineStyle]") == [
-            True,
-            "solid",
-        ]
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.route(f"{SITE}/static/**", answer_static_files)
+    page.route(
+        f"{SITE}{address}",
+        lambda route: route.fulfill(body=html, content_type="text/html; charset=utf-8"),
+    )
+    page.goto(SITE + address)
+    assert page.evaluate(STOPS) == 0
+    status = page.locator(".board tbody .board-status")
+    assert status.evaluate("(cell) => getComputedStyle(cell, '::before').content").startswith('"Status')
+    page.locator(".plot summary").click()
+    rank = page.locator(".board tbody .board-rank")
+    assert rank.evaluate("(cell) => getComputedStyle(cell, '::before').content").startswith('"Rank')
+    heads = page.locator(".board-wrap").aria_snapshot()
+    for name in ("Rank", "Communication", "ANLS", "Byte count", "Status"):
+        assert f'columnheader "{name}"' in heads
+    table = page.locator(".plot .table-wrap")
+    assert table.evaluate("(wrap) => wrap.scrollWidth <= wrap.clientWidth")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    link = table.locator("a").first
+    assert link.evaluate("(a) => [a === document.activeElement, getComputedStyle(a).outlineStyle]") == [
+        True,
+        "solid",
+    ]

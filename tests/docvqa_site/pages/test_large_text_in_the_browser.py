@@ -2,12 +2,12 @@
 
 import pytest
 from django.test import Client
+from playwright.sync_api import Browser
 
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.submissions.models import RunState, SubmissionState
 from tests.docvqa_site.factories import make_epsilons, make_run, make_submission, make_track
 from tests.docvqa_site.pages.test_method_in_the_browser import SITE, answer_static_files
-from tests.services.chromium import Chromium
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
@@ -20,7 +20,7 @@ WIDER = """() => [
 ]"""
 
 
-def test_no_page_is_wider_than_a_window_of_195_pixels(client: Client) -> None:
+def test_no_page_is_wider_than_a_window_of_195_pixels(client: Client, browser: Browser) -> None:
     bytes_track = make_track(
         FEWEST_BYTES, slug="track-1", anls_threshold=0.1, name="Communication-efficient FL"
     )
@@ -51,25 +51,24 @@ def test_no_page_is_wider_than_a_window_of_195_pixels(client: Client) -> None:
     ]
     texts = {page: client.get(page).text for page in pages}
     found = {}
-    with Chromium() as browser:
-        page = browser.new_page(viewport={"width": 195, "height": 422})
-        page.route(f"{SITE}/static/**", answer_static_files)
-        for address, text in texts.items():
-            page.route(
-                f"{SITE}{address}",
-                lambda route, _=None, body=text: route.fulfill(
-                    body=body, content_type="text/html; charset=utf-8"
-                ),
-            )
-            page.goto(SITE + address)
-            wider, parts = page.evaluate(WIDER)
-            if wider > 0:
-                found[address] = (wider, parts)
-            # As a browser does that enlarges the text alone.
-            page.set_viewport_size({"width": 390, "height": 844})
-            page.add_style_tag(content="html { font-size: 200% }")
-            wider, parts = page.evaluate(WIDER)
-            page.set_viewport_size({"width": 195, "height": 422})
-            if wider > 0:
-                found[f"{address} with large text"] = (wider, parts)
+    page = browser.new_page(viewport={"width": 195, "height": 422})
+    page.route(f"{SITE}/static/**", answer_static_files)
+    for address, text in texts.items():
+        page.route(
+            f"{SITE}{address}",
+            lambda route, _=None, body=text: route.fulfill(
+                body=body, content_type="text/html; charset=utf-8"
+            ),
+        )
+        page.goto(SITE + address)
+        wider, parts = page.evaluate(WIDER)
+        if wider > 0:
+            found[address] = (wider, parts)
+        # As a browser does that enlarges the text alone.
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.add_style_tag(content="html { font-size: 200% }")
+        wider, parts = page.evaluate(WIDER)
+        page.set_viewport_size({"width": 195, "height": 422})
+        if wider > 0:
+            found[f"{address} with large text"] = (wider, parts)
     assert found == {}, "\n".join(map(repr, found.items()))

@@ -5,12 +5,11 @@ import re
 import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Browser, Route, expect
 
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.submissions.models import RunState, SubmissionState
 from tests.docvqa_site.factories import make_run, make_submission, make_track
-from tests.services.chromium import Chromium
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
@@ -25,7 +24,9 @@ def answer_static_files(route: Route) -> None:
         route.abort()
 
 
-def test_a_method_leads_to_the_evidence_of_a_run_and_so_do_links_to_where_it_was(client: Client) -> None:
+def test_a_method_leads_to_the_evidence_of_a_run_and_so_do_links_to_where_it_was(
+    client: Client, browser: Browser
+) -> None:
     track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4])
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
     one, four = (
@@ -51,18 +52,15 @@ def test_a_method_leads_to_the_evidence_of_a_run_and_so_do_links_to_where_it_was
         path = route.request.url.removeprefix(SITE).partition("#")[0]
         route.fulfill(content_type="text/html; charset=utf-8", body=pages[path])
 
-    with Chromium() as browser:
-        page = browser.new_page(java_script_enabled=False, viewport={"width": 390, "height": 600})
-        page.route("**/*", answer)
-        page.route(f"{SITE}/static/**", answer_static_files)
-        # As it was linked to before the evidence had a page of its own.
-        page.goto(f"{SITE}{method}#run-{four.pk}")
-        # A screen reader reads a score and its interval as two numbers.
-        row = page.get_by_role(
-            "row", name=re.compile(r"^ε = 4 ANLS 0\.50* 0\.40*–0\.60* .*Evidence at ε = 4")
-        )
-        expect(row).to_be_in_viewport()
-        row.get_by_role("link", name="Evidence at ε = 4").click()
-        expect(page.get_by_role("heading", level=1, name="Evidence at ε = 4")).to_be_in_viewport()
-        page.get_by_label("Runs of this method").get_by_role("link", name="ε = 1").click()
-        expect(page).to_have_url(f"{SITE}{method}runs/{one.pk}/")
+    page = browser.new_page(java_script_enabled=False, viewport={"width": 390, "height": 600})
+    page.route("**/*", answer)
+    page.route(f"{SITE}/static/**", answer_static_files)
+    # As it was linked to before the evidence had a page of its own.
+    page.goto(f"{SITE}{method}#run-{four.pk}")
+    # A screen reader reads a score and its interval as two numbers.
+    row = page.get_by_role("row", name=re.compile(r"^ε = 4 ANLS 0\.50* 0\.40*–0\.60* .*Evidence at ε = 4"))
+    expect(row).to_be_in_viewport()
+    row.get_by_role("link", name="Evidence at ε = 4").click()
+    expect(page.get_by_role("heading", level=1, name="Evidence at ε = 4")).to_be_in_viewport()
+    page.get_by_label("Runs of this method").get_by_role("link", name="ε = 1").click()
+    expect(page).to_have_url(f"{SITE}{method}runs/{one.pk}/")

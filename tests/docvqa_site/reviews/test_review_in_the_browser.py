@@ -15,17 +15,10 @@ from tests.docvqa_site.factories import (
     owner_of,
     scored_submission,
 )
-from tests.services.chromium import Chromium
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 
 HASH = "0123456789abcdef" * 4
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with Chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 import pytest
 
 from tests.docvqa_site.factories import make_run, make_submission, make_team
-from tests.services.chromium import Chromium
 
 
 @pytest.fixture(autouse=True)
@@ -10,13 +9,6 @@ def store_folder(settings, tmp_path):
     settings.STORE_FOLDER = tmp_path / "store"
     settings.UPLOAD_PART_SIZE_BYTES = 10
     return settings.STORE_FOLDER
-
-
-@pytest.fixture(scope="package")
-def browser():
-    """One for the files that need one: they run one after the other."""
-    with Chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

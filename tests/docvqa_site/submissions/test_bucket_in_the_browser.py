@@ -52,7 +52,7 @@ def test_an_upload_survives_a_lost_connection_and_a_reload(bucket, open_page, ch
 
     page.route(f"{bucket.origin}/**", break_off_after_the_first)
     choose(page, "checkpoint", checkpoint)
-    expect(draft_file(page, "checkpoint").get_by_text("The connection is bad")).to_be_visible(timeout=30_000)
+    expect(draft_file(page, "checkpoint").get_by_text("The connection is bad")).to_be_visible(timeout=60_000)
     assert len(stored_parts(Upload.objects.get())) == 1
 
     page.reload()

@@ -24,7 +24,6 @@ from playwright.sync_api import Browser, Page, Route
 from docvqa_site.accounts.models import User
 from tests.docvqa_site.accounts.codes import log_in
 from tests.docvqa_site.ui.world import PASSWORD, World, make_world
-from tests.services.chromium import Chromium
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
@@ -244,12 +243,6 @@ ADMIN_FRAME = {
     "user_permissions", "team_invite", "auth_user_password_change", "accounts_user_password_change",
 }  # fmt: skip
 ADMIN_OF_DJANGO = ("_changelist", "_add", "_history", "_delete", "_change")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with Chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

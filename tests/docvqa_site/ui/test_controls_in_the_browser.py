@@ -3,11 +3,10 @@
 import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
-from playwright.sync_api import BrowserContext, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from docvqa_site.challenge.rankings import FEWEST_BYTES
 from tests.docvqa_site.factories import make_track
-from tests.services.chromium import Chromium
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
@@ -34,27 +33,26 @@ def open_page(context: BrowserContext, client: Client, address: str) -> Page:
     return page
 
 
-def test_links_in_rows_are_at_least_24_pixels_high(client: Client) -> None:
+def test_links_in_rows_are_at_least_24_pixels_high(client: Client, browser: Browser) -> None:
     make_track(FEWEST_BYTES, slug="bytes")
-    with Chromium() as browser:
-        context = browser.new_context(viewport={"width": 1280, "height": 800})
-        for address in ("/leaderboard/bytes/", "/docs/faq/"):
-            assert open_page(context, client, address).evaluate(LOW) == []
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    for address in ("/leaderboard/bytes/", "/docs/faq/"):
+        assert open_page(context, client, address).evaluate(LOW) == []
 
 
-def test_each_button_that_copies_is_named_by_its_part_and_says_what_it_did(client: Client) -> None:
-    with Chromium() as browser:
-        context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
-        page = open_page(context, client, "/")
-        expect(page.get_by_role("button", name="Copy: Commands to take part")).to_have_count(1)
-        button = page.get_by_role("button", name="Copy: BibTeX entry")
-        button.click()
-        expect(page.locator("#cite ~ .copy + [role=status]")).to_have_text("Copied")
-        expect(button).to_have_text("Copied")
+def test_each_button_that_copies_is_named_by_its_part_and_says_what_it_did(
+    client: Client, browser: Browser
+) -> None:
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = open_page(context, client, "/")
+    expect(page.get_by_role("button", name="Copy: Commands to take part")).to_have_count(1)
+    button = page.get_by_role("button", name="Copy: BibTeX entry")
+    button.click()
+    expect(page.locator("#cite ~ .copy + [role=status]")).to_have_text("Copied")
+    expect(button).to_have_text("Copied")
 
 
-def test_without_scripts_no_passkey_is_offered(client: Client) -> None:
-    with Chromium() as browser:
-        page = open_page(browser.new_context(java_script_enabled=False), client, "/account/login/")
-        expect(page.get_by_role("button", name="Log in", exact=True)).to_be_visible()
-        expect(page.get_by_text("Log in with a passkey")).to_be_hidden()
+def test_without_scripts_no_passkey_is_offered(client: Client, browser: Browser) -> None:
+    page = open_page(browser.new_context(java_script_enabled=False), client, "/account/login/")
+    expect(page.get_by_role("button", name="Log in", exact=True)).to_be_visible()
+    expect(page.get_by_text("Log in with a passkey")).to_be_hidden()

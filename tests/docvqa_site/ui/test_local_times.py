@@ -1,12 +1,8 @@
 """Times in a browser somewhere: UTC stays, with the reader's own time beside it, and fields say what date they hold."""
 
-from collections.abc import Iterator
-
 import pytest
 from django.contrib.staticfiles import finders
 from playwright.sync_api import Browser, Page, expect
-
-from tests.services.chromium import Chromium
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -15,12 +11,6 @@ PAGE = f"""<p id="at">{TIME}Nov 22, 2026, 02:30 UTC</time></p>
 <p id="day">{TIME}Nov 22, 2026</time></p>
 <p id="since"><input type="date" id="d" value="2026-04-03"></p>
 <p id="ends"><input type="datetime-local" id="e"></p>"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with Chromium() as browser:
-        yield browser
 
 
 def page_in(browser: Browser, zone: str) -> Page:

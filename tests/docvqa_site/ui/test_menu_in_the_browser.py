@@ -4,12 +4,11 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.contrib.staticfiles import finders
 from django.test import Client
-from playwright.sync_api import Route
+from playwright.sync_api import Browser, Route
 
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.models import Notification
 from tests.docvqa_site.factories import make_team, make_user
-from tests.services.chromium import Chromium
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
@@ -34,7 +33,7 @@ def answer_static_files(route: Route) -> None:
 
 
 @pytest.mark.parametrize("role", ["visitor", "participant", "reviewer", "organizer"])
-def test_the_menu_has_one_line(client: Client, role: str) -> None:
+def test_the_menu_has_one_line(client: Client, role: str, browser: Browser) -> None:
     if role != "visitor":
         permissions = PERMISSIONS.get(role, [])
         person = make_user(name="Maximiliane Featherstonehaugh", is_staff=bool(permissions))
@@ -45,14 +44,13 @@ def test_the_menu_has_one_line(client: Client, role: str) -> None:
         )
         client.force_login(person)
     body = client.get("/leaderboard/").getvalue()
-    with Chromium() as browser:
-        page = browser.new_page()
-        page.route("**/*", answer_static_files)
-        page.route(
-            f"{SITE}/page/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
-        )
-        page.goto(f"{SITE}/page/")
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 700})
-            height, menus, fits = page.evaluate(LOOK)
-            assert (height < ONE_LINE, menus, fits) == (True, 1, True), width
+    page = browser.new_page()
+    page.route("**/*", answer_static_files)
+    page.route(
+        f"{SITE}/page/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
+    )
+    page.goto(f"{SITE}/page/")
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 700})
+        height, menus, fits = page.evaluate(LOOK)
+        assert (height < ONE_LINE, menus, fits) == (True, 1, True), width

@@ -10,7 +10,7 @@ from tests.evaluator.worker.brokers import Brokers
 from tests.evaluator.worker.office import Office
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
     """The running brokers by kind."""
     brokers = Brokers(tmp_path_factory.mktemp)

@@ -29,7 +29,11 @@ from tests.evaluator.worker.brokers import BROKERS, Brokers
 from tests.evaluator.worker.office import RULES, Office
 
 
-@pytest.fixture(scope="module", params=BROKERS)
+# What a step reports doesn't depend on the broker; `test_delivery` has each of them.
+@pytest.fixture(
+    scope="module",
+    params=[kind if kind == "redis" else pytest.param(kind, marks=pytest.mark.slow) for kind in BROKERS],
+)
 def office(
     request: pytest.FixtureRequest, home: Path, brokers: Brokers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Office]:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -31,21 +32,40 @@ HEAVY = {
 }
 
 
-def loaded_by(*arguments: str, status: int = 0) -> set[str]:
-    """Return the packages that a call of `pfl` imports, which must end with `status`."""
-    code = (
-        "import atexit, sys; from starter_kit.commands.main import main; "
-        "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
-    )
+CALLS = """
+import sys
+from starter_kit.commands.main import main
+
+for call in sys.stdin.read().splitlines():
+    sys.argv[1:] = call.split()
+    try:
+        main()
+    except SystemExit as end:
+        print(end.code, *sys.modules, file=sys.stderr)
+"""
+
+
+def loading(calls: Iterable[str], packages: set[str], status: int = 0) -> dict[str, set[str]]:
+    """Return which of `packages` calls of `pfl` import, of the calls, one after the other, that import some.
+
+    Each must end with `status`.
+    """
+    calls = list(calls)
     result = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", CALLS], input="\n".join(calls), capture_output=True, text=True, timeout=60
     )
-    assert result.returncode == status, result.stderr
-    return {name.partition(".")[0] for name in result.stderr.splitlines()[-1].split()}
+    assert result.returncode == 0, result.stderr
+    ends = [line.split() for line in result.stderr.splitlines() if " starter_kit.commands.main " in line]
+    assert [int(end[0]) for end in ends] == [status] * len(calls), result.stderr
+    loaded = {
+        call: {name.partition(".")[0] for name in names} & packages
+        for call, (_, *names) in zip(calls, ends, strict=True)
+    }
+    return {call: found for call, found in loaded.items() if found}
 
 
 def test_help_loads_no_library_that_only_verbs_need() -> None:
-    assert loaded_by("--help") & HEAVY == set()
+    assert loading(["--help"], HEAVY) == {}
 
 
 def test_without_the_kits_packages_it_says_what_to_install() -> None:
@@ -59,33 +79,25 @@ def test_without_the_kits_packages_it_says_what_to_install() -> None:
     assert "Traceback" not in ended.stderr
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_the_help_of_a_verb_loads_no_library_that_trains_or_accounts(verb: str) -> None:
+def test_the_help_of_a_verb_and_the_list_of_methods_load_no_library_that_trains_or_accounts() -> None:
     trains_or_accounts = {"dp_accounting", "flwr", "matplotlib", "numpy", "scipy", "torch", "transformers"}
-    assert loaded_by(verb, "--help") & trains_or_accounts == set()
+    assert loading([*(f"{verb} --help" for verb in VERBS), "methods"], trains_or_accounts) == {}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("train", "fedavgg", "--data", "here", "--base", "here", "--out", "new"),
-        ("train", "fedavg", "--data", "nowhere", "--base", "here", "--out", "new"),
-        ("train", "fedavg", "--data", "here", "--base", "nowhere", "--out", "new"),
-        ("train", "fedavg", "--data", "here", "--base", "here", "--out", "here"),
-        ("plan", "fedavgg", "--data", "here", "--base", "here"),
-    ],
-)
 def test_names_of_nothing_are_reported_before_what_trains_is_loaded(
-    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").mkdir()
-    assert loaded_by(*arguments, status=2) & {"scipy", "torch", "transformers"} == set()
-
-
-def test_listing_methods_loads_no_library_that_trains_or_accounts() -> None:
-    assert loaded_by("methods") & {"dp_accounting", "numpy", "scipy", "torch", "transformers"} == set()
+    calls = [
+        "train fedavgg --data here --base here --out new",
+        "train fedavg --data nowhere --base here --out new",
+        "train fedavg --data here --base nowhere --out new",
+        "train fedavg --data here --base here --out here",
+        "plan fedavgg --data here --base here",
+    ]
+    assert loading(calls, {"scipy", "torch", "transformers"}, status=2) == {}
 
 
 def test_submitting_loads_no_library_that_trains() -> None:

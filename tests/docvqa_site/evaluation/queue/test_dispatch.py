@@ -29,9 +29,7 @@ from evaluator.messages.jobs import (
 from evaluator.worker.broker import broker_settings
 from tests.docvqa_site.evaluation.messages import make_progress
 from tests.docvqa_site.factories import make_artifact, make_run, make_submission, make_track
-from tests.services import rabbitmq
 from tests.services.ports import free_port
-from tests.services.rabbitmq import RabbitMQ
 
 pytestmark = pytest.mark.django_db
 
@@ -135,23 +133,20 @@ def test_a_broker_that_is_down_fails_no_submission_and_gets_the_step_later(
     assert [job.evaluation for job in broker.jobs()] == [evaluation.pk]
 
 
-@pytest.mark.xdist_group("forking brokers")
-def test_the_intake_makes_the_queues_that_workers_wait_for(monkeypatch):
-    if rabbitmq.binary() is None:
-        pytest.skip("no RabbitMQ server: `python -m tests.install` installs one as root on Debian")
-    server = RabbitMQ()
-    try:
-        site = Celery()
-        site.conf.update(broker_settings(server.url))
-        monkeypatch.setattr(dispatch, "app", site)
+@pytest.mark.xdist_group("brokers of the site")
+def test_the_intake_makes_the_queues_that_workers_wait_for(rabbitmq_server, monkeypatch):
+    site = Celery()
+    site.conf.update(broker_settings(rabbitmq_server.url))
+    monkeypatch.setattr(dispatch, "app", site)
+    names = (EVALUATOR_QUEUE, SCORING_QUEUE, INTAKE_QUEUE)
+    with site.connection_for_read() as connection:
+        channel: Any = connection.default_channel
+        for name in names:
+            channel.queue_delete(name)
         tasks.make_queues()
-        with site.connection_for_read() as connection:
-            channel: Any = connection.default_channel
-            for name in (EVALUATOR_QUEUE, SCORING_QUEUE, INTAKE_QUEUE):
-                # Fails where there is none.
-                channel.queue_declare(name, passive=True)
-    finally:
-        server.stop()
+        for name in names:
+            # Fails where there is none.
+            channel.queue_declare(name, passive=True)
 
 
 def test_attempts_are_counted_on(broker):

@@ -20,10 +20,9 @@ from tests.docvqa_site.evaluation.conftest import Broker
 from tests.docvqa_site.evaluation.messages import make_progress, make_report
 from tests.docvqa_site.factories import make_run, make_user
 from tests.services.ports import free_port
-from tests.services.rabbitmq import RabbitMQ
 from tests.services.redis import Redis
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("brokers of the site")]
 
 SILENCE = timedelta(seconds=settings.EVALUATION_SILENCE_SECONDS)
 UNATTENDED = timedelta(seconds=settings.EVALUATION_UNATTENDED_SECONDS)
@@ -174,13 +173,6 @@ def any_broker(request, monkeypatch):
 @pytest.fixture(scope="module")
 def redis_server():
     server = Redis()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def rabbitmq_server():
-    server = RabbitMQ()
     yield server
     server.stop()
 
