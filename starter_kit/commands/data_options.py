@@ -158,7 +158,7 @@ def split_test_set(folder: Path, private: float, on: str) -> list[str]:
     for name, is_private, providers in zip(("public", "private"), (False, True), clusters, strict=True):
         lines.append(f"{name}: {sides.count(is_private)} questions of {providers} providers")
         if providers < MIN_CLUSTERS:
-            lines.append(f"  Intervals require at least {MIN_CLUSTERS} providers, so there will be none.")
+            lines.append(f"  Intervals require at least {MIN_CLUSTERS} providers, so they will be 0 to 1.")
     return [*lines, f"SHA-256 {drawn.sha256}"]
 
 
