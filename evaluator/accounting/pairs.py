@@ -186,7 +186,9 @@ def dominating_pairs(event: SingleStage) -> tuple[Pair, ...]:
             return removal, GaussianPair(noise / 2, 0, rate)
         case RandomAllocationGaussian(rounds_per_cycle=rounds, effective_noise_multiplier=noise):
             if event.adjacency is Adjacency.REPLACE:
-                raise UnsupportedError("no bound is known here for random allocation under replacement")
+                raise UnsupportedError(
+                    "no dominating pair is known here for random allocation under replacement"
+                )
             return allocation_pairs(rounds, noise)
         case Laplace(relative_scale=scale):
             return (LaplacePair(scale),)

@@ -99,6 +99,16 @@ class RandomAllocationGaussian(Release):
         """How many rounds of training there were, those that an unfinished cycle lacks included."""
         return self.rounds * self.rounds_per_cycle
 
+    def for_neighbors(self, unit: PrivacyUnit, adjacency: Adjacency) -> Self:
+        """Return the same release for this privacy unit and these neighbors.
+
+        Raises:
+            UnsupportedError: One unit is replaced by another.
+        """
+        if adjacency is Adjacency.REPLACE:
+            raise UnsupportedError("no bound is known here for random allocation under replacement")
+        return super().for_neighbors(unit, adjacency)
+
 
 class Laplace(Release):
     """Laplace noise of `relative_scale` times the L1 sensitivity under `adjacency`: ε of a round is its inverse."""
