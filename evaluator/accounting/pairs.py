@@ -21,6 +21,13 @@ Why the pairs below dominate, with all contributions of norm at most 1 and noise
   α ≥ 1 that is H_α of the Poisson removal pair at σ/2, from either side, and for α < 1 its mirror image: see
   `Symmetrized`. It is no pair of two datasets; Lebeda, Regehr, Kamath and Steinke, "Avoiding Pitfalls for Privacy
   Accounting of Subsampled Mechanisms under Composition" (2024), show what goes wrong if it is taken for one.
+- Random allocation, `add_remove`: for a cycle of B rounds, (1/B)·Σₜ N(eₜ) against N(0), in B dimensions. Let the other
+  units' draws be given. Round t adds bₜ·g to what the others contribute, where |g| ≤ 1 follows from the history, and bₜ
+  is 1 in one round and 0 in the others. From a point (z₁, …, z_B) of the pair, the rounds can be made one after
+  another: zₜ·g, plus noise of variance σ²(1 − |g|²) along g and σ² across it. Whichever side of the pair the point is
+  from, the rounds then have their distribution on that side, and making them so doesn't raise H_α. The pair's loss is
+  computed in `allocation`. Feldman and Shenfeld, "Privacy Amplification by Random Allocation" (2025), and Chua et
+  al., "Balls-and-Bins Sampling for DP-SGD" (2024), have the same pair.
 """
 
 import math
@@ -31,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from evaluator.accounting.allocation import allocation_pairs
 from evaluator.mechanisms.events import (
     AdmmLaplace,
     FedAvgLaplace,
@@ -38,11 +46,21 @@ from evaluator.mechanisms.events import (
     Gaussian,
     Laplace,
     PoissonGaussian,
+    RandomAllocationGaussian,
+    UnsupportedError,
 )
 from evaluator.mechanisms.units import Adjacency
 
 Floats = NDArray[np.float64]
-SingleStage = Gaussian | PoissonGaussian | FixedSizeGaussian | Laplace | FedAvgLaplace | AdmmLaplace
+SingleStage = (
+    Gaussian
+    | PoissonGaussian
+    | FixedSizeGaussian
+    | RandomAllocationGaussian
+    | Laplace
+    | FedAvgLaplace
+    | AdmmLaplace
+)
 
 # Standard deviations out to which a Gaussian is followed; what lies beyond, 1e-18, counts as infinite loss.
 REACH = 8.8
@@ -150,6 +168,9 @@ def dominating_pairs(event: SingleStage) -> tuple[Pair, ...]:
     """Return the pairs for one round of `event`: one if it dominates both orders of neighbors, else one for each.
 
     Where there are two, the first is for a removed unit and the second for an added one.
+
+    Raises:
+        UnsupportedError: No pair is known here for the event under its adjacency.
     """
     match event:
         case Gaussian(effective_noise_multiplier=noise):
@@ -163,6 +184,12 @@ def dominating_pairs(event: SingleStage) -> tuple[Pair, ...]:
             if event.adjacency is Adjacency.REPLACE:
                 return (Symmetrized(removal),)
             return removal, GaussianPair(noise / 2, 0, rate)
+        case RandomAllocationGaussian(rounds_per_cycle=rounds, effective_noise_multiplier=noise):
+            if event.adjacency is Adjacency.REPLACE:
+                raise UnsupportedError(
+                    "no dominating pair is known here for random allocation under replacement"
+                )
+            return allocation_pairs(rounds, noise)
         case Laplace(relative_scale=scale):
             return (LaplacePair(scale),)
         case FedAvgLaplace() | AdmmLaplace():

@@ -34,6 +34,7 @@ from evaluator.mechanisms.events import (
     Gaussian,
     Laplace,
     PoissonGaussian,
+    RandomAllocationGaussian,
     TwoStage,
     UnsupportedError,
     check_delta,
@@ -138,6 +139,8 @@ def _known_event(event: SingleStage) -> DpEvent:
             return PoissonSampledDpEvent(rate, GaussianDpEvent(noise))
         case FixedSizeGaussian(sampling_rate=rate, effective_noise_multiplier=noise):
             return PoissonSampledDpEvent(rate, GaussianDpEvent(noise / 2))
+        case RandomAllocationGaussian():
+            raise UnsupportedError("no Rényi bound is known here for random allocation")
         case Laplace(relative_scale=noise):
             return LaplaceDpEvent(noise)
         case FedAvgLaplace() | AdmmLaplace():

@@ -16,7 +16,13 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
-from evaluator.mechanisms.values import MAX_NOISE_MULTIPLIER, MAX_ROUNDS, MIN_NOISE_MULTIPLIER, Rate
+from evaluator.mechanisms.values import (
+    MAX_NOISE_MULTIPLIER,
+    MAX_ROUNDS,
+    MIN_NOISE_MULTIPLIER,
+    Rate,
+    RoundsPerCycle,
+)
 
 # Gaussian noise over the clip norm, or Laplace noise over the sensitivity, in the range that the accountants handle.
 RelativeNoise = Annotated[float, Field(ge=MIN_NOISE_MULTIPLIER, le=MAX_NOISE_MULTIPLIER, allow_inf_nan=False)]
@@ -31,6 +37,11 @@ class Release(BaseModel):
     unit: PrivacyUnit = PrivacyUnit.PROVIDER
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     rounds: int = Field(default=1, ge=1, le=MAX_ROUNDS)
+
+    @property
+    def total_rounds(self) -> int:
+        """How many rounds of training there were."""
+        return self.rounds
 
     def repeated(self, rounds: int) -> Self:
         """Return the event for this number of rounds. Raises ValueError where it is out of range."""
@@ -68,6 +79,35 @@ class FixedSizeGaussian(Release):
     type: Literal["fixed_size_gaussian"] = "fixed_size_gaussian"
     sampling_rate: Rate
     effective_noise_multiplier: RelativeNoise
+
+
+class RandomAllocationGaussian(Release):
+    """A cycle of rounds, in one of which each unit takes part, drawn uniformly and independently; else as `Gaussian`.
+
+    `rounds` counts cycles. The draw of one cycle says nothing about that of another.
+
+    Attributes:
+        rounds_per_cycle: B, among which a unit draws one.
+    """
+
+    type: Literal["random_allocation_gaussian"] = "random_allocation_gaussian"
+    rounds_per_cycle: RoundsPerCycle
+    effective_noise_multiplier: RelativeNoise
+
+    @property
+    def total_rounds(self) -> int:
+        """How many rounds of training there were, those that an unfinished cycle lacks included."""
+        return self.rounds * self.rounds_per_cycle
+
+    def for_neighbors(self, unit: PrivacyUnit, adjacency: Adjacency) -> Self:
+        """Return the same release for this privacy unit and these neighbors.
+
+        Raises:
+            UnsupportedError: One unit is replaced by another.
+        """
+        if adjacency is Adjacency.REPLACE:
+            raise UnsupportedError("no bound is known here for random allocation under replacement")
+        return super().for_neighbors(unit, adjacency)
 
 
 class Laplace(Release):
@@ -167,7 +207,14 @@ class TwoStage(Release):
 
 
 Event = Annotated[
-    Gaussian | PoissonGaussian | FixedSizeGaussian | Laplace | FedAvgLaplace | AdmmLaplace | TwoStage,
+    Gaussian
+    | PoissonGaussian
+    | FixedSizeGaussian
+    | RandomAllocationGaussian
+    | Laplace
+    | FedAvgLaplace
+    | AdmmLaplace
+    | TwoStage,
     Field(discriminator="type"),
 ]
 

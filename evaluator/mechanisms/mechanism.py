@@ -5,6 +5,7 @@ all of them arrive at the same ε. A trainer makes one from its settings and wri
 training record; a worker makes one for each kind of round in a record.
 """
 
+import math
 from enum import StrEnum
 from typing import Annotated, Self
 
@@ -95,7 +96,7 @@ class Mechanism(Value):
         rate = client_rate * provider_rate if one_stage else provider_rate
         event = self.sampling.event(rate, effective_noise_multiplier).for_neighbors(self.unit, self.adjacency)
         if one_stage:
-            return event.repeated(rounds)
+            return event.repeated(math.ceil(rounds / self.sampling.rounds_per_cycle))
         return TwoStage(
             unit=self.unit, adjacency=self.adjacency, rounds=rounds, client_rate=client_rate, within=event
         )

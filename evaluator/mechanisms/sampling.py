@@ -7,12 +7,17 @@ more class here, which also names the event that a round releases.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluator.mechanisms.events import FixedSizeGaussian, Gaussian, PoissonGaussian
-from evaluator.mechanisms.values import MIN_SAMPLING_RATE, Rate, SomeCount, Value
+from evaluator.mechanisms.events import (
+    FixedSizeGaussian,
+    Gaussian,
+    PoissonGaussian,
+    RandomAllocationGaussian,
+)
+from evaluator.mechanisms.values import MIN_SAMPLING_RATE, Rate, RoundsPerCycle, SomeCount, Value
 
 # The number of providers of each client.
 Sizes = Mapping[int, int]
@@ -63,11 +68,44 @@ class Binomial:
         return 1
 
 
-Law = Exactly | Binomial
+@dataclass(frozen=True)
+class OncePerCycle:
+    """One round of every `rounds` for each of `population` members, drawn uniformly and independently.
+
+    Over a whole cycle, from round 1 on, each member takes part exactly once.
+    """
+
+    population: int
+    rounds: int
+
+    @property
+    def mean(self) -> float:
+        """The expected number in a round."""
+        return self.population / self.rounds
+
+    @property
+    def most(self) -> int:
+        """The largest number that can be drawn for a round."""
+        return self.population
+
+    @property
+    def least_with_one(self) -> int:
+        """The smallest number that can be drawn for a round, given that a certain member is."""
+        return 1
+
+    def place(self, round_number: int) -> tuple[int, int]:
+        """Return the cycle that a round (from 1) is in, and its place there, both from 0."""
+        return divmod(round_number - 1, self.rounds)
+
+
+Law = Exactly | Binomial | OncePerCycle
 
 
 class _Coins(Value):
     """Independent coins of constant `rates`: of every client, then of every provider of one that takes part."""
+
+    # Of so many rounds, `event` is the release.
+    rounds_per_cycle: ClassVar[int] = 1
 
     def fitted(self, sizes: Sizes) -> Self:
         """Return the sampling as it is for clients of these `sizes`."""
@@ -144,6 +182,8 @@ class FixedSize(Value):
             settings null for the smallest client's own number.
     """
 
+    rounds_per_cycle: ClassVar[int] = 1
+
     type: Literal["fixed_size"] = "fixed_size"
     clients_per_round: SomeCount
     providers_per_client: SomeCount
@@ -210,4 +250,48 @@ class FixedSize(Value):
         return FixedSizeGaussian(sampling_rate=rate, effective_noise_multiplier=effective_noise_multiplier)
 
 
-Sampling = Annotated[Full | Poisson | FixedSize, Field(discriminator="type")]
+class RandomAllocation(Value):
+    """Every provider takes part in one round of every cycle, drawn uniformly when the cycle begins.
+
+    All clients take part in every round. Over k cycles, each provider takes part exactly k times.
+
+    Attributes:
+        rounds_per_cycle: The number of rounds of a cycle; a cycle that isn't finished costs as much privacy as a
+            whole one.
+    """
+
+    type: Literal["random_allocation"] = "random_allocation"
+    rounds_per_cycle: RoundsPerCycle
+
+    def fitted(self, sizes: Sizes) -> Self:
+        """Return the sampling as it is for clients of these `sizes`."""
+        return self
+
+    def clients(self, clients: int) -> Law:
+        """Return the law of how many of `clients` clients take part in a round."""
+        return Exactly(clients)
+
+    def providers(self, providers: int) -> Law:
+        """Return the law of how many of a participating client's `providers` providers take part."""
+        return OncePerCycle(providers, self.rounds_per_cycle)
+
+    def expected_providers(self, sizes: Sizes) -> float:
+        """Return how many providers take part in a round on average."""
+        return sum(sizes.values()) / self.rounds_per_cycle
+
+    def covers(self, providers: int) -> bool:
+        """Return whether the rates bound the chances of a client's `providers` providers."""
+        return True
+
+    def rates(self, clients: int) -> tuple[float, float]:
+        """Return the chance of a client, and of a provider whose client takes part."""
+        return 1.0, 1 / self.rounds_per_cycle
+
+    def event(self, rate: float, effective_noise_multiplier: float) -> RandomAllocationGaussian:
+        """Return one cycle."""
+        return RandomAllocationGaussian(
+            rounds_per_cycle=self.rounds_per_cycle, effective_noise_multiplier=effective_noise_multiplier
+        )
+
+
+Sampling = Annotated[Full | Poisson | FixedSize | RandomAllocation, Field(discriminator="type")]

@@ -12,6 +12,8 @@ MAX_NOISE_MULTIPLIER = 1e4
 MAX_ROUNDS = 1_000_000
 
 Rate = Annotated[float, Field(ge=MIN_SAMPLING_RATE, le=1, allow_inf_nan=False)]
+# In longer cycles, rounding could count as much as δ.
+RoundsPerCycle = Annotated[int, Field(ge=2, le=10_000)]
 # So that products of several stay finite and above 0.
 Positive = Annotated[float, Field(ge=1e-12, le=1e12)]
 # What canonical JSON can hold exactly.

@@ -21,7 +21,7 @@ from evaluator.accounting.accountant import Accountant
 from evaluator.accounting.comparison import distinct
 from evaluator.accounting.membership import membership_bounds, privacy_profiles
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.events import Event, merged
+from evaluator.mechanisms.events import Event, UnsupportedError, merged
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.noise import Placement
 from evaluator.mechanisms.sampling import Sampling
@@ -153,7 +153,7 @@ def _seen_unrecorded(record: TrainingRecord) -> list[RoundLine]:
 def _released(run: RunLine, lines: Sequence[RoundLine], rule: SamplingRule) -> list[Event]:
     """Return the events of rounds with the same sampling and noise."""
     try:
-        return run.mechanism_in(lines[0]).events(rule, len(lines))
+        return run.mechanism_in(lines[0]).events(rule, _accounted_rounds(lines))
     except ValueError as error:
         raise ProblemError.of(
             ErrorCode.ACCOUNTING_UNSUPPORTED,
@@ -161,6 +161,21 @@ def _released(run: RunLine, lines: Sequence[RoundLine], rule: SamplingRule) -> l
             expected="a combination that the accountant covers",
             found=_reason(error),
         ) from error
+
+
+def _accounted_rounds(lines: Sequence[RoundLine]) -> int:
+    """Return how many rounds are accounted for these, of the same sampling: those of all cycles that they are in.
+
+    Raises:
+        UnsupportedError: A round of a cycle was seen twice.
+    """
+    per_cycle = lines[0].sampling.rounds_per_cycle
+    if per_cycle == 1:
+        return len(lines)
+    numbers = {line.round for line in lines}
+    if len(numbers) < len(lines):
+        raise UnsupportedError("a round that is seen twice, in a cycle of random allocation")
+    return per_cycle * len({(number - 1) // per_cycle for number in numbers})
 
 
 def _epsilon_row(rule: SamplingRule, accountant: Accountant, epsilon: float, rules: PrivacyRules) -> Epsilon:

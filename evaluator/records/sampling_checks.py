@@ -3,16 +3,17 @@
 No number of providers is reported.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from evaluator.errors import ErrorCode
-from evaluator.mechanisms.sampling import Binomial, Exactly, Sampling
+from evaluator.mechanisms.sampling import Binomial, Exactly, OncePerCycle
 from evaluator.messages.checks import Difference, NamedCheck
 from evaluator.messages.jobs import Check
 from evaluator.records.annex import Annex
 from evaluator.records.case import Case, RunFile, record_check
-from evaluator.records.counts import coin_probability, total_probability
-from evaluator.records.lines import TrainingRecord
+from evaluator.records.counts import allocation_probability, coin_probability, total_probability
+from evaluator.records.lines import RoundLine, TrainingRecord
 
 # The probability that an honest run is flagged by either of the two checks.
 FALSE_ALARM = 1e-4
@@ -47,7 +48,7 @@ def clients(this: NamedCheck, case: Case) -> Check:
         meaning="For each participating client, the number of sampled providers matches the declared sampling (same "
         "test as `record.clients`). It never exceeds the number of providers that the client has or that the track "
         "states. With fixed-size sampling, each client has at least the declared minimum number of providers "
-        "(`fewest_providers`).",
+        "(`fewest_providers`). With random allocation, a client's numbers in each cycle add up to its providers.",
         limit="Which providers were sampled (they could be the same ones in every round); invented numbers that look "
         "random; and a fixed sample size chosen based on the number of providers.",
         code=ErrorCode.RECORD_ANNEX,
@@ -108,7 +109,7 @@ def _provider_differences(record: TrainingRecord, annex: Annex) -> Iterator[Diff
             expected = "at least as many providers as the sampling assumes"
             yield Difference(expected, "fewer", f"annex, client {client}")
         counts = [
-            (sampled[client], line.sampling)
+            (sampled[client], line)
             for line, sampled in zip(record.rounds, annex.sampled, strict=True)
             if client in sampled
         ]
@@ -118,14 +119,37 @@ def _provider_differences(record: TrainingRecord, annex: Annex) -> Iterator[Diff
 
 
 def _client_provider_differences(
-    where: str, providers: int, counts: Sequence[tuple[int, Sampling]], *, tests: int
+    where: str, providers: int, counts: Sequence[tuple[int, RoundLine]], *, tests: int
 ) -> Iterator[Difference]:
     """Yield what is odd about one client's number of sampled providers in each round in which it took part."""
-    laws = [(count, sampling.providers(providers)) for count, sampling in counts]
+    laws = [(count, line.sampling.providers(providers)) for count, line in counts]
     if any(isinstance(law, Exactly) and count != law.count for count, law in laws):
         yield Difference("the fixed sample size, in every round", "another", where)
     coins = [(count, law.rate) for count, law in laws if isinstance(law, Binomial)]
     yield from _improbable(coins, providers, "numbers of providers", where, tests=tests)
+    cycles: dict[OncePerCycle, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for (count, line), (_, law) in zip(counts, laws, strict=True):
+        if isinstance(law, OncePerCycle):
+            cycle, _ = law.place(line.round)
+            cycles[law][cycle].append(count)
+    for law, found in cycles.items():
+        yield from _misallocated(law, list(found.values()), where, tests=tests * len(cycles))
+
+
+def _misallocated(
+    law: OncePerCycle, cycles: Sequence[Sequence[int]], where: str, *, tests: int
+) -> Iterator[Difference]:
+    """Yield where members didn't each draw one round of a cycle, by the counts of the rounds of each cycle."""
+    for counts in cycles:
+        whole = len(counts) == law.rounds
+        if sum(counts) > law.population or (whole and sum(counts) < law.population):
+            yield Difference("each provider in one round of every cycle", "others", where)
+            return
+    if law.population and allocation_probability(cycles, law.population, law.rounds) * tests < FALSE_ALARM:
+        expected = (
+            f"numbers of providers that random allocation shows with a probability of {FALSE_ALARM:g} or more"
+        )
+        yield Difference(expected, "less probable ones", where, rejects=False)
 
 
 def _improbable(

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -13,7 +14,7 @@ from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.events import Event, Laplace, Release
 from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
 from evaluator.mechanisms.noise import Noise
-from evaluator.mechanisms.sampling import Poisson
+from evaluator.mechanisms.sampling import Poisson, RandomAllocation
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.mechanisms.values import MAX_NOISE_MULTIPLIER, MAX_ROUNDS
 from evaluator.messages.jobs import ArtifactKind
@@ -53,9 +54,56 @@ Rounds = Annotated[int, typer.Option(help="Number of rounds.")]
 Delta = Annotated[float, typer.Option(help="δ.")]
 Rule = Annotated[SamplingRule, typer.Option(help="Amplification rule for two stages of sampling.")]
 
+RoundsPerCycle = Annotated[
+    int | None,
+    typer.Option(
+        help="Random allocation: each provider takes part in one round of every so many; all clients take part."
+    ),
+]
+
 DELTA = 1e-5  # the competition's
 CLIENTS = 10  # likewise; with the server's noise their number doesn't count
-FIELDS = Poisson.model_fields | Noise.model_fields | Release.model_fields | Laplace.model_fields
+FIELDS = (
+    Poisson.model_fields
+    | RandomAllocation.model_fields
+    | Noise.model_fields
+    | Release.model_fields
+    | Laplace.model_fields
+)
+
+
+@dataclass(frozen=True)
+class Participation:
+    """The options of who takes part in a round; without any, everyone does."""
+
+    sampling_rate: float | None = None
+    client_rate: float | None = None
+    provider_rate: float | None = None
+    rounds_per_cycle: int | None = None
+
+    def sampling(self) -> Poisson | RandomAllocation:
+        """Return the sampling that the options name.
+
+        Raises:
+            ProblemError: (`E_CONFIGURATION`) They don't go together.
+            ValueError: A number is out of range.
+        """
+        rates = (self.client_rate, self.provider_rate)
+        if self.rounds_per_cycle is not None:
+            if (self.sampling_rate, *rates) != (None,) * 3:
+                raise wrong_option("--rounds-per-cycle", "random allocation, or a sampling rate", "both")
+            return RandomAllocation(rounds_per_cycle=self.rounds_per_cycle)
+        if self.sampling_rate is not None and rates != (None, None):
+            raise wrong_option(
+                "--sampling-rate", "one stage of sampling, or --client-rate and --provider-rate", "both"
+            )
+        client_rate, provider_rate = rates
+        if self.sampling_rate is not None:
+            provider_rate = self.sampling_rate
+        return Poisson(
+            client_rate=1.0 if client_rate is None else client_rate,
+            provider_rate=1.0 if provider_rate is None else provider_rate,
+        )
 
 
 @app.command()
@@ -64,6 +112,7 @@ def epsilon(
     sampling_rate: SamplingRate = None,
     client_rate: ClientRate = None,
     provider_rate: ProviderRate = None,
+    rounds_per_cycle: RoundsPerCycle = None,
     noise_multiplier: NoiseMultiplier = None,
     laplace_scale: LaplaceScale = None,
     rounds: Rounds = 1,
@@ -75,7 +124,11 @@ def epsilon(
 
     require_number("--delta", delta, below=1)
     releases = _releases(
-        record, sampling_rate, client_rate, provider_rate, noise_multiplier, laplace_scale, rounds
+        record,
+        Participation(sampling_rate, client_rate, provider_rate, rounds_per_cycle),
+        noise_multiplier,
+        laplace_scale,
+        rounds,
     )
     bound = _within_range(lambda: official.epsilon(releases[sampling_rule], delta))
     print_lines(rounded_up(bound, 6))
@@ -87,6 +140,7 @@ def noise(
     sampling_rate: SamplingRate = None,
     client_rate: ClientRate = None,
     provider_rate: ProviderRate = None,
+    rounds_per_cycle: RoundsPerCycle = None,
     rounds: Rounds = 1,
     delta: Delta = DELTA,
     sampling_rule: Rule = SamplingRule.TWO_STAGE,
@@ -98,7 +152,7 @@ def noise(
     from evaluator.accounting.calibration import noise_multiplier_for
 
     require_number("--delta", delta, below=1)
-    mechanism = _mechanism(sampling_rate, client_rate, provider_rate)
+    mechanism = _mechanism(Participation(sampling_rate, client_rate, provider_rate, rounds_per_cycle))
     sigma = _within_range(
         lambda: noise_multiplier_for(
             mechanism, epsilon=target_epsilon, delta=delta, rounds=rounds, rule=sampling_rule
@@ -121,6 +175,7 @@ def compare(
     sampling_rate: SamplingRate = None,
     client_rate: ClientRate = None,
     provider_rate: ProviderRate = None,
+    rounds_per_cycle: RoundsPerCycle = None,
     noise_multiplier: NoiseMultiplier = None,
     laplace_scale: LaplaceScale = None,
     rounds: Rounds = 1,
@@ -140,7 +195,11 @@ def compare(
     require_number("--delta", delta, below=1)
     require_number("--tuning-runs", tuning_runs)
     releases = _releases(
-        record, sampling_rate, client_rate, provider_rate, noise_multiplier, laplace_scale, rounds
+        record,
+        Participation(sampling_rate, client_rate, provider_rate, rounds_per_cycle),
+        noise_multiplier,
+        laplace_scale,
+        rounds,
     )
     bounds = _within_range(lambda: comparison.compare(releases, delta, tuning_runs=tuning_runs))
     table = Table("sampling rule", "accountant", "ε", title=f"δ = {delta:g}")
@@ -157,6 +216,7 @@ def membership(
     sampling_rate: SamplingRate = None,
     client_rate: ClientRate = None,
     provider_rate: ProviderRate = None,
+    rounds_per_cycle: RoundsPerCycle = None,
     noise_multiplier: NoiseMultiplier = None,
     laplace_scale: LaplaceScale = None,
     rounds: Rounds = 1,
@@ -168,7 +228,11 @@ def membership(
 
     require_number("--delta", delta, below=1)
     releases = _releases(
-        record, sampling_rate, client_rate, provider_rate, noise_multiplier, laplace_scale, rounds
+        record,
+        Participation(sampling_rate, client_rate, provider_rate, rounds_per_cycle),
+        noise_multiplier,
+        laplace_scale,
+        rounds,
     )
     bounds = _within_range(lambda: membership_bounds(privacy_profiles(releases[sampling_rule]), delta))
     table = Table("what an attack can reach", "at most", title="Whether a provider took part")
@@ -312,9 +376,7 @@ def _percent_up(share: float) -> str:
 
 def _releases(
     record: Path | None,
-    sampling_rate: float | None,
-    client_rate: float | None,
-    provider_rate: float | None,
+    participation: Participation,
     noise_multiplier: float | None,
     laplace_scale: float | None,
     rounds: int,
@@ -327,7 +389,7 @@ def _releases(
         read = read_record(record, max_rounds=MAX_ROUNDS)
         return {rule: rules.releases(read, rule) for rule in RULES}
     if laplace_scale is not None:
-        if (sampling_rate, client_rate, provider_rate, noise_multiplier) != (None,) * 4:
+        if participation != Participation() or noise_multiplier is not None:
             raise wrong_option("--laplace-scale", "no option for σ or for sampling", "one")
         released = _within_range(
             lambda: Laplace(
@@ -341,32 +403,18 @@ def _releases(
         return {rule: [released] for rule in RULES}
     if noise_multiplier is None:
         raise wrong_option("--noise-multiplier", "σ, or a training record", "neither")
-    mechanism = _mechanism(sampling_rate, client_rate, provider_rate, noise_multiplier)
+    mechanism = _mechanism(participation, noise_multiplier)
     return _within_range(lambda: mechanism.releases(rounds))
 
 
-def _mechanism(
-    sampling_rate: float | None,
-    client_rate: float | None,
-    provider_rate: float | None,
-    noise_multiplier: float = 1.0,
-) -> Mechanism:
-    """Return the mechanism of the options: without any rate, everyone takes part."""
-    if sampling_rate is not None and (client_rate is not None or provider_rate is not None):
-        raise wrong_option(
-            "--sampling-rate", "one stage of sampling, or --client-rate and --provider-rate", "both"
-        )
+def _mechanism(participation: Participation, noise_multiplier: float = 1.0) -> Mechanism:
+    """Return the mechanism of the options."""
     options = {"multiplier": "--noise-multiplier"}
-    if sampling_rate is not None:
-        provider_rate, options["provider_rate"] = sampling_rate, "--sampling-rate"
+    if participation.sampling_rate is not None:
+        options["provider_rate"] = "--sampling-rate"
     return _within_range(
         lambda: Mechanism(
-            sampling=Poisson(
-                client_rate=1.0 if client_rate is None else client_rate,
-                provider_rate=1.0 if provider_rate is None else provider_rate,
-            ),
-            noise=Noise(multiplier=noise_multiplier),
-            clients=CLIENTS,
+            sampling=participation.sampling(), noise=Noise(multiplier=noise_multiplier), clients=CLIENTS
         ),
         options,
     )

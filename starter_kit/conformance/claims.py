@@ -13,6 +13,7 @@ from evaluator.mechanisms.events import (
     Gaussian,
     Laplace,
     PoissonGaussian,
+    RandomAllocationGaussian,
     TwoStage,
 )
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
@@ -25,6 +26,7 @@ class Participation(StrEnum):
     ALL = "all"
     POISSON = "poisson"
     FIXED = "fixed"
+    ALLOCATED = "allocated"
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def _noise(
 ) -> tuple[Literal[1, 2], float, Literal["gaussian", "laplace"], float]:
     """Return the order of the norm, the bound in it, and the noise's law and scale."""
     match event:
-        case Gaussian() | PoissonGaussian() | FixedSizeGaussian():
+        case Gaussian() | PoissonGaussian() | FixedSizeGaussian() | RandomAllocationGaussian():
             return 2, clip_norm, "gaussian", event.effective_noise_multiplier * clip_norm
         case FedAvgLaplace():
             return 1, event.clip_norm * event.learning_rate / event.examples, "laplace", event.scale
@@ -128,4 +130,6 @@ def _participation(event: Event) -> tuple[Participation, float]:
             return Participation.POISSON, event.sampling_rate
         case FixedSizeGaussian():
             return Participation.FIXED, event.sampling_rate
+        case RandomAllocationGaussian():
+            return Participation.ALLOCATED, 1 / event.rounds_per_cycle
     return Participation.ALL, 1.0

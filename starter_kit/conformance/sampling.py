@@ -88,6 +88,9 @@ def sampling_tests(runs: Sequence[list[Draws]], participation: Participation) ->
     """Return the tests of the coins of two runs."""
     tests: list[ConformanceTest] = []
     for first, second in zip(*runs, strict=True):
+        if participation is Participation.ALLOCATED and first.kind == "units":
+            tests += _allocation_tests(first, second)
+            continue
         fixed = participation is Participation.FIXED and first.kind == "units"
         tests += _fixed_tests(first, second) if fixed else _coin_tests(first, second)
         tests += [_repeat_test(first, second), _agreement_test(first, second)]
@@ -193,6 +196,65 @@ def _fixed_tests(*runs: Draws) -> list[ConformanceTest]:
             max(shares, default=0.0) / runs[0].rate, 1.0 + 1e-9,
         ),
     ]  # fmt: skip
+
+
+def _allocation_tests(*runs: Draws) -> list[ConformanceTest]:
+    """Test that each unit takes part in one round of a cycle, drawn uniformly, by itself and in each cycle again."""
+    length, group = round(1 / runs[0].rate), runs[0].group
+    whole = len(runs[0].heads) // length * length
+    cycles = [run.heads[:whole].reshape(-1, length, len(group)) for run in runs]
+    wrong = sum(
+        int((each.sum(axis=1) != 1).sum()) + int((run.heads[whole:].sum(axis=0) > 1).sum())
+        for each, run in zip(cycles, runs, strict=True)
+    )
+    tests = [
+        measured("allocation-in-each-cycle", "units that didn't take part once in a cycle", float(wrong), 0.0)
+    ]
+    if not whole or wrong:
+        note = "no cycle in which each unit took part once"
+        return [*tests, not_made("allocation", "rounds that units drew", Verdict.NO_POWER, note)]
+    first, second = places = [each.argmax(axis=1) for each in cycles]
+    every = np.concatenate(places)
+    by_client = [every[:, group == client] for client in sorted(set(group.tolist()))]
+    later, earlier = (np.concatenate([run[part] for run in places]) for part in (np.s_[1:], np.s_[:-1]))
+    return [
+        *tests,
+        _places_test("allocation-in-all-cycles", [every.ravel()], length),
+        _places_test("allocation-of-all-units", list(every), length),
+        _places_test("allocation-of-each-client", [row for rows in by_client for row in rows], length),
+        _equal_places_test("allocation-in-the-next-cycle", later, earlier, length),
+        _equal_places_test("allocation-in-two-runs", first, second, length),
+    ]
+
+
+def _places_test(name: str, samples: Sequence[NDArray[np.int64]], length: int) -> ConformanceTest:
+    """Test how many of each of the samples of draws are of each place in a cycle of this length."""
+    total, mean, variance = 0.0, 0.0, 0.0
+    for places in samples:
+        expected = len(places) / length
+        total += float(((np.bincount(places, minlength=length) - expected) ** 2 / expected).sum())
+        mean += length - 1
+        # Of one draw it has none, and its statistic is its mean.
+        variance += 2 * (length - 1) * (1 - 1 / len(places))
+    if not variance:
+        return not_made(name, "numbers of units in a round", Verdict.NO_POWER, "one unit in each sample")
+    measures = "variance of the numbers of units in a round over that of uniform draws"
+    return judged(name, measures, total / mean, gamma(total, mean, variance))
+
+
+def _equal_places_test(
+    name: str, some: NDArray[np.int64], others: NDArray[np.int64], length: int
+) -> ConformanceTest:
+    """Test that draws are equal to independent ones as often as uniform draws are."""
+    equal, total = int((some == others).sum()), some.size
+    if not total:
+        return not_made(name, "equal draws", Verdict.NO_POWER, "one cycle only")
+    return judged(
+        name,
+        "equal draws over their expected number",
+        equal * length / total,
+        binomial(equal, total, 1 / length),
+    )
 
 
 def _repeat_test(*runs: Draws) -> ConformanceTest:

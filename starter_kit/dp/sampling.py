@@ -6,28 +6,46 @@ The size of a Poisson sample is random, may be zero, and is never released: sums
 expected size, which is a constant.
 """
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from typing import TypeVar
 
 import numpy as np
+from torch import Tensor
 
-from evaluator.mechanisms.sampling import Binomial, Exactly, Law
+from evaluator.mechanisms.sampling import Binomial, Exactly, Law, OncePerCycle
+from starter_kit.dp.allocation import allocated
 from starter_kit.dp.keystream import Keystream
 
 T = TypeVar("T")
 
 
-def draw(law: Law, population: Sequence[T], keystream: Keystream) -> list[T]:
+def draw(
+    law: Law,
+    population: Sequence[T],
+    keystream: Keystream,
+    *,
+    round_number: int = 1,
+    state: MutableMapping[str, Tensor] | None = None,
+) -> list[T]:
     """Return the members of `population` that take part in a round, drawn by `law`, in the population's order.
 
+    Args:
+        round_number: The number of the round, from 1.
+        state: What the client keeps from round to round; needed by the law of random allocation alone.
+
     Raises:
-        ValueError: The law requires more members than there are, or has a rate outside (0, 1].
+        ValueError: The law requires more members than there are, has a rate outside (0, 1], or needs a state.
+        ProblemError: (`E_CLIENTS_LOST`) The state lacks what an earlier round drew.
     """
     match law:
         case Exactly(count):
             return fixed_size_sample(population, count, keystream)
         case Binomial(rate=rate):
             return poisson_sample(population, rate, keystream)
+        case OncePerCycle():
+            if state is None:
+                raise ValueError("random allocation needs the client's state")
+            return allocated(law, population, round_number, keystream, state)
 
 
 def poisson_sample(population: Sequence[T], rate: float, keystream: Keystream) -> list[T]:

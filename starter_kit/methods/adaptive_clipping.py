@@ -31,7 +31,6 @@ from evaluator.mechanisms.noise import Placement
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.dp.noise import with_gaussian_noise
-from starter_kit.dp.sampling import draw
 from starter_kit.federation.auxiliary import AUXILIARY, AuxiliaryVectors
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Sum
 from starter_kit.learning.local_training import State
@@ -74,8 +73,7 @@ class AdaptiveClipping(ProviderDP):
         bound = self._clip_norm(float(task.auxiliary[0]))
         task = replace(task, weights=task.weights.to(task.learner.device))
         total, below = torch.zeros_like(task.weights), 0.0
-        law = self.sampling.providers(len(task.client.providers))
-        sampled = draw(law, list(task.client.providers), self.noise.keystream)
+        sampled = self.sampled(task)
         for change in self.provider_updates(task, {name: task.client.providers[name] for name in sampled}):
             clipped = clip(change, bound)
             if clipped is None:

@@ -29,7 +29,7 @@ from evaluator.accounting.calibration import noise_multiplier_for
 from evaluator.mechanisms.events import Event
 from evaluator.mechanisms.mechanism import Mechanism
 from evaluator.mechanisms.noise import Noise, Placement
-from evaluator.mechanisms.sampling import Exactly, Sampling, Sizes
+from evaluator.mechanisms.sampling import Exactly, RandomAllocation, Sampling, Sizes
 from evaluator.records.server_steps import ServerStep, SumStep
 from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.dp.guarantee import Guarantee, accounting_problems, rounds_within
@@ -74,8 +74,7 @@ class ProviderDP:
         # Clipped, summed and noised where the model trains: on a GPU, the vectors of providers never leave it.
         task = replace(task, weights=task.weights.to(task.learner.device))
         total = torch.zeros_like(task.weights)
-        law = self.sampling.providers(len(task.client.providers))
-        sampled = draw(law, list(task.client.providers), self.noise.keystream)
+        sampled = self.sampled(task)
         for change in self.provider_updates(task, {name: task.client.providers[name] for name in sampled}):
             clipped = self.noise.clip(change)
             if clipped is None:
@@ -85,6 +84,11 @@ class ProviderDP:
             # As large as all weights: the next provider trains without them in memory.
             del change, clipped
         return ClientUpdate(self.noise.noised_by_client(total, task.clients).cpu(), sampled=len(sampled))
+
+    def sampled(self, task: ClientTask) -> list[str]:
+        """Return the client's providers that take part in the round."""
+        law, providers = self.sampling.providers(len(task.client.providers)), list(task.client.providers)
+        return draw(law, providers, self.noise.keystream, round_number=task.round, state=task.state)
 
     def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
         """Yield the update (d,) of each of `providers`, before it is clipped, on the device of `task.weights`."""
@@ -138,6 +142,17 @@ class Settings(RecordedSettings):
                 "placement client_share and secure_aggregation go together: a share of the noise protects a sum, not "
                 "the update that it is added to"
             )
+        if isinstance(self.sampling, RandomAllocation):
+            if self.placement is not Placement.SERVER:
+                yield (
+                    f"with sampling.type random_allocation and placement {self.placement}, a round that is interrupted "
+                    "and repeated would show its providers twice, which isn't accounted; use placement server"
+                )
+            if self.replayable:
+                yield (
+                    "with sampling.type random_allocation, who takes part follows from draws of an earlier round, and "
+                    "replayable covers rounds on their own; leave it at false"
+                )
         if self.secure_aggregation and not isinstance(self.sampling.clients(1), Exactly):
             yield "with secure_aggregation leave sampling.client_rate at 1: each client draws its share of the noise"
         if self.secure_aggregation and self.secure_aggregation.tolerated_losses:

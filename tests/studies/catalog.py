@@ -15,6 +15,7 @@ from tests.studies import (
     genuine_runs,
     published_epsilon,
     published_settings,
+    random_allocation,
 )
 from tests.studies.auditing import page as auditing_page
 from tests.studies.auditing import simulation
@@ -28,6 +29,7 @@ from tests.studies.forging.measuring import Forger, Forging
 from tests.studies.memorization import experiment as memorization_experiment
 from tests.studies.memorization import page as memorization_page
 from tests.studies.published_settings import Accounted
+from tests.studies.random_allocation import Compared
 from tests.studies.rehearsal.inputs import Shape
 from tests.studies.rehearsal.page import with_table
 from tests.studies.rehearsal.rehearsal import Rehearsal, stage_names
@@ -159,6 +161,11 @@ def forging(folder: Folder = FOLDER) -> Study[Forging]:
     return Study("forging", Forging, forger.run, forging_page.page)
 
 
+def allocation() -> Study[list[Compared]]:
+    """Compute the noise of random allocation and of Poisson sampling for each budget."""
+    return Study("random-allocation", list[Compared], random_allocation.run, random_allocation.page)
+
+
 def published() -> Study[list[Accounted]]:
     """Account the published settings under both amplification rules."""
     return Study("published-settings", list[Accounted], published_settings.run, published_settings.page)
@@ -216,6 +223,7 @@ STUDIES: Mapping[str, Callable[..., Study[Any]]] = {
     "forging": forging,
     "adaptive-submissions": adaptive,
     "published-settings": published,
+    "random-allocation": allocation,
     "full-size": rehearsal,
 }
 

@@ -11,11 +11,12 @@ from django.http import QueryDict
 from docvqa_site.calculator.scenario import Scenario
 from evaluator.mechanisms.mechanism import Mechanism
 from evaluator.mechanisms.noise import Noise, Placement
-from evaluator.mechanisms.sampling import FixedSize, Full, Poisson
+from evaluator.mechanisms.sampling import FixedSize, Full, Poisson, RandomAllocation, Sampling
 from evaluator.mechanisms.units import Adjacency
 
 MAX_ROUNDS = 10_000
 MAX_CLIENTS = 10_000
+MIN_CYCLE, MAX_CYCLE = 2, 200
 MIN_RATE = 1e-4
 MIN_NOISE, MAX_NOISE = 0.1, 1e4
 MIN_DELTA, MAX_DELTA = 1e-12, 1e-2
@@ -68,6 +69,7 @@ class Participation(TextChoices):
     TWO_STAGES = "two_stages", "Poisson: clients, then providers"
     ONE_STAGE = "one_stage", "Poisson: providers of all clients"
     FIXED_SIZE = "fixed_size", "fixed size: clients, then providers"
+    RANDOM_ALLOCATION = "random_allocation", "random allocation: one round per cycle"
     FULL = "full", "no sampling (all take part)"
 
 
@@ -78,6 +80,7 @@ class ScenarioForm(forms.Form):
     sampling = _choice("Sampling", Participation.choices)
     client_rate = _number("Client rate C", 0.2, MIN_RATE, 1)
     provider_rate = _number("Provider rate p", 0.1125, MIN_RATE, 1)
+    rounds_per_cycle = _count("Rounds per cycle", 10, MIN_CYCLE, MAX_CYCLE)
     noise_multiplier = _number("Noise multiplier σ", 1.21, MIN_NOISE, MAX_NOISE)
     rounds = _count("Rounds", 30, 1, MAX_ROUNDS)
     budget = _number("Budget ε", 1, MIN_BUDGET, MAX_BUDGET)
@@ -147,7 +150,7 @@ class ScenarioForm(forms.Form):
         )
         return Scenario(mechanism, data["rounds"], data["delta"])
 
-    def _sampling(self) -> Full | Poisson | FixedSize:
+    def _sampling(self) -> Sampling:
         data = self.cleaned_data
         match data["sampling"]:
             case Participation.FULL:
@@ -156,6 +159,8 @@ class ScenarioForm(forms.Form):
                 return Poisson(provider_rate=data["provider_rate"])
             case Participation.TWO_STAGES:
                 return Poisson(client_rate=data["client_rate"], provider_rate=data["provider_rate"])
+            case Participation.RANDOM_ALLOCATION:
+                return RandomAllocation(rounds_per_cycle=data["rounds_per_cycle"])
         # The rate as typed, as an exact fraction of two numbers of providers.
         rate = Fraction(str(data["provider_rate"]))
         return FixedSize(

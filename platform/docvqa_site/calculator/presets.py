@@ -7,7 +7,13 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from docvqa_site.calculator.forms import Participation, ScenarioForm, Wanted
-from evaluator.mechanisms.events import Event, Gaussian, PoissonGaussian, TwoStage
+from evaluator.mechanisms.events import (
+    Event,
+    Gaussian,
+    PoissonGaussian,
+    RandomAllocationGaussian,
+    TwoStage,
+)
 from evaluator.mechanisms.units import PrivacyUnit
 
 
@@ -37,7 +43,7 @@ def address_of(event: Event, *, budget: float | None, delta: float) -> str:
     settings = _sampling(event)
     if settings is None or event.unit is not PrivacyUnit.PROVIDER:
         return ""
-    noise = {"noise_multiplier": settings.pop("noise"), "rounds": event.rounds}
+    noise = {"noise_multiplier": settings.pop("noise"), "rounds": event.total_rounds}
     values = {**_initial(), **settings, **noise, "budget": budget, "delta": delta}
     values["adjacency"] = event.adjacency.value
     return _address(values) if ScenarioForm(values).is_valid() else ""
@@ -49,6 +55,12 @@ def _sampling(event: Event) -> dict[str, object] | None:
             return {"sampling": Participation.FULL, "noise": noise}
         case PoissonGaussian(sampling_rate=rate, effective_noise_multiplier=noise):
             return {"sampling": Participation.ONE_STAGE, "provider_rate": rate, "noise": noise}
+        case RandomAllocationGaussian(rounds_per_cycle=rounds, effective_noise_multiplier=noise):
+            return {
+                "sampling": Participation.RANDOM_ALLOCATION,
+                "rounds_per_cycle": rounds,
+                "noise": noise,
+            }
         case TwoStage(client_rate=rate, within=Gaussian() | PoissonGaussian() as within):
             inner = _sampling(within) or {}
             both = {"sampling": Participation.TWO_STAGES, "client_rate": rate}

@@ -54,6 +54,7 @@ GROUPS = {
         "ablations": "The effect of epochs, clients and quantization on the method that won track 1.",
         "fewest-bytes": "How few counted bytes reach the threshold of track 1 on a small task.",
         "published-settings": "Privacy of the papers' settings under both rules.",
+        "random-allocation": "How much less noise random allocation needs than Poisson sampling.",
         "published-epsilon": "What the papers' ε protects against, and what it doesn't.",
     },
     "Submit": {

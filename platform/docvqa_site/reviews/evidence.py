@@ -30,6 +30,7 @@ RELEASES: Mapping[str, str] = {
     "gaussian": "Gaussian noise",
     "poisson_gaussian": "Poisson-sampled Gaussian noise",
     "fixed_size_gaussian": "Gaussian noise on samples of a fixed size",
+    "random_allocation_gaussian": "Gaussian noise, each provider in one round of each cycle",
     "laplace": "Laplace noise",
     "fedavg_laplace": "FedAvg with Laplace noise",
     "admm_laplace": "ADMM with Laplace noise",
@@ -206,7 +207,7 @@ def clip_norm(result: AccountingResult) -> str:
 
 def in_words(event: Event) -> str:
     """Return a release in words: its rounds, rates and noise. The noise is relative to the sensitivity."""
-    rounds = f"{event.rounds:,} round{'' if event.rounds == 1 else 's'}"
+    rounds = f"{event.total_rounds:,} round{'' if event.total_rounds == 1 else 's'}"
     if isinstance(event, TwoStage):
         return f"{rounds}: client rate {event.client_rate:g}; within a client, {_parameters(event.within)}"
     return f"{rounds}: {_parameters(event)}"

@@ -196,7 +196,7 @@ def test_a_budget_is_no_other_question_where_the_noise_is_given(client, computed
     assert len(computed) == 1
 
 
-@pytest.mark.parametrize("sampling", ["two_stages", "one_stage", "fixed_size", "full"])
+@pytest.mark.parametrize("sampling", ["two_stages", "one_stage", "fixed_size", "random_allocation", "full"])
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 def test_every_kind_of_release_has_an_epsilon_or_a_reason(client, sampling, adjacency):
     html = ask(client, sampling=sampling, adjacency=adjacency)

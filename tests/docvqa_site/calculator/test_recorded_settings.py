@@ -11,6 +11,7 @@ from evaluator.mechanisms.events import (
     Gaussian,
     Laplace,
     PoissonGaussian,
+    RandomAllocationGaussian,
     TwoStage,
 )
 from evaluator.mechanisms.mechanism import SamplingRule
@@ -25,6 +26,7 @@ POISSON = PoissonGaussian(sampling_rate=0.1125, effective_noise_multiplier=1.210
         TwoStage(client_rate=0.2, within=POISSON, rounds=30),
         TwoStage(client_rate=0.3, within=Gaussian(effective_noise_multiplier=2), rounds=3),
         POISSON.repeated(10),
+        RandomAllocationGaussian(rounds_per_cycle=4, effective_noise_multiplier=1.5, rounds=5),
         Gaussian(effective_noise_multiplier=0.7, rounds=5),
         Gaussian(effective_noise_multiplier=0.7, adjacency=Adjacency.REPLACE),
     ],

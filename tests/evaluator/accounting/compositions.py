@@ -7,7 +7,15 @@ from typing import Literal
 from scipy.special import log_ndtr, ndtr
 
 from evaluator.accounting.pld import composed
-from evaluator.mechanisms.events import Event, FixedSizeGaussian, Gaussian, Laplace, PoissonGaussian, TwoStage
+from evaluator.mechanisms.events import (
+    Event,
+    FixedSizeGaussian,
+    Gaussian,
+    Laplace,
+    PoissonGaussian,
+    RandomAllocationGaussian,
+    TwoStage,
+)
 from evaluator.mechanisms.units import Adjacency
 
 DELTA = 1e-5
@@ -30,6 +38,17 @@ def fixed_size(
 ) -> FixedSizeGaussian:
     return FixedSizeGaussian(
         sampling_rate=rate, effective_noise_multiplier=noise, rounds=rounds, adjacency=adjacency
+    )
+
+
+def allocation(
+    rounds_per_cycle: int, noise: float, cycles: int = 1, adjacency: Either = ADD_REMOVE
+) -> RandomAllocationGaussian:
+    return RandomAllocationGaussian(
+        rounds_per_cycle=rounds_per_cycle,
+        effective_noise_multiplier=noise,
+        rounds=cycles,
+        adjacency=adjacency,
     )
 
 

@@ -10,7 +10,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from evaluator.mechanisms.events import AdmmLaplace, Event, FedAvgLaplace, Gaussian, TwoStage, merged
 from evaluator.mechanisms.units import PrivacyUnit
-from tests.evaluator.accounting.compositions import REPLACE, fixed_size, gaussian, laplace, poisson, two_stage
+from tests.evaluator.accounting.compositions import (
+    REPLACE,
+    allocation,
+    fixed_size,
+    gaussian,
+    laplace,
+    poisson,
+    two_stage,
+)
 
 EVENTS = [
     gaussian(1.0, 3),
@@ -20,6 +28,7 @@ EVENTS = [
     FedAvgLaplace(clip_norm=1, learning_rate=0.1, examples=50, scale=0.1),
     AdmmLaplace(clip_norm=1, penalty=2, examples=500, scale=0.1, adjacency=REPLACE),
     two_stage(0.2, poisson(0.125, 1.145), 5),
+    allocation(8, 1.0, 3),
 ]
 
 
@@ -39,6 +48,16 @@ def test_a_rate_is_a_probability_above_zero(rate: float) -> None:
 def test_noise_has_a_range(noise: float) -> None:
     with pytest.raises(ValidationError):
         gaussian(noise)
+
+
+def test_cycles_of_random_allocation_count_all_of_their_rounds() -> None:
+    assert [event.total_rounds for event in (gaussian(1.0, 3), allocation(8, 1.0, 3))] == [3, 24]
+
+
+@pytest.mark.parametrize("rounds", [1, 0, 10_001])
+def test_a_cycle_has_several_rounds_but_not_too_many(rounds: int) -> None:
+    with pytest.raises(ValidationError):
+        allocation(rounds, 1.0)
 
 
 @pytest.mark.parametrize("rounds", [0, -1, 10**9])

@@ -3,13 +3,28 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from evaluator.mechanisms.events import FixedSizeGaussian, Gaussian, PoissonGaussian
-from evaluator.mechanisms.sampling import Binomial, Exactly, FixedSize, Full, Poisson, Sampling
+from evaluator.mechanisms.events import (
+    FixedSizeGaussian,
+    Gaussian,
+    PoissonGaussian,
+    RandomAllocationGaussian,
+)
+from evaluator.mechanisms.sampling import (
+    Binomial,
+    Exactly,
+    FixedSize,
+    Full,
+    OncePerCycle,
+    Poisson,
+    RandomAllocation,
+    Sampling,
+)
 
 SIZES = {0: 30, 1: 40, 2: 50, 3: 60}
 COINS = Poisson(client_rate=0.25, provider_rate=0.5)
 FIXED = FixedSize(clients_per_round=2, providers_per_client=6).fitted(SIZES)
-ADAPTER: TypeAdapter[Full | Poisson | FixedSize] = TypeAdapter(Sampling)
+ALLOCATED = RandomAllocation(rounds_per_cycle=5)
+ADAPTER: TypeAdapter[Full | Poisson | FixedSize | RandomAllocation] = TypeAdapter(Sampling)
 
 
 def test_coins_are_binomial_at_clients_and_at_providers() -> None:
@@ -65,10 +80,23 @@ def test_fixed_numbers_have_no_rate_without_the_fewest_providers() -> None:
         FIXED.rates(1)
 
 
+def test_random_allocation_takes_all_clients_and_each_provider_once_in_a_cycle() -> None:
+    assert (ALLOCATED.clients(4), ALLOCATED.providers(30)) == (Exactly(4), OncePerCycle(30, 5))
+    assert ALLOCATED.rates(4) == (1.0, 0.2)
+    assert ALLOCATED.expected_providers(SIZES) == 36
+    assert ALLOCATED.fitted(SIZES) == ALLOCATED
+    law = OncePerCycle(30, 5)
+    assert [law.place(number) for number in (1, 5, 6, 12)] == [(0, 0), (0, 4), (1, 0), (2, 1)]
+    assert (law.mean, law.most, law.least_with_one) == (6, 30, 1)
+
+
 def test_each_is_accounted_as_the_mechanism_that_it_is() -> None:
     assert Full().event(1.0, 2.0) == COINS.event(1.0, 2.0) == Gaussian(effective_noise_multiplier=2)
     assert COINS.event(0.5, 2.0) == PoissonGaussian(sampling_rate=0.5, effective_noise_multiplier=2)
     assert FIXED.event(1.0, 2.0) == FixedSizeGaussian(sampling_rate=1, effective_noise_multiplier=2)
+    assert ALLOCATED.event(0.2, 2.0) == RandomAllocationGaussian(
+        rounds_per_cycle=5, effective_noise_multiplier=2
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,6 +113,8 @@ def test_each_is_accounted_as_the_mechanism_that_it_is() -> None:
         {"type": "fixed_size", "clients_per_round": 2, "providers_per_client": 1.5},
         {"type": "fixed_size", "clients_per_round": 2, "providers_per_client": 7, "fewest_providers": 6},
         {"type": "full", "provider_rate": 0.5},
+        {"type": "random_allocation"},
+        {"type": "random_allocation", "rounds_per_cycle": 1},
     ],
 )
 def test_what_is_no_sampling_cannot_be_written(values: dict[str, object]) -> None:
@@ -92,6 +122,6 @@ def test_what_is_no_sampling_cannot_be_written(values: dict[str, object]) -> Non
         ADAPTER.validate_python(values)
 
 
-@pytest.mark.parametrize("sampling", [Full(), COINS, FIXED])
+@pytest.mark.parametrize("sampling", [Full(), COINS, FIXED, ALLOCATED])
 def test_it_reads_what_it_writes(sampling: Sampling) -> None:
     assert ADAPTER.validate_json(ADAPTER.dump_json(sampling), strict=True) == sampling

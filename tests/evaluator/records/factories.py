@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.communication.log import LogEntry, write_log
 from evaluator.mechanisms.noise import Noise
-from evaluator.mechanisms.sampling import Binomial, Exactly, Poisson
+from evaluator.mechanisms.sampling import Binomial, Exactly, OncePerCycle, Poisson
 from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import SERVER, ArtifactKind
 from evaluator.records.adapter_start import first_values
@@ -199,7 +199,10 @@ def make_record(
     plan = plan.model_copy(update={"weights_root": vector_root(start)})
     random = np.random.default_rng(plan.rounds)
     participants = [_participants(plan, random) for _ in range(plan.rounds)]
-    sampled = [{client: _sampled(plan, providers, random) for client in clients} for clients in participants]
+    sampled = [
+        {client: _sampled(plan, providers, random, client, number) for client in clients}
+        for number, clients in enumerate(participants, 1)
+    ]
     lines = [change_round(_round(plan, number, len(counts))) for number, counts in enumerate(sampled, 1)]
     counted = [sum(counts.values()) for counts in sampled]
     totals = (
@@ -322,14 +325,20 @@ def _participants(run: RunLine, random: np.random.Generator) -> list[int]:
             return [client for client in range(run.clients) if random.random() < rate]
         case Exactly(count):
             return sorted(map(int, random.choice(run.clients, count, replace=False)))
+        case law:
+            raise NotImplementedError(f"clients drawn by {law}")
 
 
-def _sampled(run: RunLine, providers: int, random: np.random.Generator) -> int:
+def _sampled(run: RunLine, providers: int, random: np.random.Generator, client: int, number: int) -> int:
     match run.sampling.providers(providers):
         case Binomial(rate=rate):
             return int(random.binomial(providers, rate))
         case Exactly(count):
             return count
+        case OncePerCycle(rounds=rounds) as law:
+            cycle, place = law.place(number)
+            counts = np.random.default_rng([client, cycle]).multinomial(providers, [1 / rounds] * rounds)
+            return int(counts[place])
 
 
 def _round(run: RunLine, number: int, clients: int) -> RoundLine:

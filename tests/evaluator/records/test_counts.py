@@ -1,9 +1,9 @@
-"""Whether counts are those of coins."""
+"""Whether counts are those of coins, or of random allocation."""
 
 import numpy as np
 import pytest
 
-from evaluator.records.counts import coin_probability
+from evaluator.records.counts import allocation_probability, coin_probability
 
 
 @pytest.mark.parametrize("population", [1, 2, 10, 400])
@@ -47,3 +47,26 @@ def test_no_rounds_and_nobody_are_nothing_odd() -> None:
     assert coin_probability([], 10) == 1
     assert coin_probability([(0, 0.3)] * 5, 0) == 1
     assert coin_probability([(10, 1.0)] * 5, 10) == 1
+
+
+@pytest.mark.parametrize(
+    ("population", "rounds", "cycles"), [(1, 4, 4), (3, 20, 2), (40, 4, 4), (400, 20, 5), (30, 10, 1)]
+)
+def test_honest_allocations_are_not_suspected(population: int, rounds: int, cycles: int) -> None:
+    random = np.random.default_rng(0)
+    for _ in range(30):
+        counts = random.multinomial(population, [1 / rounds] * rounds, cycles + 1).tolist()
+        # Of the last cycle, only the first rounds are known.
+        assert allocation_probability([*counts[:-1], counts[-1][:3]], population, rounds) > 1e-4
+
+
+@pytest.mark.parametrize(
+    "cycles",
+    [
+        [[10] * 4] * 4,  # shuffled, and cut into equal parts
+        [[40, 0, 0, 0]],  # all in one round
+        [[18, 2, 18, 2]] * 4,  # every other round preferred
+    ],
+)
+def test_other_allocations_are_suspected(cycles: list[list[int]]) -> None:
+    assert allocation_probability(cycles, 40, 4) < 1e-4

@@ -13,7 +13,7 @@ from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.mechanisms.events import Event, Gaussian
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.noise import Noise, Placement
-from evaluator.mechanisms.sampling import FixedSize, Full, Poisson, Sampling
+from evaluator.mechanisms.sampling import FixedSize, Full, Poisson, RandomAllocation, Sampling
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.messages.jobs import Check, CheckStatus, PrivacyRules
 from evaluator.records.epsilon import CLAIM_TOLERANCE, MAX_DIFFERENT_ROUNDS, account, joint_epsilon, releases
@@ -28,7 +28,14 @@ from evaluator.records.lines import (
     Tuning,
 )
 from evaluator.records.server_steps import SumStep
-from tests.evaluator.accounting.compositions import DELTA, fixed_size, gaussian, poisson, two_stage
+from tests.evaluator.accounting.compositions import (
+    DELTA,
+    allocation,
+    fixed_size,
+    gaussian,
+    poisson,
+    two_stage,
+)
 
 PRODUCT, TWO_STAGE = SamplingRule.PRODUCT, SamplingRule.TWO_STAGE
 RULES = PrivacyRules(epsilon=8, delta=DELTA)
@@ -137,6 +144,27 @@ def test_each_sampling_has_its_release_under_each_rule(
     twice = record((*rates, 1.5), (*rates, 1.5), sampling=sampling)
     assert releases(twice, PRODUCT) == [by_product]
     assert releases(twice, TWO_STAGE) == [by_two_stage]
+
+
+def test_random_allocation_is_accounted_by_the_cycles_that_began() -> None:
+    round_values, allocated = (1.0, 0.25, 1.5), RandomAllocation(rounds_per_cycle=4)
+    for rounds, cycles in ((1, 1), (4, 1), (5, 2), (8, 2)):
+        found = record(*[round_values] * rounds, sampling=allocated)
+        assert releases(found, TWO_STAGE) == releases(found, PRODUCT) == [allocation(4, 1.5, cycles)]
+    # A cycle whose rounds differ in noise counts as one of each: more than the one of the least noise.
+    quieter = record(*[round_values] * 5, (1.0, 0.25, 1.0), sampling=allocated)
+    assert releases(quieter, TWO_STAGE) == [allocation(4, 1.5, 2), allocation(4, 1.0)]
+
+
+def test_what_random_allocation_does_not_cover_is_rejected() -> None:
+    allocated = RandomAllocation(rounds_per_cycle=4)
+    replaced = record((1.0, 0.25, 1.5), sampling=allocated, adjacency=Adjacency.REPLACE)
+    assert "under replacement" in str(rejection(replaced).found)
+    seen = Noise(multiplier=1.5, placement=Placement.CLIENT_FULL)
+    whole = record(*[(1.0, 0.25, 1.5)] * 3, sampling=allocated, noise=seen)
+    assert releases(whole, TWO_STAGE)
+    broken = replace(whole, resumes=[ResumeLine(round=2, begun=True, claimed_epsilon=8.0)])
+    assert "seen twice" in str(rejection(broken).found)
 
 
 def test_unit_and_adjacency_are_the_records() -> None:

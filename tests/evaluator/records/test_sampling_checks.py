@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from evaluator.mechanisms.sampling import FixedSize, Poisson
+from evaluator.mechanisms.sampling import FixedSize, Poisson, RandomAllocation
 from evaluator.messages.jobs import CheckStatus, TrackRules
 from evaluator.records.annex import Annex
 from evaluator.records.case import Case
@@ -99,3 +99,37 @@ class TestNumbersThatTheOrganizersKnow:
     def test_fewer_are_flagged(self, tmp_path: Path) -> None:
         found = checks(make_record(tmp_path), providers=[21, 20])["record.providers"]
         assert (found.status, found.where) == (CheckStatus.FLAGGED, "annex, client 0")
+
+
+def test_random_allocation_takes_every_provider_once_in_a_cycle(tmp_path: Path) -> None:
+    def moved(*changes: int) -> Callable[[Annex], Annex]:
+        return lambda annex: replace(
+            annex,
+            sampled=[
+                {0: sampled[0] + change, 1: sampled[1]}
+                for sampled, change in zip(annex.sampled, changes, strict=True)
+            ],
+        )
+
+    allocated = RandomAllocation(rounds_per_cycle=3)
+    for changes, status in (
+        ((0,) * 8, CheckStatus.PASSED),
+        ((0, 0, 0, 1, 0, 0, 0, 0), CheckStatus.FAILED),  # a provider more in the second cycle
+        ((0, 0, 0, 0, -1, 0, 0, 0), CheckStatus.FAILED),  # a provider fewer
+        ((0, 0, 0, 0, 0, 0, 0, 13), CheckStatus.FAILED),  # more than there are, in the unfinished last cycle
+    ):
+        made = make_record(
+            tmp_path / "-".join(map(str, changes)),
+            rounds=8,
+            sampling=allocated,
+            change_annex=moved(*changes),
+        )
+        assert checks(made)["record.providers"].status is status
+
+
+def test_an_allocation_of_equal_parts_is_flagged(tmp_path: Path) -> None:
+    def equal(annex: Annex) -> Annex:
+        return replace(annex, sampled=[dict.fromkeys(sampled, 5) for sampled in annex.sampled])
+
+    made = make_record(tmp_path, rounds=16, sampling=RandomAllocation(rounds_per_cycle=4), change_annex=equal)
+    assert checks(made)["record.providers"].status is CheckStatus.FLAGGED

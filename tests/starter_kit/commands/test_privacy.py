@@ -50,6 +50,14 @@ def test_noise_and_epsilon_are_inverse() -> None:
     assert 0.999 < pld.epsilon([TwoStage(client_rate=0.2, within=inner, rounds=5)], 1e-5) <= 1
 
 
+def test_random_allocation_is_accounted_by_its_cycles() -> None:
+    options = ["--rounds-per-cycle", "4", "--rounds", "16"]
+    sigma = float(run_privacy("noise", "8", *options))
+    assert sigma == pytest.approx(0.830, abs=1e-3)
+    assert 7.99 < float(run_privacy("epsilon", *options, "--noise-multiplier", str(sigma))) <= 8
+    assert "no Rényi bound" in run_privacy("compare", *options, "--noise-multiplier", "1")
+
+
 def test_noise_by_rdp_is_that_of_the_published_script() -> None:
     """The competition's script searched for it on a coarse grid, under the product rule."""
     table = published().table(Source.KIT, "configs/models/VT5.yml")
@@ -124,6 +132,8 @@ def test_a_record_is_accounted_round_by_round(run_folder: Path) -> None:
         (["epsilon", "--noise-multiplier", "nan"], "--noise-multiplier"),
         (["epsilon", "--noise-multiplier", "1", "--sampling-rate", "2"], "--sampling-rate"),
         (["epsilon", "--noise-multiplier", "1", "--sampling-rate", "1", "--client-rate", "1"], "both"),
+        (["epsilon", "--noise-multiplier", "1", "--sampling-rate", "1", "--rounds-per-cycle", "4"], "both"),
+        (["epsilon", "--noise-multiplier", "1", "--rounds-per-cycle", "1"], "--rounds-per-cycle"),
         (["epsilon", "--noise-multiplier", "1", "--delta", "2"], "--delta"),
         (["epsilon", "--noise-multiplier", "1", "--rounds", "0"], "rounds"),
         (["compare", "--noise-multiplier", "1", "--rounds", str(10**9)], "rounds"),

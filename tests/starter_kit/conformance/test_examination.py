@@ -69,6 +69,15 @@ def test_clients_that_are_sampled_too_conform() -> None:
     assert "sampling-rate-of-clients" in [test.id for test in result.tests]
 
 
+def test_random_allocation_conforms() -> None:
+    only = [Group.SAMPLING, Group.CARRIED]
+    result = examine(Inputs(method="random-allocation", seed=7, only=only))
+    assert result.problems == []
+    assert result.failed == []
+    passed = {test.id for test in result.tests if test.verdict is Verdict.PASSED}
+    assert {"allocation-in-each-cycle", "allocation-of-each-client", "allocation-in-two-runs"} <= passed
+
+
 def test_coins_of_clients_and_their_providers_are_not_tested_as_if_they_were_one() -> None:
     result = examine(Inputs(method="full/fl-provider-dp-epsilon-1", seed=5, only=[Group.SAMPLING]))
     assert result.failed == [], "its amplification rule `product` is for accounting only"

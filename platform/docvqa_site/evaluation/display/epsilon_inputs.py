@@ -15,6 +15,7 @@ from evaluator.mechanisms.events import (
     Gaussian,
     Laplace,
     PoissonGaussian,
+    RandomAllocationGaussian,
     TwoStage,
     merged,
 )
@@ -50,13 +51,15 @@ class EqualRounds:
                 return _number(rate)
             case FixedSizeGaussian(sampling_rate=rate):
                 return f"{_number(rate)}, fixed size"
+            case RandomAllocationGaussian(rounds_per_cycle=rounds):
+                return f"once in {rounds} rounds"
         return ALL
 
     @property
     def noise(self) -> str:
         """The noise over the bound on one unit's contribution."""
         match self._inner:
-            case Gaussian() | PoissonGaussian() | FixedSizeGaussian() as event:
+            case Gaussian() | PoissonGaussian() | FixedSizeGaussian() | RandomAllocationGaussian() as event:
                 return _number(event.effective_noise_multiplier)
             case Laplace(relative_scale=scale):
                 return f"{_number(scale)} (Laplace)"
@@ -102,7 +105,7 @@ class EpsilonInputs:
                 for event in events[:MOST_GROUPS]
             ],
             more=len(events[MOST_GROUPS:]),
-            rounds=sum(event.rounds for event in events),
+            rounds=sum(event.total_rounds for event in events),
             unit=f"{events[0].unit} ({NEIGHBORS[events[0].adjacency]})",
             clip_norm=" to ".join(dict.fromkeys(map(_number, accounting.get("clip_norms") or []))),
         )

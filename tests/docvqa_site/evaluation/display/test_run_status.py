@@ -7,7 +7,14 @@ from django.utils import timezone
 from docvqa_site.evaluation.display.status import statuses
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepReport
 from docvqa_site.submissions.models import RunState
-from evaluator.mechanisms.events import FixedSizeGaussian, Gaussian, Laplace, PoissonGaussian, TwoStage
+from evaluator.mechanisms.events import (
+    FixedSizeGaussian,
+    Gaussian,
+    Laplace,
+    PoissonGaussian,
+    RandomAllocationGaussian,
+    TwoStage,
+)
 from evaluator.messages.jobs import ArtifactKind, Step
 from tests.docvqa_site.factories import make_artifact, make_epsilons, make_run, make_submission, owner_of
 from tests.docvqa_site.submissions.drafts import make_private_track
@@ -218,16 +225,18 @@ def test_each_group_of_rounds_has_a_row_and_a_link_of_its_own(client):
         TwoStage(client_rate=0.2, within=sampled, rounds=20),
         TwoStage(client_rate=0.3, within=Laplace(relative_scale=2), rounds=4),
         fixed.repeated(2),
+        RandomAllocationGaussian(rounds_per_cycle=4, effective_noise_multiplier=1.25, rounds=2),
         clip_norms=[0.25, 0.5],
     )
     make_artifact(run, ArtifactKind.TRAINING_RECORD, b"the record", "record.jsonl")
     page = evidence(client, run)
     assert "so each group has a link of its own" in page
     assert "Clip norm: 0.25 to 0.5" in page
-    assert cells(page, "26 rounds in 3 groups that differ in rates or noise") == [
+    assert cells(page, "34 rounds in 4 groups that differ in rates or noise") == [
         ["20", "0.2", "0.1125", "1.21", "Open in the calculator"],
         ["4", "0.3", "all", "2 (Laplace)", "not in the calculator"],
         ["2", "all", "0.25, fixed size", "1.5", "not in the calculator"],
+        ["8", "all", "once in 4 rounds", "1.25", "Open in the calculator"],
     ]
 
 
