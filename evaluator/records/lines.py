@@ -6,17 +6,21 @@ The record is public. Which providers took part, how many of them did, how long 
 private, so no line has a place for them; an unknown key is rejected. What only organizers may see is in the annex.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.mechanisms.mechanism import Mechanism
 from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Sampling
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.mechanisms.values import Count, Positive
+from evaluator.parametrizations.known import PARAMETRIZATIONS, check_known
+from evaluator.parametrizations.lora import LORA
+from evaluator.parametrizations.parametrization import Parametrization
+from evaluator.parametrizations.turns import Turns, turns_of
 from evaluator.records.certificate import MAX_ROUNDS
 from evaluator.records.server_steps import ServerStep
 
@@ -24,8 +28,6 @@ SCHEMA = "pfl-dp-record/3"
 MAX_NUMEL = 2**40
 # Adapters are in the annex as a whole, at the start and at the end.
 MAX_ADAPTER_NUMEL = 2**21
-# The ends of the names of adapters in a layer.
-DOWN, UP = ".lora_A.weight", ".lora_B.weight"
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 # Raw Ed25519, in hexadecimal.
@@ -39,8 +41,12 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Claim = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 Bytes = Count
 Rounds = Count
-# By which the product of two adapters is multiplied.
+# By which the product of an adapter's factors is multiplied.
 LoRAScale = Positive
+# The name of a parametrization, which a line leaves out where it is LoRA.
+ParametrizationName = Annotated[
+    str, AfterValidator(check_known), Field(exclude_if=lambda name: name == LORA.name)
+]
 
 
 class RecordLine(BaseModel):
@@ -74,38 +80,82 @@ class TrainableTensor(RecordLine):
 
 @dataclass(frozen=True)
 class Adapter:
-    """A pair of low-rank adapters: down A (rank, in) and up B (out, rank), merged into `target` (out, in)."""
+    """An adapter of a layer.
 
-    target: str
-    down: TrainableTensor
-    up: TrainableTensor
+    Attributes:
+        tensors: Its trained parts by their letters.
+    """
+
+    layer: str
+    parametrization: Parametrization
+    tensors: Mapping[str, TrainableTensor]
+
+    @property
+    def target(self) -> str:
+        """The name of the weight that it is merged into."""
+        return f"{self.layer}.weight"
+
+    @property
+    def ranks(self) -> set[int]:
+        """The lengths of those sides that are its rank: one, unless the shapes of its parts don't fit each other."""
+        return {
+            length
+            for part in self.parametrization.trained
+            for side, length in zip(part.sides, self.tensors[part.letter].shape, strict=False)
+            if side == "rank"
+        }
+
+    @property
+    def rank(self) -> int:
+        """Its rank."""
+        return min(self.ranks)
+
+    def fits(self, weight: tuple[int, ...]) -> bool:
+        """Return whether it can be merged into a weight of this shape."""
+        return len(weight) == 2 and all(
+            tuple(self.tensors[part.letter].shape) == part.shape(self.rank, weight)
+            for part in self.parametrization.trained
+        )
 
 
-def adapters_of(trainable: Sequence[TrainableTensor], lora_scale: float | None) -> list[Adapter]:
-    """Return the pairs of adapters that are merged at the end, in the order of their first tensors."""
-    if lora_scale is None:
+def parametrization_of(name: str, lora_scale: float | None) -> Parametrization | None:
+    """Return the parametrization that a first line states; None where no adapters are trained."""
+    return None if lora_scale is None else PARAMETRIZATIONS[name]
+
+
+def adapters_of(
+    trainable: Sequence[TrainableTensor], parametrization: Parametrization | None
+) -> list[Adapter]:
+    """Return the adapters that are merged at the end, in the order of their first tensors."""
+    if parametrization is None:
         return []
     named = {tensor.name: tensor for tensor in trainable}
-    layers = [name.removesuffix(DOWN) for name in named if name.endswith(DOWN)]
     return [
-        Adapter(f"{layer}.weight", named[layer + DOWN], named[layer + UP])
-        for layer in layers
-        if layer + UP in named
+        Adapter(
+            layer,
+            parametrization,
+            {part.letter: named[layer + part.suffix] for part in parametrization.trained},
+        )
+        for layer in parametrization.layers(named)
     ]
 
 
-def check_adapters(trainable: Sequence[TrainableTensor], lora_scale: float | None) -> None:
-    """Raise ValueError unless adapters are pairs beside what is trained itself, and have a factor."""
-    adapters = adapters_of(trainable, lora_scale)
-    for pair in adapters:
-        down, up = pair.down.shape, pair.up.shape
-        if len(down) != 2 or len(up) != 2 or down[0] != up[1]:
-            raise ValueError(f"{pair.down.name} and {pair.up.name} are not (rank, in) and (out, rank)")
-    if {pair.target for pair in adapters} & {tensor.name for tensor in trainable}:
+def check_adapters(trainable: Sequence[TrainableTensor], name: str, lora_scale: float | None) -> None:
+    """Raise ValueError unless adapters are whole beside what is trained itself, and have a factor."""
+    parametrization = parametrization_of(name, lora_scale)
+    adapters = adapters_of(trainable, parametrization)
+    for adapter in adapters:
+        if len(adapter.ranks) > 1 or any(len(tensor.shape) != 2 for tensor in adapter.tensors.values()):
+            sides = [f"({', '.join(part.sides)})" for part in adapter.parametrization.trained]
+            names = " and ".join(tensor.name for tensor in adapter.tensors.values())
+            raise ValueError(f"the shapes of {names} are not {' and '.join(sides)}")
+    if {adapter.target for adapter in adapters} & {tensor.name for tensor in trainable}:
         raise ValueError("a tensor that adapters are merged into is not trained itself")
     if (lora_scale is None) != (not adapters):
         raise ValueError("lora_scale is the factor of adapters, and null without any")
-    if sum(pair.down.numel + pair.up.numel for pair in adapters) > MAX_ADAPTER_NUMEL:
+    if lora_scale is None and name != LORA.name:
+        raise ValueError("parametrization is that of adapters, and left out without any")
+    if sum(tensor.numel for adapter in adapters for tensor in adapter.tensors.values()) > MAX_ADAPTER_NUMEL:
         raise ValueError(f"adapters have at most {MAX_ADAPTER_NUMEL} coordinates in all")
 
 
@@ -138,8 +188,9 @@ class RunLine(RecordLine):
         rounds: The planned number of rounds.
         trainable: Every tensor that leaves a client, each once, in the order of the weight vector, which is that of
             their names.
-        lora_scale: The factor on B·A by which trainable pairs `<layer>.lora_A.weight` and `<layer>.lora_B.weight` are
-            merged into `<layer>.weight` of the base weights at the end; None where no adapters are trained.
+        lora_scale: The factor with which the adapter of trainable tensors `<layer>.lora_<letter>.weight` is merged into
+            `<layer>.weight` of the base weights at the end; None where no adapters are trained.
+        parametrization: What the adapters are: see `evaluator.parametrizations`.
         weights_root: The Merkle root of w₀, the weight vector before the first round: see `certificate`.
         round_keys_root: The Merkle root of the keys of all rounds' coins and noise: see `round_keys`. None where no
             round can be replayed, because nobody can draw them again.
@@ -168,6 +219,7 @@ class RunLine(RecordLine):
     base_sha256: Sha256
     trainable: Annotated[list[TrainableTensor], Field(min_length=1)]
     lora_scale: LoRAScale | None
+    parametrization: ParametrizationName = LORA.name
     weights_root: Sha256
     round_keys_root: Sha256 | None = None
     tuning: Tuning
@@ -216,12 +268,18 @@ class RunLine(RecordLine):
 
     @property
     def adapters(self) -> list[Adapter]:
-        """The pairs of adapters that are merged at the end, in the order of their first tensors."""
-        return adapters_of(self.trainable, self.lora_scale)
+        """The adapters that are merged at the end, in the order of their first tensors."""
+        return adapters_of(self.trainable, parametrization_of(self.parametrization, self.lora_scale))
+
+    @property
+    def turns(self) -> Turns | None:
+        """Which coordinates each round moves; None where that is all of them."""
+        known = parametrization_of(self.parametrization, self.lora_scale)
+        return turns_of(known, list(self.shapes), self.numels)
 
     @model_validator(mode="after")
-    def _adapters_are_pairs(self) -> Self:
-        check_adapters(self.trainable, self.lora_scale)
+    def _adapters_are_whole(self) -> Self:
+        check_adapters(self.trainable, self.parametrization, self.lora_scale)
         return self
 
     @model_validator(mode="after")

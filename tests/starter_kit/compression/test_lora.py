@@ -14,7 +14,7 @@ def made(settings: LoRA = SETTINGS) -> tuple[nn.Sequential, Adapters]:
     """Layers, two of them with adapters, of which none is zero."""
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3, bias=False)).eval()
-    adapters = Adapters(model, settings, STREAM)
+    adapters = Adapters(model, settings)
     for parameter in adapters.parameters.values():
         nn.init.normal_(parameter)
     return model, adapters
@@ -36,9 +36,9 @@ def test_new_adapters_leave_the_model_as_it_is_and_are_the_same_for_every_party(
     model = nn.Sequential(nn.Linear(6, 5))
     x = torch.randn(4, 6)
     before = model(x)
-    one = Adapters(model, LoRA(rank=3, targets=["0"]), STREAM)
+    one = Adapters(model, LoRA(rank=3, targets=["0"]))
     assert torch.equal(model(x), before)
-    other = Adapters(nn.Sequential(nn.Linear(6, 5)), LoRA(rank=3, targets=["0"]), STREAM)
+    other = Adapters(nn.Sequential(nn.Linear(6, 5)), LoRA(rank=3, targets=["0"]))
     assert torch.equal(one.parameters["0.lora_A.weight"], other.parameters["0.lora_A.weight"])
     assert one.parameters["0.lora_A.weight"].shape == (3, 6)
 
@@ -121,12 +121,12 @@ def test_a_layer_whose_weight_is_tied_to_another_gets_no_adapter() -> None:
     model = nn.ModuleDict({"embedding": nn.Embedding(9, 4), "head": nn.Linear(4, 9, bias=False)})
     model["inner"] = nn.Linear(4, 4)
     model["head"].weight = model["embedding"].weight
-    adapters = Adapters(model, LoRA(rank=2, targets=["*"]), STREAM)
+    adapters = Adapters(model, LoRA(rank=2, targets=["*"]))
     assert list(adapters.parameters) == ["inner.lora_A.weight", "inner.lora_B.weight"]
 
 
 def test_a_pattern_that_matches_no_linear_layer_is_rejected() -> None:
     with pytest.raises(ProblemError) as caught:
-        Adapters(nn.Sequential(nn.Linear(2, 2)), LoRA(targets=["0", "*.q"]), STREAM)
+        Adapters(nn.Sequential(nn.Linear(2, 2)), LoRA(targets=["0", "*.q"]))
     assert caught.value.problem.code is ErrorCode.CONFIGURATION
     assert "*.q" in caught.value.problem.where
