@@ -5,26 +5,17 @@ beyond the run's settings is a name of a tensor or a number, and the fold reject
 """
 
 import hashlib
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from evaluator.messages.jobs import SERVER
-from evaluator.parametrizations.lora import LORA
-from evaluator.parametrizations.turns import Turns, turns_of
 from evaluator.records.lines import (
-    Adapter,
     Bytes,
-    LoRAScale,
-    ParametrizationName,
     RecordLine,
     Rounds,
     Sha256,
-    TrainableTensor,
-    adapters_of,
-    check_adapters,
-    check_vector,
-    parametrization_of,
+    TrainedLine,
 )
 from evaluator.records.merkle import LEAF_PREFIX, Tree
 from evaluator.records.server_steps import ServerStep
@@ -67,14 +58,12 @@ class OwnFile(RecordLine):
 CodecTerms = Annotated[BuiltIn | KitPlugin | OwnFile, Field(discriminator="kind")]
 
 
-class TranscriptRun(RecordLine):
+class TranscriptRun(TrainedLine):
     """The first line: what the run started from, and how messages become the next model.
 
     Attributes:
         base_sha256: Of the file of the base weights.
         start: What the first values of adapters follow from: see `evaluator.parametrizations`.
-        trainable: Every tensor that leaves a client, each once, in the order of the weight vector.
-        lora_scale, parametrization: Those of adapters, as in a training record.
         server: What the server does with the mean of a round's updates.
     """
 
@@ -83,34 +72,8 @@ class TranscriptRun(RecordLine):
     base_sha256: Sha256
     clients: Annotated[int, Field(ge=1, lt=2**31)]
     codec: CodecTerms
-    lora_scale: LoRAScale | None
-    parametrization: ParametrizationName = LORA.name
     server: ServerStep
     start: Annotated[str, Field(pattern=r"^seed (0|[1-9][0-9]{0,15})$")]
-    trainable: Annotated[list[TrainableTensor], Field(min_length=1)]
-
-    @property
-    def adapters(self) -> list[Adapter]:
-        """The adapters that are merged at the end."""
-        return adapters_of(self.trainable, parametrization_of(self.parametrization, self.lora_scale))
-
-    @property
-    def turns(self) -> Turns | None:
-        """Which coordinates each round moves; None where that is all of them."""
-        known = parametrization_of(self.parametrization, self.lora_scale)
-        names = [tensor.name for tensor in self.trainable]
-        return turns_of(known, names, [tensor.numel for tensor in self.trainable])
-
-    @property
-    def numel(self) -> int:
-        """d, the coordinates of the weight vector."""
-        return sum(tensor.numel for tensor in self.trainable)
-
-    @model_validator(mode="after")
-    def _has_a_vector_with_whole_adapters(self) -> Self:
-        check_vector(self.trainable)
-        check_adapters(self.trainable, self.parametrization, self.lora_scale)
-        return self
 
 
 class TranscriptMessage(RecordLine):

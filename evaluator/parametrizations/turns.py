@@ -47,11 +47,9 @@ class Turns:
         return np.cumsum(self.numels)
 
 
-def turns_of(
-    parametrization: Parametrization | None, names: Sequence[str], numels: Sequence[int]
-) -> Turns | None:
+def turns_of(parametrization: Parametrization, names: Sequence[str], numels: Sequence[int]) -> Turns | None:
     """Return the turns of the tensors of a weight vector, by their names; None where every round moves all of them."""
-    if parametrization is None or not parametrization.turns:
+    if not parametrization.turns:
         return None
     parts = [parametrization.part_of(name) for name in names]
     order = parametrization.turns

@@ -6,7 +6,7 @@ The record is public. Which providers took part, how many of them did, how long 
 private, so no line has a place for them; an unknown key is rejected. What only organizers may see is in the annex.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, Self
 
@@ -118,53 +118,83 @@ class Adapter:
         )
 
 
-def parametrization_of(name: str, lora_scale: float | None) -> Parametrization | None:
-    """Return the parametrization that a first line states; None where no adapters are trained."""
-    return None if lora_scale is None else PARAMETRIZATIONS[name]
+class TrainedLine(RecordLine):
+    """The part of a first line that states what is trained.
 
+    Attributes:
+        trainable: Every tensor that leaves a client, each once, in the order of the weight vector, which is that of
+            their names.
+        lora_scale: The factor with which the adapter of trainable tensors `<layer>.lora_<letter>.weight` is merged into
+            `<layer>.weight` of the base weights at the end; None where no adapters are trained.
+        parametrization: What the adapters are: see `evaluator.parametrizations`.
+    """
 
-def adapters_of(
-    trainable: Sequence[TrainableTensor], parametrization: Parametrization | None
-) -> list[Adapter]:
-    """Return the adapters that are merged at the end, in the order of their first tensors."""
-    if parametrization is None:
-        return []
-    named = {tensor.name: tensor for tensor in trainable}
-    return [
-        Adapter(
-            layer,
-            parametrization,
-            {part.letter: named[layer + part.suffix] for part in parametrization.trained},
+    trainable: Annotated[list[TrainableTensor], Field(min_length=1)]
+    lora_scale: LoRAScale | None
+    parametrization: ParametrizationName = LORA.name
+
+    @property
+    def shapes(self) -> dict[str, list[int]]:
+        """The shape of every trainable tensor by its name, in the order of the weight vector."""
+        return {tensor.name: tensor.shape for tensor in self.trainable}
+
+    @property
+    def numels(self) -> list[int]:
+        """The coordinates of every trainable tensor, in the order of the weight vector."""
+        return [tensor.numel for tensor in self.trainable]
+
+    @property
+    def numel(self) -> int:
+        """d, the coordinates of the weight vector."""
+        return sum(self.numels)
+
+    @property
+    def adapters(self) -> list[Adapter]:
+        """The adapters that are merged at the end, in the order of their first tensors."""
+        if self.lora_scale is None:
+            return []
+        named, known = (
+            {tensor.name: tensor for tensor in self.trainable},
+            PARAMETRIZATIONS[self.parametrization],
         )
-        for layer in parametrization.layers(named)
-    ]
+        return [
+            Adapter(layer, known, {part.letter: named[layer + part.suffix] for part in known.trained})
+            for layer in known.layers(named)
+        ]
 
+    @property
+    def turns(self) -> Turns | None:
+        """Which coordinates each round moves; None where that is all of them."""
+        return turns_of(PARAMETRIZATIONS[self.parametrization], list(self.shapes), self.numels)
 
-def check_adapters(trainable: Sequence[TrainableTensor], name: str, lora_scale: float | None) -> None:
-    """Raise ValueError unless adapters are whole beside what is trained itself, and have a factor."""
-    parametrization = parametrization_of(name, lora_scale)
-    adapters = adapters_of(trainable, parametrization)
-    for adapter in adapters:
-        if len(adapter.ranks) > 1 or any(len(tensor.shape) != 2 for tensor in adapter.tensors.values()):
-            sides = [f"({', '.join(part.sides)})" for part in adapter.parametrization.trained]
-            names = " and ".join(tensor.name for tensor in adapter.tensors.values())
-            raise ValueError(f"the shapes of {names} are not {' and '.join(sides)}")
-    if {adapter.target for adapter in adapters} & {tensor.name for tensor in trainable}:
-        raise ValueError("a tensor that adapters are merged into is not trained itself")
-    if (lora_scale is None) != (not adapters):
-        raise ValueError("lora_scale is the factor of adapters, and null without any")
-    if lora_scale is None and name != LORA.name:
-        raise ValueError("parametrization is that of adapters, and left out without any")
-    if sum(tensor.numel for adapter in adapters for tensor in adapter.tensors.values()) > MAX_ADAPTER_NUMEL:
-        raise ValueError(f"adapters have at most {MAX_ADAPTER_NUMEL} coordinates in all")
+    @model_validator(mode="after")
+    def _adapters_are_whole(self) -> Self:
+        adapters = self.adapters
+        for adapter in adapters:
+            if len(adapter.ranks) > 1 or any(len(tensor.shape) != 2 for tensor in adapter.tensors.values()):
+                sides = [f"({', '.join(part.sides)})" for part in adapter.parametrization.trained]
+                names = " and ".join(tensor.name for tensor in adapter.tensors.values())
+                raise ValueError(f"the shapes of {names} are not {' and '.join(sides)}")
+        if {adapter.target for adapter in adapters} & self.shapes.keys():
+            raise ValueError("a tensor that adapters are merged into is not trained itself")
+        if (self.lora_scale is None) != (not adapters):
+            raise ValueError("lora_scale is the factor of adapters, and null without any")
+        if self.lora_scale is None and self.parametrization != LORA.name:
+            raise ValueError("parametrization is that of adapters, and left out without any")
+        if (
+            sum(tensor.numel for adapter in adapters for tensor in adapter.tensors.values())
+            > MAX_ADAPTER_NUMEL
+        ):
+            raise ValueError(f"adapters have at most {MAX_ADAPTER_NUMEL} coordinates in all")
+        return self
 
-
-def check_vector(trainable: Sequence[TrainableTensor]) -> None:
-    """Raise ValueError unless the tensors make a weight vector in which each is once."""
-    if not 1 <= sum(tensor.numel for tensor in trainable) < MAX_NUMEL:
-        raise ValueError(f"the trainable tensors have from 1 to {MAX_NUMEL - 1} coordinates")
-    if len({tensor.name for tensor in trainable}) < len(trainable):
-        raise ValueError("every trainable tensor must be named once")
+    @model_validator(mode="after")
+    def _has_a_weight_vector(self) -> Self:
+        if not 1 <= self.numel < MAX_NUMEL:
+            raise ValueError(f"the trainable tensors have from 1 to {MAX_NUMEL - 1} coordinates")
+        if len(self.shapes) < len(self.trainable):
+            raise ValueError("every trainable tensor must be named once")
+        return self
 
 
 class Tuning(RecordLine):
@@ -174,7 +204,7 @@ class Tuning(RecordLine):
     description: Annotated[str, Field(max_length=1000)] = ""
 
 
-class RunLine(RecordLine):
+class RunLine(TrainedLine):
     """The first line: what is trained and how it is protected.
 
     Attributes:
@@ -186,11 +216,6 @@ class RunLine(RecordLine):
         normalizer: The constant by which the noised sum is divided; never the number of those who took part.
         server: What the server does with the noised sum.
         rounds: The planned number of rounds.
-        trainable: Every tensor that leaves a client, each once, in the order of the weight vector, which is that of
-            their names.
-        lora_scale: The factor with which the adapter of trainable tensors `<layer>.lora_<letter>.weight` is merged into
-            `<layer>.weight` of the base weights at the end; None where no adapters are trained.
-        parametrization: What the adapters are: see `evaluator.parametrizations`.
         weights_root: The Merkle root of w₀, the weight vector before the first round: see `certificate`.
         round_keys_root: The Merkle root of the keys of all rounds' coins and noise: see `round_keys`. None where no
             round can be replayed, because nobody can draw them again.
@@ -217,9 +242,6 @@ class RunLine(RecordLine):
     codec: Codec
     rounds: Annotated[int, Field(ge=0, le=MAX_ROUNDS)]
     base_sha256: Sha256
-    trainable: Annotated[list[TrainableTensor], Field(min_length=1)]
-    lora_scale: LoRAScale | None
-    parametrization: ParametrizationName = LORA.name
     weights_root: Sha256
     round_keys_root: Sha256 | None = None
     tuning: Tuning
@@ -251,45 +273,9 @@ class RunLine(RecordLine):
             adjacency=self.adjacency,
         )
 
-    @property
-    def shapes(self) -> dict[str, list[int]]:
-        """The shape of every trainable tensor by its name, in the order of the weight vector."""
-        return {tensor.name: tensor.shape for tensor in self.trainable}
-
-    @property
-    def numels(self) -> list[int]:
-        """The coordinates of every trainable tensor, in the order of the weight vector."""
-        return [tensor.numel for tensor in self.trainable]
-
-    @property
-    def numel(self) -> int:
-        """d, the coordinates of the weight vector."""
-        return sum(self.numels)
-
-    @property
-    def adapters(self) -> list[Adapter]:
-        """The adapters that are merged at the end, in the order of their first tensors."""
-        return adapters_of(self.trainable, parametrization_of(self.parametrization, self.lora_scale))
-
-    @property
-    def turns(self) -> Turns | None:
-        """Which coordinates each round moves; None where that is all of them."""
-        known = parametrization_of(self.parametrization, self.lora_scale)
-        return turns_of(known, list(self.shapes), self.numels)
-
-    @model_validator(mode="after")
-    def _adapters_are_whole(self) -> Self:
-        check_adapters(self.trainable, self.parametrization, self.lora_scale)
-        return self
-
     @model_validator(mode="after")
     def _mechanism_fits_together(self) -> Self:
         _ = self.mechanism
-        return self
-
-    @model_validator(mode="after")
-    def _has_a_weight_vector(self) -> Self:
-        check_vector(self.trainable)
         return self
 
 

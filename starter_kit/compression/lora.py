@@ -42,9 +42,7 @@ class LoRA(BaseModel):
     """The settings of the adapters; the defaults are those of track 1's winner, who trained with a dropout of 0.1.
 
     Attributes:
-        type: What is trained: `lora`, both factors of a product B·A; `ffa-lora`, B alone; `rs-lora`, both, with the
-            scale alpha/√rank; `alternating-lora`, B in odd rounds and A in even ones; `core`, a small matrix between
-            singular vectors of the weight.
+        type: The parametrization, which says what is trained; docs/methods.md lists them.
         targets: Patterns for the names of the linear layers that get adapters. The head, whose weight is the embedding,
             gets none.
         dropout: The dropout probability of an adapter's input, in training.

@@ -120,9 +120,10 @@ class TrainableModel:
     @cached_property
     def turns(self) -> Turns | None:
         """Which coordinates of the vector each round moves; None where that is all of them."""
-        kind = self.adapters.settings.parametrization if self.adapters else None
+        if self.adapters is None:
+            return None
         numels = [parameter.numel() for parameter in self.tensors.parameters.values()]
-        return turns_of(kind, list(self.tensors.parameters), numels)
+        return turns_of(self.adapters.settings.parametrization, list(self.tensors.parameters), numels)
 
     @contextmanager
     def in_round(self, number: int) -> Iterator[None]:

@@ -23,7 +23,7 @@ every = pytest.mark.parametrize("name", PARAMETRIZATIONS)
 
 def base_weights(folder: Path) -> Path:
     random = np.random.default_rng(7)
-    tensors = {"bias": 9, "encoder.weight": WEIGHT, "frozen": (3, 3)}
+    tensors = {"bias": (9,), "encoder.weight": WEIGHT, "frozen": (3, 3)}
     path = folder / "base.safetensors"
     save_file(
         {name: random.standard_normal(shape).astype(np.float32) for name, shape in tensors.items()}, path
@@ -37,7 +37,7 @@ def made(folder: Path, name: str, **changes: Any) -> MadeRun:
     adapter = [
         TrainableTensor(name=f"encoder{part.suffix}", shape=list(part.shape(RANK, WEIGHT))) for part in parts
     ]
-    values = {
+    values: dict[str, Any] = {
         "base": base_weights(folder),
         "trainable": [TrainableTensor(name="bias", shape=[9]), *adapter],
         "lora_scale": 2.0,

@@ -1,13 +1,19 @@
+from collections.abc import Mapping
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.parametrizations.known import PARAMETRIZATIONS
 from starter_kit.compression.lora import Adapters, LoRA
 from starter_kit.randomness import Stream
 
 STREAM = Stream(7)
 SETTINGS = LoRA(rank=2, alpha=6, targets=["0", "2"])
+
+
+every = pytest.mark.parametrize("name", PARAMETRIZATIONS)
 
 
 def made(settings: LoRA = SETTINGS) -> tuple[nn.Sequential, Adapters]:
@@ -20,15 +26,18 @@ def made(settings: LoRA = SETTINGS) -> tuple[nn.Sequential, Adapters]:
     return model, adapters
 
 
-def by_hand(model: nn.Sequential, values: dict[str, Tensor], x: Tensor) -> Tensor:
-    """The layers with (alpha/rank)·B·A added to their weights."""
+def by_hand(model: nn.Sequential, adapters: Adapters, values: Mapping[str, Tensor], x: Tensor) -> Tensor:
+    """The layers with the products of adapters added to their weights; `values` are those of the trained parts."""
     first, last = model[0], model[2]
     assert isinstance(first, nn.Linear)
     assert isinstance(last, nn.Linear)
-    moved = [
-        layer.weight + 3 * values[f"{name}.lora_B.weight"] @ values[f"{name}.lora_A.weight"]
-        for name, layer in (("0", first), ("2", last))
-    ]
+    kind, moved = adapters.settings.parametrization, []
+    for name, layer in (("0", first), ("2", last)):
+        names = {part.letter: name + part.suffix for part in kind.parts}
+        down, up = kind.factors(
+            {letter: values.get(full, adapters.parameters[full]) for letter, full in names.items()}
+        )
+        moved.append(layer.weight + adapters.settings.scale * up @ down)
     return nn.functional.linear(x, moved[0], first.bias).tanh() @ moved[1].T
 
 
@@ -48,14 +57,15 @@ def test_adapters_add_their_products_and_only_they_get_gradients_where_the_rest_
     model.requires_grad_(False)
     x = torch.randn(4, 7, 6)
     output = model(x)
-    assert torch.allclose(output, by_hand(model, dict(adapters.parameters), x), atol=1e-5)
+    assert torch.allclose(output, by_hand(model, adapters, {}, x), atol=1e-5)
     output.sum().backward()
     assert all(parameter.grad is not None for parameter in adapters.parameters.values())
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_merged_weights_answer_as_the_adapters_do_and_are_taken_back() -> None:
-    model, adapters = made()
+@every
+def test_merged_weights_answer_as_the_adapters_do_and_are_taken_back(name: str) -> None:
+    model, adapters = made(SETTINGS.model_copy(update={"type": name}))
     x, before = torch.randn(4, 6), [parameter.clone() for parameter in model.parameters()]
     expected = model(x)
     with adapters.merged():
@@ -65,18 +75,19 @@ def test_merged_weights_answer_as_the_adapters_do_and_are_taken_back() -> None:
     assert torch.equal(model(x), expected)
 
 
+@every
 @pytest.mark.parametrize("sizes", [[2, 2, 2], [3, 1, 2]], ids=["equal parts", "ragged"])
-def test_each_part_of_a_batch_passes_through_its_own_adapters(sizes: list[int]) -> None:
-    model, adapters = made()
+def test_each_part_of_a_batch_passes_through_its_own_adapters(sizes: list[int], name: str) -> None:
+    model, adapters = made(SETTINGS.model_copy(update={"type": name}))
     stacked = {
         name: torch.randn(3, *parameter.shape, requires_grad=True)
-        for name, parameter in adapters.parameters.items()
+        for name, parameter in adapters.trained.items()
     }
     x = torch.randn(6, 7, 6)
     with adapters.using(stacked, sizes):
         output = model(x)
     expected = [
-        by_hand(model, {name: tensor[part] for name, tensor in stacked.items()}, rows)
+        by_hand(model, adapters, {name: tensor[part] for name, tensor in stacked.items()}, rows)
         for part, rows in enumerate(x.split(sizes))
     ]
     assert torch.allclose(output, torch.cat(expected), atol=1e-4)
@@ -85,7 +96,7 @@ def test_each_part_of_a_batch_passes_through_its_own_adapters(sizes: list[int]) 
         assert tensor.grad is not None
         assert tensor.grad[0].abs().sum() > 0
         assert not tensor.grad[1:].any()
-    assert torch.allclose(model(x), by_hand(model, dict(adapters.parameters), x), atol=1e-5)
+    assert torch.allclose(model(x), by_hand(model, adapters, {}, x), atol=1e-5)
 
 
 def test_gradients_are_those_of_the_weights_with_the_products_added() -> None:
@@ -100,7 +111,7 @@ def test_gradients_are_those_of_the_weights_with_the_products_added() -> None:
     with adapters.using(stacked, [2, 2, 2]):
         found = torch.autograd.grad((model(x) * weighting).sum(), inputs)
     parts = [
-        by_hand(model, {name: tensor[part] for name, tensor in stacked.items()}, rows)
+        by_hand(model, adapters, {name: tensor[part] for name, tensor in stacked.items()}, rows)
         for part, rows in enumerate(x.split(2))
     ]
     expected = torch.autograd.grad((torch.cat(parts) * weighting).sum(), inputs)
@@ -123,6 +134,17 @@ def test_a_layer_whose_weight_is_tied_to_another_gets_no_adapter() -> None:
     model["head"].weight = model["embedding"].weight
     adapters = Adapters(model, LoRA(rank=2, targets=["*"]))
     assert list(adapters.parameters) == ["inner.lora_A.weight", "inner.lora_B.weight"]
+
+
+def test_a_weight_without_singular_vectors_gets_no_core_adapter() -> None:
+    layer = nn.Linear(4, 4)
+    nn.init.eye_(layer.weight)
+    with pytest.raises(ProblemError) as caught:
+        Adapters(nn.Sequential(layer), LoRA(type="core", rank=2, targets=["0"]))
+    assert (caught.value.problem.code, caught.value.problem.where) == (
+        ErrorCode.CONFIGURATION,
+        "lora.type core, layer 0",
+    )
 
 
 def test_a_pattern_that_matches_no_linear_layer_is_rejected() -> None:
