@@ -30,8 +30,7 @@ from evaluator.folding.server_step import is_computable, kept_vectors, stepped
 from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import SERVER
 from evaluator.messages.progress import OnProgress
-from evaluator.records.adapter_start import first_values
-from evaluator.records.merging import merge_fault
+from evaluator.records.merging import first_parts, merge_fault
 
 Floats = NDArray[np.float32]
 
@@ -60,15 +59,13 @@ def start_vector(run: TranscriptRun, base: Path) -> Floats:
         ProblemError: (`E_TRANSCRIPT_FORMAT`) The index names tensors that aren't in the base weights, or adapters that
             don't fit them.
     """
-    known = read_header(base).tensors
     beside = {}
-    for pair in run.adapters:
-        (rank, columns), (rows, _) = pair.down.shape, pair.up.shape
-        target = known.get(pair.target)
-        if target is None or target.shape != (rows, columns) or not 1 <= rank <= min(rows, columns):
-            raise _unknown_tensor(f"adapters of {pair.target}")
-        for tensor in (pair.down, pair.up):
-            beside[tensor.name] = first_values(run.start, tensor)
+    for adapter in run.adapters:
+        first = first_parts(adapter, run.start, base)
+        if first is None or not 1 <= adapter.rank <= min(read_header(base).tensors[adapter.target].shape):
+            raise _unknown_tensor(f"adapters of {adapter.target}")
+        for letter, tensor in adapter.tensors.items():
+            beside[tensor.name] = first[letter].reshape(-1)
     vector = weight_vector(base, {tensor.name: tensor.shape for tensor in run.trainable}, beside)
     if vector is None:
         raise _unknown_tensor("trainable")
@@ -154,7 +151,9 @@ class Model:
         for message in up:
             total += self.decoder.update(message, f"{where}, message of client {message.sender}")
         mean = total / np.float32(max(len(up), 1))
-        self.weights = stepped(self.run.server, self.weights, mean, self.state)
+        after = stepped(self.run.server, self.weights, mean, self.state)
+        turns = self.run.turns
+        self.weights = np.where(turns.moved(line.round), after, self.weights) if turns else after
         found = state_sha256(self.weights, self.state)
         if found != line.state_sha256:
             raise unfolded(f"{where}, state_sha256", f"{found}, the state that follows", line.state_sha256)
@@ -198,7 +197,7 @@ def _check_checkpoint(run: TranscriptRun, weights: Floats, files: WeightFiles) -
     """Check that the checkpoint has the folded model, merged adapters, and else the base weights."""
     parts = np.split(weights, np.cumsum([tensor.numel for tensor in run.trainable])[:-1])
     folded = dict(zip([tensor.name for tensor in run.trainable], parts, strict=True))
-    adapters = {tensor.name for pair in run.adapters for tensor in (pair.down, pair.up)}
+    adapters = {tensor.name for adapter in run.adapters for tensor in adapter.tensors.values()}
     for tensor in run.trainable:
         if tensor.name in adapters:
             continue
@@ -209,14 +208,16 @@ def _check_checkpoint(run: TranscriptRun, weights: Floats, files: WeightFiles) -
             raise unfolded(
                 f"checkpoint, tensor {tensor.name}", "the values that follow from the messages", "others"
             )
-    for pair in run.adapters:
-        if found := merge_fault(pair, run.lora_scale or 0.0, folded, files.base, files.checkpoint):
+    for adapter in run.adapters:
+        first = first_parts(adapter, run.start, files.base)
+        scale = run.lora_scale or 0.0
+        if found := merge_fault(adapter, scale, first, folded, files.base, files.checkpoint):
             raise unfolded(
-                f"checkpoint, tensor {pair.target}",
+                f"checkpoint, tensor {adapter.target}",
                 "the base weights and the product of its adapters that follow from the messages",
                 found,
             )
-    explained = {tensor.name for tensor in run.trainable} | {pair.target for pair in run.adapters}
+    explained = {tensor.name for tensor in run.trainable} | {adapter.target for adapter in run.adapters}
     for change in files.changes:
         if change.name not in explained:
             raise unfolded(f"checkpoint, tensor {change.name}", "its base weights", "others")

@@ -5,22 +5,17 @@ beyond the run's settings is a name of a tensor or a number, and the fold reject
 """
 
 import hashlib
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from evaluator.messages.jobs import SERVER
 from evaluator.records.lines import (
-    Adapter,
     Bytes,
-    LoRAScale,
     RecordLine,
     Rounds,
     Sha256,
-    TrainableTensor,
-    adapters_of,
-    check_adapters,
-    check_vector,
+    TrainedLine,
 )
 from evaluator.records.merkle import LEAF_PREFIX, Tree
 from evaluator.records.server_steps import ServerStep
@@ -63,14 +58,12 @@ class OwnFile(RecordLine):
 CodecTerms = Annotated[BuiltIn | KitPlugin | OwnFile, Field(discriminator="kind")]
 
 
-class TranscriptRun(RecordLine):
+class TranscriptRun(TrainedLine):
     """The first line: what the run started from, and how messages become the next model.
 
     Attributes:
         base_sha256: Of the file of the base weights.
-        start: What the first values of adapters follow from: see `evaluator.records.adapter_start`.
-        trainable: Every tensor that leaves a client, each once, in the order of the weight vector.
-        lora_scale: The factor of adapters, as in a training record.
+        start: What the first values of adapters follow from: see `evaluator.parametrizations`.
         server: What the server does with the mean of a round's updates.
     """
 
@@ -79,26 +72,8 @@ class TranscriptRun(RecordLine):
     base_sha256: Sha256
     clients: Annotated[int, Field(ge=1, lt=2**31)]
     codec: CodecTerms
-    lora_scale: LoRAScale | None
     server: ServerStep
     start: Annotated[str, Field(pattern=r"^seed (0|[1-9][0-9]{0,15})$")]
-    trainable: Annotated[list[TrainableTensor], Field(min_length=1)]
-
-    @property
-    def adapters(self) -> list[Adapter]:
-        """The pairs of adapters that are merged at the end."""
-        return adapters_of(self.trainable, self.lora_scale)
-
-    @property
-    def numel(self) -> int:
-        """d, the coordinates of the weight vector."""
-        return sum(tensor.numel for tensor in self.trainable)
-
-    @model_validator(mode="after")
-    def _has_a_vector_with_pairs(self) -> Self:
-        check_vector(self.trainable)
-        check_adapters(self.trainable, self.lora_scale)
-        return self
 
 
 class TranscriptMessage(RecordLine):

@@ -3,6 +3,7 @@
 They see every coordinate, where other checks see the blocks that a challenge draws.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -65,7 +66,7 @@ class Measured:
 
 def _measured(case: Case) -> Measured | Unmeasured:
     record, run = case.record, case.record.run
-    weights = round_weights(run.server, run.normalizer, len(record.rounds))
+    weights = _weights(run, len(record.rounds))
     if weights is None:
         return Unmeasured(f"the rule {run.server.rule} isn't linear in the noised sums")
     bounds = bounds_of(case, weights)
@@ -86,10 +87,10 @@ def _measured(case: Case) -> Measured | Unmeasured:
 
 def bounds_of(
     case: Case,
-    weights: Doubles,
+    weights: Sequence[Doubles],
     providers: Callable[[RunLine, RoundLine, Sequence[int]], float] = expected_providers,
 ) -> Bounds:
-    """Return what the rounds may have done, with the `weights` cₜ of their sums (rounds,).
+    """Return what the rounds may have done, with the weights cₜ of their sums (rounds,) for each kind of tensors.
 
     Args:
         providers: Returns how many providers are expected in a round.
@@ -100,16 +101,28 @@ def bounds_of(
     sampled = np.array([sum(counts.values()) for counts in case.annex.sampled])
     known = case.rules.providers_per_client
     expected = np.array([providers(run, line, known) for line in rounds])
-    planned = round_weights(run.server, run.normalizer, max(run.rounds, len(rounds)))
+    planned = _weights(run, max(run.rounds, len(rounds)))
     planned_std = run.noise.multiplier_of_sum(run.clients) * run.clip_norm
+    stds = [float(np.linalg.norm(kind * noise * clip_norms)) for kind in weights]
     return Bounds(
-        std=float(np.linalg.norm(weights * noise * clip_norms)),
-        planned_std=0.0 if planned is None else float(np.linalg.norm(planned)) * planned_std,
-        signal=float(weights @ (sampled * clip_norms)),
-        expected_signal=float(weights @ (expected * clip_norms)),
+        std=max(stds),
+        planned_std=max(float(np.linalg.norm(kind)) for kind in planned or weights) * planned_std,
+        signal=math.hypot(*(float(kind @ (sampled * clip_norms)) for kind in weights)),
+        expected_signal=math.hypot(*(float(kind @ (expected * clip_norms)) for kind in weights)),
         planned_rounds=run.rounds,
         rounds=len(rounds),
+        least_std=min(stds),
     )
+
+
+def _weights(run: RunLine, rounds: int) -> list[Doubles] | None:
+    """Return cₜ of every round (rounds,) for each kind of tensors, which differ where tensors take turns.
+
+    None where the change isn't a linear function of the sums.
+    """
+    schedules = run.turns.schedules(rounds) if run.turns else np.ones((1, rounds))
+    kinds = [round_weights(run.server, run.normalizer, moves) for moves in schedules]
+    return [kind for kind in kinds if kind is not None] or None
 
 
 def _ends(case: Case) -> tuple[WeightVector, WeightVector] | None:
@@ -161,7 +174,7 @@ def whole_change(this: NamedCheck, case: Case) -> Check:
             )
         )
     else:
-        found = lower_findings(measured.change, *measured.ends, measured.bounds.std, rounded=rounded)
+        found = lower_findings(measured.change, *measured.ends, measured.bounds.least_std, rounded=rounded)
         differences = [Difference(one.expected, one.found, "checkpoint", rejects=False) for one in found]
     return this.judge(
         differences, otherwise=f"all {case.record.run.numel} coordinates; {_hidden(case, measured.bounds)}"

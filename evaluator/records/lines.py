@@ -6,17 +6,21 @@ The record is public. Which providers took part, how many of them did, how long 
 private, so no line has a place for them; an unknown key is rejected. What only organizers may see is in the annex.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.mechanisms.mechanism import Mechanism
 from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Sampling
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.mechanisms.values import Count, Positive
+from evaluator.parametrizations.known import PARAMETRIZATIONS, check_known
+from evaluator.parametrizations.lora import LORA
+from evaluator.parametrizations.parametrization import Parametrization
+from evaluator.parametrizations.turns import Turns, turns_of
 from evaluator.records.certificate import MAX_ROUNDS
 from evaluator.records.server_steps import ServerStep
 
@@ -24,8 +28,6 @@ SCHEMA = "pfl-dp-record/3"
 MAX_NUMEL = 2**40
 # Adapters are in the annex as a whole, at the start and at the end.
 MAX_ADAPTER_NUMEL = 2**21
-# The ends of the names of adapters in a layer.
-DOWN, UP = ".lora_A.weight", ".lora_B.weight"
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 # Raw Ed25519, in hexadecimal.
@@ -39,8 +41,12 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Claim = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 Bytes = Count
 Rounds = Count
-# By which the product of two adapters is multiplied.
+# By which the product of an adapter's factors is multiplied.
 LoRAScale = Positive
+# The name of a parametrization, which a line leaves out where it is LoRA.
+ParametrizationName = Annotated[
+    str, AfterValidator(check_known), Field(exclude_if=lambda name: name == LORA.name)
+]
 
 
 class RecordLine(BaseModel):
@@ -74,47 +80,121 @@ class TrainableTensor(RecordLine):
 
 @dataclass(frozen=True)
 class Adapter:
-    """A pair of low-rank adapters: down A (rank, in) and up B (out, rank), merged into `target` (out, in)."""
+    """An adapter of a layer.
 
-    target: str
-    down: TrainableTensor
-    up: TrainableTensor
+    Attributes:
+        tensors: Its trained parts by their letters.
+    """
+
+    layer: str
+    parametrization: Parametrization
+    tensors: Mapping[str, TrainableTensor]
+
+    @property
+    def target(self) -> str:
+        """The name of the weight that it is merged into."""
+        return f"{self.layer}.weight"
+
+    @property
+    def ranks(self) -> set[int]:
+        """The lengths of those sides that are its rank: one, unless the shapes of its parts don't fit each other."""
+        return {
+            length
+            for part in self.parametrization.trained
+            for side, length in zip(part.sides, self.tensors[part.letter].shape, strict=False)
+            if side == "rank"
+        }
+
+    @property
+    def rank(self) -> int:
+        """Its rank."""
+        return min(self.ranks)
+
+    def fits(self, weight: tuple[int, ...]) -> bool:
+        """Return whether it can be merged into a weight of this shape."""
+        return len(weight) == 2 and all(
+            tuple(self.tensors[part.letter].shape) == part.shape(self.rank, weight)
+            for part in self.parametrization.trained
+        )
 
 
-def adapters_of(trainable: Sequence[TrainableTensor], lora_scale: float | None) -> list[Adapter]:
-    """Return the pairs of adapters that are merged at the end, in the order of their first tensors."""
-    if lora_scale is None:
-        return []
-    named = {tensor.name: tensor for tensor in trainable}
-    layers = [name.removesuffix(DOWN) for name in named if name.endswith(DOWN)]
-    return [
-        Adapter(f"{layer}.weight", named[layer + DOWN], named[layer + UP])
-        for layer in layers
-        if layer + UP in named
-    ]
+class TrainedLine(RecordLine):
+    """The part of a first line that states what is trained.
 
+    Attributes:
+        trainable: Every tensor that leaves a client, each once, in the order of the weight vector, which is that of
+            their names.
+        lora_scale: The factor with which the adapter of trainable tensors `<layer>.lora_<letter>.weight` is merged into
+            `<layer>.weight` of the base weights at the end; None where no adapters are trained.
+        parametrization: What the adapters are: see `evaluator.parametrizations`.
+    """
 
-def check_adapters(trainable: Sequence[TrainableTensor], lora_scale: float | None) -> None:
-    """Raise ValueError unless adapters are pairs beside what is trained itself, and have a factor."""
-    adapters = adapters_of(trainable, lora_scale)
-    for pair in adapters:
-        down, up = pair.down.shape, pair.up.shape
-        if len(down) != 2 or len(up) != 2 or down[0] != up[1]:
-            raise ValueError(f"{pair.down.name} and {pair.up.name} are not (rank, in) and (out, rank)")
-    if {pair.target for pair in adapters} & {tensor.name for tensor in trainable}:
-        raise ValueError("a tensor that adapters are merged into is not trained itself")
-    if (lora_scale is None) != (not adapters):
-        raise ValueError("lora_scale is the factor of adapters, and null without any")
-    if sum(pair.down.numel + pair.up.numel for pair in adapters) > MAX_ADAPTER_NUMEL:
-        raise ValueError(f"adapters have at most {MAX_ADAPTER_NUMEL} coordinates in all")
+    trainable: Annotated[list[TrainableTensor], Field(min_length=1)]
+    lora_scale: LoRAScale | None
+    parametrization: ParametrizationName = LORA.name
 
+    @property
+    def shapes(self) -> dict[str, list[int]]:
+        """The shape of every trainable tensor by its name, in the order of the weight vector."""
+        return {tensor.name: tensor.shape for tensor in self.trainable}
 
-def check_vector(trainable: Sequence[TrainableTensor]) -> None:
-    """Raise ValueError unless the tensors make a weight vector in which each is once."""
-    if not 1 <= sum(tensor.numel for tensor in trainable) < MAX_NUMEL:
-        raise ValueError(f"the trainable tensors have from 1 to {MAX_NUMEL - 1} coordinates")
-    if len({tensor.name for tensor in trainable}) < len(trainable):
-        raise ValueError("every trainable tensor must be named once")
+    @property
+    def numels(self) -> list[int]:
+        """The coordinates of every trainable tensor, in the order of the weight vector."""
+        return [tensor.numel for tensor in self.trainable]
+
+    @property
+    def numel(self) -> int:
+        """d, the coordinates of the weight vector."""
+        return sum(self.numels)
+
+    @property
+    def adapters(self) -> list[Adapter]:
+        """The adapters that are merged at the end, in the order of their first tensors."""
+        if self.lora_scale is None:
+            return []
+        named, known = (
+            {tensor.name: tensor for tensor in self.trainable},
+            PARAMETRIZATIONS[self.parametrization],
+        )
+        return [
+            Adapter(layer, known, {part.letter: named[layer + part.suffix] for part in known.trained})
+            for layer in known.layers(named)
+        ]
+
+    @property
+    def turns(self) -> Turns | None:
+        """Which coordinates each round moves; None where that is all of them."""
+        return turns_of(PARAMETRIZATIONS[self.parametrization], list(self.shapes), self.numels)
+
+    @model_validator(mode="after")
+    def _adapters_are_whole(self) -> Self:
+        adapters = self.adapters
+        for adapter in adapters:
+            if len(adapter.ranks) > 1 or any(len(tensor.shape) != 2 for tensor in adapter.tensors.values()):
+                sides = [f"({', '.join(part.sides)})" for part in adapter.parametrization.trained]
+                names = " and ".join(tensor.name for tensor in adapter.tensors.values())
+                raise ValueError(f"the shapes of {names} are not {' and '.join(sides)}")
+        if {adapter.target for adapter in adapters} & self.shapes.keys():
+            raise ValueError("a tensor that adapters are merged into is not trained itself")
+        if (self.lora_scale is None) != (not adapters):
+            raise ValueError("lora_scale is the factor of adapters, and null without any")
+        if self.lora_scale is None and self.parametrization != LORA.name:
+            raise ValueError("parametrization is that of adapters, and left out without any")
+        if (
+            sum(tensor.numel for adapter in adapters for tensor in adapter.tensors.values())
+            > MAX_ADAPTER_NUMEL
+        ):
+            raise ValueError(f"adapters have at most {MAX_ADAPTER_NUMEL} coordinates in all")
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_weight_vector(self) -> Self:
+        if not 1 <= self.numel < MAX_NUMEL:
+            raise ValueError(f"the trainable tensors have from 1 to {MAX_NUMEL - 1} coordinates")
+        if len(self.shapes) < len(self.trainable):
+            raise ValueError("every trainable tensor must be named once")
+        return self
 
 
 class Tuning(RecordLine):
@@ -124,7 +204,7 @@ class Tuning(RecordLine):
     description: Annotated[str, Field(max_length=1000)] = ""
 
 
-class RunLine(RecordLine):
+class RunLine(TrainedLine):
     """The first line: what is trained and how it is protected.
 
     Attributes:
@@ -136,10 +216,6 @@ class RunLine(RecordLine):
         normalizer: The constant by which the noised sum is divided; never the number of those who took part.
         server: What the server does with the noised sum.
         rounds: The planned number of rounds.
-        trainable: Every tensor that leaves a client, each once, in the order of the weight vector, which is that of
-            their names.
-        lora_scale: The factor on B·A by which trainable pairs `<layer>.lora_A.weight` and `<layer>.lora_B.weight` are
-            merged into `<layer>.weight` of the base weights at the end; None where no adapters are trained.
         weights_root: The Merkle root of w₀, the weight vector before the first round: see `certificate`.
         round_keys_root: The Merkle root of the keys of all rounds' coins and noise: see `round_keys`. None where no
             round can be replayed, because nobody can draw them again.
@@ -166,8 +242,6 @@ class RunLine(RecordLine):
     codec: Codec
     rounds: Annotated[int, Field(ge=0, le=MAX_ROUNDS)]
     base_sha256: Sha256
-    trainable: Annotated[list[TrainableTensor], Field(min_length=1)]
-    lora_scale: LoRAScale | None
     weights_root: Sha256
     round_keys_root: Sha256 | None = None
     tuning: Tuning
@@ -199,39 +273,9 @@ class RunLine(RecordLine):
             adjacency=self.adjacency,
         )
 
-    @property
-    def shapes(self) -> dict[str, list[int]]:
-        """The shape of every trainable tensor by its name, in the order of the weight vector."""
-        return {tensor.name: tensor.shape for tensor in self.trainable}
-
-    @property
-    def numels(self) -> list[int]:
-        """The coordinates of every trainable tensor, in the order of the weight vector."""
-        return [tensor.numel for tensor in self.trainable]
-
-    @property
-    def numel(self) -> int:
-        """d, the coordinates of the weight vector."""
-        return sum(self.numels)
-
-    @property
-    def adapters(self) -> list[Adapter]:
-        """The pairs of adapters that are merged at the end, in the order of their first tensors."""
-        return adapters_of(self.trainable, self.lora_scale)
-
-    @model_validator(mode="after")
-    def _adapters_are_pairs(self) -> Self:
-        check_adapters(self.trainable, self.lora_scale)
-        return self
-
     @model_validator(mode="after")
     def _mechanism_fits_together(self) -> Self:
         _ = self.mechanism
-        return self
-
-    @model_validator(mode="after")
-    def _has_a_weight_vector(self) -> Self:
-        check_vector(self.trainable)
         return self
 
 

@@ -48,7 +48,8 @@ MOST_SLACK = 0.1
         "all of these. It starts from the base weights and applies the declared server update (with its learning rate, "
         "normalizer and other parameters) to each noised sum in turn. On the drawn blocks, the result matches the "
         "checkpoint up to float32 rounding (under the rule `sum`: within 8·2⁻²³ of the summed magnitudes). If a round "
-        "has neither clients nor noise, its sum is zero. Adapters, which the annex contains in full, start from "
+        "has neither clients nor noise, its sum is zero. Where the parts of adapters take turns, a round moves only "
+        "those whose turn it is. Adapters, which the annex contains in full, start from "
         "values derived from the run token and produce the checkpoint once merged. The check flags update rules that "
         "can't be replayed, trained tensors that neither are in the base weights nor belong to adapters with a "
         "declared merge, and steps so small that rounding could hide a tenth of them or more.",
@@ -137,7 +138,7 @@ def _wrong(openings: Openings, record: TrainingRecord, root: str) -> str:
 
 def adapter_tensors(run: RunLine, values: Floats) -> Mapping[str, Floats] | None:
     """Return the coordinates of each adapter by its name; None where they aren't as many as the adapters have."""
-    names = {tensor.name for pair in run.adapters for tensor in (pair.down, pair.up)}
+    names = {tensor.name for adapter in run.adapters for tensor in adapter.tensors.values()}
     tensors = [tensor for tensor in run.trainable if tensor.name in names]
     if len(values) != sum(tensor.numel for tensor in tensors):
         return None
@@ -192,9 +193,13 @@ def _replayed(
     Yield as well, if that is so, that all roundings together could hide a drift beside which the steps are small.
     """
     start, end = (_opened([_block(vector, block) for block in blocks]) for vector in ends)
-    weights, squares = exact(start), 0.0
+    weights, squares, turns = exact(start), 0.0, record.run.turns
     for number in range(1, len(record.rounds) + 1):
         step = rule.step(_opened([annex.openings[number, block].values for block in blocks]))
+        if turns:
+            step = step.where(
+                np.concatenate([turns.moved(number, block * BLOCK, (block + 1) * BLOCK) for block in blocks])
+            )
         weights = weights.plus(step)
         squares += float(step.value @ step.value)
     off = np.flatnonzero(~(np.abs(end - weights.value) <= weights.error))
@@ -218,6 +223,7 @@ def _single_steps(
     record: TrainingRecord, annex: Annex, drawn: DrawnBlocks, first: WeightVector | None, rule: Replay
 ) -> Iterator[Difference]:
     """Yield the first fresh block whose weights aren't what the sum of its round makes of those before."""
+    turns = record.run.turns
     for number, blocks in enumerate(drawn.fresh, 1):
         for block in blocks:
             if number > 1:
@@ -227,7 +233,10 @@ def _single_steps(
             else:
                 continue
             total = annex.openings[number, block].values
-            due = next_weights(before.astype(np.float64), rule.step(total.astype(np.float64)))
+            step = rule.step(total.astype(np.float64))
+            if turns:
+                step = step.where(turns.moved(number, block * BLOCK, (block + 1) * BLOCK))
+            due = next_weights(before.astype(np.float64), step)
             after = annex.weights[number, block].values
             if not (np.abs(after - due.value) <= due.error).all():
                 yield Difference(

@@ -41,6 +41,10 @@ class Bounded:
         """Return the product with a number above 0, without rounding."""
         return Bounded(factor * self.value, factor * self.error)
 
+    def where(self, moved: NDArray[np.bool_]) -> "Bounded":
+        """Return the values (n,) where they are moved, and exact zeros elsewhere."""
+        return Bounded(np.where(moved, self.value, 0.0), np.where(moved, self.error, 0.0))
+
     def plus(self, added: "Bounded") -> "Bounded":
         """Return the sum, rounded."""
         rounding = ROUNDING * (np.abs(self.value) + np.abs(added.value)) + FLOOR

@@ -10,7 +10,7 @@ from evaluator.mechanisms.noise import Placement
 from evaluator.messages.checks import Difference, Findings, NamedCheck
 from evaluator.messages.jobs import Check
 from evaluator.records.case import Case, RunFile, record_check
-from evaluator.records.lines import TrainableTensor
+from evaluator.records.lines import RunLine, TrainableTensor
 
 Shape = tuple[int, ...]
 
@@ -30,21 +30,32 @@ Shape = tuple[int, ...]
     RunFile.CHECKPOINT,
 )
 def tensors(this: NamedCheck, case: Case) -> Check:
-    record, trainable = case.record, case.record.run.trainable
+    record, run = case.record, case.record.run
     shapes = {name: tensor.shape for name, tensor in read_header(case.files[RunFile.BASE]).tensors.items()}
     # A client's message, or noise that the server adds even to an empty sum.
     is_noised = record.run.noise.placement is Placement.SERVER
     released = any(is_noised or line.clients for line in record.rounds)
     return this.judge(
-        tensor_differences(trainable, shapes, case.changes, released=released),
-        otherwise=f"{len(trainable)} declared, {len(case.changes)} changed",
+        tensor_differences(run.trainable, shapes, case.changes, _frozen(run, shapes), released=released),
+        otherwise=f"{len(run.trainable)} declared, {len(case.changes)} changed",
     )
+
+
+def _frozen(run: RunLine, base: Mapping[str, Shape]) -> list[Shape]:
+    """Return the shapes of the parts of the run's adapters that aren't trained."""
+    shapes: list[Shape] = []
+    for adapter in run.adapters:
+        if adapter.fits(weight := base.get(adapter.target, ())):
+            parts = adapter.parametrization.parts
+            shapes += [part.shape(adapter.rank, weight) for part in parts if not part.is_trained]
+    return shapes
 
 
 def tensor_differences(
     trainable: Sequence[TrainableTensor],
     base: Mapping[str, Shape],
     changes: Sequence[TensorChange],
+    frozen: Sequence[Shape] = (),
     *,
     released: bool,
 ) -> Iterator[Difference]:
@@ -54,6 +65,7 @@ def tensor_differences(
         trainable: The declared tensors; those whose names the base weights don't have are adapters.
         base: The shapes of the base weights by name.
         changes: The tensors in which the checkpoint differs from the base weights.
+        frozen: The shapes of parts of adapters that aren't trained.
         released: Whether any round released something.
     """
     if changes and not released:
@@ -69,7 +81,7 @@ def tensor_differences(
         if (shape := base.get(tensor.name, tuple(tensor.shape))) != tuple(tensor.shape):
             yield Difference(list(shape), tensor.shape, f"trainable, {tensor.name}")
     declared = {tensor.name for tensor in trainable}
-    adapters = [tuple(tensor.shape) for tensor in trainable if tensor.name not in base]
+    adapters = [*frozen, *(tuple(tensor.shape) for tensor in trainable if tensor.name not in base)]
     merged = [change for change in changes if change.name not in declared]
     for change in merged:
         if change.shape not in adapters and _rank(change) > (most := _largest_rank(adapters, change.shape)):

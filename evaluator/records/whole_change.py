@@ -6,7 +6,8 @@ that is fixed beforehand changes by at most
 
     ‖Δ_B‖ ≤ V^½·(√m + √(2 ln 1/p)) + Σ cₜnₜSₜ + rounding        with probability 1 − p,
 
-where V = Σ(cₜσₜSₜ)² is the variance of the whole noise. A union bound over all sets of k blocks, and of k coordinates,
+where V = Σ(cₜσₜSₜ)² is the variance of the whole noise. Where tensors take turns, cₜ is 0 for those that a round
+doesn't move, and V is the largest of their variances. A union bound over all sets of k blocks, and of k coordinates,
 for every k, makes it hold for the longest ones. docs/proofs/whole-change.md proves it, also for clip norms and numbers
 of rounds that depend on earlier rounds; so `upper_ratio` above 1 shows a lie.
 
@@ -60,10 +61,11 @@ class Bounds:
     """What the rounds may have done to the weights.
 
     Attributes:
-        std: V^½, the standard deviation of the whole noise in each coordinate.
+        std: V^½, the standard deviation of the whole noise in each coordinate; where tensors take turns, the largest.
         planned_std: What it is by the plan, which is fixed beforehand.
         signal, expected_signal: Σ cₜnₜSₜ, by the true and by the expected numbers of providers.
         planned_rounds, rounds: How many rounds there were to be, and were.
+        least_std: The smallest such standard deviation.
     """
 
     std: float
@@ -72,6 +74,7 @@ class Bounds:
     expected_signal: float
     planned_rounds: int
     rounds: int
+    least_std: float
 
     @property
     def longest_signal(self) -> float:
@@ -107,14 +110,20 @@ class Change:
         return float(self.blocks.sum())
 
 
-def round_weights(rule: ServerStep, normalizer: float, rounds: int) -> Doubles | None:
-    """Return cₜ of every round (rounds,); None where the change isn't a linear function of the sums."""
+def round_weights(rule: ServerStep, normalizer: float, moves: Doubles) -> Doubles | None:
+    """Return cₜ of every round (rounds,); None where the change isn't a linear function of the sums.
+
+    Args:
+        moves: 1 for each round that moves the coordinates in question, and 0 for each other one (rounds,).
+    """
     match rule:
         case SumStep():
-            return np.full(rounds, rule.learning_rate / normalizer)
+            return np.asarray(rule.learning_rate / normalizer * moves)
         case MomentumStep():
-            kept = np.cumsum(rule.momentum ** np.arange(rounds))
-            return np.asarray(rule.learning_rate / normalizer * kept[::-1])
+            decay = rule.momentum ** np.arange(len(moves))
+            # Of the velocity that a round leaves, each later round that moves the weights adds what is left.
+            kept = [np.cumsum(decay[: len(moves) - t] * moves[t:])[-1] for t in range(len(moves))]
+            return np.asarray(rule.learning_rate / normalizer * np.array(kept))
         case _:
             return None
 
@@ -178,6 +187,8 @@ def lower_findings(
     Whole change and blocks are measured by their length, and `SHAPED_BLOCKS` of the blocks by how their values spread,
     unless a codec `rounded` them.
     """
+    if not std:
+        return
     kept = NOISE_LEFT * std
     sizes = np.full(len(change.blocks), BLOCK)
     sizes[-1] = change.numel - BLOCK * (len(sizes) - 1)

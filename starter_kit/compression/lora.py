@@ -1,36 +1,48 @@
-"""Low-rank adapters (Hu et al. 2021, arXiv:2106.09685): what is trained and sent in place of whole matrices.
+"""Low-rank adapters: what is trained and sent in place of whole matrices.
 
-A linear layer with weight W (out, in) becomes W + (alpha/rank)·B·A with A (rank, in) and B (out, rank), of which only A
-and B are trained. B begins at zero, so that training starts from the base model. In the end the products are added to
-the weights, and the checkpoint has the tensors of the base weights and no others.
+A linear layer with weight W (out, in) becomes W + scale·U·D, with factors D (rank, in) and U (out, rank) that follow
+from the parts of its adapter: see `evaluator.parametrizations`, which has each kind of adapters in a file of its own.
+In the end the products are added to the weights, in float64 on the CPU as the evaluator does, and the checkpoint has
+the tensors of the base weights and no others.
 
 Adapters are kept beside the model and reach into it by hooks, so that no tensor of the model changes its name. `using`
-puts stacked adapters (G, rank, in) and (G, out, rank) in their place for batches that are made of G parts: each part
-then passes through its own adapters.
+puts stacks of trained parts (G, …) in their place for batches that are made of G groups: each group then passes through
+its own adapters.
 """
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
+import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import Parameter
 from torch.utils.hooks import RemovableHandle
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.randomness import Stream
+from evaluator.parametrizations.core import NoSingularVectorsError
+from evaluator.parametrizations.known import PARAMETRIZATIONS, check_known
+from evaluator.parametrizations.lora import LORA
+from evaluator.parametrizations.parametrization import (
+    Doubles,
+    Floats,
+    NewAdapter,
+    Parametrization,
+    added,
+    doubles,
+)
 
 
 class LoRA(BaseModel):
     """The settings of the adapters; the defaults are those of track 1's winner, who trained with a dropout of 0.1.
 
     Attributes:
+        type: The parametrization, which says what is trained; docs/methods.md lists them.
         targets: Patterns for the names of the linear layers that get adapters. The head, whose weight is the embedding,
             gets none.
         dropout: The dropout probability of an adapter's input, in training.
@@ -38,51 +50,128 @@ class LoRA(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    type: Annotated[str, AfterValidator(check_known)] = LORA.name
     rank: int = Field(default=6, ge=1)
     alpha: float = Field(default=16.0, gt=0)
     dropout: float = Field(default=0.0, ge=0, lt=1)
     targets: list[str] = Field(default=["language_backbone.*.q", "language_backbone.*.v"], min_length=1)
 
     @property
+    def parametrization(self) -> Parametrization:
+        """What is trained."""
+        return PARAMETRIZATIONS[self.type]
+
+    @property
     def scale(self) -> float:
-        """The factor on B·A."""
-        return self.alpha / self.rank
+        """The factor on the product."""
+        return self.parametrization.scale(self.alpha, self.rank)
 
 
 class Adapters:
-    """The adapters of `model`, active from their creation on, except inside `merged`.
-
-    Args:
-        stream: The source of the initial values of A: the same for every party of a run.
+    """The adapters of `model`, active from their creation on, except inside `merged`; they start from "".
 
     Attributes:
         settings: As given.
-        parameters: `<layer>.lora_A.weight` and `<layer>.lora_B.weight` for each layer, in the model's order.
+        parameters: All parts, `<layer>.lora_<letter>.weight`, in the order of the model's layers.
+        trained: Those of them that are trained.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) A target matches no linear layer, or the rank is above a side of a layer.
+        ProblemError: (`E_CONFIGURATION`) A target matches no linear layer, the rank is above a side of a layer, or a
+            weight has no adapter of this kind.
     """
 
-    def __init__(self, model: nn.Module, settings: LoRA, stream: Stream) -> None:
+    def __init__(self, model: nn.Module, settings: LoRA) -> None:
         self.settings = settings
+        self._kind = settings.parametrization
         self._layers = _targets(model, settings)
-        self.parameters: dict[str, Parameter] = {}
-        generator = torch.Generator().manual_seed(stream.at("adapters").number)
-        for name, layer in self._layers.items():
-            down = torch.empty(settings.rank, layer.in_features)
-            nn.init.kaiming_uniform_(down, a=math.sqrt(5), generator=generator)
-            device = layer.weight.device
-            self.parameters[f"{name}.lora_A.weight"] = Parameter(down.to(device))
-            self.parameters[f"{name}.lora_B.weight"] = Parameter(
-                torch.zeros(layer.out_features, settings.rank, device=device)
-            )
-        self._active: Mapping[str, Tensor] = self.parameters
+        device = next(iter(self._layers.values())).weight.device
+        self.parameters = {
+            name: Parameter(torch.from_numpy(values).to(device))
+            for name, values in self.first_values("").items()
+        }
+        ends = tuple(part.suffix for part in self._kind.trained)
+        self.trained = {name: part for name, part in self.parameters.items() if name.endswith(ends)}
+        self._active: Mapping[str, Tensor] = {}
         self._model = model
         self._hooks = self._added_hooks()
 
+    @property
+    def targets(self) -> dict[str, str]:
+        """The weight that each part is merged into, by the names of parts."""
+        return {name + part.suffix: f"{name}.weight" for name in self._layers for part in self._kind.parts}
+
+    def first_values(self, start: str) -> dict[str, Floats]:
+        """Return the first values of all parts by their names.
+
+        Args:
+            start: What they follow from: a run token, or `seed N` where nothing is private.
+        """
+        values: dict[str, Floats] = {}
+        for name, layer in self._layers.items():
+            of_layer = self._first_values(name, layer, start)
+            values |= {name + part.suffix: of_layer[part.letter] for part in self._kind.parts}
+        return values
+
+    def _first_values(self, name: str, layer: nn.Linear, start: str) -> dict[str, Floats]:
+        shape = layer.out_features, layer.in_features
+        try:
+            return self._kind.first_values(
+                NewAdapter(name, start, self.settings.rank, shape, lambda: _on_cpu(layer.weight))
+            )
+        except NoSingularVectorsError as error:
+            raise ProblemError.of(
+                ErrorCode.CONFIGURATION,
+                where=f"lora.type {self._kind.name}, layer {name}",
+                expected=error,
+                found="another",
+                next_step="Choose other lora.targets, a smaller lora.rank, or another lora.type.",
+            ) from error
+
+    @torch.no_grad()
+    def start_from(self, start: str) -> dict[str, Tensor]:
+        """Set the parts that aren't trained to their first values, and return the first values of those that are."""
+        values = {name: torch.from_numpy(first) for name, first in self.first_values(start).items()}
+        for name in self.parameters.keys() - self.trained.keys():
+            self.parameters[name].copy_(values[name])
+        return {name: values[name] for name in self.trained}
+
+    def check_whole(self, names: Collection[str]) -> None:
+        """Reject a choice of tensors to train that has only some of the trained parts of a layer.
+
+        Raises:
+            ProblemError: (`E_CONFIGURATION`) It does.
+        """
+        for layer in self._layers:
+            left_out = [
+                layer + part.suffix for part in self._kind.trained if layer + part.suffix not in names
+            ]
+            if 0 < len(left_out) < len(self._kind.trained):
+                raise ProblemError.of(
+                    ErrorCode.CONFIGURATION,
+                    where="frozen",
+                    expected=f"patterns that match all or none of the tensors that lora.type {self._kind.name} trains "
+                    "in a layer",
+                    found=f"{left_out[0]} alone",
+                    next_step="Choose what is trained by lora.type; ffa-lora trains B and not A.",
+                )
+
+    def factors(self, name: str) -> tuple[Doubles, Doubles]:
+        """Return the factors (D, U) of a layer's adapter in float64."""
+        parts = {part.letter: _on_cpu(self.parameters[name + part.suffix]) for part in self._kind.parts}
+        down, up = self._kind.factors(doubles(parts))
+        return down, up
+
+    def as_lora(self) -> dict[str, Tensor]:
+        """Return the factors of all layers, float32, as `<layer>.lora_A.weight` and `<layer>.lora_B.weight`."""
+        return {
+            name + part.suffix: torch.from_numpy(factor.astype(np.float32))
+            for name in self._layers
+            for part, factor in zip(LORA.parts, self.factors(name), strict=True)
+        }
+
     @contextmanager
     def using(self, stacked: Mapping[str, Tensor], sizes: Sequence[int]) -> Iterator[None]:
-        """Pass batches in the block through the tensors in `stacked` (G, ...), named as in `parameters`.
+        """Pass batches in the block through the trained parts in `stacked` (G, ...), named as in `parameters`.
 
         Args:
             sizes: The number of rows of a batch that belong to the first of G, to the second and so on.
@@ -96,7 +185,7 @@ class Adapters:
         try:
             yield
         finally:
-            self._active = self.parameters
+            self._active = {}
 
     @contextmanager
     def merged(self) -> Iterator[None]:
@@ -119,16 +208,26 @@ class Adapters:
     @torch.no_grad()
     def _add_products(self) -> None:
         for name, layer in self._layers.items():
-            down, up = self.parameters[f"{name}.lora_A.weight"], self.parameters[f"{name}.lora_B.weight"]
-            layer.weight += self.settings.scale * (up @ down)
+            product = added(self.settings.scale, *self.factors(name))
+            layer.weight.copy_(torch.from_numpy(_on_cpu(layer.weight) + product))
 
     def _add(self, name: str, layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
-        down, up = self._active[f"{name}.lora_A.weight"], self._active[f"{name}.lora_B.weight"]
+        names = {part.letter: name + part.suffix for part in self._kind.parts}
+        down, up = self._kind.factors(
+            {letter: self._active.get(full, self.parameters[full]) for letter, full in names.items()}
+        )
         entering = nn.functional.dropout(inputs[0], self.settings.dropout, self._model.training)
-        if down.dim() == 2:
-            down, up = down[None], up[None]
-        added: Tensor = _Added.apply(output, entering, down, self.settings.scale * up)  # type: ignore[no-untyped-call]
-        return added
+        down, up = (factor if factor.dim() == 3 else factor[None] for factor in (down, up))
+        # A factor without a trained part is the same for all groups.
+        groups = max(len(down), len(up))
+        down, up = down.expand(groups, -1, -1), up.expand(groups, -1, -1)
+        result: Tensor = _Added.apply(output, entering, down, self.settings.scale * up)  # type: ignore[no-untyped-call]
+        return result
+
+
+def _on_cpu(tensor: Tensor) -> Floats:
+    values: Floats = tensor.detach().cpu().numpy()
+    return values
 
 
 class _Added(torch.autograd.Function):
@@ -148,14 +247,14 @@ class _Added(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, low, down, rising = ctx.saved_tensors
-        for_output, for_x, _, _ = ctx.needs_input_grad
+        for_output, for_x, for_down, for_up = ctx.needs_input_grad
         parts = gradient.reshape(*x.shape[:2], -1)
         of_low = parts @ rising.mT
         return (
             gradient if for_output else None,
             (of_low @ down).view(*gradient.shape[:-1], -1) if for_x else None,
-            of_low.mT @ x,
-            (low.mT @ parts).mT,
+            of_low.mT @ x if for_down else None,
+            (low.mT @ parts).mT if for_up else None,
         )
 
 

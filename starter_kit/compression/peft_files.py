@@ -24,12 +24,14 @@ from torch import Tensor
 from evaluator.docvqa.dataset import first_line
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.untrusted_text import decode
+from evaluator.parametrizations.lora import LORA
+from evaluator.parametrizations.parametrization import added
 from starter_kit.compression.lora import LoRA
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
 PREFIX = "base_model.model."
-DOWN, UP = ".lora_A.weight", ".lora_B.weight"
+DOWN, UP = (part.suffix for part in LORA.parts)
 
 
 class AdapterConfig(BaseModel):
@@ -93,6 +95,7 @@ def write_adapter(folder: Path, lora: LoRA, tensors: Mapping[str, Tensor], *, ba
         "fan_in_fan_out": False,
         "target_modules": [name.removesuffix(DOWN) for name in tensors if name.endswith(DOWN)],
         "modules_to_save": whole or None,
+        **lora.parametrization.peft,
     }
     folder.mkdir(parents=True, exist_ok=True)
     save_file(
@@ -142,7 +145,9 @@ def merged(adapter: StoredAdapter, base: Mapping[str, Tensor]) -> dict[str, Tens
     for layer, (down, up) in adapter.pairs.items():
         name = _name_in(base, f"{layer}.weight")
         _check_shape(name, (len(up), down.shape[1]), base[name])
-        result[name] = base[name].clone().add_(adapter.config.scale(layer, len(down)) * (up @ down))
+        factors = (factor.double().numpy() for factor in (down, up))
+        product = added(adapter.config.scale(layer, len(down)), *factors)
+        result[name] = (base[name].double() + torch.from_numpy(product)).float()
     for given, tensor in adapter.whole.items():
         name = _name_in(base, given)
         _check_shape(name, tuple(tensor.shape), base[name])

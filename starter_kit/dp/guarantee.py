@@ -119,8 +119,10 @@ def accounting_problems() -> Iterator[None]:
 
 
 def first_problem(error: ValidationError) -> str:
-    """Describe in one line the first value that `error` is about, and what is wrong with it."""
+    """Describe in one line the first value that `error` is about, if it is about one, and what is wrong with it."""
     detail = error.errors(include_url=False)[0]
+    if not detail["loc"]:
+        return detail["msg"]
     return f"{'.'.join(map(str, detail['loc']))}: {detail['input']!r}. {detail['msg']}"
 
 

@@ -10,6 +10,7 @@ with the engines of one machine, a client trains when the server asks for the ne
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
@@ -19,6 +20,7 @@ from torch import Tensor
 from evaluator.communication.log import LogEntry
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import SERVER
+from evaluator.parametrizations.turns import Turns
 from evaluator.records.round_keys import DrawKeys
 from starter_kit.dp.keystream import drawing_from
 from starter_kit.federation.auxiliary import AUXILIARY, NO_AUXILIARY, AuxiliaryVectors
@@ -328,6 +330,7 @@ class Participant:
         stream: The run's randomness.
         auxiliary: The auxiliary vectors that travel with the model.
         start_from: Called with the run token of a request that has one.
+        in_round: Returns a context, in which the learner trains what a round of this number moves.
     """
 
     method: Method
@@ -337,6 +340,7 @@ class Participant:
     stream: Stream
     auxiliary: AuxiliaryVectors = NO_AUXILIARY
     start_from: Callable[[str], None] | None = None
+    in_round: Callable[[int], AbstractContextManager[object]] = nullcontext
 
     @property
     def clients(self) -> list[int]:
@@ -366,7 +370,7 @@ class Participant:
                 state=kept.tensors,
                 auxiliary=auxiliary,
             )
-            with drawing_from(request.draws):
+            with drawing_from(request.draws), self.in_round(request.round):
                 update = self.method.client_update(task)
             _check_length(update, received)
             return update
@@ -434,6 +438,7 @@ class Server:
         needs_all: Whether a round counts only if every chosen client has answered.
         draws: The keys of coins and noise in a replayable run; None where nobody can draw them again.
         run_token: See `Request`.
+        turns: Which coordinates each round moves; None where that is all of them. The others keep their values.
     """
 
     method: Method
@@ -447,6 +452,7 @@ class Server:
     draws: DrawKeys | None = None
     auxiliary: AuxiliaryVectors = NO_AUXILIARY
     run_token: str | None = None
+    turns: Turns | None = None
 
     def round(self, number: int, weights: Tensor) -> Round:
         """Run round `number` from `weights` (d,), even where no client is chosen.
@@ -472,7 +478,14 @@ class Server:
                 # As large as all weights: the next client trains without it in memory.
                 del message
             self._check_answers(channel)
-        return _finished(channel, weights, accumulator.result())
+        return _finished(channel, weights, self._moved(number, weights, accumulator.result()))
+
+    def _moved(self, number: int, weights: Tensor, aggregate: Aggregate) -> Aggregate:
+        """Return the outcome of a round in which the coordinates of `weights` (d,) whose turn it isn't are kept."""
+        if self.turns is None:
+            return aggregate
+        moved = torch.from_numpy(self.turns.moved(number))
+        return replace(aggregate, weights=torch.where(moved, aggregate.weights, weights))
 
     def _check_answers(self, channel: Channel) -> None:
         answered = {reply.client for reply in channel.replies}

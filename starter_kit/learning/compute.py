@@ -18,7 +18,7 @@ class Compute(BaseModel):
         everything that is clipped, noised or sent stay in float32. auto is bfloat16 on a GPU that has it, and
         float32 elsewhere and in replayable runs.
         tf32: Whether a GPU computes products and convolutions of float32 in TensorFloat-32, with 11 significant
-        bits. Image features and merged adapters never are.
+        bits. Image features and merged weights never are.
         deterministic: Whether a GPU computes the same numbers on every run, where PyTorch has such kernels,
         which takes longer. Replayable runs always do.
         micro_batch_size: How many examples pass through the model at once; the gradients add up to the

@@ -151,7 +151,10 @@ class StackedLearner(Learner):
     def _train(self, stacks: list[Tensor], plans: Sequence[Batches], local: LocalTraining) -> None:
         """Train each row of `stacks` by its plan, the longest first, so that the first rows are those still
         training."""
-        optimizer = make_optimizer([Parameter(stack) for stack in stacks], local)
+        trained = [parameter.requires_grad for parameter in self.tensors.parameters.values()]
+        optimizer = make_optimizer(
+            [Parameter(stack, requires_grad=one) for stack, one in zip(stacks, trained, strict=True)], local
+        )
         for step in range(len(plans[0])):
             groups = [plan[step] for plan in plans if step < len(plan)]
             parameters = _first_rows(optimizer, len(groups))
@@ -191,7 +194,9 @@ def _first_rows(optimizer: torch.optim.Optimizer, count: int) -> list[Parameter]
     group = optimizer.param_groups[0]
     for place, stack in enumerate(group["params"]):
         if len(stack) > count:
-            group["params"][place] = kept = Parameter(stack.detach()[:count])
+            group["params"][place] = kept = Parameter(
+                stack.detach()[:count], requires_grad=stack.requires_grad
+            )
             optimizer.state[kept] = {
                 name: value if value is None or value.dim() == 0 else value[:count]
                 for name, value in optimizer.state.pop(stack, {}).items()

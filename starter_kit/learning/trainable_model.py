@@ -16,6 +16,7 @@ from evaluator.docvqa.devices import sent, without_tf32
 from evaluator.docvqa.inference import Prediction, predict
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import IGNORED, VT5, Batch
+from evaluator.parametrizations.turns import Turns, turns_of
 from starter_kit.compression.lora import Adapters, LoRA
 from starter_kit.compression.peft_files import write_adapter
 from starter_kit.learning.checkpointing import checkpoint_blocks
@@ -26,7 +27,6 @@ from starter_kit.learning.feed_forward import use_fast_feed_forward
 from starter_kit.learning.linear import use_fast_linear
 from starter_kit.learning.self_attention import use_fast_self_attention
 from starter_kit.learning.tensors import TrainableTensors
-from starter_kit.randomness import Stream
 
 
 class TrainableModel:
@@ -40,7 +40,6 @@ class TrainableModel:
         trainable: Patterns of the model's tensors; None for all of them, or for none of them where there are adapters.
         frozen: Patterns of those among them that are not trained.
         lora: Settings of the adapters; None for none.
-        stream: The source of the adapters' initial values.
         dropout: Whether dropout is on in training. The frozen image tower never has any.
         fast_layers: False for PyTorch's and T5's own layers, which the faster ones are compared with.
         compute: What a training step computes in, and what it keeps of the forward pass.
@@ -52,7 +51,8 @@ class TrainableModel:
         dropout: As given.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) A pattern matches nothing, or adapters have a larger rank than a layer.
+        ProblemError: (`E_CONFIGURATION`) A pattern matches nothing, or a part of an adapter alone; or adapters don't
+            fit a layer.
     """
 
     def __init__(
@@ -62,7 +62,6 @@ class TrainableModel:
         trainable: Sequence[str] | None = None,
         frozen: Sequence[str] = (),
         lora: LoRA | None = None,
-        stream: Stream,
         dropout: bool = False,
         fast_layers: bool = True,
         compute: Compute = EXACT,
@@ -79,13 +78,16 @@ class TrainableModel:
         self._model = model
         self._compute = compute
         self.dropout = dropout
-        self.adapters = Adapters(model, lora, stream) if lora else None
+        self.adapters = Adapters(model, lora) if lora else None
         if self.adapters is None:
             self.tensors = TrainableTensors(parameters, trainable or ["*"], frozen)
         else:
             self.tensors = TrainableTensors(
-                {**self.adapters.parameters, **parameters}, ["*.lora_[AB].weight", *(trainable or [])], frozen
+                {**self.adapters.parameters, **parameters},
+                [*self.adapters.trained, *(trainable or [])],
+                frozen,
             )
+            self.adapters.check_whole(self.tensors.parameters)
         self.start = self.tensors.read()
         self._set_training_mode()
 
@@ -113,7 +115,27 @@ class TrainableModel:
     @property
     def trains_adapters_only(self) -> bool:
         """Whether adapters are all that is trained."""
-        return self.adapters is not None and self.tensors.parameters.keys() == self.adapters.parameters.keys()
+        return self.adapters is not None and self.tensors.parameters.keys() == self.adapters.trained.keys()
+
+    @cached_property
+    def turns(self) -> Turns | None:
+        """Which coordinates of the vector each round moves; None where that is all of them."""
+        if self.adapters is None:
+            return None
+        numels = [parameter.numel() for parameter in self.tensors.parameters.values()]
+        return turns_of(self.adapters.settings.parametrization, list(self.tensors.parameters), numels)
+
+    @contextmanager
+    def in_round(self, number: int) -> Iterator[None]:
+        """Inside the block, train only the tensors that round `number` moves."""
+        parameters = list(self.tensors.parameters.values())
+        for place, parameter in enumerate(parameters):
+            parameter.requires_grad_(self.turns is None or self.turns.trains(place, number))
+        try:
+            yield
+        finally:
+            for parameter in parameters:
+                parameter.requires_grad_()
 
     @cached_property
     def image_tower_sha256(self) -> str:
@@ -215,13 +237,13 @@ class TrainableModel:
             return
         self.tensors.write(weights)
         trained = self.tensors.parameters
-        layers = {name.rpartition(".")[0] for name in trained.keys() - self.adapters.parameters.keys()}
+        layers = {name.rpartition(".")[0] for name in trained.keys() - self.adapters.trained.keys()}
         beside = {
             name: tensor
             for name, tensor in self._model.named_parameters()
             if name.rpartition(".")[0] in layers
         }
-        write_adapter(folder, self.adapters.settings, {**self.adapters.parameters, **beside}, base=base)
+        write_adapter(folder, self.adapters.settings, {**self.adapters.as_lora(), **beside}, base=base)
 
     @contextmanager
     def _reference_at(self, weights: Tensor) -> Iterator[VT5]:
@@ -230,9 +252,7 @@ class TrainableModel:
         try:
             with ExitStack() as merged:
                 if self.adapters is not None:
-                    # The evaluator computes the products again, and allows for float32's rounding.
-                    with without_tf32():
-                        merged.enter_context(self.adapters.merged())
+                    merged.enter_context(self.adapters.merged())
                 yield self._model
         finally:
             self._set_training_mode()

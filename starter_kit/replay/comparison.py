@@ -50,11 +50,12 @@ class Comparison:
 
 
 def compare(
-    run: RunLine, opening: RoundOpening, update: Floats, weights: Floats, *, providers: int
+    run: RunLine, opening: RoundOpening, update: Floats, weights: Floats, *, number: int, providers: int
 ) -> Comparison:
     """Compare a replayed round, with its sum `update` (d,) and the `weights` (d,) after it, with the opened one.
 
     Args:
+        number: The number of the round.
         providers: n, how many providers were sampled, at least 1.
     """
     rounding = ROUNDING * norm(opening.update) / run.clip_norm
@@ -62,8 +63,8 @@ def compare(
         exact=_same(opening.update, update) and _same(opening.after, weights),
         distance=distance(opening.update, update) / run.clip_norm,
         bound=PER_PROVIDER * providers**0.5 + rounding,
-        step_follows=_follows(run, opening.before, opening.update, opening.after)
-        and _follows(run, opening.before, update, weights),
+        step_follows=_follows(run, number, opening.before, opening.update, opening.after)
+        and _follows(run, number, opening.before, update, weights),
     )
 
 
@@ -84,13 +85,17 @@ def _same(one: Floats, other: Floats) -> bool:
     return all(a.tobytes() == b.tobytes() for a, b in zip(_pieces(one), _pieces(other), strict=True))
 
 
-def _follows(run: RunLine, before: Floats, update: Floats, after: Floats) -> bool:
+def _follows(run: RunLine, number: int, before: Floats, update: Floats, after: Floats) -> bool:
     """Whether wₜ follows from w₍ₜ₋₁₎ and uₜ, all (d,), by a rule that keeps nothing from round to round."""
-    for start, total, end in zip(_pieces(before), _pieces(update), _pieces(after), strict=True):
+    turns = run.turns
+    for place, (start, total, end) in enumerate(zip(*map(_pieces, (before, update, after)), strict=True)):
         rule = replay_of(run.server, run.normalizer)
         if rule is None:
             return False
-        expected = next_weights(start.astype(np.float64), rule.step(total.astype(np.float64)))
+        step = rule.step(total.astype(np.float64))
+        if turns:
+            step = step.where(turns.moved(number, place * PIECE, (place + 1) * PIECE))
+        expected = next_weights(start.astype(np.float64), step)
         if not (np.abs(end - expected.value) <= expected.error).all():
             return False
     return True

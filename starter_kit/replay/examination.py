@@ -133,7 +133,9 @@ class _Replay:
         _check_terms(self.record, self.annex, trained, self.keys.round)
         _check_counts(self.record, self.annex, trained, self.keys.round)
         providers = max(1, sum(trained.sampled.values()))
-        comparison = compare(self.record.run, self.opening, update, weights, providers=providers)
+        comparison = compare(
+            self.record.run, self.opening, update, weights, number=self.keys.round, providers=providers
+        )
         if not comparison.sums_agree:
             raise self.difference(update, comparison, providers)
         if not comparison.step_follows:
@@ -255,10 +257,11 @@ def _check_terms(record: TrainingRecord, annex: Annex, trained: TrainedRound, nu
 
 def _run_problems(recorded: RunLine, here: RunLine) -> Iterator[Problem]:
     values, expected = recorded.model_dump(mode="json"), here.model_dump(mode="json")
-    for name in sorted(expected.keys() - NOT_COMPARED):
-        if not agree(values[name], expected[name]):
-            code = CODES.get(name, ErrorCode.REPLAY_CODE)
-            yield _differs(code, f"training record, {name}", expected[name], values[name])
+    # A line leaves out what has its default.
+    for name in sorted((expected.keys() | values.keys()) - NOT_COMPARED):
+        due, found = expected.get(name), values.get(name)
+        if not agree(found, due):
+            yield _differs(CODES.get(name, ErrorCode.REPLAY_CODE), f"training record, {name}", due, found)
 
 
 def _round_problems(recorded: RoundLine, here: RunLine) -> Iterator[Problem]:

@@ -128,6 +128,7 @@ def _train(setup: RunSetup, request: RoundRequest) -> Round:
         setup.stream,
         needs_all=setup.needs_every_client,
         draws=request.keys,
+        turns=setup.model.turns,
     )
     return server.round(request.round, torch.from_numpy(np.fromfile(request.before, "<f4")))
 

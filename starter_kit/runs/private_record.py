@@ -212,7 +212,7 @@ class PrivateRecordWriter:
 
     def _adapters(self, weights: Floats) -> Floats:
         """Return the coordinates of all adapters in `weights` (d,), end to end."""
-        names = {tensor.name for pair in self._run.adapters for tensor in (pair.down, pair.up)}
+        names = {tensor.name for adapter in self._run.adapters for tensor in adapter.tensors.values()}
         ends = np.cumsum(self._run.numels)
         parts = np.split(weights, ends[:-1])
         chosen = [

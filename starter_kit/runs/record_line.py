@@ -58,7 +58,7 @@ def run_line(
                 TrainableTensor(name=name, shape=list(parameter.shape))
                 for name, parameter in setup.model.tensors.parameters.items()
             ],
-            lora_scale=settings.lora.scale if settings.lora else None,
+            **setup.parametrization,
             weights_root=vector_root(setup.model.start.numpy()),
             round_keys_root=round_keys_root,
             tuning=settings.tuning,

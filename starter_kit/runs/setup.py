@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -19,8 +20,6 @@ from evaluator.docvqa.vt5 import VT5, WEIGHTS
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.errors.codes import EXPLANATIONS
 from evaluator.messages.file_hash import sha256_of
-from evaluator.records.adapter_start import first_values
-from evaluator.records.lines import TrainableTensor
 from evaluator.records.round_checks import FRAMING
 from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
@@ -110,7 +109,6 @@ class RunSetup:
             trainable=settings.trainable,
             frozen=settings.frozen,
             lora=settings.lora,
-            stream=self.stream,
             dropout=settings.dropout,
             compute=self.compute,
         )
@@ -125,6 +123,12 @@ class RunSetup:
     def public_start(self) -> str:
         """What the first values of adapters follow from where nothing is private, the same on every processor."""
         return f"seed {self.settings.seed}"
+
+    @property
+    def parametrization(self) -> dict[str, Any]:
+        """What a record and a transcript state of the adapters."""
+        lora = self.settings.lora
+        return {"lora_scale": lora.scale, "parametrization": lora.type} if lora else {"lora_scale": None}
 
     @property
     def bits_per_parameter(self) -> float:
@@ -187,12 +191,11 @@ class RunSetup:
         if self._started_from == run_token:
             return
         start, tensors = self.model.start, self.model.tensors.parameters
-        adapters = self.model.adapters.parameters if self.model.adapters else {}
+        first_values = self.model.adapters.start_from(run_token) if self.model.adapters else {}
         parts = torch.split(start, [parameter.numel() for parameter in tensors.values()])
-        for (name, parameter), part in zip(tensors.items(), parts, strict=True):
-            if name in adapters:
-                adapter = TrainableTensor(name=name, shape=list(parameter.shape))
-                part.copy_(torch.from_numpy(first_values(run_token, adapter)))
+        for name, part in zip(tensors, parts, strict=True):
+            if name in first_values:
+                part.copy_(first_values[name].reshape(-1))
         self.wire.start[: len(start)].copy_(start)
         self._started_from = run_token
 
@@ -320,6 +323,7 @@ class RunSetup:
             self.stream,
             self.plan.auxiliary,
             start_from=self.start_from,
+            in_round=self.model.in_round,
         )
 
 

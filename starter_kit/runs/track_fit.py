@@ -3,7 +3,6 @@
 A run that doesn't would train, spend its run token, and be rejected by the site.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,7 +14,6 @@ from evaluator.messages.file_hash import sha256_of
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.run_settings import PrivateSettings, RecordedSettings
 
-ADAPTER = re.compile(r"\.lora_[AB]\.weight$")
 SHOWN_NAMES = 3
 
 
@@ -82,7 +80,9 @@ def _setting_differences(setup: RunSetup, track: TrackInfo) -> Iterator[Problem]
 
 def _tensor_differences(setup: RunSetup, patterns: Sequence[str]) -> Iterator[Problem]:
     """Yield the trained tensors that the track holds fixed; an adapter changes the tensor that it is merged into."""
-    trained = dict.fromkeys(ADAPTER.sub(".weight", name) for name in setup.model.tensors.parameters)
+    adapters = setup.model.adapters
+    targets = adapters.targets if adapters else {}
+    trained = dict.fromkeys(targets.get(name, name) for name in setup.model.tensors.parameters)
     fixed = [name for name in trained if not any(fnmatchcase(name, pattern) for pattern in patterns)]
     if patterns and fixed:
         names = ", ".join(fixed[:SHOWN_NAMES]) + (", …" if len(fixed) > SHOWN_NAMES else "")

@@ -279,4 +279,5 @@ def _server(
         draws=draws,
         auxiliary=setup.plan.auxiliary,
         run_token=(record.run_token or "") if record else None,
+        turns=setup.model.turns,
     )

@@ -107,7 +107,7 @@ def transcript_line(setup: RunSetup) -> TranscriptRun:
             "base_sha256": setup.base_sha256,
             "clients": len(setup.clients),
             "codec": codec,
-            "lora_scale": setup.settings.lora.scale if setup.settings.lora else None,
+            **setup.parametrization,
             "server": step,
             "start": setup.public_start,
             "trainable": [

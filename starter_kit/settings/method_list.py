@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from evaluator.parametrizations.known import PARAMETRIZATIONS
 from starter_kit.plugin import PLUGINS
 from starter_kit.settings.config_files import METHODS, config_names, find_config
 
@@ -52,7 +53,7 @@ class Config:
 
 @dataclass(frozen=True)
 class ListedPlugin:
-    """One of the kit's plug-ins.
+    """One of the kit's plug-ins, or a parametrization.
 
     Attributes:
         setting: The setting that names it.
@@ -70,12 +71,14 @@ def kit_configs() -> list[Config]:
 
 
 def listed_plugins() -> list[ListedPlugin]:
-    """Return the kit's plug-ins, by kind and name."""
-    return [
+    """Return the kit's plug-ins, by kind and name, and the parametrizations."""
+    plugins = [
         ListedPlugin(setting, path.stem.replace("_", "-"), first_line(path))
         for folder, setting in PLUGIN_SETTINGS.items()
         for path in sorted((PLUGINS / folder).glob("[a-z]*.py"))
     ]
+    known = PARAMETRIZATIONS.values()
+    return [*plugins, *(ListedPlugin("lora.type", each.name, each.about) for each in known)]
 
 
 def _config(name: str) -> Config:

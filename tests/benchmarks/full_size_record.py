@@ -71,7 +71,7 @@ def make_run(folder: Path, rounds: int) -> FullSizeRun:
         writer = RecordWriter(file, run)
         annex = _write_rounds(writer, run, weights)
         write_annex(files[ArtifactKind.TRAINING_ANNEX], annex)
-        write_trained(files[ArtifactKind.CHECKPOINT], run, base, weights)
+        write_trained(files[ArtifactKind.CHECKPOINT], run, base, weights, run.run_token)
         size_bytes = rounds * _round_bytes(run)
         end = EndLine(
             rounds=rounds,

@@ -121,7 +121,7 @@ class Client:
         with torch.inference_mode():
             pages = {page: vt5.page_features(pixels[None])[0] for page, pixels in published.pixels.items()}
         # In the same order, and adapters with the same initial values.
-        ours = TrainableModel(make_model(), lora=lora, stream=STREAM, fast_layers=False)
+        ours = TrainableModel(make_model(), lora=lora, fast_layers=False)
         adapters = None
         if lora:
             patterns = "|".join(fnmatch.translate(target) for target in lora.targets)
@@ -148,7 +148,7 @@ class Client:
         vt5 = make_model()
         if usual_products:
             shorten_cross_attention(vt5)
-        model = TrainableModel(vt5, lora=lora, stream=STREAM, fast_layers=not usual_products)
+        model = TrainableModel(vt5, lora=lora, fast_layers=not usual_products)
         learner = make(model, self.documents(model))
 
         def total() -> Tensor:

@@ -62,7 +62,7 @@ def test_the_published_loop_learns_what_ours_learns(folder: Path) -> None:
     client = Client(folder)
     name = next(iter(client.providers))
     published = client.published(clip_norm=torch.inf).client_update({name: client.batches()[name]})
-    model = TrainableModel(make_model(), stream=STREAM, fast_layers=False)
+    model = TrainableModel(make_model(), fast_layers=False)
     learner = Learner(model.tensors, client.documents(model).loss)
     (change,) = learner.provider_changes(model.start, {name: client.providers[name]}, LOCAL, STREAM)
     expected = torch.cat([published[tensor].flatten() for tensor in model.tensors.parameters])
@@ -83,7 +83,7 @@ def test_the_careful_implementation_learns_what_ours_learns(folder: Path, lora: 
 def test_cpu_seconds_of_a_round(folder: Path) -> None:
     client = Client(folder)
     before = time.process_time()
-    client.documents(TrainableModel(make_model(), stream=STREAM))
+    client.documents(TrainableModel(make_model()))
     encoding = time.process_time() - before
     published = client.published()
     batches = client.batches()
@@ -165,7 +165,7 @@ def status_mb(key):
     return int(re.search(key + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 client = local_training.Client(Path(sys.argv[1]))
 vt5 = random_vt5(tiny_config(client.tokenizer.vocab_size), seed=0)
-model = TrainableModel(vt5, lora=LoRA(), stream=local_training.STREAM)
+model = TrainableModel(vt5, lora=LoRA())
 learner = make_learner(model, client.documents(model), local_training.LOCAL)
 questions = local_training.QUESTIONS
 providers = {f"provider {n}": [(4 * n + k) % questions for k in range(4)] for n in range(int(sys.argv[2]))}

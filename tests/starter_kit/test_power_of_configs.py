@@ -10,7 +10,6 @@ from evaluator.records.certificate import BLOCK, drawn_blocks
 from evaluator.records.noise_power import RoundSize, bare_share_detected, noise_detected, reuse_detected
 from starter_kit.federation.rounds import Client
 from starter_kit.learning.trainable_model import TrainableModel
-from starter_kit.randomness import Stream
 from starter_kit.settings.config_files import config_names
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.run_settings import LocalTrainingSettings
@@ -45,7 +44,6 @@ def sizes_of(config: str, providers: int, epsilon: int) -> list[RoundSize]:
         trainable=settings.trainable,
         frozen=settings.frozen,
         lora=settings.lora,
-        stream=Stream(1),
         dropout=settings.dropout,
     )
     plan, numel = settings.plan(clients_of(providers)), trained.start.numel()

@@ -49,7 +49,7 @@ TITLES: dict[type[BaseModel], str] = {
     RecordedSettings: "Private methods with a training record",
 }
 TAKEN_AS_KNOWN = {
-    "alpha": "Scale of the adapters: their product is multiplied by alpha/rank.",
+    "alpha": "Scale of the adapters: their product is multiplied by alpha/rank, or alpha/√rank with rs-lora.",
     "clients_per_round": "Number of clients drawn for a round.",
     "delta": "δ, at which ε is reported; a track fixes it.",
     "client_rate": "The client sampling rate: the probability that a client takes part in a round.",

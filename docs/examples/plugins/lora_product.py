@@ -51,6 +51,8 @@ class Settings(fedavg.Settings):
     def _there_are_adapters(self) -> Self:
         if self.lora is None:
             raise ValueError("there are no products without adapters; set lora, or use fedavg")
+        if len(self.lora.parametrization.trained) != 2:
+            raise ValueError(f"lora.type {self.lora.type} trains no two factors; leave it out, or use fedavg")
         return self
 
     def plan(self, clients: Sequence[Client]) -> Plan:

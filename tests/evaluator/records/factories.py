@@ -17,7 +17,6 @@ from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Binomial, Exactly, OncePerCycle, Poisson
 from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import SERVER, ArtifactKind
-from evaluator.records.adapter_start import first_values
 from evaluator.records.annex import AdapterValues, Annex, Openings, write_annex
 from evaluator.records.certificate import Floats, drawn_blocks, open_blocks, vector_root
 from evaluator.records.lines import (
@@ -28,6 +27,7 @@ from evaluator.records.lines import (
     TrainableTensor,
     Tuning,
 )
+from evaluator.records.merging import first_parts
 from evaluator.records.server_steps import SumStep
 from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
@@ -130,8 +130,9 @@ def by_the_sum(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Fl
     """What an honest server makes of the sums by the rule `sum`, in float32."""
     assert isinstance(run.server, SumStep)
     factor, weights = np.float32(run.server.learning_rate / run.normalizer), [start]
-    for total in totals:
-        weights.append(weights[-1] + factor * total)
+    for number, total in enumerate(totals, 1):
+        moved = run.turns.moved(number) if run.turns else True
+        weights.append(np.where(moved, weights[-1] + factor * total, weights[-1]))
     return weights[1:]
 
 
@@ -195,7 +196,8 @@ def make_record(
     folder.mkdir(parents=True, exist_ok=True)
     base = base or write_weights(folder / "base.safetensors", seed=1)
     plan = run_line(**{"base_sha256": sha256_of(base)} | run)
-    start = _start(plan, base, plan.run_token if adapters_token is None else adapters_token)
+    token = plan.run_token if adapters_token is None else adapters_token
+    start = _start(plan, base, token)
     plan = plan.model_copy(update={"weights_root": vector_root(start)})
     random = np.random.default_rng(plan.rounds)
     participants = [_participants(plan, random) for _ in range(plan.rounds)]
@@ -221,7 +223,7 @@ def make_record(
         record=folder / "training_record.jsonl",
         annex=folder / "training_annex.jsonl",
         log=folder / "communication_log.csv",
-        checkpoint=checkpoint or write_trained(folder / "model.safetensors", plan, base, last),
+        checkpoint=checkpoint or write_trained(folder / "model.safetensors", plan, base, last, token),
         base=base,
         key=key or Ed25519PrivateKey.generate(),
     )
@@ -266,12 +268,14 @@ def make_record(
     return made
 
 
-def write_trained(path: Path, run: RunLine, base: Path, weights: Floats) -> Path:
-    """The base weights with `weights` (d,) in the trained tensors, and adapters merged."""
+def write_trained(path: Path, run: RunLine, base: Path, weights: Floats, token: str | None) -> Path:
+    """The base weights with `weights` (d,) in the trained tensors, and adapters, which start from `token`, merged."""
     tensors, trained = load_file(base), _tensors(run, weights)
-    for pair in run.adapters:
-        product = trained[pair.up.name] @ trained[pair.down.name]
-        tensors[pair.target] = tensors[pair.target] + np.float32(run.lora_scale or 0) * product
+    for adapter in run.adapters:
+        first = first_parts(adapter, token or "", base)
+        last = {letter: trained[tensor.name] for letter, tensor in adapter.tensors.items()}
+        down, up = adapter.parametrization.factors({**(first or {}), **last})
+        tensors[adapter.target] = tensors[adapter.target] + np.float32(run.lora_scale or 0) * (up @ down)
     tensors |= {
         name: value
         for name, value in trained.items()
@@ -283,7 +287,7 @@ def write_trained(path: Path, run: RunLine, base: Path, weights: Floats) -> Path
 
 def adapters_of(run: RunLine, weights: Floats) -> Floats:
     """The coordinates of all adapters in `weights` (d,)."""
-    names = {tensor.name for pair in run.adapters for tensor in (pair.down, pair.up)}
+    names = {tensor.name for adapter in run.adapters for tensor in adapter.tensors.values()}
     parts = [value.reshape(-1) for name, value in _tensors(run, weights).items() if name in names]
     return np.concatenate([np.empty(0, np.float32), *parts])
 
@@ -300,8 +304,9 @@ def _start(run: RunLine, base: Path, token: str | None) -> Floats:
     beside: dict[str, Floats] = {
         tensor.name: np.zeros(tensor.numel, np.float32) for tensor in run.trainable if tensor.numel
     }
-    for pair in run.adapters:
-        beside[pair.down.name] = first_values(token, pair.down)
+    for adapter in run.adapters:
+        first = first_parts(adapter, token or "", base) or {}
+        beside |= {tensor.name: first[letter].reshape(-1) for letter, tensor in adapter.tensors.items()}
     for name in load_file(base):
         beside.pop(name, None)
     vector = weight_vector(base, run.shapes, beside)

@@ -35,7 +35,7 @@ SIGNAL = 200.0  # of 800 providers at ε = 1, in standard deviations of the whol
 
 
 def bounds(std: float = 1.0, signal: float = SIGNAL) -> Bounds:
-    return Bounds(std, std, signal * std, signal * std, ROUNDS, ROUNDS)
+    return Bounds(std, std, signal * std, signal * std, ROUNDS, ROUNDS, std)
 
 
 def ends(folder: Path, change: Floats) -> tuple[WeightVector, WeightVector]:
@@ -193,7 +193,7 @@ def test_noise_that_was_rearranged_keeps_its_length_and_shows_directions(tmp_pat
 @given(st.integers(1, 12), st.floats(0, 0.99), st.floats(1e-3, 1e3))
 def test_a_round_weighs_what_momentum_makes_of_it(rounds: int, momentum: float, rate: float) -> None:
     rule = MomentumStep(learning_rate=rate, momentum=momentum)
-    weights = round_weights(rule, 7.0, rounds)
+    weights = round_weights(rule, 7.0, np.ones(rounds))
     assert weights is not None
     sums = np.random.default_rng(rounds).standard_normal(rounds)
     velocity = change = 0.0
@@ -205,14 +205,15 @@ def test_a_round_weighs_what_momentum_makes_of_it(rounds: int, momentum: float, 
 
 def test_rules_that_are_not_linear_have_no_weights() -> None:
     adam = AdamStep(learning_rate=1, beta_1=0.9, beta_2=0.99, epsilon=1e-3, bias_correction=True)
-    assert round_weights(SumStep(learning_rate=3.0), 6.0, 2) == pytest.approx([0.5, 0.5])
-    assert round_weights(adam, 1.0, 2) is round_weights(OtherStep(description="?"), 1.0, 2) is None
+    assert round_weights(SumStep(learning_rate=3.0), 6.0, np.ones(2)) == pytest.approx([0.5, 0.5])
+    others = [round_weights(rule, 1.0, np.ones(2)) for rule in (adam, OtherStep(description="?"))]
+    assert others == [None, None]
 
 
 @given(st.floats(1e-3, 1e3), st.integers(1, 500))
 def test_a_noise_that_was_not_planned_is_bounded_by_one_of_a_fixed_grid(std: float, rounds: int) -> None:
     """As with clip norms that adapt: the limit is higher, and grows slowly with the distance from the plan."""
-    level, tries = Bounds(std, 1.0, 1.0, 1.0, rounds, rounds).level(1e-9)
+    level, tries = Bounds(std, 1.0, 1.0, 1.0, rounds, rounds, std).level(1e-9)
     assert std * (1 - 1e-6) <= level <= std * 1.0101
     assert 20 < tries < 45
 

@@ -18,7 +18,6 @@ from starter_kit.commands.main import app
 from starter_kit.compression.lora import LoRA
 from starter_kit.compression.peft_files import ADAPTER_CONFIG, ADAPTER_WEIGHTS, read_adapter, write_adapter
 from starter_kit.learning.trainable_model import TrainableModel
-from starter_kit.randomness import Stream
 
 BOX = "spatial_embedding.x_position_embeddings"
 TARGETS = r"language_backbone\.encoder.*\.(q|v)"
@@ -75,7 +74,6 @@ def test_what_a_run_writes_peft_loads_and_merges_into_the_same_checkpoint(base: 
         model,
         trainable=["spatial_embedding.*"],
         lora=LoRA(rank=2, alpha=6, targets=["language_backbone.encoder.*.[qv]"]),
-        stream=Stream(1),
     )
     weights = trained.start + torch.randn(trained.tensors.size, generator=torch.Generator().manual_seed(2))
     trained.save(weights, tmp_path / "run")
@@ -155,9 +153,7 @@ def test_settings_with_a_byte_order_mark_are_read_and_numbers_that_are_not_finit
 
 def test_a_tied_tensor_beside_adapters_is_not_stored_for_peft(base: Path, tmp_path: Path) -> None:
     model, _ = open_reference(base)
-    trained = TrainableModel(
-        model, trainable=["language_backbone.shared.weight"], lora=LoRA(), stream=Stream(1)
-    )
+    trained = TrainableModel(model, trainable=["language_backbone.shared.weight"], lora=LoRA())
     trained.save_adapters(trained.start, tmp_path / "adapter", base="")
     assert not (tmp_path / "adapter").exists()
 

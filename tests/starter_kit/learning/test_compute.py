@@ -41,9 +41,7 @@ class Steps:
     ) -> None:
         vt5, tokenizer = open_reference(base)
         settings = settings or Compute.model_validate(compute)
-        self.model = TrainableModel(
-            vt5.to(device), stream=STREAM, dropout=dropout, lora=lora, compute=settings
-        )
+        self.model = TrainableModel(vt5.to(device), dropout=dropout, lora=lora, compute=settings)
         self.documents = Documents(
             self.model,
             tokenizer,

@@ -33,7 +33,7 @@ class Exact:
 
     def __init__(self, base: Path, data: Path, lora: LoRA | None, *, dropout: bool = False) -> None:
         self.model, tokenizer = open_reference(base)
-        trainable = TrainableModel(self.model, lora=lora, stream=STREAM, dropout=dropout, fast_layers=False)
+        trainable = TrainableModel(self.model, lora=lora, dropout=dropout, fast_layers=False)
         self.tensors = trainable.tensors
         self.documents = Documents(
             trainable,

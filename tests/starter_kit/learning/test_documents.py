@@ -14,7 +14,6 @@ from starter_kit.federation.clients import clients_of
 from starter_kit.learning.documents import Documents
 from starter_kit.learning.page_features import InMemory
 from starter_kit.learning.trainable_model import TrainableModel
-from starter_kit.randomness import Stream
 from tests.starter_kit.pocket_data import CLIENTS, PROVIDERS
 
 
@@ -22,7 +21,7 @@ def documents(base: Path, data: Path, max_input_tokens: int = 64) -> Documents:
     model, tokenizer = open_reference(base)
     dataset = Dataset(data, "train")
     return Documents(
-        TrainableModel(model, stream=Stream(7)),
+        TrainableModel(model),
         tokenizer,
         dataset,
         examples=range(len(dataset.questions)),
@@ -88,7 +87,7 @@ def test_every_page_that_is_needed_is_read_once_and_reported(
     reported: list[tuple[int, int]] = []
     model, tokenizer = open_reference(base)
     Documents(
-        TrainableModel(model, stream=Stream(7)),
+        TrainableModel(model),
         tokenizer,
         Dataset(data, "train"),
         examples=examples,

@@ -10,7 +10,6 @@ from starter_kit.learning import dropout
 from starter_kit.learning.compute import Compute
 from starter_kit.learning.dropout import BITS, MIN_NUMBERS, Masks, TrainingDropout, stay
 from starter_kit.learning.trainable_model import TrainableModel
-from starter_kit.randomness import Stream
 from tests.starter_kit.learning.middle import middle_batch, middle_model
 
 
@@ -86,7 +85,7 @@ def test_torchs_own_way_is_taken_where_nothing_is_gained() -> None:
 
 
 def gradient(compute: Compute) -> Tensor:
-    model = TrainableModel(middle_model(), stream=Stream(7), dropout=True, compute=compute)
+    model = TrainableModel(middle_model(), dropout=True, compute=compute)
     torch.default_generator.manual_seed(8)
     (loss,) = model.losses(middle_batch(model._model), [2])
     model.backward(loss)

@@ -8,7 +8,6 @@ from starter_kit.learning import dropout, feed_forward
 from starter_kit.learning.dropout import TrainingDropout
 from starter_kit.learning.feed_forward import FeedForward, use_fast_feed_forward
 from starter_kit.learning.trainable_model import TrainableModel
-from starter_kit.randomness import Stream
 from tests.starter_kit.learning.middle import middle_model
 
 WIDTH, LENGTH = 256, 40
@@ -79,7 +78,7 @@ def test_without_gradients_and_in_other_precisions_the_layer_is_t5s() -> None:
 
 def test_a_model_that_trains_has_them_where_its_layers_are_large() -> None:
     model = middle_model()
-    TrainableModel(model, stream=Stream(1))
+    TrainableModel(model)
     kinds = [
         type(part) for part in model.modules() if type(part).__name__ in ("FeedForward", "T5DenseActDense")
     ]

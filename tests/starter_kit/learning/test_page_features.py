@@ -27,7 +27,6 @@ from starter_kit.learning.page_features import (
     page_features,
 )
 from starter_kit.learning.trainable_model import TrainableModel
-from starter_kit.randomness import Stream
 from tests.services.forked import Forked
 from tests.starter_kit.pocket_data import make_data
 
@@ -43,7 +42,7 @@ def features_of(
 ) -> InMemory | FeatureRows:
     """The features of pages, in groups of two, so that six pages are three groups."""
     module.PAGES_AT_ONCE = 2
-    model = TrainableModel(open_reference(base)[0], stream=Stream(7))
+    model = TrainableModel(open_reference(base)[0])
     dataset = Dataset(data, "train")
     return page_features(
         model,

@@ -10,7 +10,6 @@ from starter_kit.learning import self_attention
 from starter_kit.learning.dropout import PART, Masks
 from starter_kit.learning.self_attention import SelfAttention, use_fast_self_attention
 from starter_kit.learning.trainable_model import TrainableModel
-from starter_kit.randomness import Stream
 from tests.starter_kit.learning.middle import middle_batch, middle_model
 
 WIDTH, HEADS, LENGTH = 256, 4, 40
@@ -116,9 +115,9 @@ def test_where_the_bias_is_frozen_and_nothing_is_dropped_t5_computes_itself(
         raise AssertionError
 
     monkeypatch.setattr(self_attention._Attention, "forward", fail)
-    model = TrainableModel(middle_model(), stream=Stream(7), lora=LoRA())
+    model = TrainableModel(middle_model(), lora=LoRA())
     model.backward(model.losses(middle_batch(model._model), [2])[0])
-    model = TrainableModel(middle_model(), stream=Stream(7))
+    model = TrainableModel(middle_model())
     batch = middle_batch(model._model)
     with pytest.raises(AssertionError):
         model.losses(batch, [2])
@@ -146,7 +145,7 @@ def test_small_layers_stay_as_they_are() -> None:
 @pytest.mark.parametrize("dropout", [False, True])
 def test_the_model_s_gradient_is_that_of_t5_but_for_masks(dropout: bool) -> None:
     def gradient(*, fast: bool) -> Tensor:
-        model = TrainableModel(middle_model(), stream=Stream(7), dropout=dropout, fast_layers=fast)
+        model = TrainableModel(middle_model(), dropout=dropout, fast_layers=fast)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(1)
             model.backward(model.losses(middle_batch(model._model), [2])[0])

@@ -73,7 +73,7 @@ def setup_of(
     dropout: bool = False,
 ) -> Setup:
     vt5, tokenizer = open_reference(base)
-    model = TrainableModel(vt5, trainable=trainable, lora=lora, stream=STREAM, dropout=dropout)
+    model = TrainableModel(vt5, trainable=trainable, lora=lora, dropout=dropout)
     documents = Documents(
         model,
         tokenizer,

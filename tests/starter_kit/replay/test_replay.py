@@ -89,10 +89,9 @@ def test_noise_that_another_processor_computed_otherwise_in_the_last_digits_is_t
     [
         ("fl-provider-dp", ["placement=client_full", "codec=nf4", "sampling.client_rate=0.7"]),
         ("secure-aggregation", []),
-        ("dp-lora", ["trainable=null"]),
     ],
 )
-def test_so_it_is_with_every_placement_codec_and_adapters(
+def test_so_it_is_with_every_placement_and_codec(
     base: Path, data: Path, tmp_path: Path, config: str, changes: list[str]
 ) -> None:
     run = replayable_run(base, data, tmp_path / "run", [*REPLAYABLE, *changes], config)

@@ -90,7 +90,6 @@ def without_token(base: Path, data: Path, tmp_path_factory: pytest.TempPathFacto
             ALL_BUT_SCORING,
         ),
         ("centralized-dp", [], ALL_BUT_SCORING),
-        ("dp-lora", ["rounds=3"], ALL_BUT_SCORING),
         ("dp-lora", ["trainable=['*.decoder.final_layer_norm.weight']"], ALL_BUT_SCORING),
         ("lora", [], ALL_BUT_SCORING[:2]),
         ("lora-nf4", [], ALL_BUT_SCORING[:2]),

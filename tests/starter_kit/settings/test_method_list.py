@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.parametrizations.known import PARAMETRIZATIONS
 from starter_kit.settings.config_files import config_names, method_names
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.method_list import PLUGIN_SETTINGS, Config, kit_configs, listed_plugins
@@ -54,7 +55,14 @@ def test_private_are_those_whose_settings_are_and_whose_data_they_hide(configs: 
 def test_every_plugin_is_listed_with_the_setting_that_names_it() -> None:
     assert {kind.folder: kind.setting for kind in KINDS} == PLUGIN_SETTINGS
     listed = [(plugin.setting, plugin.name, plugin.about) for plugin in listed_plugins()]
-    assert listed == [(plugin.kind.setting, plugin.name, plugin.about) for plugin in kit_plugins()]
+    plugins = [(plugin.kind.setting, plugin.name, plugin.about) for plugin in kit_plugins()]
+    assert listed == plugins + [("lora.type", name, one.about) for name, one in PARAMETRIZATIONS.items()]
+
+
+def test_every_parametrization_is_documented() -> None:
+    rows = (DOCS / "methods.md").read_text().splitlines()
+    for name in PARAMETRIZATIONS:
+        assert any(row.startswith(f"| `{name}` |") for row in rows), name
 
 
 def test_the_guide_names_every_config_and_its_example_is_one(tmp_path: Path) -> None:
