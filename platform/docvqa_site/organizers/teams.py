@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from docvqa_site.accounts.models import User
 from docvqa_site.challenge.models import TeamRegistration, Track
 from docvqa_site.challenge.selectors import organized_tracks
-from docvqa_site.reviews.selectors import without_conflicts
+from docvqa_site.reviews.selectors import sees_decisions, without_conflicts
 from docvqa_site.reviews.threads import Thread, threads_for_reviewer
 from docvqa_site.submissions.models import IndexChallenge, Submission
 from docvqa_site.submissions.quota import Quota
@@ -106,7 +106,7 @@ def conversations(submissions: QuerySet[Submission], organizer: User) -> list[Co
     if not organizer.has_perm("reviews.view_proofreview"):
         return []
     found = [
-        Conversation(one, threads_for_reviewer(one, organizer))
+        Conversation(one, threads_for_reviewer(one, organizer, sees_decisions=sees_decisions(one, organizer)))
         for one in submissions.filter(review_messages__isnull=False).distinct()
     ]
     return [one for one in found if one.threads]

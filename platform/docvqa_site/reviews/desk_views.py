@@ -310,10 +310,8 @@ def _desk(
     if form is None and declined is None:
         form = ReviewForm(initial=initial_of(draft_of(own)))
     is_coordinator = declined is not None and declined.why == Recusal.Why.COORDINATION
-    # Nobody else gets here with a conflict of interest.
-    barred = is_coordinator and assigning_barred_because(submission, request.user)
     has_decided = own is not None and own.is_decided
-    sees = sees_decisions(submission, request.user) if is_coordinator else settled or has_decided
+    sees = sees_decisions(submission, request.user)
     threads = threads_for_reviewer(submission, request.user, sees_decisions=sees)
     table = facts_on(submission, runs, proof)
     context = {
@@ -341,7 +339,7 @@ def _desk(
         "coordinates": is_coordinator,
         "recusal_form": RecusalForm(auto_id="recusal_%s", effect=_withdrawal_effect(own)),
         "appeal": open_appeals().filter(submission=submission).first(),
-        "may_assign": may_organize(request.user) and not barred and not settled,
+        "may_assign": not settled and not assigning_barred_because(submission, request.user),
         "message_form": message_form or MessageForm(),
         **_state(own),
     }
