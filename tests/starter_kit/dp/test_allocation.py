@@ -17,7 +17,8 @@ LAW = OncePerCycle(len(NAMES), 5)
 
 def cycles(count: int) -> np.ndarray:
     """The place in its cycle at which each member took part (cycles, members), each exactly once."""
-    keystream, state, places = Keystream(), {}, np.full((count, len(NAMES)), -1)
+    keystream, places = Keystream(), np.full((count, len(NAMES)), -1)
+    state: dict[str, torch.Tensor] = {}
     for number in range(1, count * LAW.rounds + 1):
         cycle, place = LAW.place(number)
         for name in draw(LAW, NAMES, keystream, round_number=number, state=state):
