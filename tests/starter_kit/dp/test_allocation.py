@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.sampling import OncePerCycle
@@ -19,7 +18,7 @@ LAW = OncePerCycle(len(NAMES), 5)
 def cycles(count: int) -> np.ndarray:
     """The place in its cycle at which each member took part (cycles, members), each exactly once."""
     keystream, places = Keystream(), np.full((count, len(NAMES)), -1)
-    state: dict[str, Tensor] = {}
+    state: dict[str, torch.Tensor] = {}
     for number in range(1, count * LAW.rounds + 1):
         cycle, place = LAW.place(number)
         for name in draw(LAW, NAMES, keystream, round_number=number, state=state):

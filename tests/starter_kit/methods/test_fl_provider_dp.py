@@ -10,7 +10,7 @@ from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.noise import Noise, Placement
-from evaluator.mechanisms.sampling import FixedSize, Poisson
+from evaluator.mechanisms.sampling import FixedSize, Poisson, RandomAllocation
 from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.dp.grid import grid_step
 from starter_kit.federation.rounds import Client, ClientTask, ClientUpdate
@@ -235,6 +235,38 @@ def test_fixed_numbers_of_clients_and_providers_are_drawn_again_in_every_round()
     assert all(sorted(finished.sampled.values()) == [3, 3] for finished in rounds)
     assert all(int(finished.aggregate.total.round().sum()) == 6 for finished in rounds)
     assert len({tuple(finished.aggregate.total.round().tolist()) for finished in rounds}) > 20
+
+
+ALLOCATION = "sampling={type: random_allocation, rounds_per_cycle: 4}"
+
+
+def test_by_random_allocation_each_provider_takes_part_once_in_every_cycle() -> None:
+    allocated = ProviderDP(
+        RandomAllocation(rounds_per_cycle=4), GaussianSum(100.0, Noise(multiplier=1e-9)), 5.0, LOCAL
+    )
+    whole = server(allocated, one_provider_each(4, 5), FixedUpdates(torch.eye(20)), torch.zeros(20))
+    totals = [found.aggregate.total.round() for found in run_rounds(whole, torch.zeros(20), range(1, 41))]
+    cycles = torch.stack(totals).reshape(10, 4, 20)
+    assert torch.equal(cycles.sum(dim=1), torch.ones(10, 20))
+    assert len({tuple(cycle.argmax(dim=0).tolist()) for cycle in cycles}) == 10
+
+
+def test_random_allocation_needs_less_noise_than_coins_and_has_their_divisor() -> None:
+    clients = one_provider_each(4, 5)
+    allocated, coins = (
+        settings(change).plan(clients).method for change in (ALLOCATION, "sampling.provider_rate=0.25")
+    )
+    assert isinstance(allocated, ProviderDP)
+    assert isinstance(coins, ProviderDP)
+    assert allocated.divisor == coins.divisor == 5
+    assert allocated.noise.noise.multiplier < 0.9 * coins.noise.noise.multiplier
+
+
+@pytest.mark.parametrize("change", ["placement=client_full", "replayable=true"])
+def test_random_allocation_works_only_where_no_round_is_seen_twice_or_replayed(change: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        settings(ALLOCATION, change)
+    assert "random_allocation" in str(caught.value.problem)
 
 
 def test_fixed_numbers_cost_the_noise_of_a_provider_that_displaces_another() -> None:

@@ -121,6 +121,18 @@ def test_the_record_of_a_resumed_run_shows_the_interruption_and_accounts_for_wha
     assert (spent > record.run.claimed_epsilon) == (placement != "server")
 
 
+def test_every_provider_takes_part_once_in_a_cycle_that_was_interrupted(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    changes = ["rounds=4"]
+    with pytest.raises(CutError):
+        trained("random-allocation", base, data, tmp_path / "run", changes, watcher=CutOff(8))
+    run = trained("random-allocation", base, data, tmp_path / "run", changes, resume=True)
+    assert [line.round for line in run.record(max_rounds=4).resumes] == [3]
+    status = {check.id: check.status for check in accounting(run.files(), base).checks}
+    assert status["record.providers"] is CheckStatus.PASSED
+
+
 def test_an_interrupted_round_that_was_seen_leaves_no_budget_for_all_that_were_planned(
     base: Path, data: Path, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ def without_token(base: Path, data: Path, tmp_path_factory: pytest.TempPathFacto
             ["sampling={type: fixed_size, clients_per_round: 2, providers_per_client: 1}"],
             ALL_BUT_SCORING,
         ),
+        ("random-allocation", ["rounds=5"], ALL_BUT_SCORING),
         ("secure-aggregation", ["rounds=3"], ALL_BUT_SCORING),
         (
             "secure-aggregation",
