@@ -16,10 +16,10 @@ from evaluator.parametrizations.first_values import zeros
 from evaluator.parametrizations.parametrization import Doubles, Floats, NewPart, Parametrization, Part
 
 # How close the squares of two singular values may be, over the largest one.
-CLOSEST = 1e-7
+CLOSEST = 1e-6
 
-# By the SHA-256 of the weight, and the rank: they take a while, and are needed for two parts and more than once.
-_known: dict[tuple[bytes, int], tuple[Floats, Floats]] = {}
+# By the SHA-256 of the weight, its rows, and the rank: they take a while, and are needed for two parts and repeatedly.
+_known: dict[tuple[bytes, int, int], tuple[Floats, Floats]] = {}
 
 
 class NoSingularVectorsError(ValueError):
@@ -32,7 +32,7 @@ def _singular_vectors(weight: Floats, rank: int) -> tuple[Floats, Floats]:
     Raises:
         NoSingularVectorsError: They aren't determined.
     """
-    key = hashlib.sha256(weight.tobytes()).digest(), rank
+    key = hashlib.sha256(weight.tobytes()).digest(), len(weight), rank
     if key not in _known:
         _known[key] = _computed(weight.astype(np.float64), rank)
     return _known[key]

@@ -3,7 +3,8 @@
 A linear layer with weight W (out, in) becomes W + scale·U·D, with D (rank, in) and U (out, rank) computed from small
 matrices, the parts. Those that are trained make up the weight vector of a run, and leave a client. The others keep
 their first values, which anybody can compute: from the run token or the seed, from the name of the tensor, and from the
-base weights. So nobody chooses first values, which could otherwise be taken from private data.
+base weights. So nobody chooses first values, which could otherwise be taken from private data. Machines may compute
+them differently only by float32 rounding.
 
 Starter kit and evaluator compute with the same functions: the kit in float32 while it trains, and both in float64 on
 the CPU where parts are merged into a weight.
