@@ -256,8 +256,11 @@ def test_a_change_goes_through_groups_only() -> None:
         (["clip_norm=0"], "clip_norm"),
         (["sampling.provider_rate=null"], "number, at least 1e-09, at most 1"),
         (["sampling.clients_per_round=2"], "one of client_rate, provider_rate, type"),
-        (["sampling={provider_rate: 1}"], "a group with the type full, poisson or fixed_size"),
-        (["sampling.type=poison"], "a group with the type full, poisson or fixed_size"),
+        (
+            ["sampling={provider_rate: 1}"],
+            "a group with the type full, poisson, fixed_size or random_allocation",
+        ),
+        (["sampling.type=poison"], "a group with the type full, poisson, fixed_size or random_allocation"),
         (["sampling={type: fixed_size, clients_per_round: 2}"], "whole number, at least 1"),
         (["codec=nf4"], "codec nf4"),
         (["codec=zip"], "float32, nf4"),
