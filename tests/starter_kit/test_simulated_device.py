@@ -43,6 +43,7 @@ WAITS = {
     "ProviderDP.client_update": "the sum of a client's updates leaves for the server",
     "write_safetensors": "the checkpoint is written",
     "write_adapter": "the adapters are written",
+    "_on_cpu": "the adapters are merged, in float64 on the CPU",
 }
 METHODS: dict[str, list[str]] = {
     "fedavg": [],
