@@ -11,6 +11,5 @@ from evaluator.parametrizations.lora import LORA
 ALTERNATING_LORA = replace(
     LORA,
     name="alternating-lora",
-    about="B·A, with B trained in odd rounds and A in even ones",
     turns=("B", "A"),
 )

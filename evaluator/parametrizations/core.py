@@ -66,7 +66,6 @@ def _right(part: NewPart) -> Floats:
 
 CORE = Parametrization(
     name="core",
-    about="U·R·Vᵀ, with only R trained, between singular vectors of the weight",
     parts=(
         Part("A", ("rank", "in"), _right, is_trained=False),
         Part("B", ("out", "rank"), _left, is_trained=False),

@@ -8,6 +8,4 @@ from dataclasses import replace
 
 from evaluator.parametrizations.lora import LORA, A, B
 
-FFA_LORA = replace(
-    LORA, name="ffa-lora", about="B·A, with only B trained", parts=(replace(A, is_trained=False), B)
-)
+FFA_LORA = replace(LORA, name="ffa-lora", parts=(replace(A, is_trained=False), B))

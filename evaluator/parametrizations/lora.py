@@ -11,7 +11,6 @@ B = Part("B", ("out", "rank"), zeros)
 
 LORA = Parametrization(
     name="lora",
-    about="B·A, with both factors trained",
     parts=(A, B),
     factors=lambda parts: (parts["A"], parts["B"]),
     scale=lambda alpha, rank: alpha / rank,

@@ -85,7 +85,6 @@ class Parametrization:
 
     Attributes:
         name: In settings, records and transcripts.
-        about: What it is, for lists.
         parts: The matrices of an adapter.
         factors: Returns (D, U) from the parts by their letters: arrays, or tensors, which may be stacked.
         scale: Returns the factor on U·D for the settings alpha and rank.
@@ -94,7 +93,6 @@ class Parametrization:
     """
 
     name: str
-    about: str
     parts: tuple[Part, ...]
     factors: Callable[[Mapping[str, Any]], tuple[Any, Any]]
     scale: Callable[[float, int], float]

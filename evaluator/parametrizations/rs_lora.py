@@ -8,7 +8,6 @@ from evaluator.parametrizations.lora import LORA
 RS_LORA = replace(
     LORA,
     name="rs-lora",
-    about="B·A, both trained, with the factor alpha/√rank",
     scale=lambda alpha, rank: alpha / math.sqrt(rank),
     peft={"use_rslora": True},
 )

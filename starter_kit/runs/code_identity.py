@@ -47,4 +47,5 @@ def differing_terms(inputs: Any, _: Callable[[object], None]) -> list[str]:
         for name in ("submitted", "repeated")
     )
     names = (name for name in RunLine.model_fields if name not in OWN_TERMS)
-    return [name for name in names if not agree(submitted[name], repeated[name])]
+    # A line leaves out a term that is the default.
+    return [name for name in names if not agree(submitted.get(name), repeated.get(name))]

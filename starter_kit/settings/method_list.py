@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from evaluator.parametrizations.known import PARAMETRIZATIONS
+import evaluator
 from starter_kit.plugin import PLUGINS
 from starter_kit.settings.config_files import METHODS, config_names, find_config
 
@@ -27,6 +27,7 @@ UNITS = {
     "laplace-iadmm": "record",
 }
 
+PARAMETRIZATIONS = Path(evaluator.__path__[0]) / "parametrizations"
 # The setting that names a plug-in, by the folder of its kind.
 PLUGIN_SETTINGS = {
     "codecs": "codec",
@@ -72,13 +73,19 @@ def kit_configs() -> list[Config]:
 
 def listed_plugins() -> list[ListedPlugin]:
     """Return the kit's plug-ins, by kind and name, and the parametrizations."""
-    plugins = [
-        ListedPlugin(setting, path.stem.replace("_", "-"), first_line(path))
-        for folder, setting in PLUGIN_SETTINGS.items()
-        for path in sorted((PLUGINS / folder).glob("[a-z]*.py"))
+    files = [
+        (setting, path) for folder, setting in PLUGIN_SETTINGS.items() for path in _modules(PLUGINS / folder)
     ]
-    known = PARAMETRIZATIONS.values()
-    return [*plugins, *(ListedPlugin("lora.type", each.name, each.about) for each in known)]
+    # Those that `known.py` imports: the folder also has what they share.
+    known = re.findall(
+        r"^from evaluator\.parametrizations\.(\w+) ", (PARAMETRIZATIONS / "known.py").read_text(), re.M
+    )
+    files += [("lora.type", PARAMETRIZATIONS / f"{name}.py") for name in known]
+    return [ListedPlugin(setting, path.stem.replace("_", "-"), first_line(path)) for setting, path in files]
+
+
+def _modules(folder: Path) -> list[Path]:
+    return sorted(folder.glob("[a-z]*.py"))
 
 
 def _config(name: str) -> Config:

@@ -12,6 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
+from docvqa_site.audit.versions import boards_changed
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES, Ranking
 from docvqa_site.downloads.models import Download, DownloadKind
@@ -179,9 +180,10 @@ def scored_submission(**fields: Any) -> Submission:
 
 
 def change_results(run: Run, **fields: Any) -> None:
-    """Store the run with some of its results changed."""
+    """Store the run with some of its results changed, and give its boards a new version."""
     run.results = RunResults.model_validate({**run.results.model_dump(), **fields})
     run.save()
+    boards_changed(run.submission.track_id)
 
 
 def make_epsilons(

@@ -19,6 +19,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "privacy.md"
 # With so many providers, the second number being that of the demonstration.
 CONFIGS = [
     ("`fl-provider-dp`, `secure-aggregation`, `centralized-dp`, `plugins/private-fedadam`", 400),
+    ("`random-allocation`", 400),
     ("`dp-clgecl`, `dp-clgecl-momentum`", 400),
     ("`dp-lora`", 400),
     ("`fl-provider-dp`", 800),

@@ -125,7 +125,7 @@ class Row:
     @property
     def possible_ranks(self) -> str:
         """The ranks that the intervals of scores allow, such as "could be 1–2"; empty where that is one."""
-        return f"could be {self.ranks}" if self.ranks and self.ranks.best != self.ranks.worst else ""
+        return f"could be {self.ranks}" if self.ranks and self.ranks.best < self.ranks.worst else ""
 
     @property
     def rank_words(self) -> str:

@@ -69,7 +69,7 @@ class Participation(TextChoices):
     TWO_STAGES = "two_stages", "Poisson: clients, then providers"
     ONE_STAGE = "one_stage", "Poisson: providers of all clients"
     FIXED_SIZE = "fixed_size", "fixed size: clients, then providers"
-    RANDOM_ALLOCATION = "random_allocation", "random allocation: one per cycle"
+    RANDOM_ALLOCATION = "random_allocation", "random allocation in cycles"
     FULL = "full", "no sampling (all take part)"
 
 

@@ -220,7 +220,7 @@ def _judged_run(organizer: User, run_id: UUID) -> Run:
 
 def _review_of(run: Run) -> str:
     """Return what the board says of the proof of a scored run, such as "under review"; empty without a proof."""
-    is_reviewed = run.submission.track.kind.needs_proof and run.scored_at and not run.submission.practice
+    is_reviewed = run.submission.track.reviews_needed and run.scored_at and not run.submission.practice
     return verdict_on(run.submission).status.label if is_reviewed else ""
 
 

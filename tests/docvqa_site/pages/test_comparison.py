@@ -59,7 +59,7 @@ def test_scores_bytes_and_ranks_stand_side_by_side(client, track, django_assert_
     add(track, "", 4.0, submission=good, anls=0.9)
     poor = add(track, "Poor <b>", 1.0, anls=0.7, anls_low=0.69, anls_high=0.72, bytes_total=1_000)
     add(track, "Another", 1.0, anls=0.75)
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(13):
         page = client.get(ADDRESS, {"method": [good.pk, poor.pk]})
     text = " ".join(page.text.split())
     assert page.status_code == 200

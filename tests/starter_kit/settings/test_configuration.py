@@ -98,7 +98,7 @@ def test_an_unknown_setting_is_named_never_ignored() -> None:
     assert "local.learning_rate" in problem.next_step
     nested = rejection("fedavg", "lora.ranks=3").problem
     assert nested.where == "--set lora.ranks"
-    assert nested.expected == "one of alpha, dropout, rank, targets"
+    assert nested.expected == "one of alpha, dropout, rank, targets, type"
     assert "lora.rank" in nested.next_step
 
 

@@ -56,7 +56,10 @@ def test_every_plugin_is_listed_with_the_setting_that_names_it() -> None:
     assert {kind.folder: kind.setting for kind in KINDS} == PLUGIN_SETTINGS
     listed = [(plugin.setting, plugin.name, plugin.about) for plugin in listed_plugins()]
     plugins = [(plugin.kind.setting, plugin.name, plugin.about) for plugin in kit_plugins()]
-    assert listed == plugins + [("lora.type", name, one.about) for name, one in PARAMETRIZATIONS.items()]
+    assert listed[: len(plugins)] == plugins
+    assert {(setting, name) for setting, name, _ in listed[len(plugins) :]} == {
+        ("lora.type", name) for name in PARAMETRIZATIONS
+    }
 
 
 def test_every_parametrization_is_documented() -> None:
