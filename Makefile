@@ -81,11 +81,12 @@ journeys: $(VENV)/.test  ## whole paths in a browser: on a demonstration and on 
 	@$(BIN)/python -m tests.install
 	@$(BIN)/python -m pytest tests/journeys -m 'e2e or slow' -q
 
-reproduce: $(VENV)/.demo  ## train the papers' rows on a small task, those without outcomes (AGAIN=1: all); write docs/reproduction.md, ablations.md, fewest-bytes.md
+reproduce: $(VENV)/.demo  ## train the papers' rows on a small task, those without outcomes (AGAIN=1: all); write docs/reproduction.md, ablations.md, fewest-bytes.md, private-rows.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) reproduction
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) ablations
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) competition-tables
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) fewest-bytes
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) private-rows
 
 leakage: $(VENV)/.test  ## attack the baselines of `make reproduce`, whose runs it uses or trains, and write docs/leakage.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies leakage

@@ -13,6 +13,7 @@ from tests.studies import (
     competition_tables,
     false_alarms,
     genuine_runs,
+    private_rows,
     published_epsilon,
     published_settings,
     random_allocation,
@@ -80,6 +81,16 @@ def fewest_bytes(folder: Folder = FOLDER, seeds: Seeds = 3) -> Study[Results]:
     """Train with fewer and fewer counted bytes on the same task, and report which rows reach the threshold."""
     trained = Experiment(folder, seeds, parts=fewest_counted.PARTS, once=fewest_counted.ONCE)
     return Study("fewest-bytes", Results, trained.run, fewest_page.page, trained.forget)
+
+
+def better_private_rows(folder: Folder = FOLDER, seeds: Seeds = 3) -> Study[private_rows.Results]:
+    """Try changes of DP-LoRA on the same task, and report which score higher at every ε in every seed."""
+    trained = private_rows.PrivateRows(folder, seeds)
+
+    def page(results: private_rows.Results) -> str:
+        return private_rows.page(results, reproduction().read())
+
+    return Study("private-rows", private_rows.Results, trained.run, page, trained.forget)
 
 
 def leakage(
@@ -214,6 +225,7 @@ STUDIES: Mapping[str, Callable[..., Study[Any]]] = {
     "ablations": ablations,
     "competition-tables": competition,
     "fewest-bytes": fewest_bytes,
+    "private-rows": better_private_rows,
     "leakage": leakage,
     "memorization": memorization,
     "auditing": auditing,

@@ -53,6 +53,7 @@ GROUPS = {
         "competition-tables": "The competition's tables next to ours, with a verdict on each claim.",
         "ablations": "The effect of epochs, clients and quantization on the method that won track 1.",
         "fewest-bytes": "How few counted bytes reach the threshold of track 1 on a small task.",
+        "private-rows": "Changes of DP-LoRA that score higher at the same ε on a small task.",
         "published-settings": "Privacy of the papers' settings under both rules.",
         "random-allocation": "How much less noise random allocation needs than Poisson sampling.",
         "published-epsilon": "What the papers' ε protects against, and what it doesn't.",

@@ -141,7 +141,11 @@ class Experiment:
         """Delete the runs of all parts and seeds, and keep no outcome: all are trained again."""
         for part, seed in self._wanted:
             for row in part.rows:
-                shutil.rmtree(self._run_folder(row, seed), ignore_errors=True)
+                self.delete_run(row, seed)
+
+    def delete_run(self, row: Row, seed: int) -> None:
+        """Delete the run's folder, where it is there."""
+        shutil.rmtree(self._run_folder(row, seed), ignore_errors=True)
 
     def _measured(self, wanted: tuple[Part, int]) -> list[Outcome]:
         part, seed = wanted
