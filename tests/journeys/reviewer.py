@@ -117,7 +117,7 @@ def revise(site: Site, hands: Hands, folder: Path, method: str) -> None:
     if not page.locator("[data-kind=privacy_proof] .dropzone").is_visible():
         hands.press(page.locator("summary", has_text="Upload a revised proof"))
     upload(hands, {"privacy_proof": folder / "revised.md"})
-    hands.press(page.get_by_role("link", name="Preview and send it"))
+    hands.press(page.get_by_role("link", name="Preview and send it", exact=True))
     read_the_proof(hands, "bounded by the clip norm")
     hands.fill(page.get_by_label("What changed"), "The bound is stated.")
     hands.press(page.get_by_role("button", name="Send version"))

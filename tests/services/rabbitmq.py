@@ -87,6 +87,8 @@ class RabbitMQ:
     def freeze(self) -> None:
         """Let it accept connections and answer nothing, until `thaw`."""
         os.killpg(self.process.pid, signal.SIGSTOP)
+        # A signal takes effect some time after it was sent.
+        os.waitpid(self.process.pid, os.WUNTRACED)
 
     def thaw(self) -> None:
         os.killpg(self.process.pid, signal.SIGCONT)

@@ -67,6 +67,8 @@ class Redis:
     def freeze(self) -> None:
         """Let it accept connections and answer nothing, until `thaw`."""
         self.process.send_signal(signal.SIGSTOP)
+        # A signal takes effect some time after it was sent.
+        os.waitpid(self.process.pid, os.WUNTRACED)
 
     def thaw(self) -> None:
         self.process.send_signal(signal.SIGCONT)

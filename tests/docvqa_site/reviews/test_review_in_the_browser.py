@@ -196,7 +196,7 @@ def test_a_rejected_proof_is_revised_by_its_team_and_accepted_by_two(desk, submi
     section = page.locator("[data-kind=privacy_proof]")
     expect(section.locator(".dropzone")).to_be_visible()
     section.locator("input[type=file]").set_input_files(tmp_path / "better.md")
-    page.get_by_role("link", name="Preview and send it").click(timeout=30_000)
+    page.get_by_role("link", name="Preview and send it", exact=True).click(timeout=30_000)
     expect(page.frame_locator("iframe").get_by_text("Bounded")).to_be_visible()
     page.get_by_label("What changed").fill("The noise is bounded.")
     button(page, "Send version 2").click()
