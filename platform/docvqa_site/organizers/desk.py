@@ -33,7 +33,7 @@ from docvqa_site.organizers.registrations import waiting_registrations
 from docvqa_site.reviews.deadlines import REVIEW_TIME
 from docvqa_site.reviews.eligibility import may_organize
 from docvqa_site.reviews.run_appeals import open_appeals
-from docvqa_site.reviews.selectors import Of, judgeable_submissions, undecided_kinds
+from docvqa_site.reviews.selectors import ProofMark, judgeable_submissions, undecided_kinds
 from docvqa_site.submissions.models import Run, Submission, SubmissionState
 from docvqa_site.submissions.selectors import competed_tracks
 from docvqa_site.teams.selectors import teams_without_owner
@@ -48,12 +48,12 @@ MOST_NEAR_QUOTA = 20
 # The counts of proofs that are neither accepted nor rejected for good, and what each of them is.
 UNDECIDED: dict[str, set[str]] = {
     "unsettled proofs": set(),
-    "waiting proofs": {Of.WAITING},
-    "overdue proofs": {Of.WAITING, Of.OVERDUE},
-    "unassigned proofs": {Of.WAITING, Of.UNASSIGNED},
-    "contested proofs": {Of.WAITING, Of.CONTESTED},
+    "waiting proofs": {ProofMark.WAITING},
+    "overdue proofs": {ProofMark.WAITING, ProofMark.OVERDUE},
+    "unassigned proofs": {ProofMark.WAITING, ProofMark.UNASSIGNED},
+    "contested proofs": {ProofMark.WAITING, ProofMark.CONTESTED},
     # The link to their own reviews in the menu.
-    "own reviews": {Of.WAITING, Of.UNSEEN},
+    "own reviews": {ProofMark.WAITING, ProofMark.UNSEEN},
 }
 
 

@@ -145,7 +145,7 @@ def awaiting_decisions(submissions: QuerySet[Submission]) -> QuerySet[Submission
     ).order_by("submitted_at", "pk")
 
 
-class Of(StrEnum):
+class ProofMark(StrEnum):
     """What is counted of undecided proofs, each by a letter; all but `WAITING` holds for others too."""
 
     WAITING = "w"
@@ -166,11 +166,11 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
     decided = ProofReview.objects.filter(reviewer=reviewer).exclude(**PENDING)
     seen = Q(pk__in=decided.values("submission")) | Q(pk__in=_recused(reviewer).values("submission"))
     kinds = {
-        Of.WAITING: Q(waits_for_reviewers(), state=SubmissionState.SUBMITTED),
-        Of.OVERDUE: Q(published_at__lt=due),
-        Of.UNASSIGNED: ~Q(pk__in=asked.values("submission")),
-        Of.CONTESTED: Q(rejections__gt=0),
-        Of.UNSEEN: ~seen,
+        ProofMark.WAITING: Q(waits_for_reviewers(), state=SubmissionState.SUBMITTED),
+        ProofMark.OVERDUE: Q(published_at__lt=due),
+        ProofMark.UNASSIGNED: ~Q(pk__in=asked.values("submission")),
+        ProofMark.CONTESTED: Q(rejections__gt=0),
+        ProofMark.UNSEEN: ~seen,
     }
     letters = [
         Case(When(condition, then=Value(letter.value)), default=Value(""))
