@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 from uuid import UUID
 
 from django.core.cache import caches
@@ -22,21 +23,24 @@ PLACEMENTS: Mapping[Placement, str] = {
 }
 
 
+Source = TypeVar("Source")
+
+
 @dataclass(frozen=True)
-class Declared:
-    """A fact that the first line of a record declares: its name, and the questions that it bears on."""
+class StatedFact(Generic[Source]):
+    """A fact that a source states of a run: its name, the questions that it bears on, and its text."""
 
     key: str
     title: str
     items: tuple[str, ...]
-    text: Callable[[RunLine], str]
+    text: Callable[[Source], str]
 
 
-DECLARED = (
-    Declared("placement", "Noise added", ("adversary", "noise"), lambda line: placement(line.noise)),
-    Declared("normalizer", "Normalizer", ("empty_rounds",), lambda line: f"{line.normalizer:g}"),
-    Declared("server_step", "Server's step", ("adaptivity",), lambda line: step_in_words(line.server)),
-    Declared(
+DECLARED: tuple[StatedFact[RunLine], ...] = (
+    StatedFact("placement", "Noise added", ("adversary", "noise"), lambda line: placement(line.noise)),
+    StatedFact("normalizer", "Normalizer", ("empty_rounds",), lambda line: f"{line.normalizer:g}"),
+    StatedFact("server_step", "Server's step", ("adaptivity",), lambda line: step_in_words(line.server)),
+    StatedFact(
         "codec",
         "Codec",
         ("new_mechanisms",),

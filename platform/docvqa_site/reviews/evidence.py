@@ -3,7 +3,7 @@
 It never answers a question. A passed check is limited evidence, which its text on the page names.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from docvqa_site.evaluation.display.results import shown_checks, tally
 from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.proofs.named_code import named_code
-from docvqa_site.reviews.declared import DECLARED, declared_of
+from docvqa_site.reviews.declared import DECLARED, StatedFact, declared_of
 from docvqa_site.submissions.code import code_files
 from docvqa_site.submissions.models import Artifact, RunToken, Submission
 from docvqa_site.ui.rounding import power_of_ten, rounded_up
@@ -52,32 +52,23 @@ CHECKS_OF: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class Stated:
-    """A fact that the accounting of a record states: its name, and the questions that it bears on."""
-
-    key: str
-    title: str
-    items: tuple[str, ...]
-    text: Callable[[AccountingResult], str]
-
-
-STATED = (
-    Stated(
+# What the accounting of a record states.
+STATED: tuple[StatedFact[AccountingResult], ...] = (
+    StatedFact(
         "releases",
         "Releases and their noise",
         ("noise", "sampling", "composition"),
         lambda result: "; ".join(map(in_words, result.events)),
     ),
-    Stated(
+    StatedFact(
         "rounds", "Rounds accounted for", ("composition", "empty_rounds"), lambda result: f"{result.rounds:,}"
     ),
-    Stated("clip_norm", "Clip norm", ("sensitivity", "adaptivity"), lambda result: clip_norm(result)),
-    Stated("delta", "δ", ("conversion",), lambda result: power_of_ten(result.delta)),
-    Stated("accountant", "Accountant", ("conversion",), lambda result: result.accountant),
-    Stated("claimed", "ε claimed", ("recomputed",), lambda result: rounded_up(result.epsilon_claimed)),
-    Stated("recomputed", "ε recomputed", ("recomputed",), lambda result: recomputed(result)),
-    Stated(
+    StatedFact("clip_norm", "Clip norm", ("sensitivity", "adaptivity"), lambda result: clip_norm(result)),
+    StatedFact("delta", "δ", ("conversion",), lambda result: power_of_ten(result.delta)),
+    StatedFact("accountant", "Accountant", ("conversion",), lambda result: result.accountant),
+    StatedFact("claimed", "ε claimed", ("recomputed",), lambda result: rounded_up(result.epsilon_claimed)),
+    StatedFact("recomputed", "ε recomputed", ("recomputed",), lambda result: recomputed(result)),
+    StatedFact(
         "declared",
         "Declared earlier training runs on private data",
         ("tuning",),

@@ -21,7 +21,8 @@ from tests.docvqa_site.submissions.records import record_of
 
 
 def test_it_names_only_questions_and_checks_that_exist():
-    stated = {item for one in (*STATED, *DECLARED) for item in one.items}
+    items = [*(one.items for one in STATED), *(one.items for one in DECLARED)]
+    stated = {item for of_one in items for item in of_one}
     assert CHECKS_OF.keys() | stated <= {item.key for item in CHECKLIST}
     assert {check for checks in CHECKS_OF.values() for check in checks} <= CHECKS.keys()
 
