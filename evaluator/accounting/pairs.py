@@ -47,21 +47,12 @@ from evaluator.mechanisms.events import (
     Laplace,
     PoissonGaussian,
     RandomAllocationGaussian,
+    SingleStage,
     UnsupportedError,
 )
 from evaluator.mechanisms.units import Adjacency
 
 Floats = NDArray[np.float64]
-SingleStage = (
-    Gaussian
-    | PoissonGaussian
-    | FixedSizeGaussian
-    | RandomAllocationGaussian
-    | Laplace
-    | FedAvgLaplace
-    | AdmmLaplace
-)
-
 # Standard deviations out to which a Gaussian is followed; what lies beyond, 1e-18, counts as infinite loss.
 REACH = 8.8
 

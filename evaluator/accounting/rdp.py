@@ -25,7 +25,7 @@ from dp_accounting import (
 from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsilon
 
-from evaluator.accounting.pairs import Floats, SingleStage
+from evaluator.accounting.pairs import Floats
 from evaluator.mechanisms.events import (
     AdmmLaplace,
     Event,
@@ -35,6 +35,7 @@ from evaluator.mechanisms.events import (
     Laplace,
     PoissonGaussian,
     RandomAllocationGaussian,
+    SingleStage,
     TwoStage,
     UnsupportedError,
     check_delta,

@@ -186,6 +186,17 @@ class AdmmLaplace(Release):
         return _as_laplace(self, self.scale / self.sensitivity)
 
 
+SingleStage = (
+    Gaussian
+    | PoissonGaussian
+    | FixedSizeGaussian
+    | RandomAllocationGaussian
+    | Laplace
+    | FedAvgLaplace
+    | AdmmLaplace
+)
+
+
 class TwoStage(Release):
     """A client takes part with probability `client_rate`, visibly; `within` is what its units then go through.
 
@@ -206,17 +217,7 @@ class TwoStage(Release):
         return self
 
 
-Event = Annotated[
-    Gaussian
-    | PoissonGaussian
-    | FixedSizeGaussian
-    | RandomAllocationGaussian
-    | Laplace
-    | FedAvgLaplace
-    | AdmmLaplace
-    | TwoStage,
-    Field(discriminator="type"),
-]
+Event = Annotated[SingleStage | TwoStage, Field(discriminator="type")]
 
 
 class UnsupportedError(ValueError):

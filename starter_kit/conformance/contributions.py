@@ -66,6 +66,11 @@ class Reading:
         return rest
 
 
+def misreading(claims: Claims) -> float:
+    """Return the probability that noise hides, or invents, one unit's part in a round."""
+    return float(stats.norm.sf(RECOGNIZED * claims.bound / claims.scale))
+
+
 def readings_of(session: ObservedRun, observations: Sequence[Observation]) -> list[Reading]:
     """Return who contributed what, of each sender's releases."""
     return [read(session, sent) for sent in releases_of(session, observations) if sent.units]

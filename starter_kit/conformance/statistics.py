@@ -87,9 +87,9 @@ def independent_coins(count: int, expected: float, trials: int) -> float:
 
     Source: Hoeffding 1963, theorem 1, which needs their mean only.
     """
-    found, rate = count / trials, expected / trials
-    if not 0 < rate < 1:
+    if not trials:
         return 1.0
+    found, rate = count / trials, min(1.0, expected / trials)
     divergence = float(special.rel_entr(found, rate) + special.rel_entr(1 - found, 1 - rate))
     return min(1.0, 2 * math.exp(-trials * divergence))
 

@@ -10,10 +10,10 @@ from evaluator.accounting.pairs import (
     Floats,
     GaussianPair,
     LaplacePair,
-    SingleStage,
     Symmetrized,
     dominating_pairs,
 )
+from evaluator.mechanisms.events import SingleStage
 from tests.evaluator.accounting.compositions import REPLACE, fixed_size, gaussian, laplace, poisson
 
 POINTS = np.linspace(-40, 40, 400_001)

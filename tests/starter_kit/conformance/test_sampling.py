@@ -1,6 +1,7 @@
 """Tests of random allocation, on draws that are such and on others."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,3 +78,16 @@ def test_coins_of_the_same_rate_fail() -> None:
     first, *others = sampling_tests([[tossed], [tossed]], Participation.ALLOCATED)
     assert (first.id, first.verdict) == ("allocation-in-each-cycle", Verdict.FAILED)
     assert {test.verdict for test in others} == {Verdict.NO_POWER}
+
+
+@pytest.mark.parametrize(("misread", "verdict"), [(3, Verdict.PASSED), (30, Verdict.FAILED)])
+def test_noise_explains_a_few_units_that_took_part_twice_in_a_cycle(misread: int, verdict: Verdict) -> None:
+    random = np.random.default_rng(8)
+    (draws,), second = run(uniform(random)), run(uniform(random))
+    draws.heads[
+        random.choice(ROUNDS * CYCLES, misread, replace=False), random.integers(UNITS, size=misread)
+    ] ^= True
+    first, *others = sampling_tests([[replace(draws, misread=1e-6)], second], Participation.ALLOCATED)
+    assert (first.id, first.verdict) == ("allocation-in-each-cycle", verdict)
+    expected = Verdict.PASSED if verdict is Verdict.PASSED else Verdict.NO_POWER
+    assert {test.verdict for test in others} == {expected}
