@@ -62,4 +62,5 @@ def _in_float64(update: Tensor) -> Iterator[Tensor]:
 
 
 def _chunks(vector: Tensor) -> Sequence[Tensor]:
-    return torch.split(vector, CPU_CHUNK if vector.device.type == "cpu" else GPU_CHUNK)
+    size = CPU_CHUNK if vector.device.type == "cpu" else GPU_CHUNK
+    return [vector] if len(vector) <= size else torch.split(vector, size)
