@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -26,6 +27,8 @@ from starter_kit.randomness import Stream
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # How many examples a synthetic provider has at most.
 LARGEST_PROVIDER = 200
+# How many numbers of gradients are kept.
+KEPT = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,8 @@ class _LinearLoss:
         self._unit_of = torch.from_numpy(federation.unit_of)
         self._coordinates = torch.from_numpy(federation.coordinates)
         self._gradients = federation.gradients
+        # A provider's examples are the same in every round.
+        self._of_signal_1 = lru_cache(maxsize=KEPT // federation.size)(self._mean)
         self._tensors = tensors
         # How the gradient of the tied tensor is divided between the two places in which it is used.
         self._share = 0.3
@@ -162,8 +167,11 @@ class _LinearLoss:
 
     def gradient(self, examples: Sequence[int]) -> Tensor:
         """Return the gradient (d,) of the mean loss."""
+        return self._of_signal_1(tuple(examples)) * self.signal
+
+    def _mean(self, examples: tuple[int, ...]) -> Tensor:
         units = self._unit_of[list(examples)]
-        each = self._gradients[units] * (self.signal / len(examples))
+        each = self._gradients[units] / len(examples)
         return torch.zeros(self._size).index_add_(0, self._coordinates[units].flatten(), each.flatten())
 
 
