@@ -12,6 +12,7 @@ from tests.studies.mutants import clipping, isolation, noise, sampling
 
 SETTINGS = Path(__file__).with_name("mutant.yaml")
 CLIENT_NOISE = ("placement=client_full",)
+ALLOCATION = ("sampling={type: random_allocation, rounds_per_cycle: 4}",)
 SECURE = ("placement=client_share", "secure_aggregation={}")
 
 
@@ -270,6 +271,20 @@ CATALOG = (
         "coins follow from the seed of the settings",
         _as(sampling.SeededSample),
         Group.SAMPLING,
+    ),
+    *(
+        Mutant(name, fault, _as(kind), Group.SAMPLING, ALLOCATION)
+        for name, fault, kind in (
+            (
+                "coins-for-allocation",
+                "coins are tossed, and declared as allocation",
+                sampling.CoinsForAllocation,
+            ),
+            ("allocated-once", "every cycle has the draws of the first", sampling.AllocatedOnce),
+            ("allocated-together", "all providers of a client have one draw", sampling.AllocatedTogether),
+            ("allocated-in-parts", "a shuffled list is cut into equal parts", sampling.AllocatedInParts),
+            ("seeded-allocation", "draws follow from the seed of the settings", sampling.SeededAllocation),
+        )
     ),
     Mutant("skipped-when-empty", "an empty round gets no noise", _as(sampling.SkippedWhenEmpty), Group.EMPTY),
     Mutant(

@@ -3,15 +3,19 @@
 import math
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+import numpy as np
 from torch import Tensor
 
-from evaluator.mechanisms.sampling import Binomial
+from evaluator.mechanisms.sampling import Binomial, OncePerCycle
 from starter_kit.dp.sampling import draw, fixed_size_sample, poisson_sample
 from starter_kit.federation.rounds import Aggregate, ClientTask, ClientUpdate, Sum
 from starter_kit.learning.local_training import State
 from starter_kit.methods.fl_provider_dp import ProviderDP
+
+# From the operating system's entropy.
+FRESH = np.random.default_rng()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,13 +26,10 @@ class OtherSampling(ProviderDP):
         """Return the providers that take part."""
         return poisson_sample(names, rate, self.noise.keystream)
 
-    def client_update(self, task: ClientTask) -> ClientUpdate:
+    def sampled(self, task: ClientTask) -> list[str]:
         law = self.sampling.providers(len(task.client.providers))
         rate = law.rate if isinstance(law, Binomial) else 1.0
-        names = self.sample(task, list(task.client.providers), rate)
-        chosen = replace(task.client, providers={name: task.client.providers[name] for name in names})
-        everyone = self.sampling.model_copy(update={"provider_rate": 1.0})
-        return ProviderDP.client_update(replace(self, sampling=everyone), replace(task, client=chosen))
+        return self.sample(task, list(task.client.providers), rate)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +130,73 @@ class SeededSample(OtherSampling):
     def sample(self, task: ClientTask, names: Sequence[str], rate: float) -> list[str]:
         coins = task.stream.at("sample").random()
         return [name for name in names if coins.random() < rate]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherAllocation(ProviderDP):
+    """In a cycle, a client's providers take part at the places that `places` draws."""
+
+    drawn: dict[tuple[int, int], np.ndarray] = field(default_factory=dict, repr=False)
+
+    def sampled(self, task: ClientTask) -> list[str]:
+        law, names = self.sampling.providers(len(task.client.providers)), list(task.client.providers)
+        assert isinstance(law, OncePerCycle)
+        cycle, place = law.place(task.round)
+        key = (task.client.id, cycle)
+        if key not in self.drawn or place == 0:
+            self.drawn[key] = self.places(task, len(names), law.rounds, cycle)
+        return [name for name, own in zip(names, self.drawn[key], strict=True) if own == place]
+
+    def places(self, task: ClientTask, count: int, rounds: int, cycle: int) -> np.ndarray:
+        """Return the places (count,) from 0 to `rounds` − 1."""
+        return FRESH.integers(rounds, size=count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoinsForAllocation(ProviderDP):
+    """Coins of the same rate in every round."""
+
+    def sampled(self, task: ClientTask) -> list[str]:
+        names = list(task.client.providers)
+        law = self.sampling.providers(len(names))
+        assert isinstance(law, OncePerCycle)
+        return poisson_sample(names, 1 / law.rounds, self.noise.keystream)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllocatedOnce(OtherAllocation):
+    """The places of the first cycle, in every cycle."""
+
+    def places(self, task: ClientTask, count: int, rounds: int, cycle: int) -> np.ndarray:
+        known = next(
+            (at for (client, _), at in self.drawn.items() if client == task.client.id and cycle), None
+        )
+        return super().places(task, count, rounds, cycle) if known is None else known
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllocatedTogether(OtherAllocation):
+    """One place for all providers of a client."""
+
+    def places(self, task: ClientTask, count: int, rounds: int, cycle: int) -> np.ndarray:
+        return np.full(count, FRESH.integers(rounds))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllocatedInParts(OtherAllocation):
+    """A shuffled list, cut into parts of equal size."""
+
+    def places(self, task: ClientTask, count: int, rounds: int, cycle: int) -> np.ndarray:
+        return FRESH.permutation(count) % rounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeededAllocation(OtherAllocation):
+    """Places from the run's seeded stream, which the settings make public."""
+
+    def places(self, task: ClientTask, count: int, rounds: int, cycle: int) -> np.ndarray:
+        coins = task.stream.at("places").random()
+        return np.array([int(coins.random() * rounds) for _ in range(count)])
 
 
 @dataclass(frozen=True, kw_only=True)

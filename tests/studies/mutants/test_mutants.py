@@ -24,6 +24,7 @@ OTHERS = [
     "noiseless-dual",
     "fixed-size",
     "higher-rate",
+    "allocated-in-parts",
     "clip-above-twice",
     "clip-1.02",
     "clip-of-small-models",
