@@ -118,7 +118,7 @@ def test_an_assignment_is_moved_and_removed(
     assert client.post(address(submission), given, follow=True).text.count("Choose an assigned reviewer") == 1
 
 
-@pytest.mark.parametrize(("due", "words"), [("", "required"), (day(91), "Choose a date within")])
+@pytest.mark.parametrize(("due", "words"), [("", "required"), (day(120), "Choose a date within")])
 def test_a_wrong_new_date_is_reported_at_its_field_and_kept(
     client, submission, reviewer, organizer, due, words
 ):
