@@ -14,14 +14,13 @@ from docvqa_site.boards.ordering import (
     Place,
     counts,
     first_verified,
-    in_order,
-    listed_runs,
     overlapping_scores,
     pending_levels,
     places,
     ranked_places,
     unranked_places,
 )
+from docvqa_site.boards.queries import in_order, listed_runs
 from docvqa_site.boards.ranking import Entry, Row, rank, rejection
 from docvqa_site.boards.selection import EVERYTHING, Selection
 from docvqa_site.boards.uncertainty import RankRanges

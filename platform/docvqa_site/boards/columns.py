@@ -4,69 +4,31 @@ A column is one row of `COLUMNS`. Boards and their cards on phones, the method p
 CSV, JSON with its schema, and docs/columns.md follow from it.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime
-from enum import Flag, auto
-from html import escape
 from operator import attrgetter
 from typing import Any
 
 from django.conf import settings
-from django.utils.safestring import SafeString
 
 from docvqa_site.boards import cells
+from docvqa_site.boards.column import Column, Shown
 from docvqa_site.boards.comparing import bytes_in_words, score_difference
 from docvqa_site.boards.ranking import Row
 from docvqa_site.boards.selection import Sort
 from docvqa_site.challenge.models import Track
-from docvqa_site.docs.glossary import linked
 from docvqa_site.evaluation.display.results import EPSILON_COLUMNS, EpsilonColumn, leakage_text
 from docvqa_site.ui.rounding import rounded_up
 from docvqa_site.ui.templatetags.bounds import epsilon
-from docvqa_site.ui.templatetags.ui import MISSING, bytes_tag, readable_bytes, score
+from docvqa_site.ui.templatetags.ui import bytes_tag, readable_bytes, score
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
 from evaluator.messages.results import RunResults
 from evaluator.scoring.metrics import cut
 
-# What the heads of columns lead to in the glossary, by the keys of the columns.
-TERMS = {
-    "accountant": "accountant",
-    "anls": "ANLS",
-    "bytes_sent": "message",
-    "bytes_total": "communication log",
-    "counting": "counted",
-    "epsilon": "ε",
-    "epsilon_product": "amplification rule",
-    "epsilon_rdp": "accountant",
-    "epsilon_two_stage": "amplification rule",
-    "joint_epsilon": "joint ε",
-    "leakage": "leakage",
-    "rank": "rank",
-    "status": "verified",
-    "trust_level": "trust level",
-}
-SORTING = '<a class="board-sort" href="{}"><span class="visually-hidden">Sort by </span>{}</a>'
 # Marks the ε that is compared with the budget, in text.
 DECIDES = "*"
-
-
-class Shown(Flag):
-    """Where a column is shown; CSV and JSON have it for every track, the others where it applies."""
-
-    BOARD = auto()
-    MORE = auto()
-    METHOD = auto()
-    COMPARISON = auto()
-    TEXT = auto()
-    DATA = auto()
-
-
 EVERYWHERE = Shown.BOARD | Shown.METHOD | Shown.COMPARISON | Shown.TEXT | Shown.DATA
-
-
-def _always(_: Track) -> bool:
-    return True
 
 
 def _accounted(track: Track) -> bool:
@@ -75,96 +37,6 @@ def _accounted(track: Track) -> bool:
 
 def _by_bytes(track: Track) -> bool:
     return track.kind.rule.ranks_bytes
-
-
-@dataclass(frozen=True)
-class Order:
-    """The order of a board's rows, and the addresses at which they have another one."""
-
-    current: Sort
-    address: Callable[[Sort], str]
-
-    def head(self, sort: Sort, title: str) -> tuple[str, str]:
-        """Return what the head of a column contains that has this order, and its state as an attribute."""
-        if sort is self.current:
-            return f'<span class="board-sorted">{title}</span>', f' aria-sort="{sort.direction}"'
-        return SORTING.format(escape(self.address(sort)), title), ""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column: its value in data, and what people read of it.
-
-    Attributes:
-        key: Its name in data, the same in CSV and JSON.
-        title: Its head.
-        meaning: What the value is, for the documentation and the schema.
-        value: A row's value in data: a number, a text or None.
-        shown: Where it is shown; by default in data alone.
-        type: The value's type in the schema.
-        is_result: Whether the value is a field of `RunResults`, which JSON has as one object.
-        text: A row's value in plain text; `MISSING` where it is empty.
-        cell: The content of a row's cell in HTML; by default the text.
-        applies: Whether a track has it, where it isn't data.
-        css: The classes of the cell.
-        has_label: Whether the cell names its column on phones, where rows are cards.
-        heads_row: Whether the cell is the head of its row.
-        link: Where the head leads to; by default to its term in the glossary, if it is one.
-        sort: The order of a board by this column; None if there is none.
-        difference: What a comparison says of two rows; empty where there is nothing to say.
-    """
-
-    key: str
-    title: str
-    meaning: str
-    value: Callable[[Row], Any]
-    shown: Shown = Shown.DATA
-    type: Any = str
-    is_result: bool = False
-    text: Callable[[Row], str] | None = None
-    cell: Callable[[Row], str] | None = None
-    applies: Callable[[Track], bool] = _always
-    css: str = ""
-    has_label: bool = True
-    heads_row: bool = False
-    link: str = ""
-    sort: Sort | None = None
-    difference: Callable[[Row, Row], str] = lambda *_: ""
-
-    def head(self, order: "Order | None" = None) -> SafeString:
-        """Return the head as HTML; on a board, in this order, it leads to the order by this column, if there is one."""
-        name, title, state = escape(self.title), str(self.term), ""
-        if order is not None and self.sort is not None:
-            title, state = order.head(self.sort, name)
-        elif self.link:
-            title = f'<a href="{self.link}">{name}</a>'
-        # Named apart from its content: on a phone, where heads aren't seen, their links are hidden from everybody.
-        return SafeString(f'<th scope="col" class="{self.css}" aria-label="{name}"{state}>{title}</th>')
-
-    @property
-    def term(self) -> SafeString:
-        """The title, which leads to the glossary where that explains it."""
-        return linked(TERMS[self.key], self.title) if self.key in TERMS else SafeString(escape(self.title))
-
-    def plain(self, row: Row) -> str:
-        """Return a row's value in plain text."""
-        if self.text is not None:
-            return self.text(row) or MISSING
-        value = self.value(row)
-        return MISSING if value in (None, "") else str(value)
-
-    def content(self, row: Row) -> SafeString:
-        """Return what a row's cell contains."""
-        found = self.plain(row) if self.cell is None else self.cell(row)
-        return found if isinstance(found, SafeString) else SafeString(escape(found))
-
-    def element(self, row: Row, extra: str = "") -> SafeString:
-        """Return a row's cell, with `extra` classes."""
-        label = f' data-label="{escape(self.title)}"' if self.has_label else ""
-        css = f"{self.css} {extra}".strip()
-        if self.heads_row:
-            return SafeString(f'<th scope="row" class="{css}"{label}>{self.content(row)}</th>')
-        return SafeString(f'<td class="{css}"{label}>{self.content(row)}</td>')
 
 
 def _result(key: str, title: str, meaning: str, **more: Any) -> Column:
@@ -263,7 +135,6 @@ STATUS = Column(
     cell=cells.status,
     css="board-status",
 )
-
 LEAKAGE = Column(
     "leakage",
     "Leakage",
@@ -274,7 +145,6 @@ LEAKAGE = Column(
     applies=lambda track: bool(track.leakage_set),
     css="num",
 )
-
 JOINT_EPSILON = _epsilon(
     "joint_epsilon",
     "Joint ε",
@@ -282,7 +152,6 @@ JOINT_EPSILON = _epsilon(
     shown=Shown.MORE | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
     cell=lambda row: cells.joint_epsilon(row.entry.results),
 )
-
 BYTES_TOTAL = _bytes(
     "bytes_total",
     "Communication",
@@ -291,7 +160,6 @@ BYTES_TOTAL = _bytes(
     shown=EVERYWHERE,
     sort=Sort.BYTES,
 )
-
 # In the order in which tables show them; on a board, the result that ranks it comes first.
 COLUMNS: tuple[Column, ...] = (
     Column(
@@ -538,14 +406,6 @@ COLUMNS: tuple[Column, ...] = (
         type=str | None,
     ),
 )
-
-
-# On the page of a track, where the legend, the button that compares and the widest table are.
-ON_TRACK_PAGE = {
-    "method": replace(METHOD, cell=lambda row: cells.method(row.entry, has_pick=True)),
-    "joint_epsilon": replace(JOINT_EPSILON, cell=lambda row: epsilon(row.entry.results.joint_epsilon)),
-    "leakage": replace(LEAKAGE, link="#leakage"),
-}
 # In tracks that don't rank bytes, no column says whether they were counted.
 WITHOUT_COUNTING = {
     "bytes_total": replace(BYTES_TOTAL, cell=lambda row: cells.bytes_total(row.entry.results)),
@@ -570,58 +430,6 @@ def columns_of(track: Track, where: Shown, without: Collection[str] = ()) -> lis
     first = next((place for place, column in enumerate(found) if column.is_result), 0)
     others = [column for column in found if not column.is_result]
     return [*others[:first], *results, *others[first:]]
-
-
-@dataclass(frozen=True)
-class Table:
-    """The columns of one view of a track, with their heads and rows as HTML."""
-
-    track: Track
-    columns: Sequence[Column]
-    order: Order | None = None
-
-    @property
-    def heads(self) -> list[SafeString]:
-        """The heads of the columns."""
-        return [column.head(self.order) for column in self.columns]
-
-    @property
-    def terms(self) -> list[SafeString]:
-        """The columns that the glossary explains, as links to it."""
-        return [column.term for column in self.columns if column.key in TERMS]
-
-    def cells(self, row: Row) -> list[SafeString]:
-        """Return the cells of a row."""
-        first = self.track.kind.first
-        return [
-            column.element(row, "board-decides" if column.key == first else "") for column in self.columns
-        ]
-
-    def row(self, row: Row) -> SafeString:
-        """Return a row of the table."""
-        return SafeString(f"<tr>{''.join(self.cells(row))}</tr>\n")
-
-
-def board_table(
-    track: Track,
-    *,
-    more: bool = False,
-    picks: bool = False,
-    trust: bool = False,
-    order: Order | None = None,
-) -> Table:
-    """Return the table of a board.
-
-    Args:
-        more: Whether it has the columns that most visitors don't need.
-        picks: Whether the page is that of the track, on which rows are picked for a comparison.
-        trust: Whether it has the level of verification, which is shown where the runs of a track differ in it.
-        order: The order of its rows, if a visitor may choose another one.
-    """
-    where = Shown.BOARD | Shown.MORE if more else Shown.BOARD
-    found = columns_of(track, where, () if trust else ("trust_level",))
-    shown = [ON_TRACK_PAGE.get(column.key, column) if picks else column for column in found]
-    return Table(track, shown, order)
 
 
 def sorts_of(track: Track) -> set[Sort]:

@@ -87,7 +87,7 @@ class PlottedRun:
 
 
 def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kind: str) -> list[PlottedRun]:
-    """Return the runs that `docvqa_site.boards.ordering` found.
+    """Return the runs that `docvqa_site.boards.points` found.
 
     A row is `POINT`, the result by which the board is ranked and, where that has been asked, whether it is verified.
     """
@@ -120,7 +120,7 @@ def shown_interval(low: float | None, high: float | None, decimals: int | None) 
 def withheld_marks(
     rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str]
 ) -> list[tuple[float | None, PlottedRun]]:
-    """Return the runs that `docvqa_site.boards.ordering.withheld_points` found, each after its budget."""
+    """Return the runs that `docvqa_site.boards.points.withheld_points` found, each after its budget."""
     return [
         (budget, replace(run, withheld=why))
         for budget, why, *row in rows

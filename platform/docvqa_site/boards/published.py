@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field, create_model
 
 from docvqa_site.boards.boards import BATCH, StoredBoard, stored_boards
-from docvqa_site.boards.columns import COLUMNS, Shown, columns_of
+from docvqa_site.boards.column import Shown
+from docvqa_site.boards.columns import COLUMNS, columns_of
 from docvqa_site.boards.ranking import Row
 from docvqa_site.challenge.models import Track
 from docvqa_site.evaluation.display.results import PUBLIC_FILES, public_results

@@ -2,7 +2,7 @@
 
 Every entry becomes a row. Entries that qualify are ranked from 1 on, without gaps; all others follow unranked, those
 that missed a rank by least first, each with the reason. No two rows share a rank: of equal results the earlier
-submission comes first. Pages of a board are ordered by the database, in `docvqa_site.boards.ordering`, which the tests
+submission comes first. Pages of a board are ordered by the database, in `docvqa_site.boards.queries`, which the tests
 compare with the functions here.
 """
 

@@ -12,7 +12,8 @@ from django.views.decorators.http import require_safe
 from docvqa_site.audit.versions import boards_versions
 from docvqa_site.boards.boards import leading_methods, selected_rows, stored_boards
 from docvqa_site.boards.caching import page_unless_unchanged
-from docvqa_site.boards.columns import Shown, columns_of
+from docvqa_site.boards.column import Shown
+from docvqa_site.boards.columns import columns_of
 from docvqa_site.boards.ranking import Entry, Row
 from docvqa_site.boards.selection import EVERYTHING, Selection
 from docvqa_site.boards.uncertainty import JOINT_LEVEL

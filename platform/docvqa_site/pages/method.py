@@ -16,13 +16,15 @@ from django.views.decorators.http import require_safe
 from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.boards.boards import StoredBoard
-from docvqa_site.boards.columns import Shown, Table, columns_of
+from docvqa_site.boards.column import Shown
+from docvqa_site.boards.columns import columns_of
 from docvqa_site.boards.leakage import leakage_plot, measured, stated
 from docvqa_site.boards.leakage import verdict as leakage_verdict
 from docvqa_site.boards.models import newest_results
 from docvqa_site.boards.ordering import pending_levels, rank_if_published
 from docvqa_site.boards.ranking import Entry, Row
 from docvqa_site.boards.standings import Standing, standings_of
+from docvqa_site.boards.table import Table
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import Shortfall
 from docvqa_site.evaluation.display.results import shortfall, without_traces_of_team

@@ -17,15 +17,7 @@ from django.views.decorators.http import require_safe
 from docvqa_site.audit.versions import boards_versions
 from docvqa_site.boards.caching import cached, page_unless_unchanged
 from docvqa_site.boards.history import histories
-from docvqa_site.boards.ordering import (
-    POINT,
-    best_point,
-    first_points,
-    front_and_nearest_points,
-    record_points,
-    withheld_points,
-    withheld_runs,
-)
+from docvqa_site.boards.ordering import withheld_runs
 from docvqa_site.boards.plots import (
     PlottedMethod,
     PlottedRun,
@@ -36,6 +28,14 @@ from docvqa_site.boards.plots import (
     rank_plot,
     shown_interval,
     withheld_marks,
+)
+from docvqa_site.boards.points import (
+    POINT,
+    best_point,
+    first_points,
+    front_and_nearest_points,
+    record_points,
+    withheld_points,
 )
 from docvqa_site.boards.selection import EVERYTHING, Baselines, Selection
 from docvqa_site.boards.uncertainty import difference
@@ -48,7 +48,7 @@ from docvqa_site.ui.plots import Plot, draw
 from evaluator.messages.results import MOST_DECIMALS
 from evaluator.scoring.metrics import cut
 
-# A row of `docvqa_site.boards.ordering.POINT`.
+# A row of `docvqa_site.boards.points.POINT`.
 Point = Sequence[Any]
 # A run that lost its rank, after the budget of its board.
 Withheld = tuple[float | None, PlottedRun]

@@ -12,9 +12,9 @@ from django.views.decorators.http import require_safe
 from docvqa_site.audit.versions import boards_versions
 from docvqa_site.boards.boards import selected_rows, stored_boards
 from docvqa_site.boards.caching import cached
-from docvqa_site.boards.columns import Table, board_table
 from docvqa_site.boards.ranking import Row
 from docvqa_site.boards.selection import Selection
+from docvqa_site.boards.table import Table, board_table
 from docvqa_site.challenge.models import Track
 from docvqa_site.teams.models import Team
 from docvqa_site.teams.selectors import members

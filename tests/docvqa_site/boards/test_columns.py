@@ -15,7 +15,8 @@ from jsonschema_rs import Draft202012Validator
 
 from docvqa_site.boards import verify_snapshot
 from docvqa_site.boards.boards import stored_boards
-from docvqa_site.boards.columns import COLUMNS, Shown, catalog, columns_of
+from docvqa_site.boards.column import Shown
+from docvqa_site.boards.columns import COLUMNS, catalog, columns_of
 from docvqa_site.boards.published import CSV_COLUMNS
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import RANKINGS

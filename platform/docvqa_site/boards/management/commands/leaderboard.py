@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from django.core.management.base import BaseCommand, CommandError
 
 from docvqa_site.boards.boards import Board, boards_of
-from docvqa_site.boards.columns import DECIDES, Shown, catalog, columns_of
+from docvqa_site.boards.column import Shown
+from docvqa_site.boards.columns import DECIDES, catalog, columns_of
 from docvqa_site.challenge.models import Track
 from docvqa_site.ui.budgets import at_budget, plain
 
