@@ -4,8 +4,9 @@ They see every coordinate, where other checks see the blocks that a challenge dr
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -49,12 +50,13 @@ class Unmeasured:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """The change of a run by a linear rule, between its first and last weights.
+class Part:
+    """The change of those tensors that the same rounds move, in a run by a linear rule, from first to last weights.
 
     Attributes:
         stated: The bounds by the track's numbers of providers alone, which a record can't enlarge.
         directed: How long the signal is at least, by its singular values.
+        moves_always: Whether every round moves them.
     """
 
     ends: tuple[WeightVector, WeightVector]
@@ -62,37 +64,44 @@ class Measured:
     bounds: Bounds
     stated: Bounds
     directed: float
+    moves_always: bool
 
 
-def _measured(case: Case) -> Measured | Unmeasured:
-    record, run = case.record, case.record.run
-    weights = _weights(run, len(record.rounds))
-    if weights is None:
+def _measured(case: Case) -> list[Part] | Unmeasured:
+    """Return the parts of a run's change: one, unless tensors take turns."""
+    run, rounds = case.record.run, len(case.record.rounds)
+    weights, planned = _weights(run, rounds), _weights(run, max(run.rounds, rounds))
+    if weights is None or planned is None:
         return Unmeasured(f"the rule {run.server.rule} isn't linear in the noised sums")
-    bounds = bounds_of(case, weights)
-    if not bounds.std:
+    parts = []
+    for shapes, moves, sums, plan in zip(
+        _shapes(run), _schedules(run, rounds), weights, planned, strict=True
+    ):
+        ends = _ends(case, shapes)
+        if ends is None:
+            return Unmeasured("the trained tensors are neither in the base weights nor adapters in the annex")
+        bounds, stated = (
+            replace(bounds_of(case, sums, plan, providers), parts=len(weights))
+            for providers in (expected_providers, stated_providers)
+        )
+        change = measure(*ends, bounds.std)
+        directed = directed_signal(*ends, shapes.values(), change, bounds)
+        parts.append(Part(ends, change, bounds, stated, directed, moves_always=bool(moves.all())))
+    if not any(part.bounds.std for part in parts):
         return Unmeasured("no round has noise", is_needless=True)
-    ends = _ends(case)
-    if ends is None:
-        return Unmeasured("the trained tensors are neither in the base weights nor adapters in the annex")
-    change = measure(*ends, bounds.std)
-    return Measured(
-        ends,
-        change,
-        bounds,
-        stated=bounds_of(case, weights, stated_providers),
-        directed=directed_signal(*ends, run.shapes.values(), change, bounds),
-    )
+    return parts
 
 
 def bounds_of(
     case: Case,
-    weights: Sequence[Doubles],
-    providers: Callable[[RunLine, RoundLine, Sequence[int]], float] = expected_providers,
+    weights: Doubles,
+    planned: Doubles,
+    providers: Callable[[RunLine, RoundLine, Sequence[int]], float],
 ) -> Bounds:
-    """Return what the rounds may have done, with the weights cₜ of their sums (rounds,) for each kind of tensors.
+    """Return what the rounds may have done to tensors.
 
     Args:
+        weights, planned: The weights cₜ of the sums of all rounds, and of the rounds that were planned.
         providers: Returns how many providers are expected in a round.
     """
     run, rounds = case.record.run, case.record.rounds
@@ -101,37 +110,48 @@ def bounds_of(
     sampled = np.array([sum(counts.values()) for counts in case.annex.sampled])
     known = case.rules.providers_per_client
     expected = np.array([providers(run, line, known) for line in rounds])
-    planned = _weights(run, max(run.rounds, len(rounds)))
     planned_std = run.noise.multiplier_of_sum(run.clients) * run.clip_norm
-    stds = [float(np.linalg.norm(kind * noise * clip_norms)) for kind in weights]
     return Bounds(
-        std=max(stds),
-        planned_std=max(float(np.linalg.norm(kind)) for kind in planned or weights) * planned_std,
-        signal=math.hypot(*(float(kind @ (sampled * clip_norms)) for kind in weights)),
-        expected_signal=math.hypot(*(float(kind @ (expected * clip_norms)) for kind in weights)),
+        std=float(np.linalg.norm(weights * noise * clip_norms)),
+        planned_std=float(np.linalg.norm(planned)) * planned_std,
+        signal=float(weights @ (sampled * clip_norms)),
+        expected_signal=float(weights @ (expected * clip_norms)),
         planned_rounds=run.rounds,
         rounds=len(rounds),
-        least_std=min(stds),
     )
 
 
+def _shapes(run: RunLine) -> list[dict[str, list[int]]]:
+    """Return the shapes by name of the tensors that the same rounds move: of all, unless they take turns."""
+    if run.turns is None:
+        return [run.shapes]
+    named = list(zip(run.shapes.items(), run.turns.of_tensors, strict=True))
+    return [
+        dict(tensor for tensor, own in named if own == turn) for turn in dict.fromkeys(run.turns.of_tensors)
+    ]
+
+
+def _schedules(run: RunLine, rounds: int) -> Doubles:
+    """Return for each of `_shapes` 1 for every round that moves them, and 0 for every other one (n, rounds)."""
+    return run.turns.schedules(rounds) if run.turns else np.ones((1, rounds))
+
+
 def _weights(run: RunLine, rounds: int) -> list[Doubles] | None:
-    """Return cₜ of every round (rounds,) for each kind of tensors, which differ where tensors take turns.
+    """Return cₜ of every round (rounds,) for each of `_shapes`.
 
     None where the change isn't a linear function of the sums.
     """
-    schedules = run.turns.schedules(rounds) if run.turns else np.ones((1, rounds))
-    kinds = [round_weights(run.server, run.normalizer, moves) for moves in schedules]
-    return [kind for kind in kinds if kind is not None] or None
+    weights = [round_weights(run.server, run.normalizer, moves) for moves in _schedules(run, rounds)]
+    return [each for each in weights if each is not None] or None
 
 
-def _ends(case: Case) -> tuple[WeightVector, WeightVector] | None:
+def _ends(case: Case, shapes: Mapping[str, Sequence[int]]) -> tuple[WeightVector, WeightVector] | None:
     run, adapters = case.record.run, case.annex.adapters
     start, end = adapter_tensors(run, adapters.start), adapter_tensors(run, adapters.end)
     if start is None or end is None:
         return None
-    first = weight_vector(case.files[RunFile.BASE], run.shapes, start)
-    last = weight_vector(case.files[RunFile.CHECKPOINT], run.shapes, end)
+    first = weight_vector(case.files[RunFile.BASE], shapes, start)
+    last = weight_vector(case.files[RunFile.CHECKPOINT], shapes, end)
     return None if first is None or last is None else (first, last)
 
 
@@ -156,11 +176,11 @@ def _ends(case: Case) -> tuple[WeightVector, WeightVector] | None:
     RunFile.ANNEX,
 )
 def whole_change(this: NamedCheck, case: Case) -> Check:
-    measured = case.once(_measured)
-    if isinstance(measured, Unmeasured):
-        return measured.outcome(this)
+    parts = case.once(_measured)
+    if isinstance(parts, Unmeasured):
+        return parts.outcome(this)
     rounded = case.record.run.codec.bits_per_parameter < EXACT_BITS
-    ratio = upper_ratio(measured.change, measured.bounds)
+    ratio = max(upper_ratio(part.change, part.bounds) for part in parts)
     if rounded:
         ratio *= LEFT_BY_ROUNDING
     differences = []
@@ -174,17 +194,18 @@ def whole_change(this: NamedCheck, case: Case) -> Check:
             )
         )
     else:
-        found = lower_findings(measured.change, *measured.ends, measured.bounds.least_std, rounded=rounded)
+        found = chain.from_iterable(
+            lower_findings(part.change, *part.ends, part.bounds.std, rounded=rounded) for part in parts
+        )
         differences = [Difference(one.expected, one.found, "checkpoint", rejects=False) for one in found]
-    return this.judge(
-        differences, otherwise=f"all {case.record.run.numel} coordinates; {_hidden(case, measured.bounds)}"
-    )
+    return this.judge(differences, otherwise=f"all {case.record.run.numel} coordinates; {_hidden(parts)}")
 
 
-def _hidden(case: Case, bounds: Bounds) -> str:
-    if not bounds.expected_signal:
+def _hidden(parts: Sequence[Part]) -> str:
+    hidden = [longest_hidden(part.change.numel, part.bounds) for part in parts if part.bounds.expected_signal]
+    if not hidden:
         return "no updates are expected, and none would have passed"
-    block, everywhere = longest_hidden(case.record.run.numel, bounds)
+    block, everywhere = map(max, zip(*hidden, strict=True))
     return (
         f"a change without noise would have been detected if its norm had exceeded {block:.2g} times (in one block) or "
         f"{everywhere:.2g} times (overall) the largest possible norm of the clipped updates of the expected number of "
@@ -213,14 +234,26 @@ def _hidden(case: Case, bounds: Bounds) -> str:
     RunFile.ANNEX,
 )
 def alignment(this: NamedCheck, case: Case) -> Check:
-    measured = case.once(_measured)
-    if isinstance(measured, Unmeasured):
-        return measured.outcome(this)
-    if not measured.stated.expected_signal:
+    parts = case.once(_measured)
+    if isinstance(parts, Unmeasured):
+        return parts.outcome(this)
+    longest = _longest_signal(parts)
+    if not any(part.stated.expected_signal for part in parts):
         return this.not_applicable("no updates are expected")
-    share, low, high = signal_share(measured.change, measured.stated, measured.directed)
+    changes = [(part.change, part.stated.std, part.directed) for part in parts]
+    share, low, high = signal_share(changes, longest)
     found = f"{share:.0%} of the largest possible signal (between {low:.0%} and {high:.0%})"
     if low > MOST_ALIGNED:
         return this.flagged(found, f"at most {MOST_ALIGNED:.0%}", "checkpoint")
-    has_power = detects_alignment(case.record.run.numel, measured.stated, MOST_ALIGNED)
-    return this.passed(found) if has_power else this.no_power(found)
+    sizes = [(part.change.numel, part.stated.std) for part in parts]
+    return this.passed(found) if detects_alignment(sizes, longest, MOST_ALIGNED) else this.no_power(found)
+
+
+def _longest_signal(parts: Sequence[Part]) -> float:
+    """Return how long the signal in all parts together can be.
+
+    An update that is divided between tensors of every round and tensors of some is shorter in the end than one that
+    has only the former; so only where all take turns do their signals add up.
+    """
+    always = [part.stated.longest_signal for part in parts if part.moves_always]
+    return max(always) if always else math.hypot(*(part.stated.longest_signal for part in parts))

@@ -100,9 +100,10 @@ UNCAUGHT: dict[str, str] = {
     "a whole run of invented sums, and the model they lead to": "A replay (L2) of any round; another training run "
     "(L3), if the model scores better than a private one can.",
     "two rounds declared as one": "Conformance (L1), if the attached code does so; a replay (L2) of such a round.",
-    "another sampling declared as Poisson, with few providers in each round or with invented counts": "Conformance "
-    "(L1), if the attached code samples so; a replay (L2).",
-    "the same providers in every round": "Conformance (L1), if the attached code samples so; a replay (L2).",
+    "another sampling declared as Poisson or as random allocation, with few providers in each round or with invented "
+    "counts": "Conformance (L1), if the attached code samples so; a replay (L2), if the run is replayable.",
+    "the same providers in every round, or in the same round of every cycle": "Conformance (L1), if the attached code "
+    "samples so; a replay (L2), if the run is replayable.",
 }
 
 

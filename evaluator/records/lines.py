@@ -111,10 +111,17 @@ class Adapter:
         return min(self.ranks)
 
     def fits(self, weight: tuple[int, ...]) -> bool:
-        """Return whether it can be merged into a weight of this shape."""
-        return len(weight) == 2 and all(
-            tuple(self.tensors[part.letter].shape) == part.shape(self.rank, weight)
-            for part in self.parametrization.trained
+        """Return whether it can be merged into a weight of this shape.
+
+        With a rank above a side of the weight, noise could lie in directions that the product leaves out.
+        """
+        return (
+            len(weight) == 2
+            and self.rank <= min(weight)
+            and all(
+                tuple(self.tensors[part.letter].shape) == part.shape(self.rank, weight)
+                for part in self.parametrization.trained
+            )
         )
 
 

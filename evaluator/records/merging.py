@@ -122,7 +122,7 @@ def merge_fault(
         )
         product = added(scale, down, up[some])
         bound = share * added(scale, np.abs(down), np.abs(up[some]))
-        rounding = bound + share * np.abs(before) + stored * np.abs(after)
+        rounding = bound + ROUNDING * np.abs(before) + stored * np.abs(after)
         if not (np.abs(after - before - product) <= rounding).all():
             return "others"
         squares, hidden = product**2, bound**2

@@ -6,9 +6,9 @@ that is fixed beforehand changes by at most
 
     ‖Δ_B‖ ≤ V^½·(√m + √(2 ln 1/p)) + Σ cₜnₜSₜ + rounding        with probability 1 − p,
 
-where V = Σ(cₜσₜSₜ)² is the variance of the whole noise. Where tensors take turns, cₜ is 0 for those that a round
-doesn't move, and V is the largest of their variances. A union bound over all sets of k blocks, and of k coordinates,
-for every k, makes it hold for the longest ones. docs/proofs/whole-change.md proves it, also for clip norms and numbers
+where V = Σ(cₜσₜSₜ)² is the variance of the whole noise. A union bound over all sets of k blocks, and of k coordinates,
+for every k, makes it hold for the longest ones. Tensors that take turns are looked at apart: cₜ is 0 for those that a
+round doesn't move. docs/proofs/whole-change.md proves it, also for clip norms and numbers
 of rounds that depend on earlier rounds; so `upper_ratio` above 1 shows a lie.
 
 Noise has no preferred directions, as training has: a matrix of r·c standard normal values has no singular value above
@@ -61,11 +61,11 @@ class Bounds:
     """What the rounds may have done to the weights.
 
     Attributes:
-        std: V^½, the standard deviation of the whole noise in each coordinate; where tensors take turns, the largest.
+        std: V^½, the standard deviation of the whole noise in each coordinate.
         planned_std: What it is by the plan, which is fixed beforehand.
         signal, expected_signal: Σ cₜnₜSₜ, by the true and by the expected numbers of providers.
         planned_rounds, rounds: How many rounds there were to be, and were.
-        least_std: The smallest such standard deviation.
+        parts: How many parts of the weights have such bounds, and share the probability of a false alarm.
     """
 
     std: float
@@ -74,7 +74,7 @@ class Bounds:
     expected_signal: float
     planned_rounds: int
     rounds: int
-    least_std: float
+    parts: int = 1
 
     @property
     def longest_signal(self) -> float:
@@ -84,7 +84,7 @@ class Bounds:
     def level(self, p: float) -> tuple[float, float]:
         """Return the standard deviation on the grid that isn't below `std`, and ln 1/p for the sets that it bounds."""
         steps = math.ceil(2 * math.log(self.std / self.planned_std) / math.log(_STEP) - 1e-6)
-        tries = 2 * _STEPS * (1 + abs(steps)) ** 2 * max(1, self.planned_rounds)
+        tries = 2 * _STEPS * (1 + abs(steps)) ** 2 * max(1, self.planned_rounds) * self.parts
         return self.planned_std * _STEP ** (steps / 2), math.log(tries / p)
 
 
@@ -129,7 +129,8 @@ def round_weights(rule: ServerStep, normalizer: float, moves: Doubles) -> Double
 
 
 def measure(first: WeightVector, last: WeightVector, std: float) -> Change:
-    """Measure the change from `first` to `last`, both (d,), in slices; `std` is the unit of `_TAILS`."""
+    """Measure the change from `first` to `last`, both (d,), in slices; `std`, if there is one, is the unit of tails."""
+    std = std or 1.0
     blocks, before = [], []
     counts, squares = np.zeros(len(_TAILS), np.int64), np.zeros(len(_TAILS))
     for old, change in _slices(first, last):
@@ -150,6 +151,9 @@ def measure(first: WeightVector, last: WeightVector, std: float) -> Change:
 
 def upper_ratio(change: Change, bounds: Bounds) -> float:
     """Return how long the longest sets of blocks and coordinates are, over their limits; above 1 in no honest run."""
+    if not bounds.std:
+        # No round has moved them, to the bit.
+        return math.inf if change.squares else 0.0
     std, tries = bounds.level(FALSE_ALARM)
     order = np.argsort(change.blocks)[::-1]
     lengths = np.sqrt(change.blocks[order].cumsum())
@@ -224,6 +228,8 @@ def directed_signal(
     Args:
         shapes: Those of the tensors, in the order of the vectors.
     """
+    if not bounds.std:
+        return 0.0
     std, tries = bounds.level(FALSE_ALARM)
     # Directions that nobody could choose the weights by.
     random = np.random.default_rng(list(hashlib.sha256(change.blocks.tobytes()).digest()))
@@ -263,30 +269,39 @@ def _pieces(shapes: Iterable[Sequence[int]]) -> Iterator[tuple[int, int, int]]:
                 begin += size
 
 
-def signal_share(change: Change, bounds: Bounds, directed: float = 0.0) -> tuple[float, float, float]:
-    """Return which part of the longest signal the change shows, and between which bounds.
+def signal_share(parts: Sequence[tuple[Change, float, float]], longest: float) -> tuple[float, float, float]:
+    """Return which part of the `longest` signal the change shows, and between which bounds.
 
     ‖Δ‖² is about V·d + ‖Σ cₜaₜ‖², and varies by chance. The bounds are `SPREAD` standard deviations away; they are 0
     where noise hides the signal.
 
     Args:
-        directed: How long the signal is at least, whatever the length of the change.
+        parts: For each part of the weights, its change, V^½, and how long its signal is at least, whatever the length
+            of the change.
     """
-    square = change.squares / bounds.std**2 - change.numel
-    spread = SPREAD * math.sqrt(2 * change.numel + 4 * max(0.0, square))
-    longest = bounds.longest_signal / bounds.std
-    least = directed / bounds.longest_signal
+    squares = [change.squares - std**2 * change.numel for change, std, _ in parts]
+    variance = sum(
+        std**2 * (2 * std**2 * change.numel + 4 * max(0.0, square))
+        for (change, std, _), square in zip(parts, squares, strict=True)
+    )
+    square, spread = sum(squares), SPREAD * math.sqrt(variance)
+    least = math.hypot(*(directed for _, _, directed in parts))
     low, middle, high = (
-        max(least, math.sqrt(max(0.0, value)) / longest)
+        max(least, math.sqrt(max(0.0, value))) / longest
         for value in (square - spread, square, square + spread)
     )
     return middle, low, high
 
 
-def detects_alignment(numel: int, bounds: Bounds, most: float) -> bool:
-    """Return whether `signal_share` finds a signal of the full length to be above `most` of it."""
-    square = (bounds.longest_signal / bounds.std) ** 2
-    return square - SPREAD * math.sqrt(2 * numel + 4 * square) > most**2 * square
+def detects_alignment(parts: Sequence[tuple[int, float]], longest: float, most: float) -> bool:
+    """Return whether `signal_share` finds a signal of the full length to be above `most` of it.
+
+    Args:
+        parts: The coordinates of each part of the weights, and V^½ there.
+    """
+    largest = max(std for _, std in parts)
+    variance = sum(2 * std**4 * numel for numel, std in parts) + 4 * largest**2 * longest**2
+    return longest**2 - SPREAD * math.sqrt(variance) > most**2 * longest**2
 
 
 def _noise_length(sizes: Doubles, chosen: Doubles, population: int, tries: float) -> Doubles:

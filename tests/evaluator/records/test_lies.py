@@ -386,11 +386,16 @@ LIES = [
     Lie("a whole run of invented sums, and the model they lead to", {}),
     Lie("two rounds declared as one", {}, {"sums": two_rounds_of_unlike_updates}),
     Lie(
-        "another sampling declared as Poisson, with few providers in each round or with invented counts",
+        "another sampling declared as Poisson or as random allocation, with few providers in each round or with "
+        "invented counts",
         {},
         {"change_annex": of_a_fixed_number},
     ),
-    Lie("the same providers in every round", {}, {"sums": of_the_same_providers}),
+    Lie(
+        "the same providers in every round, or in the same round of every cycle",
+        {},
+        {"sums": of_the_same_providers},
+    ),
 ]
 
 

@@ -1,5 +1,6 @@
 """Every parametrization that a record can name: honest runs pass all checks, and lies about adapters are found."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from safetensors.numpy import load_file, save_file
 from evaluator.messages.jobs import CheckStatus
 from evaluator.parametrizations.known import PARAMETRIZATIONS
 from evaluator.records.certificate import Floats
-from evaluator.records.lines import RoundLine, RunLine, TrainableTensor
+from evaluator.records.lines import Adapter, RoundLine, RunLine, TrainableTensor
+from evaluator.records.replay import EPS, ROUNDING
 from tests.evaluator.records.checked import checks, odd
 from tests.evaluator.records.factories import MadeRun, by_the_sum, make_record, noise_only
 
@@ -24,6 +26,7 @@ every = pytest.mark.parametrize("name", PARAMETRIZATIONS)
 def base_weights(folder: Path) -> Path:
     random = np.random.default_rng(7)
     tensors = {"bias": (9,), "encoder.weight": WEIGHT, "frozen": (3, 3)}
+    folder.mkdir(exist_ok=True)
     path = folder / "base.safetensors"
     save_file(
         {name: random.standard_normal(shape).astype(np.float32) for name, shape in tensors.items()}, path
@@ -31,12 +34,17 @@ def base_weights(folder: Path) -> Path:
     return path
 
 
+def adapter_of(name: str, rank: int = RANK) -> list[TrainableTensor]:
+    """The trained parts of an adapter of `encoder.weight`."""
+    return [
+        TrainableTensor(name=f"encoder{part.suffix}", shape=list(part.shape(rank, WEIGHT)))
+        for part in PARAMETRIZATIONS[name].trained
+    ]
+
+
 def made(folder: Path, name: str, **changes: Any) -> MadeRun:
     """A run of three rounds that trains an adapter of this kind, and a tensor beside it."""
-    parts = PARAMETRIZATIONS[name].trained
-    adapter = [
-        TrainableTensor(name=f"encoder{part.suffix}", shape=list(part.shape(RANK, WEIGHT))) for part in parts
-    ]
+    adapter = adapter_of(name)
     values: dict[str, Any] = {
         "base": base_weights(folder),
         "trainable": [TrainableTensor(name="bias", shape=[9]), *adapter],
@@ -101,6 +109,74 @@ def test_a_change_that_no_rounds_could_make_is_rejected(tmp_path: Path, name: st
         return [*weights[:-1], weights[-1] + np.float32(10)]
 
     found = checks(made(tmp_path, name, follow=beyond))
+    assert found["record.whole_change"].status is CheckStatus.FAILED
+
+
+@pytest.mark.parametrize("name", ["lora", "ffa-lora"])
+def test_a_rank_above_a_side_of_the_weight_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Noise could lie in those directions of a large factor that its product with a small one leaves out."""
+    with monkeypatch.context() as forging:
+        forging.setattr(Adapter, "fits", lambda *_: True)
+        run = made(tmp_path, name, trainable=adapter_of(name, min(WEIGHT) + 1))
+    assert linkage(run) == (CheckStatus.FAILED, "tensor encoder.weight")
+
+
+def test_of_base_weights_far_above_the_product_no_more_than_a_sum_is_rounded(tmp_path: Path) -> None:
+    rank = min(WEIGHT)
+    large = load_file(base_weights(tmp_path))
+    large["encoder.weight"] *= np.float32(1e5)
+    base = tmp_path / "large.safetensors"
+    save_file(large, base)
+    run = made(tmp_path, "ffa-lora", base=base, trainable=adapter_of("ffa-lora", rank))
+    assert linkage(run)[0] is CheckStatus.PASSED
+    tensors = load_file(run.checkpoint)
+    tensors["encoder.weight"] *= np.float32(1 + ROUNDING + rank * EPS / 4)
+    other = run.checkpoint.with_name("other.safetensors")
+    save_file(tensors, other)
+    assert linkage(replace(run, checkpoint=other)) == (CheckStatus.FAILED, "tensor encoder.weight")
+
+
+BESIDE = TrainableTensor(name="beside.weight", shape=[60, 1024])
+
+
+def beside_an_adapter(folder: Path, name: str, **changes: Any) -> MadeRun:
+    """A run of four rounds that trains an adapter, and a far larger tensor beside it."""
+    tensors = load_file(base_weights(folder))
+    tensors[BESIDE.name] = np.zeros(BESIDE.shape, np.float32)
+    base = folder / "with_beside.safetensors"
+    save_file(tensors, base)
+    return made(folder, name, base=base, trainable=[BESIDE, *adapter_of(name)], rounds=4, **changes)
+
+
+def shortened(run: RunLine, lines: Sequence[RoundLine], providers: Sequence[int]) -> list[Floats]:
+    """Noise of full length in every round, a quarter of whose sum is taken back."""
+    draws = np.array([noise_only(run, line, count) for line, count in zip(lines, providers, strict=True)])
+    taken = draws - 0.25 * draws.mean(axis=0)
+    lengths = (np.linalg.norm(one, axis=1, keepdims=True) for one in (draws, taken))
+    return list((taken * (next(lengths) / next(lengths))).astype(np.float32))
+
+
+@pytest.mark.parametrize("name", ["lora", "alternating-lora"])
+def test_an_adapter_that_takes_turns_hides_nothing_in_tensors_beside_it(tmp_path: Path, name: str) -> None:
+    assert odd(checks(beside_an_adapter(tmp_path, name))) == {}
+    found = checks(beside_an_adapter(tmp_path / "taken", name, all_sums=shortened))
+    assert found["record.whole_change"].status is CheckStatus.FLAGGED
+
+
+def test_a_part_whose_turn_never_came_is_unchanged(tmp_path: Path) -> None:
+    """In the only round, B is trained."""
+
+    def moved(run: RunLine, start: Floats, totals: list[Floats]) -> list[Floats]:
+        weights = by_the_sum(run, start, totals)
+        place = list(run.shapes).index("encoder.lora_A.weight")
+        begin = sum(run.numels[:place])
+        weights[-1][begin] += np.float32(1e-3)
+        return weights
+
+    assert odd(checks(made(tmp_path, "alternating-lora", rounds=1))) == {}
+    found = checks(made(tmp_path / "moved", "alternating-lora", rounds=1, follow=moved))
     assert found["record.whole_change"].status is CheckStatus.FAILED
 
 

@@ -35,7 +35,7 @@ SIGNAL = 200.0  # of 800 providers at ε = 1, in standard deviations of the whol
 
 
 def bounds(std: float = 1.0, signal: float = SIGNAL) -> Bounds:
-    return Bounds(std, std, signal * std, signal * std, ROUNDS, ROUNDS, std)
+    return Bounds(std, std, signal * std, signal * std, ROUNDS, ROUNDS)
 
 
 def ends(folder: Path, change: Floats) -> tuple[WeightVector, WeightVector]:
@@ -123,11 +123,12 @@ def test_the_signal_is_measured_where_the_noise_is_far_larger(tmp_path: Path, sh
     numel = 382 * BLOCK
     signal = noise(numel, 7)
     signal *= np.float32(share * SIGNAL / np.linalg.norm(signal))
-    found, low, high = signal_share(measure(*ends(tmp_path, noise(numel, 8) + signal), 1.0), bounds())
+    measured = measure(*ends(tmp_path, noise(numel, 8) + signal), 1.0)
+    found, low, high = signal_share([(measured, 1.0, 0.0)], SIGNAL)
     assert low <= share <= high
     assert found == pytest.approx(share, abs=0.08) or share < 0.2
-    assert detects_alignment(numel, bounds(), 0.8)
-    assert not detects_alignment(225_000_000, bounds(), 0.8)
+    assert detects_alignment([(numel, 1.0)], SIGNAL, 0.8)
+    assert not detects_alignment([(225_000_000, 1.0)], SIGNAL, 0.8)
 
 
 SHAPES = [[300, 128], [512], [128, 512], [40, 3, 3]]
@@ -184,9 +185,9 @@ def test_noise_that_was_rearranged_keeps_its_length_and_shows_directions(tmp_pat
     vectors = ends(tmp_path, change)
     measured = measure(*vectors, 1.0)
     assert measured.squares == pytest.approx(float(draws.astype(np.float64) @ draws))
-    assert signal_share(measured, bounds())[1] == 0
+    assert signal_share([(measured, 1.0, 0.0)], SIGNAL)[1] == 0
     directed = directed_signal(*vectors, SHAPES, measure(*vectors, 1.0), bounds())
-    assert signal_share(measured, bounds(), directed)[1] == directed / SIGNAL > 0.25
+    assert signal_share([(measured, 1.0, directed)], SIGNAL)[1] == directed / SIGNAL > 0.25
 
 
 @settings(max_examples=30, deadline=None)
@@ -213,7 +214,7 @@ def test_rules_that_are_not_linear_have_no_weights() -> None:
 @given(st.floats(1e-3, 1e3), st.integers(1, 500))
 def test_a_noise_that_was_not_planned_is_bounded_by_one_of_a_fixed_grid(std: float, rounds: int) -> None:
     """As with clip norms that adapt: the limit is higher, and grows slowly with the distance from the plan."""
-    level, tries = Bounds(std, 1.0, 1.0, 1.0, rounds, rounds, std).level(1e-9)
+    level, tries = Bounds(std, 1.0, 1.0, 1.0, rounds, rounds).level(1e-9)
     assert std * (1 - 1e-6) <= level <= std * 1.0101
     assert 20 < tries < 45
 
