@@ -16,6 +16,7 @@ from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.audit.transitions import IllegalTransitionError
 from docvqa_site.boards.ordering import rank_in_words
+from docvqa_site.challenge.rankings import DISQUALIFIED
 from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.evaluation import clock
 from docvqa_site.evaluation.display.results import shortfall, shown_checks, tally
@@ -37,8 +38,6 @@ from evaluator.errors import ProblemError
 from evaluator.messages.jobs import CheckStatus, TrustLevel
 
 PAGE_LENGTH = 50
-# Shown like a state, and in place of it: a disqualified run keeps its own.
-DISQUALIFIED = "disqualified"
 DOUBTFUL = {CheckStatus.FLAGGED, CheckStatus.FAILED}
 UNCONFIRMED = "Nothing was changed: please tick the box to confirm."
 
@@ -66,7 +65,7 @@ def runs(request: UserRequest) -> HttpResponseBase:
         "tracks": organized_tracks(request.user).filter(is_draft=False),
         "states": [
             *(state for state in RUN_STATES if state[0] != RunState.DRAFT),
-            (DISQUALIFIED, "disqualified"),
+            (DISQUALIFIED, DISQUALIFIED),
         ],
         "query": query.urlencode() + "&" if query else "",
     }

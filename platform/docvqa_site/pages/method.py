@@ -117,6 +117,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         if one.run.scored_at
     ]
     scored = [one.status.run for one in runs]
+    invalid = [one for one in runs if one.reason and one.reason.is_invalid]
     leaked = measured(scored)
     people = cited_people(submission)
     context = {
@@ -134,6 +135,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "decided_at": decided_at(submission),
         "final_ranks": _final_ranks(submission) if is_listed else [],
         "runs": runs,
+        "invalid": invalid,
         "types": type_rows([run.results for run in scored]),
         "heads": [at_budget(run.budget, "{}") or "ANLS" for run in scored],
         "has_leakage": any(run.results.leakage for run in scored),
