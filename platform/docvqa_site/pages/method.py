@@ -37,7 +37,7 @@ from docvqa_site.pages.progress import plot_with_mark, rank_plots
 from docvqa_site.pages.question_types import type_rows
 from docvqa_site.reviews.models import Decision
 from docvqa_site.reviews.publication import proof_note, public_proof_url
-from docvqa_site.reviews.selectors import judges_alone, verdict_on
+from docvqa_site.reviews.selectors import judges_alone, may_organize, verdict_on
 from docvqa_site.reviews.verdict import Verdict
 from docvqa_site.submissions.code import code_files
 from docvqa_site.submissions.forms import WithdrawalForm
@@ -123,6 +123,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     context = {
         "submission": submission,
         "is_own": membership is not None,
+        "may_organize": may_organize(request.user, submission),
         "names_team": names_team,
         "has_attached_code": code_files(submission).exists(),
         "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,

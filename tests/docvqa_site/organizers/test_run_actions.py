@@ -89,6 +89,17 @@ def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
     assert boards_of(track)[0].rows[0].entry.run == runs[0].pk
 
 
+def test_public_pages_of_a_run_lead_its_organizers_to_the_desk(client: Client, organizer, run) -> None:
+    method, desk = run.submission.get_absolute_url(), f'href="/organize/runs/{run.pk}/"'
+    pages = [method, f"{method}runs/{run.pk}/"]
+    for address in pages:
+        assert desk in client.get(address).text
+        assert desk not in Client().get(address).text
+    run.submission.team.memberships.create(user=organizer)
+    for address in pages:
+        assert desk not in client.get(address).text
+
+
 def test_a_disqualification_needs_a_reason(client: Client, organizer, run) -> None:
     assert client.post(f"/organize/runs/{run.pk}/disqualify/", {"reason": " "}).status_code == 422
     run.refresh_from_db()
