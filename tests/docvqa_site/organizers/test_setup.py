@@ -393,9 +393,41 @@ def test_downloads_are_uploaded_or_linked_with_new_terms_and_public_with_the_tra
 def test_a_download_of_all_tracks_is_not_taken_from_the_others(client: Client, organizer: User) -> None:
     common = make_download(DownloadKind.DATA)
     begin(client)
-    assert "Downloads that are offered for all tracks" in client.get(f"{SETUP}data/").text
+    assert f"Offered for all tracks, this one included: {common}." in client.get(f"{SETUP}data/").text
     assert client.post(f"{SETUP}data/", {"downloads": [common.pk]}).status_code == 200
     assert not common.tracks(manager="with_drafts").exists()
+
+
+def test_a_public_track_gets_and_replaces_downloads_which_its_page_lists(
+    client: Client, organizer: User
+) -> None:
+    track = make_track(slug="track-9")
+    shared = make_download(DownloadKind.DATA, title="Shared")
+    shared.tracks.set([track, make_track()])
+    assert f'href="{SETUP}data/"' in client.get("/organize/tracks/track-9/").text
+    page = client.get(f"{SETUP}data/").text
+    assert "Save and go back" not in page
+    assert "Providers per client" not in page
+    fields = {"kind": "data", "license": "CC-BY-4.0", "add": "1", "title": "Training data"}
+    fill(client, "data", **fields, file=SimpleUploadedFile("train.zip", b"zip"))
+    first = Download.objects.get(slug="training-data")
+    assert f"Downloads: “Training data” added; SHA-256 {first.sha256}." in client.get("/tracks/track-9/").text
+    again = client.post(f"{SETUP}data/", {**fields, "link": "https://example.org/a.zip"}).text
+    assert "To replace it, choose it above." in again
+    assert f'<option value="{shared.pk}"' not in again
+    file = SimpleUploadedFile("fixed.zip", b"fixed")
+    fill(client, "data", **fields, replaces=str(first.pk), file=file)
+    second = Download.objects.get(pk=first.pk)
+    assert (second.slug, second.filename) == ("training-data", "fixed.zip")
+    offered = client.get(f"/api/v1/downloads?track={track.slug}").json()
+    assert {row["filename"]: row["sha256"] for row in offered}["fixed.zip"] == second.sha256
+    fill(client, "data", **fields, replaces=str(first.pk), link="https://example.org/a.zip")
+    assert Download.objects.get(pk=first.pk).store_key == ""
+    fill(client, "data", downloads=[str(shared.pk)])
+    page = client.get("/tracks/track-9/").text
+    assert "Downloads: “Training data” replaced." in page
+    assert "Downloads: “Training data” removed." in page
+    assert "Training data" not in client.get("/data/").text
 
 
 def test_a_download_that_a_draft_gives_up_does_not_become_public(client: Client, organizer: User) -> None:

@@ -39,11 +39,15 @@ MOVES = {"back": (-1, ""), "stay": (0, "?another=1#another")}
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the setup: its name in addresses, its title, and the view of its page."""
+    """A step of the setup: its name in addresses, its title, and the view of its page.
+
+    One that `stays` is a page of the track once it is public, too.
+    """
 
     name: str
     title: str
     view: Callable[[UserRequest, Track], HttpResponseBase]
+    stays: bool = False
 
 
 @for_organizers("challenge.change_track", "challenge.add_track", methods=FORM)
@@ -79,13 +83,12 @@ def overview(request: UserRequest, slug: str) -> HttpResponseBase:
 
 @for_organizers("challenge.change_track", methods=FORM)
 def step(request: UserRequest, slug: str, name: str) -> HttpResponseBase:
-    """Show a step; a POST saves it and leads to the next one. People are invited to a public track as well."""
+    """Show a step; a POST saves it and leads to the next one. A public track has some of them as well."""
     if name not in STEPS:
         raise Http404("no such step")
-    is_for_all = name == "people"
     track = (
         get_object_or_404(organized_tracks(request.user), slug=slug)
-        if is_for_all
+        if STEPS[name].stays
         else _draft(request.user, slug)
     )
     reject_competitor(request.user, track)
@@ -194,16 +197,21 @@ def _page(
         "track": track,
         "steps": STEPS.values(),
         "current": name,
-        "saves": f"Save and continue: {titles[place + 1]}",
-        "goes_back": titles[place - 1] if place else "",
+        "saves": f"Save and continue: {titles[place + 1]}" if track.is_draft else "Save",
+        "goes_back": titles[place - 1] if place and track.is_draft else "",
         **context,
     }
     return render(request, f"organizers/setup/{template}", shown)
 
 
 def _next(request: HttpRequest, track: Track, name: str) -> HttpResponseBase:
-    """Lead to the step after this one, or by the button that was pressed; after the last one, to what is missing."""
+    """Lead to the step after this one, or by the button that was pressed; after the last one, to what is missing.
+
+    The steps of a public track lead nowhere.
+    """
     messages.success(request, "Saved.")
+    if not track.is_draft:
+        return redirect("organizers:setup_step", track.slug, name)
     names = list(STEPS)
     moves, added = next((move for button, move in MOVES.items() if button in request.POST), (1, ""))
     place = names.index(name) + moves
@@ -238,21 +246,27 @@ def _data(request: UserRequest, track: Track) -> HttpResponseBase:
     """Show what can be downloaded for the track; one of the two forms adds a download, the other ends the step."""
     adds = "add" in request.POST
     form = forms.DataForm(None if adds else request.POST or None, instance=Track.with_drafts.get(pk=track.pk))
-    added = forms.DownloadForm(request.POST if adds else None, request.FILES if adds else None)
+    added = forms.DownloadForm(request.POST if adds else None, request.FILES if adds else None, track=track)
     if adds and added.is_valid():
         try:
             download = add_offered(track, added.cleaned_data, actor=request.user)
         except ProblemError as error:
             added.add_error("file", error.problem.message)
         else:
-            messages.success(request, f"{download} was added. It is public once the track is.")
+            done = "replaced" if added.cleaned_data["replaces"] else "added"
+            shown = "once the track is" if track.is_draft else "now"
+            messages.success(request, f"{download} was {done}. It is public {shown}.")
             return redirect("organizers:setup_step", track.slug, "data")
     if request.method == "POST" and not adds and form.is_valid():
         _save(request, track, form)
         return _next(request, track, "data")
-    return _page(
-        request, track, "data.html", "data", form=form, added=added, has_downloads=Download.objects.exists()
-    )
+    context = {
+        "form": form,
+        "added": added,
+        "has_downloads": Download.objects.exists(),
+        "of_all_tracks": Download.objects.offered().filter(tracks__isnull=True),
+    }
+    return _page(request, track, "data.html", "data", **context)
 
 
 def _phases(request: UserRequest, track: Track) -> HttpResponseBase:
@@ -305,8 +319,8 @@ STEPS = {
         Step(
             "weights", "Base weights and test set", _form_step(forms.WeightsForm, "weights", "weights.html")
         ),
-        Step("data", "Data and downloads", _data),
+        Step("data", "Data and downloads", _data, stays=True),
         Step("phases", "Phases", _phases),
-        Step("people", "People", _people),
+        Step("people", "People", _people, stays=True),
     )
 }
