@@ -15,6 +15,8 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.audit.transitions import IllegalTransitionError
+from docvqa_site.boards.corrections import corrections, published_ranks
+from docvqa_site.boards.models import newest_results
 from docvqa_site.boards.ordering import rank_in_words
 from docvqa_site.challenge.rankings import DISQUALIFIED
 from docvqa_site.challenge.selectors import organized_tracks
@@ -245,6 +247,8 @@ def _page(
         "appeal": found.appeals.last(),
         "answer_form": AnswerForm(),
         "rank": rank_in_words(run=found),
+        "published": published_ranks(found),
+        "to_correct": corrections(newest_results().filter(phase=submission.phase_id)),
         "review": _review_of(found),
         "checks": tally([one.check for one in shown]),
         "flagged": [one for one in shown if one.check.status in DOUBTFUL],
