@@ -20,6 +20,7 @@ from docvqa_site.audit.models import AuditEntry
 from docvqa_site.boards.models import FinalResults
 from docvqa_site.challenge.models import Phase
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.liveness.models import Cause, Outage
 from docvqa_site.notifications.models import Notification
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.submissions.models import RunState, SubmissionState
@@ -123,6 +124,17 @@ def test_nothing_is_published_unconfirmed_and_a_correction_is_folded_away(client
     page = client.get(address(phase)).text
     assert "<details><summary>Publish a corrected version</summary>" in page
     assert "Close the phase and publish the results" not in page
+
+
+def test_lost_time_that_nobody_made_up_for_is_named_before_closing(client: Client, organizer) -> None:
+    _, phase = ended_track()
+    lost = "The phase lost 30 min to outages."
+    assert lost not in client.get(address(phase)).text
+    ends = phase.ends_at - timedelta(minutes=30)
+    Outage.objects.create(cause=Cause.PAUSED, starts_at=ends - timedelta(minutes=30), ends_at=ends)
+    assert lost in client.get(address(phase)).text
+    close(client, phase)
+    assert lost not in client.get(address(phase)).text
 
 
 def test_boards_that_have_changed_since_are_shown_again(client: Client, organizer) -> None:
