@@ -20,7 +20,7 @@ from docvqa_site.downloads.models import Download, DownloadKind, Terms
 from docvqa_site.evaluation.inventories import stock
 from docvqa_site.licenses import EXAMPLES, validate_license
 from docvqa_site.organizers import phase_changes
-from docvqa_site.organizers.choosing import NumbersField, offered, reject_unmatched
+from docvqa_site.organizers.choosing import LeakageField, NumbersField, offered, reject_unmatched
 from docvqa_site.organizers.forms import HELP, UtcInput, drop_kind, keep_fields_of
 from docvqa_site.organizers.rule_changes import NAMES
 from docvqa_site.organizers.setup.offering import choose_downloads, of_track_alone
@@ -128,12 +128,7 @@ class WeightsForm(forms.ModelForm[Track]):
 
     reference = forms.ChoiceField(label="Base weights")
     test_set = forms.ChoiceField(label="Test set")
-    leakage = forms.ChoiceField(
-        label="Leakage set",
-        required=False,
-        help_text="Data from members and nonmembers of the training set, used to measure what ranked runs leak: "
-        "a split of a folder under test_sets/ on the workers.",
-    )
+    leakage = LeakageField(label="Leakage set", required=False, help_text=HELP["leakage_set"])
 
     class Meta:
         model = Track
@@ -148,12 +143,9 @@ class WeightsForm(forms.ModelForm[Track]):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)  # noqa: S101
             field.choices = offered(holdings, getattr(self.instance, name))
-        chosen = self.instance.measured_leakage_set()
-        of_track = f"{chosen.folder}/{chosen.split}" if chosen else ""
         leakage = self.fields["leakage"]
-        assert isinstance(leakage, forms.ChoiceField)  # noqa: S101
-        leakage.initial = of_track
-        leakage.choices = offered(held.leakage_sets, of_track, "none: leakage is not measured")
+        assert isinstance(leakage, LeakageField)  # noqa: S101
+        leakage.offer(self.instance)
         self.has_stock = bool(held.references and held.test_sets)
 
     def clean(self) -> dict[str, Any]:
@@ -163,10 +155,8 @@ class WeightsForm(forms.ModelForm[Track]):
 
     @override
     def save(self, commit: bool = True) -> Track:
-        folder, _, split = self.cleaned_data["leakage"].partition("/")
-        self.instance.leakage_set = folder
-        if split:
-            self.instance.leakage_split = split
+        for name, value in LeakageField.fields_of(self.cleaned_data["leakage"]).items():
+            setattr(self.instance, name, value)
         track: Track = super().save(commit)
         return track
 
