@@ -23,7 +23,8 @@ from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.inventories import receive
 from docvqa_site.evaluation.rehearsal import rehearsal_of
-from docvqa_site.submissions.models import Submission
+from docvqa_site.organizers.track_changes import in_words
+from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Team
 from evaluator.messages.inventories import Inventory
 from evaluator.messages.jobs import CommunicationResult, ScoringResult, Step, ValidationResult
@@ -31,6 +32,8 @@ from tests.docvqa_site.evaluation.messages import make_report
 from tests.docvqa_site.factories import (
     make_download,
     make_organizer,
+    make_submission,
+    make_team,
     make_track,
     make_user,
     sign_in_organizer,
@@ -484,7 +487,16 @@ def test_all_phases_are_named_before_publication(client: Client, organizer: User
     track.phases.update(ends_at=timezone.now() + timedelta(days=1))
     Phase.objects.create(track=track, name="Final", starts_at=timezone.now() + timedelta(days=2))
     page = client.get(SETUP).text
-    assert "2 phases: Submissions, Final. Open as soon as the track is published." in page
+    first, final = track.phases.order_by("ends_at")
+    assert f"“Submissions”: until {in_words(first.ends_at)}, 5 submissions per team in 24 hours, no" in page
+    assert f"“Final”: from {in_words(final.starts_at)}, no deadline, 5 submissions" in page
+    assert "Open as soon as the track is published." in page
+    track.phases.filter(pk=final.pk).update(examined_ranks=3)
+    assert "first 3 ranks: " in client.get(SETUP).text
+    missing = re.findall(
+        r"\d\. ([^<]+)</a> <span class=\"badge badge-draft\">not ready", client.get(SETUP).text
+    )
+    assert missing == ["Texts", "Base weights and test set"]
 
 
 def test_invited_people_review_or_organize_this_track_alone(client: Client, organizer: User) -> None:
@@ -528,6 +540,18 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
     assert not is_reviewer(reviewer)  # without a second factor
     assert second.organizes_single_tracks
     assert list(track.organizers.all()) == [second]
+
+
+def test_who_invites_somebody_who_competes_is_warned(client: Client) -> None:
+    sign_in_organizer(client, is_superuser=True)
+    other, person = make_track(name="Other"), make_user("ada@example.org")
+    make_submission(make_team(person), other, state=SubmissionState.SUBMITTED)
+    begin(client)
+    warning = "A team of ada@example.org has submissions in Other."
+    data = {"invite": "1", "email": "ADA@example.org"}
+    assert warning in client.post(f"{SETUP}people/", {**data, "role": "reviewer"}, follow=True).text
+    assert warning in client.post(f"{SETUP}people/", {**data, "role": "all_tracks"}, follow=True).text
+    assert warning not in client.post(f"{SETUP}people/", {**data, "role": "organizer"}, follow=True).text
 
 
 def test_an_organizer_of_all_tracks_is_invited(client: Client) -> None:

@@ -177,7 +177,9 @@ def invitation(request: UserRequest, secret: str) -> HttpResponseBase:
     context = {
         "invitation": found,
         "is_theirs": is_theirs,
-        "competes": people.COMPETES if competes(request.user, found.track) else "",
+        "competes": people.COMPETES
+        if people.competed_in(request.user.email, StaffRole(found.role), found.track)
+        else "",
     }
     return render(request, "organizers/setup/invitation.html", context, status=200 if is_theirs else 403)
 
@@ -197,6 +199,9 @@ def _page(
         "track": track,
         "steps": STEPS.values(),
         "current": name,
+        "unready": {item.step for item in readiness(track, timezone.now()).missing}
+        if track.is_draft
+        else set(),
         "saves": f"Save and continue: {titles[place + 1]}" if track.is_draft else "Save",
         "goes_back": titles[place - 1] if place and track.is_draft else "",
         **context,
@@ -291,10 +296,9 @@ def _people(request: UserRequest, track: Track) -> HttpResponseBase:
     if invites and may_invite and invited.is_valid():
         sent = people.invite(track, **invited.cleaned_data, by=request.user)
         messages.success(request, f"We've sent an invitation to {sent.email}.")
-        if any(competes(person, track) for person in User.objects.filter(email__iexact=sent.email)):
-            messages.warning(
-                request, f"A team of {sent.email} has submissions in this track. {people.COMPETES}"
-            )
+        if competed := people.competed_in(sent.email, StaffRole(sent.role), track):
+            names = ", ".join(map(str, competed))
+            messages.warning(request, f"A team of {sent.email} has submissions in {names}. {people.COMPETES}")
         return redirect("organizers:setup_step", track.slug, "people")
     if request.method == "POST" and not invites and track.is_draft and form.is_valid():
         _save(request, track, form)
