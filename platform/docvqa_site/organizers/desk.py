@@ -140,7 +140,8 @@ def desk_of(organizer: User) -> dict[str, object]:
             ("Leakage sets", held.leakage_sets.values()),
         ],
         "backlogs": backlogs,
-        "workers": workers,
+        "workers": [row for row in workers if row.state != "gone"],
+        "gone_workers": [row for row in workers if row.state == "gone"],
         "days": bars(daily_submissions(today, organizer), today),
         "tracks": tracks,
         # Of organizers of all tracks it shows on the pages themselves.

@@ -396,6 +396,7 @@ def test_downloads_are_uploaded_or_linked_with_new_terms_and_public_with_the_tra
 def test_a_download_of_all_tracks_is_not_taken_from_the_others(client: Client, organizer: User) -> None:
     common = make_download(DownloadKind.DATA)
     begin(client)
+    assert "No download is for single tracks yet." in client.get(f"{SETUP}data/").text
     assert f"Offered for all tracks, this one included: {common}." in client.get(f"{SETUP}data/").text
     assert client.post(f"{SETUP}data/", {"downloads": [common.pk]}).status_code == 200
     assert not common.tracks(manager="with_drafts").exists()
@@ -522,6 +523,19 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
         assert _logged_in(make_user()).get(secret[0]).status_code == 404
     fill(client, "people", invite="1", email="late@example.org", role="reviewer")
     assert "late@example.org, reviewer" in client.get(f"{SETUP}people/").text
+    other = make_track(name="Other")
+    client.post(
+        f"/organize/tracks/{other.slug}/setup/people/",
+        {"invite": "1", "email": "one@example.org", "role": "organizer"},
+    )
+    assert "late@example.org" in client.get(f"/organize/tracks/{other.slug}/setup/people/").text
+    assert "one@example.org" not in client.get(f"{SETUP}people/").text
+    assert '<a href="/organize/people/">2 pending invitations</a>' in client.get("/organize/").text
+    page = client.get("/organize/people/").text
+    assert "late@example.org, reviewer" in page
+    assert "one@example.org, organizer of “Other” alone" in page
+    assert f"{track}</a>: {User.objects.get(email='organizer@example.org')}" in page
+    StaffInvitation.objects.filter(email="one@example.org").delete()
     open_one = StaffInvitation.objects.get(accepted_at=None)
     client.post(f"/organize/tracks/{track.slug}/invitations/{open_one.pk}/withdraw/")
     assert "was withdrawn" in client.get(f"{SETUP}people/").text

@@ -6,6 +6,7 @@ import secrets
 from django.conf import settings
 from django.core.mail import send_mail
 from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
@@ -29,6 +30,14 @@ def competed_in(email: str, role: StaffRole, track: Track) -> list[Track]:
         return []
     found = competed_tracks(person)
     return list(found.filter(pk=track.pk) if role == StaffRole.ORGANIZER else found)
+
+
+def invitations_for(track: Track, organizer: User) -> QuerySet[StaffInvitation]:
+    """Return the pending invitations that are about the track; those of organizers of one track, from it alone."""
+    found = StaffInvitation.objects.filter(accepted_at=None).select_related("track")
+    if organizer.organizes_single_tracks:
+        return found.filter(track=track)
+    return found.filter(Q(track=track) | ~Q(role=StaffRole.ORGANIZER))
 
 
 @transaction.atomic

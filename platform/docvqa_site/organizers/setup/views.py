@@ -307,7 +307,7 @@ def _people(request: UserRequest, track: Track) -> HttpResponseBase:
         "form": form,
         "invited": invited,
         "may_invite": may_invite,
-        "invitations": track.staff_invitations.filter(accepted_at=None),
+        "invitations": people.invitations_for(track, request.user),
         "of_all_tracks": organizers_of_all_tracks(),
         "competing": [person for person in track.organizers.all() if competes(person, track)],
         "reviewers": list(reviewers(include_superusers=False)),
