@@ -44,7 +44,7 @@ def corrections(published: Iterable[FinalResults]) -> list[Correction]:
     shown = {results: _ranks(results) for results in published}
     if not shown:
         return []
-    phases = {results.phase_id: results for results in shown}
+    phases: dict[int | None, FinalResults] = {results.phase_id: results for results in shown}
     methods = {submission for ranks in shown.values() for submission, _ in ranks}
     lifted = AuditEntry.objects.filter(
         action="run.requalified",

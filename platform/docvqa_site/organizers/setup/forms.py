@@ -191,7 +191,7 @@ class DataForm(forms.ModelForm[Track]):
         about = set(self.instance.kind.fields) if self.instance.is_draft else set()
         for name in set(ABOUT_DATA) - about:
             del self.fields[name]
-        if not self.fields["downloads"].queryset.exists():
+        if not Download.objects.filter(tracks__isnull=False).exists():
             self.fields["downloads"].help_text = "No download is for single tracks yet. Add one above."
         self.fields["downloads"].initial = Download.objects.filter(tracks=self.instance)
         self.order_fields(["downloads"])
