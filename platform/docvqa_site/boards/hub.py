@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from docvqa_site.evaluation.display.results import shortfall
 from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.submissions.models import Run, Submission
 from docvqa_site.submissions.selectors import public_submissions
@@ -33,6 +34,7 @@ def eval_results(_: HttpRequest, submission_id: UUID) -> HttpResponse:
 def _entry(submission: Submission, run: Run) -> dict[str, object]:
     budget = at_budget(run.budget, "-epsilon-{}", plain)
     epsilon = "" if run.results.epsilon is None else f", recomputed ε = {run.results.epsilon}"
+    status = verdict_on(submission).status_of(shortfall(run))
     return {
         "dataset": {"id": settings.HUB_DATASET, "task_id": f"{submission.track.slug}{budget}"},
         "value": float(cut(run.results.anls or 0.0)),
@@ -41,6 +43,5 @@ def _entry(submission: Submission, run: Run) -> dict[str, object]:
             "url": settings.SITE_URL + submission.get_absolute_url(),
             "name": "PFL-DocVQA benchmark",
         },
-        "notes": f"ANLS, {verdict_on(submission).status.label}{epsilon}, {run.results.bytes_total} bytes of "
-        "communication",
+        "notes": f"ANLS, {status}{epsilon}, {run.results.bytes_total} bytes of communication",
     }

@@ -123,6 +123,16 @@ class Row:
     pending: TrustLevel | None = None
 
     @property
+    def status(self) -> str:
+        """The status in words; where reviewers, organizers or an examination took the rank, which of them did."""
+        return self.short_reason if self.entry.withheld else self.entry.status.label
+
+    @property
+    def badge(self) -> str:
+        """The look of the status."""
+        return "rejected" if self.entry.withheld else self.entry.status
+
+    @property
     def possible_ranks(self) -> str:
         """The ranks that the intervals of scores allow, such as "could be 1–2"; empty where that is one."""
         return f"could be {self.ranks}" if self.ranks and self.ranks.best < self.ranks.worst else ""

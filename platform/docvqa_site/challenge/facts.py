@@ -53,10 +53,17 @@ FILES = {
 }
 CODE = "Required: a description, plus either a link to a commit or, for each run, the settings or method file"
 
+LEAKAGE = (
+    "Measured on each run that gets a rank: an attack on its checkpoint tries to distinguish providers used in "
+    "training from others. The result is published and doesn't affect ranks."
+)
+
 
 def facts_of(track: Track) -> list[tuple[str, str]]:
     """Return the rules of the track that only its kind has, each with its name."""
     found = [(FACTS[field][0], FACTS[field][1](track)) for field in track.kind.fields if field in FACTS]
+    if track.leakage_set:
+        found.append(("Leakage", LEAKAGE))
     if track.requires_code:
         found.append(("Description and code", CODE))
     if track.submission_license:

@@ -76,10 +76,14 @@ class Limit:
 
 @dataclass(frozen=True)
 class Shortfall:
-    """Why a run has no rank: as a sentence, and in a few signs for a table."""
+    """Why a run has no rank: as a sentence, and in a few signs for a table.
+
+    `is_invalid` says that the organizers or an examination found the run invalid, whatever its results.
+    """
 
     sentence: str
     short: str
+    is_invalid: bool = False
 
     def __str__(self) -> str:
         return self.sentence
@@ -124,6 +128,8 @@ LIMITS = {
 }
 
 
+# The state of a run that the organizers disqualified, in place of its own.
+DISQUALIFIED = "disqualified"
 # What any run may have for an examination.
 EXAMINED = (ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE)
 
@@ -249,7 +255,7 @@ class Ranking:
             is_log_accepted: Whether an organizer has accepted its declared log in spite of a flag.
         """
         if disqualified:
-            return Shortfall(f"disqualified by the organizers: {disqualified}", "disqualified")
+            return Shortfall(f"disqualified by the organizers: {disqualified}", DISQUALIFIED, is_invalid=True)
         if rejected:
             return Shortfall(rejected, "proof rejected")
         if results.failed_level is not None:
@@ -257,6 +263,7 @@ class Ranking:
             return Shortfall(
                 f"it failed the {level.examination}: {results.failed_because}",
                 f"failed the {level.examination}",
+                is_invalid=True,
             )
         found = []
         if unmet := self.rule.unmet(results, limits):

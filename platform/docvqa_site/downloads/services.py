@@ -47,13 +47,13 @@ def add_download(
     """
     key = f"{PREFIX}/{secrets.token_hex(16)}"
     digest = send(path, key, current_store())
-    stored = _Stored(path.name, path.stat().st_size, digest, key)
+    stored = _Content(path.name, path.stat().st_size, digest, store_key=key)
     return _offer(stored, slug, track=track, actor=actor, **fields)
 
 
 def add_uploaded(upload: Upload, slug: str, *, track: Track, actor: User, **fields: object) -> Download:
     """Offer a file of the organizers that was uploaded in parts, for the track."""
-    stored = _Stored(upload.filename, upload.size_bytes, upload.sha256, upload.store_key)
+    stored = _Content(upload.filename, upload.size_bytes, upload.sha256, store_key=upload.store_key)
     with transaction.atomic():
         download = _offer(stored, slug, track=track, actor=actor, **fields)
         # The file is the download's from now on, and no longer one that nothing refers to.
@@ -62,26 +62,28 @@ def add_uploaded(upload: Upload, slug: str, *, track: Track, actor: User, **fiel
 
 
 @dataclass(frozen=True)
-class _Stored:
-    """A file in the store."""
+class _Content:
+    """A file in the store, or a link to one that is elsewhere."""
 
     filename: str
     size_bytes: int
     sha256: str
-    store_key: str
+    store_key: str = ""
+    link: str = ""
 
 
 def _offer(
-    stored: _Stored, slug: str, *, track: Track | None, actor: User | None, **fields: object
+    content: _Content, slug: str, *, track: Track | None, actor: User | None, **fields: object
 ) -> Download:
     with transaction.atomic():
         replaced = list(
             Download.objects.filter(slug=slug).exclude(store_key="").values_list("store_key", flat=True)
         )
         download, is_new = Download.objects.update_or_create(
-            slug=slug, defaults={**fields, "link": "", **asdict(stored)}
+            slug=slug, defaults={**fields, **asdict(content)}
         )
-        record(actor, "download.added" if is_new else "download.replaced", download, sha256=stored.sha256)
+        stated = {"link": content.link} if content.link else {"sha256": content.sha256}
+        record(actor, "download.added" if is_new else "download.replaced", download, **stated)
         # One that is for all tracks is for this one, too.
         if track is not None and (is_new or download.tracks(manager="with_drafts").exists()):
             download.tracks.add(track)
@@ -90,13 +92,12 @@ def _offer(
     return download
 
 
-@transaction.atomic
-def add_link(link: str, slug: str, *, track: Track, actor: User, **fields: object) -> Download:
-    """Offer a file that is elsewhere, for the track."""
-    download = Download.objects.create(slug=slug, link=link, **fields)
-    download.tracks.add(track)
-    record(actor, "download.added", download, link=link)
-    return download
+def add_link(
+    link: str, slug: str, *, filename: str, sha256: str = "", track: Track, actor: User, **fields: object
+) -> Download:
+    """Offer a file that is elsewhere, for the track; a download of that name is replaced, and its file removed."""
+    content = _Content(filename, 0, sha256, link=link)
+    return _offer(content, slug, track=track, actor=actor, **fields)
 
 
 @transaction.atomic

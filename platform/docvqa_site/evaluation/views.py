@@ -72,4 +72,4 @@ def status_context(request: HttpRequest, submission: Submission) -> dict[str, An
 
 def _in_words(status: RunStatus) -> str:
     step = f" {status.step_name.lower()}" if status.step and not status.is_final else ""
-    return f"{status.run.label}: {status.run.get_state_display()}{step}"
+    return f"{status.run.label}: {status.run.shown_state}{step}"

@@ -14,6 +14,7 @@ from docvqa_site.accounts.groups import ORGANIZERS, REVIEWERS
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.boards.models import FinalResults
+from docvqa_site.challenge.models import StaffInvitation
 from docvqa_site.challenge.rankings import WITH_PROOFS
 from docvqa_site.downloads.models import Download, Terms
 from docvqa_site.news.models import NewsItem
@@ -54,6 +55,7 @@ def counted_for(judged: QuerySet[Submission], now: datetime) -> dict[str, QueryS
         "new teams": teams.filter(created_at__gt=now - NEW),
         "drafts": drafts,
         "teams with drafts": Team.objects.filter(pk__in=drafts.values("team")),
+        "pending invitations": StaffInvitation.objects.filter(accepted_at=None),
         "reviewers": accounts.filter(groups__name=REVIEWERS),
         "organizers": accounts.filter(groups__name=ORGANIZERS),
         "superusers": accounts.filter(is_superuser=True),
@@ -94,6 +96,11 @@ def _people(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
     for noun, name in (("reviewers", REVIEWERS), ("organizers", ORGANIZERS)):
         of_group = f"?is_active__exact=1&groups__id__exact={groups[name].pk}"
         yield _fact(organizer, f"{counts[noun]} in the {name} group", "accounts.user", of_group)
+    may_see = organizer.has_perm("challenge.change_track")
+    yield Fact(
+        _number(counts["pending invitations"], "pending invitation"),
+        reverse("organizers:people") if may_see else "",
+    )
     superusers = _number(counts["superusers"], "superuser")
     everything = "?is_active__exact=1&is_superuser__exact=1"
     yield _fact(organizer, f"{superusers}, who can also review and organize", "accounts.user", everything)

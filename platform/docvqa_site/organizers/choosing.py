@@ -7,9 +7,9 @@ from typing import Any
 from django import forms
 from typing_extensions import override
 
-from docvqa_site.challenge.models import patterns_in
+from docvqa_site.challenge.models import Track, patterns_in
 from docvqa_site.challenge.references import tensors_matching
-from docvqa_site.evaluation.inventories import Holding
+from docvqa_site.evaluation.inventories import Holding, stock
 
 
 def offered(holdings: Mapping[str, Holding], chosen: str, none: str = "Choose â€¦") -> list[tuple[str, str]]:
@@ -18,6 +18,22 @@ def offered(holdings: Mapping[str, Holding], chosen: str, none: str = "Choose â€
     if chosen and chosen not in holdings:
         rows.append((chosen, f"{chosen}: on no worker"))
     return [("", none), *rows]
+
+
+class LeakageField(forms.ChoiceField):
+    """Which leakage set a track has, among what workers report: a folder and its split, or none."""
+
+    def offer(self, track: Track) -> None:
+        """Offer what workers have, with the choice of the track."""
+        chosen = track.measured_leakage_set()
+        self.initial = f"{chosen.folder}/{chosen.split}" if chosen else ""
+        self.choices = offered(stock().leakage_sets, self.initial, "none: leakage is not measured")
+
+    @staticmethod
+    def fields_of(choice: str) -> dict[str, str]:
+        """Return the fields of a track that a choice sets; without a leakage set, its split stays what it is."""
+        folder, _, split = choice.partition("/")
+        return {"leakage_set": folder, **({"leakage_split": split} if split else {})}
 
 
 def reject_unmatched(form: forms.BaseForm, values: Mapping[str, Any]) -> None:

@@ -30,6 +30,7 @@ from docvqa_site.evaluation.test_sets.parts import scored_part
 from docvqa_site.news.models import NewsItem
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
+from docvqa_site.organizers.outages import downtime_of
 from docvqa_site.reviews.selectors import undecided
 from docvqa_site.submissions.deadline_reminders import participants
 from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
@@ -120,15 +121,19 @@ def standings(phase: Phase, length: int = SHOWN_RANKS) -> list[dict[str, object]
     ]
 
 
-def warning(phase: Phase) -> str:
-    """Return what organizers may want to do first; empty where there is nothing."""
+def warnings(phase: Phase, now: datetime) -> Iterator[str]:
+    """Yield what organizers may want to do first."""
     if scored_part(phase.track) is ScoredPart.PUBLIC:
-        return (
-            "Scores are based on the public part of the test set. To publish final results on the private "
-            "part, reveal "
-            "it first."
+        yield (
+            "Scores are based on the public part of the test set. To publish final results on the private part, "
+            "reveal it first."
         )
-    return ""
+    downtime = downtime_of(phase, now)
+    if downtime.needs_organizer and not phase.final_results.exists():
+        yield (
+            f"The phase lost {downtime.owed_words} to outages. To make up for this, extend it before you close it: "
+            "see “Outages and maintenance”."
+        )
 
 
 @transaction.atomic

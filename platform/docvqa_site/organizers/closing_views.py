@@ -28,14 +28,15 @@ def close(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
         else:
             messages.success(request, "The final results are published and announced.")
             return redirect(results)
-    conditions = closing.conditions(phase, timezone.now())
+    now = timezone.now()
+    conditions = closing.conditions(phase, now)
     context = {
         "track": phase.track,
         "phase": phase,
         "form": form,
         "conditions": conditions,
         "is_ready": closing.is_ready(conditions),
-        "warning": closing.warning(phase),
+        "warnings": list(closing.warnings(phase, now)),
         "standings": closing.standings(phase),
         "seen": closing.version_of(phase),
         "published": phase.final_results.all(),

@@ -10,6 +10,8 @@ from django.utils import timezone
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import is_reviewer
+from docvqa_site.boards.corrections import corrections
+from docvqa_site.boards.models import newest_results
 from docvqa_site.boards.required_examinations import MissingExamination, missing_examinations
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.selectors import organized_tracks, others_tracks
@@ -110,7 +112,7 @@ def desk_of(organizer: User) -> dict[str, object]:
     today = timezone.now().date()
     organized = organized_tracks(organizer).prefetch_related("phases")
     tracks = [track for track in organized if not track.is_draft]
-    unclosed = unclosed_phases(organized)
+    unclosed, competed = unclosed_phases(organized), set(competed_tracks(organizer))
     own = [
         *needs.track_needs(tracks, held),
         *needs.registration_needs(counts["waiting registrations"]),
@@ -129,6 +131,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         "near_copies": list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
         "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
         "missing_examinations": judged_missing(judged, tracks),
+        "corrections": corrections(newest_results().filter(phase__track__in=set(tracks) - competed)),
         "cards": [] if organizer.organizes_single_tracks else cards_for(organizer, counts),
         "own_reviews": counts["own reviews"],
         "held": [
@@ -137,11 +140,12 @@ def desk_of(organizer: User) -> dict[str, object]:
             ("Leakage sets", held.leakage_sets.values()),
         ],
         "backlogs": backlogs,
-        "workers": workers,
+        "workers": [row for row in workers if row.state != "gone"],
+        "gone_workers": [row for row in workers if row.state == "gone"],
         "days": bars(daily_submissions(today, organizer), today),
         "tracks": tracks,
         # Of organizers of all tracks it shows on the pages themselves.
-        "competed": set(competed_tracks(organizer)) if organizer.organizes_single_tracks else set(),
+        "competed": competed if organizer.organizes_single_tracks else set(),
         "drafts": [track for track in organized if track.is_draft],
         "to_close": {phase for phase in unclosed if phase.has_ended(now)},
         "split_test_sets": split_test_sets(organizer),

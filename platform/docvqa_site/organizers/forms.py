@@ -13,7 +13,7 @@ from docvqa_site.evaluation.inventories import stock
 from docvqa_site.liveness.models import Outage
 from docvqa_site.organizers import phase_changes, rule_changes, track_changes
 from docvqa_site.organizers.announcements import Audience
-from docvqa_site.organizers.choosing import NumbersField, offered, reject_unmatched
+from docvqa_site.organizers.choosing import LeakageField, NumbersField, offered, reject_unmatched
 from docvqa_site.reviews.run_appeals import MAX_ANSWER
 
 # Of registrations.
@@ -21,6 +21,8 @@ DECISIONS = (RegistrationState.ADMITTED.value, RegistrationState.DECLINED.value)
 
 # Of fields of tracks, for all forms that have them.
 HELP = {
+    "leakage_set": "Data from members and nonmembers of the training set, used to measure what ranked runs leak: "
+    "a split of a folder under test_sets/ on the workers.",
     "budgets": "Such as 1, 4, 8. Each budget has its own board.",
     "required_reviews": "Number of reviewers who must accept a proof before its result is verified.",
     "unbound_level": "In some runs, no check shows that the checkpoint is the result of the recorded training. This is "
@@ -81,10 +83,11 @@ class RulesForm(OfOneKind):
 
     reference = forms.ChoiceField(label=rule_changes.NAMES["reference"])
     test_set = forms.ChoiceField(label=rule_changes.NAMES["test_set"])
+    leakage = LeakageField(label="Leakage set", required=False, help_text=HELP["leakage_set"])
 
     class Meta:
         model = Track
-        fields = tuple(rule_changes.NAMES)
+        fields = tuple(name for name in rule_changes.NAMES if name not in rule_changes.LEAKAGE)
         labels = rule_changes.NAMES
         field_classes = {"providers_per_client": NumbersField}
         help_texts = HELP
@@ -105,11 +108,15 @@ class RulesForm(OfOneKind):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)  # noqa: S101
             field.choices = offered(holdings, stored[name])
+        leakage = self.fields["leakage"]
+        assert isinstance(leakage, LeakageField)  # noqa: S101
+        leakage.offer(self.instance)
+        self.order_fields([name for name in self.fields if name != "reason"])
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or {}
         reject_unmatched(self, values)
-        return values
+        return {**values, **LeakageField.fields_of(values.get("leakage", ""))}
 
 
 def keep_fields_of(form: forms.BaseForm, track: Track) -> None:

@@ -211,15 +211,35 @@ def withdraw(outage: Outage, *, actor: User) -> bool:
 
 
 def _downtimes(phases: Sequence[Phase], now: datetime) -> list[Downtime]:
-    """Return the downtime of each phase, which begins when its track is published at the earliest."""
+    """Return the downtime of each phase, which begins when its track is published at the earliest.
+
+    Without a deadline nothing is lost, so it doesn't begin before the phase got its end either.
+    """
     outages = begun(now)
     published = _published(phases) if outages else {}
+    limited = _limited(phases) if outages else {}
     found = []
     for phase in phases:
-        start = max(phase.starts_at or BEGINNING, published.get(str(phase.track_id), BEGINNING))
+        start = max(
+            phase.starts_at or BEGINNING,
+            published.get(str(phase.track_id), BEGINNING),
+            limited.get(str(phase.pk), BEGINNING),
+        )
         stop = min(phase.ends_at or now, now)
         found.append(Downtime(phase, clipped(outages, phase.track.slug, start, stop)))
     return found
+
+
+def _limited(phases: Iterable[Phase]) -> dict[str, datetime]:
+    """Return when these phases, which had no end before, got one, as far as that was on the desk."""
+    entries = AuditEntry.objects.filter(
+        action__in=["phase.added", "phase.changed"],
+        object_type=Phase._meta.label_lower,
+        object_id__in={str(phase.pk) for phase in phases},
+        details__changes__has_key="ends_at",
+    ).order_by("at")
+    changes = ((entry, entry.details["changes"]["ends_at"]) for entry in entries)
+    return {entry.object_id: entry.at for entry, (old, new) in changes if old is None and new is not None}
 
 
 def _published(phases: Iterable[Phase]) -> dict[str, datetime]:

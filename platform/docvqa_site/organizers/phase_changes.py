@@ -75,9 +75,22 @@ def preview_phase(before: Phase | None, edited: Phase, now: datetime) -> Preview
     sentences = _track_sentences(edited.track, stored, phases, now)
     return Preview(
         phase_note(before, edited),
-        [*sentences, *_publication_sentences(before, edited, now)],
+        [*_end_sentences(before, edited, now), *sentences, *_publication_sentences(before, edited, now)],
         notified=notified_sentence(edited.track),
     )
+
+
+def _end_sentences(before: Phase | None, edited: Phase, now: datetime) -> Iterable[str]:
+    """Yield that an end that would be new has passed already."""
+    if not edited.has_ended(now) or (before is not None and before.ends_at == edited.ends_at):
+        return
+    if before is None or before.has_ended(now):
+        yield "The new end has already passed: the phase is over."
+    else:
+        yield (
+            "The new end has already passed: the phase ends as soon as you confirm, and teams have no time left to "
+            "submit."
+        )
 
 
 def removal_warning(phase: Phase, now: datetime) -> str:

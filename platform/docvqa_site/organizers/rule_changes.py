@@ -59,7 +59,11 @@ TEXTS = {
 REGISTRATION = {"registration": "Before a team may submit"}
 # What teams accept when they submit from then on.
 LICENSE = {"submission_license": "License of submissions"}
-NAMES = {**TEXTS, **REGISTRATION, **LICENSE, **EVALUATED}
+# What a submission must have from then on.
+CODE = {"requires_code": "Description and code required"}
+# By what leakage is measured from then on; no rank depends on it.
+LEAKAGE = {"leakage_set": "Leakage set", "leakage_split": "Split of the leakage set"}
+NAMES = {**TEXTS, **REGISTRATION, **LICENSE, **CODE, **EVALUATED, **LEAKAGE}
 CHOICES: Mapping[str, Mapping[Any, str]] = {
     "registration": dict(Registration.choices),
     "first_download": dict(FIRST_DOWNLOADS),
@@ -77,7 +81,7 @@ def named(name: str, value: Any) -> object:
     match name:
         case "delta":
             return power_of_ten(value)
-        case "submission_license":
+        case "submission_license" | "leakage_set":
             return value or "none"
         case "trainable":
             return ", ".join(value.split()) or "all"
@@ -116,6 +120,17 @@ def sentences(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetim
         yield from _of_registration(track, changes["registration"][1])
     if "submission_license" in changes:
         yield "Submissions keep the license that their teams accepted; new ones get this one."
+    if "requires_code" in changes:
+        yield (
+            "Drafts without a description and code can't be submitted; what was submitted stays."
+            if changes["requires_code"][1]
+            else "Drafts can be submitted without a description or code."
+        )
+    if changes.keys() & LEAKAGE.keys():
+        yield (
+            "Leakage that was measured stays. Runs that are scored from now on are measured by the new choice; ranks "
+            "don't depend on it."
+        )
     if "test_set" in changes:
         new = changes["test_set"][1]
         if not TestSet.objects.filter(name=new).exists():

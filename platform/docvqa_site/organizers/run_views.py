@@ -15,7 +15,11 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.audit.transitions import IllegalTransitionError
+from docvqa_site.boards.corrections import corrections, published_ranks
+from docvqa_site.boards.models import newest_results
 from docvqa_site.boards.ordering import rank_in_words
+from docvqa_site.boards.standings import standings_of
+from docvqa_site.challenge.rankings import DISQUALIFIED
 from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.evaluation import clock
 from docvqa_site.evaluation.display.results import shortfall, shown_checks, tally
@@ -37,16 +41,14 @@ from evaluator.errors import ProblemError
 from evaluator.messages.jobs import CheckStatus, TrustLevel
 
 PAGE_LENGTH = 50
-# Shown like a state, and in place of it: a disqualified run keeps its own.
-DISQUALIFIED = "disqualified"
 DOUBTFUL = {CheckStatus.FLAGGED, CheckStatus.FAILED}
 UNCONFIRMED = "Nothing was changed: please tick the box to confirm."
 
 
 @for_organizers("submissions.view_submission")
 def runs(request: UserRequest) -> HttpResponseBase:
-    """List the runs, the newest first, by track, state and text."""
-    chosen = {name: request.GET.get(name, "") for name in ("track", "state", "text")}
+    """List the runs, the newest first, by track, state, text and flagged checks."""
+    chosen = {name: request.GET.get(name, "") for name in ("track", "state", "text", "flagged")}
     found = _judged_runs(request.user)
     if chosen["track"]:
         found = found.filter(submission__track__slug=chosen["track"])
@@ -54,19 +56,24 @@ def runs(request: UserRequest) -> HttpResponseBase:
         found = found.exclude(disqualified_because="")
     elif chosen["state"]:
         found = found.filter(state=chosen["state"], disqualified_because="")
+    if chosen["flagged"]:
+        found = found.filter(flagged_checks__gt=0)
     if text := chosen["text"]:
         found = found.filter(Q(submission__title__icontains=text) | Q(submission__team__name__icontains=text))
     newest_first = found.order_by("-submission__submitted_at", "submission", "budget")
     query = request.GET.copy()
     query.pop("page", None)
+    page = page_of(newest_first, PAGE_LENGTH, request.GET.get("page"))
+    standings = standings_of(page)
     context = {
-        "page": page_of(newest_first, PAGE_LENGTH, request.GET.get("page")),
+        "page": page,
+        "rows": [(one, standings.get(one.pk)) for one in page],
         "chosen": chosen,
         "competed": competed_tracks(request.user),
         "tracks": organized_tracks(request.user).filter(is_draft=False),
         "states": [
             *(state for state in RUN_STATES if state[0] != RunState.DRAFT),
-            (DISQUALIFIED, "disqualified"),
+            (DISQUALIFIED, DISQUALIFIED),
         ],
         "query": query.urlencode() + "&" if query else "",
     }
@@ -246,6 +253,8 @@ def _page(
         "appeal": found.appeals.last(),
         "answer_form": AnswerForm(),
         "rank": rank_in_words(run=found),
+        "published": published_ranks(found),
+        "to_correct": corrections(newest_results().filter(phase=submission.phase_id)),
         "review": _review_of(found),
         "checks": tally([one.check for one in shown]),
         "flagged": [one for one in shown if one.check.status in DOUBTFUL],

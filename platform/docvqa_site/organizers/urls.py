@@ -5,6 +5,7 @@ from docvqa_site.organizers import (
     export_views,
     outage_views,
     part_views,
+    people_views,
     registration_views,
     run_views,
     team_views,
@@ -39,6 +40,7 @@ urlpatterns = [
     path("files/uploads/<uuid:upload_id>/parts", file_views.parts, name="file_parts"),
     path("files/uploads/<uuid:upload_id>/part-urls", file_views.part_urls, name="file_part_urls"),
     path("files/uploads/<uuid:upload_id>/complete", file_views.complete, name="complete_file"),
+    path("people/", people_views.people, name="people"),
     path("registrations/", registration_views.registrations, name="registrations"),
     path(
         "registrations/<int:registration_id>/",

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.orcid import address_of
+from docvqa_site.evaluation.display.results import shortfall
 from docvqa_site.evaluation.models import StepReport
 from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.submissions.models import Submission
@@ -53,8 +54,11 @@ def measured(submission: Submission) -> list[str]:
     scored = [run for run in submission.runs.all() if run.scored_at]
     if not scored:
         return []
+    verdict = verdict_on(submission)
+    statuses = [verdict.status_of(shortfall(run)) for run in scored]
+    differ = len(set(statuses)) > 1
     found = []
-    for run in scored:
+    for run, status in zip(scored, statuses, strict=True):
         results = run.results
         epsilon = "" if results.epsilon is None else f"recomputed epsilon {epsilon_text(results.epsilon)}"
         # The number of an anonymous team's trainings would connect its submissions, and so would their joint ε.
@@ -66,6 +70,7 @@ def measured(submission: Submission) -> list[str]:
             "" if joint is None else f"joint epsilon {epsilon_text(joint)}",
             size,
             results.trust_label and f"trust level {results.trust_label}",
+            status if differ else "",
         ]
         found.append(at_budget(run.budget, "At epsilon = {}: ", plain) + ", ".join(filter(None, values)))
     # Of the rules under which the runs were scored, as a track's test set may change.
@@ -73,7 +78,7 @@ def measured(submission: Submission) -> list[str]:
     return [
         *found,
         *(f"Test set: {name}" for name in test_sets),
-        f"Status: {verdict_on(submission).status.label}",
+        *([] if differ else [f"Status: {statuses[0]}"]),
     ]
 
 

@@ -88,8 +88,10 @@ def _compared(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
     both = [(board.budget, found) for board, found in zip(boards, rows, strict=True) if len(found) == 2]
     alone = [(board.budget, found) for board, found in zip(boards, rows, strict=True) if len(found) == 1]
     methods = [_entry(submission, rows) for submission in wanted]
+    found = [[row[submission] for row in rows if submission in row] for submission in wanted]
     return {
         "methods": methods,
+        "statuses": [dict.fromkeys((row.status, row.badge) for row in own) for own in found],
         "heads": [f"{name}: {entry.method}" for name, entry in zip("AB", methods, strict=True)],
         "pairs": [
             Pair(track, budget, *(found[submission] for submission in wanted)) for budget, found in both

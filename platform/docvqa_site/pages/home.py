@@ -93,13 +93,13 @@ def home(request: HttpRequest) -> HttpResponse:
     news = list(published()[:NEWS])
 
     def respond() -> HttpResponse:
-        open_track = next((track for track in tracks if not track.closed_because()), None)
-        take_part = open_track if has_files() else None
+        open_tracks = [track for track in tracks if not track.closed_because()]
+        take_part = open_tracks[0] if open_tracks and has_files() else None
         kit = list(Download.objects.offered().filter(kind=DownloadKind.KIT))
         context = {
             "cards": _cards(tracks, versions),
             "organizers": settings.ORGANIZERS,
-            "open_track": open_track,
+            "open_tracks": open_tracks,
             "take_part": take_part,
             "commands": track_commands(take_part) if take_part else trial_commands(),
             "news": news,

@@ -37,7 +37,7 @@ from docvqa_site.pages.progress import plot_with_mark, rank_plots
 from docvqa_site.pages.question_types import type_rows
 from docvqa_site.reviews.models import Decision
 from docvqa_site.reviews.publication import proof_note, public_proof_url
-from docvqa_site.reviews.selectors import judges_alone, verdict_on
+from docvqa_site.reviews.selectors import judges_alone, may_organize, verdict_on
 from docvqa_site.reviews.verdict import Verdict
 from docvqa_site.submissions.code import code_files
 from docvqa_site.submissions.forms import WithdrawalForm
@@ -117,11 +117,13 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         if one.run.scored_at
     ]
     scored = [one.status.run for one in runs]
+    invalid = [one for one in runs if one.reason and one.reason.is_invalid]
     leaked = measured(scored)
     people = cited_people(submission)
     context = {
         "submission": submission,
         "is_own": membership is not None,
+        "may_organize": may_organize(request.user, submission),
         "names_team": names_team,
         "has_attached_code": code_files(submission).exists(),
         "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
@@ -134,6 +136,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "decided_at": decided_at(submission),
         "final_ranks": _final_ranks(submission) if is_listed else [],
         "runs": runs,
+        "invalid": invalid,
         "types": type_rows([run.results for run in scored]),
         "heads": [at_budget(run.budget, "{}") or "ANLS" for run in scored],
         "has_leakage": any(run.results.leakage for run in scored),

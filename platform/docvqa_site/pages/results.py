@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
+from docvqa_site.boards.corrections import corrections
 from docvqa_site.boards.models import FinalResults, FrozenFile
 from docvqa_site.boards.verify_snapshot import SUMS
 
@@ -43,6 +44,7 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
         "files": files,
         "sums": next((file for file in files if file.name == SUMS), None),
         "newer": newest if newest != results else None,
+        "corrections": corrections([results]),
     }
     return render(request, "pages/results.html", context)
 

@@ -11,6 +11,7 @@ from docvqa_site.evaluation.display.results import shown_checks
 from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.evaluation.views import status_context
 from docvqa_site.pages.evidence import public_files
+from docvqa_site.reviews.selectors import may_organize
 from docvqa_site.submissions.models import RunToken, Submission
 from docvqa_site.submissions.views import shown_submission
 from docvqa_site.teams.models import fingerprint
@@ -38,6 +39,7 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
         "status": shown,
         "others": [one.run for one in with_evidence],
         "is_insider": status["is_insider"],
+        "may_organize": may_organize(request.user, submission),
         "examinations": shown.examinations if status["is_insider"] else shown.passed_examinations,
         "traffic": _result(shown, Step.COMMUNICATION),
         "signed_by": _signed_by(shown),

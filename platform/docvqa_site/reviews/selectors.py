@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import AnonymousUser
 from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Concat
 
@@ -112,6 +113,14 @@ def judgeable_submissions(user: User) -> QuerySet[Submission]:
     Of an organizer of single tracks, in those alone; see `closed_tracks`.
     """
     return without_conflicts(Submission.objects.filter(submitted_at__isnull=False), user)
+
+
+def may_organize(user: User | AnonymousUser, submission: Submission) -> bool:
+    """Return whether the pages of the submission's runs on the organizers' desk are open to `user`."""
+    if not isinstance(user, User) or not user.is_staff:
+        return False
+    opens_desk = user.has_perms(("challenge.organize", "submissions.view_submission"))
+    return opens_desk and judgeable_submissions(user).filter(pk=submission.pk).exists()
 
 
 def without_conflicts(submissions: QuerySet[Submission], user: User) -> QuerySet[Submission]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
+from docvqa_site.challenge.rankings import Shortfall
 from docvqa_site.reviews.models import COUNTED_IN, Decision
 from docvqa_site.reviews.tallies import rejected, verified
 from docvqa_site.submissions.models import REJECTED, UNACCEPTED_REVISION
@@ -65,6 +66,10 @@ class Verdict:
     is_split: bool = False
     rejections: tuple[str, ...] = ()
     is_withheld: bool = False
+
+    def status_of(self, shortfall: Shortfall | None) -> str:
+        """Return the status of a run with this shortfall, in words; of one that was found invalid, how."""
+        return shortfall.short if shortfall and shortfall.is_invalid else self.status.label
 
     @property
     def rejection(self) -> str:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from typing_extensions import override
 
 from docvqa_site.challenge.models import Phase, Track
+from docvqa_site.challenge.rankings import DISQUALIFIED
 from docvqa_site.submissions.results_field import FLAGGED, ResultsField
 from docvqa_site.teams.models import Team
 from docvqa_site.ui.budgets import at_budget, plain
@@ -348,6 +349,11 @@ class Run(models.Model):
     def attempt_results(self) -> RunResults:
         """What the steps of the attempt in progress have found out so far."""
         return self.results if self.scored_at is None else self.pending
+
+    @property
+    def shown_state(self) -> str:
+        """Its state in words; of one that is disqualified, that it is."""
+        return DISQUALIFIED if self.disqualified_because else str(self.state)
 
     @property
     def is_evaluated_again(self) -> bool:

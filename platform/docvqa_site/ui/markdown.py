@@ -73,11 +73,13 @@ STOPPED_CACHED_SECONDS = 3600
 CACHED_CHARACTERS = 500
 # What the rules of the parser find in their environment.
 ALLOWANCE, DRAWN = "allowance", "drawn"
+# An address in a text, without the punctuation that follows it in a sentence.
+ADDRESS = re.compile(r"""(https?://[^\s<>"]*[^\s<>".,;:!?'’”*_~()\[\]{}])""")
 # A mark of a formula in an address, where it is escaped.
 ESCAPED_MARK = re.compile("%EF%B7%90([0-9]{1,6})%EF%B7%91")
 LIBRARIES = ("markdown-it-py", "math-core", "mdit-py-plugins", "nh3")
 # With a number that changes when the code below renders a text differently.
-RENDERERS = " ".join(["2", *map(version, LIBRARIES)])
+RENDERERS = " ".join(["3", *map(version, LIBRARIES)])
 
 
 @dataclass
@@ -331,6 +333,32 @@ def _parts(token: Token, prepared: Prepared) -> Iterator[Token]:
             yield Token("text", "", 0, content=part, level=token.level)
 
 
+def _link_addresses(state: StateCore) -> None:
+    """Make links of the addresses that stand in a text as they are."""
+    for token in state.tokens:
+        if token.children:
+            token.children = list(_linked(token.children, state.md))
+
+
+def _linked(tokens: Sequence[Token], reader: MarkdownIt) -> Iterator[Token]:
+    """Yield the parts of a line, with links in place of addresses that aren't within a link."""
+    depth = 0
+    for token in tokens:
+        depth += token.nesting if token.type in {"link_open", "link_close"} else 0
+        if depth or token.type != "text":
+            yield token
+            continue
+        # Every second part is an address.
+        for index, part in enumerate(ADDRESS.split(token.content)):
+            text = Token("text", "", 0, content=part, level=token.level)
+            if index % 2:
+                yield Token("link_open", "a", 1, attrs={"href": reader.normalizeLink(part)})
+                yield text
+                yield Token("link_close", "a", -1)
+            elif part:
+                yield text
+
+
 def _bounded(rule: Callable[..., bool]) -> Callable[..., bool]:
     """Return the rule of a parser, which takes a step from the allowance of the text each time that it is tried."""
 
@@ -346,6 +374,7 @@ def _bounded(rule: Callable[..., bool]) -> Callable[..., bool]:
 
 
 _parser = parser()
+_parser.core.ruler.push("addresses", _link_addresses)
 _parser.block.ruler.at("table", _bounded_table, {"alt": ["paragraph", "reference"]})
 for _ruler in (_parser.block.ruler, _parser.inline.ruler):
     for _rule in _ruler.__rules__:

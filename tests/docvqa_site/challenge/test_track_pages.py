@@ -78,6 +78,11 @@ def test_a_private_track_shows_budgets_and_delta_and_requires_record_and_proof(c
     assert f'href="{reverse("docs:document", args=["proofs/"])}">the proof that comes with it</a>' in html
 
 
+def test_it_says_that_checkpoints_are_attacked_for_leakage(client: Client) -> None:
+    assert "an attack on its checkpoint" not in page(client, make_track())
+    assert "an attack on its checkpoint" in page(client, make_track(leakage_set="train"))
+
+
 def test_it_shows_how_to_submit_from_a_terminal(client: Client) -> None:
     track = make_track(reference="vt5-base")
     html = page(client, track)

@@ -10,6 +10,7 @@ from datetime import timedelta
 from io import StringIO
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.core import mail
 from django.core.management import CommandError, call_command
 from django.test import Client
@@ -19,6 +20,7 @@ from docvqa_site.audit.models import AuditEntry
 from docvqa_site.boards.models import FinalResults
 from docvqa_site.challenge.models import Phase
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.liveness.models import Cause, Outage
 from docvqa_site.notifications.models import Notification
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.submissions.models import RunState, SubmissionState
@@ -124,6 +126,17 @@ def test_nothing_is_published_unconfirmed_and_a_correction_is_folded_away(client
     assert "Close the phase and publish the results" not in page
 
 
+def test_lost_time_that_nobody_made_up_for_is_named_before_closing(client: Client, organizer) -> None:
+    _, phase = ended_track()
+    lost = "The phase lost 30 min to outages."
+    assert lost not in client.get(address(phase)).text
+    ends = phase.ends_at - timedelta(minutes=30)
+    Outage.objects.create(cause=Cause.PAUSED, starts_at=ends - timedelta(minutes=30), ends_at=ends)
+    assert lost in client.get(address(phase)).text
+    close(client, phase)
+    assert lost not in client.get(address(phase)).text
+
+
 def test_boards_that_have_changed_since_are_shown_again(client: Client, organizer) -> None:
     track, phase = ended_track()
     add(track, "Small")
@@ -190,6 +203,38 @@ def test_a_corrected_version_is_linked_from_the_first(client: Client, organizer)
     assert "There is a corrected version" not in client.get("/results/autumn-2/").text
     page = client.get("/results/").text
     assert page.index("Autumn, corrected") < page.index("Autumn: final results")
+
+
+def test_a_later_decision_on_a_published_rank_asks_for_a_correction(client: Client, organizer) -> None:
+    organizer.user_permissions.add(Permission.objects.get(codename="change_submission"))
+    track, phase = ended_track()
+    first, second = add(track, "Small", bytes_total=10), add(track, "Big", bytes_total=30)
+    close(client, phase)
+    run, desk, published = f"/organize/runs/{first.pk}/", "Published results to correct", "/results/autumn/"
+    assert "where it has rank 1, stay as they are" in client.get(run).text
+    change_results(second, anls=0.2)
+    assert desk not in client.get("/organize/").text
+    assert "valid any more" not in client.get(published).text
+    change_results(second, anls=0.9)
+
+    client.post(f"{run}disqualify/", {"reason": "Forged.", "confirmed": "on"})
+    place = "Small, published as rank 1: disqualified by the organizers: Forged."
+    assert desk in client.get("/organize/").text
+    assert place in client.get("/organize/").text
+    assert "still show this run as rank 1" in client.get(run).text
+    assert place in Client().get(published).text
+    close(client, phase, slug="autumn-2", title="Corrected")
+    assert desk not in client.get("/organize/").text
+    assert place in client.get(published).text
+    assert "valid any more" not in client.get("/results/autumn-2/").text
+
+    client.post(f"{run}requalify/", {"reason": "It was another file.", "confirmed": "yes"})
+    place = "Small, published without a rank: it is no longer disqualified"
+    assert place in client.get("/organize/").text
+    assert place in client.get("/results/autumn-2/").text
+    assert "don't rank this run" in client.get(run).text
+    close(client, phase, slug="autumn-3", title="Corrected again")
+    assert desk not in client.get("/organize/").text
 
 
 def test_the_command_does_the_same(client: Client) -> None:

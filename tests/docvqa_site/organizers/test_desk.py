@@ -180,6 +180,8 @@ def test_workers_show_their_heartbeat_and_what_they_run(client: Client, organize
     states = dict(re.findall(r'row">(\w+@gpu).*?badge-\w+">(\w+)<', page, re.DOTALL))
     assert page.count('row">left@gpu<') == 1
     assert '"Queue">evaluator, evaluator.scoring<' in page
+    assert page.index('row">new@gpu<') < page.index("1 worker gone</summary>") < page.index('row">left@gpu<')
+    assert '"Queue">no step yet<' in page
     assert states == {"idle@gpu": "idle", "stuck@gpu": "silent", "left@gpu": "gone", "new@gpu": "idle"}
     assert "1 silent worker" in page
     assert "#workersilent" in page

@@ -76,6 +76,24 @@ def test_a_track_loses_no_time_before_it_is_published(phase, organizer, starts_a
     assert downtime_of(phase, now + HOUR).total == HOUR
 
 
+def test_nothing_is_lost_before_a_phase_has_a_deadline(client: Client, organizer, phase) -> None:
+    now, deadline = timezone.now(), phase.ends_at
+    Phase.objects.filter(pk=phase.pk).update(ends_at=None)
+    add_outage(now - 3 * HOUR, HOUR)
+    edited = Phase.objects.select_related("track").get(pk=phase.pk)
+    edited.ends_at = deadline
+    before = Phase.objects.get(pk=phase.pk)
+    assert save_phase(edited, "", preview_phase(before, edited, now).digest, actor=organizer)
+    assert downtime_of(phase, now).total == timedelta()
+    assert "lost time" not in client.get("/organize/").text
+    # Another deadline gives nothing back.
+    add_outage(timezone.now(), 2 * HOUR)
+    before = Phase.objects.get(pk=phase.pk)
+    edited.ends_at = deadline + HOUR
+    assert save_phase(edited, "", preview_phase(before, edited, now).digest, actor=organizer)
+    assert downtime_of(phase, now + 4 * HOUR).total == 2 * HOUR
+
+
 def test_a_stop_of_the_site_is_noticed_and_a_restart_is_not(phase) -> None:
     now = timezone.now()
     Watch.objects.create(pk=1, watched_at=now - HOUR, since=now - 2 * HOUR)

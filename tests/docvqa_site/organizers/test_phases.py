@@ -113,6 +113,16 @@ def test_a_changed_end_says_what_it_means_for_submitting(client: Client, organiz
     assert "→ Jan 1, 2020, 00:00 UTC" in RuleChange.objects.get().text
 
 
+def test_an_end_that_has_passed_is_named(client: Client, organizer, track) -> None:
+    phase = track.phases.get()
+    passed = "The new end has already passed: the phase ends as soon as you confirm"
+    past = fields(phase, ends_at=f"{timezone.now() - timedelta(minutes=1):%Y-%m-%d %H:%M:%S.%f}")
+    page = confirmed(client, address(phase), past)
+    assert passed in page
+    assert "Teams can&#x27;t submit now" in page
+    assert passed not in client.post(address(phase), fields(Phase.objects.get(), name="Autumn")).text
+
+
 def test_ending_a_phase_says_what_becomes_public_and_makes_it_so(
     client: Client, organizer, django_capture_on_commit_callbacks
 ) -> None:

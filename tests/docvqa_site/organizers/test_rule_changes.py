@@ -74,6 +74,27 @@ def test_registration_is_changed_with_a_preview_a_note_and_a_notice(client: Clie
     assert (track.registration, track.registration_questions) == ("none", "")
 
 
+def test_code_and_leakage_are_changed_with_a_preview(client: Client, organizer, track) -> None:
+    receive(Inventory(worker="gpu", leakage_sets={"train/blue": "d" * 64}))
+    page = confirmed(client, fields(track, requires_code="on", leakage="train/blue"))
+    assert "Drafts without a description and code can&#x27;t be submitted" in page
+    assert "Runs that are scored from now on are measured by the new choice" in page
+    shown = client.get("/tracks/track/").text
+    for text in (
+        "Description and code required: no → yes.",
+        "Leakage set: none → train.",
+        "set: red → blue.",
+    ):
+        assert text in shown
+    track.refresh_from_db()
+    assert track.requires_code
+    assert (track.leakage_set, track.leakage_split) == ("train", "blue")
+    assert 'value="train/blue" selected' in client.get(PAGE).text
+    confirmed(client, fields(track))
+    track.refresh_from_db()
+    assert track.measured_leakage_set() is None
+
+
 def test_an_organizer_of_a_single_track_edits_its_questions(client: Client, track) -> None:
     person = sign_in_organizer(client, "organize", "change_track")
     make_track_organizer(person)

@@ -89,6 +89,39 @@ def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
     assert boards_of(track)[0].rows[0].entry.run == runs[0].pk
 
 
+def test_public_pages_of_a_run_lead_its_organizers_to_the_desk(client: Client, organizer, run) -> None:
+    method, desk = run.submission.get_absolute_url(), f'href="/organize/runs/{run.pk}/"'
+    pages = [method, f"{method}runs/{run.pk}/"]
+    for address in pages:
+        assert desk in client.get(address).text
+        assert desk not in Client().get(address).text
+    run.submission.team.memberships.create(user=organizer)
+    for address in pages:
+        assert desk not in client.get(address).text
+
+
+def test_the_list_has_ranks_bytes_and_epsilon_and_is_filtered_by_flags(
+    client: Client, organizer, run
+) -> None:
+    flagged = make_run(
+        make_submission(track=make_track(BEST_ANLS_AT_BUDGET, budgets=[1]), state=SubmissionState.SUBMITTED),
+        state=RunState.SCORED,
+        budget=1.0,
+        epsilon=0.9,
+        bytes_total=2_500_000,
+        checks=[Check(id="log.directions", status=CheckStatus.FLAGGED, expected="both ways", found="one")],
+    )
+    page = client.get("/organize/runs/").text
+    assert page.count('data-label="Rank">1</td>') == 2
+    assert "2.50 MB" in page
+    assert re.search(r'data-label="ε">.*0\.9', page)
+    page = client.get("/organize/runs/", {"flagged": "yes"}).text
+    assert [f"/organize/runs/{one.pk}/" in page for one in (run, flagged)] == [False, True]
+    assert 'data-label="Rank">–</td>' not in page
+    client.post(f"/organize/runs/{run.pk}/disqualify/", {"reason": "Forged.", "confirmed": "on"})
+    assert 'data-label="Rank">–</td>' in client.get("/organize/runs/").text
+
+
 def test_a_disqualification_needs_a_reason(client: Client, organizer, run) -> None:
     assert client.post(f"/organize/runs/{run.pk}/disqualify/", {"reason": " "}).status_code == 422
     run.refresh_from_db()

@@ -23,7 +23,8 @@ from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.inventories import receive
 from docvqa_site.evaluation.rehearsal import rehearsal_of
-from docvqa_site.submissions.models import Submission
+from docvqa_site.organizers.track_changes import in_words
+from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Team
 from evaluator.messages.inventories import Inventory
 from evaluator.messages.jobs import CommunicationResult, ScoringResult, Step, ValidationResult
@@ -31,6 +32,8 @@ from tests.docvqa_site.evaluation.messages import make_report
 from tests.docvqa_site.factories import (
     make_download,
     make_organizer,
+    make_submission,
+    make_team,
     make_track,
     make_user,
     sign_in_organizer,
@@ -393,9 +396,42 @@ def test_downloads_are_uploaded_or_linked_with_new_terms_and_public_with_the_tra
 def test_a_download_of_all_tracks_is_not_taken_from_the_others(client: Client, organizer: User) -> None:
     common = make_download(DownloadKind.DATA)
     begin(client)
-    assert "Downloads that are offered for all tracks" in client.get(f"{SETUP}data/").text
+    assert "No download is for single tracks yet." in client.get(f"{SETUP}data/").text
+    assert f"Offered for all tracks, this one included: {common}." in client.get(f"{SETUP}data/").text
     assert client.post(f"{SETUP}data/", {"downloads": [common.pk]}).status_code == 200
     assert not common.tracks(manager="with_drafts").exists()
+
+
+def test_a_public_track_gets_and_replaces_downloads_which_its_page_lists(
+    client: Client, organizer: User
+) -> None:
+    track = make_track(slug="track-9")
+    shared = make_download(DownloadKind.DATA, title="Shared")
+    shared.tracks.set([track, make_track()])
+    assert f'href="{SETUP}data/"' in client.get("/organize/tracks/track-9/").text
+    page = client.get(f"{SETUP}data/").text
+    assert "Save and go back" not in page
+    assert "Providers per client" not in page
+    fields = {"kind": "data", "license": "CC-BY-4.0", "add": "1", "title": "Training data"}
+    fill(client, "data", **fields, file=SimpleUploadedFile("train.zip", b"zip"))
+    first = Download.objects.get(slug="training-data")
+    assert f"Downloads: “Training data” added; SHA-256 {first.sha256}." in client.get("/tracks/track-9/").text
+    again = client.post(f"{SETUP}data/", {**fields, "link": "https://example.org/a.zip"}).text
+    assert "To replace it, choose it above." in again
+    assert f'<option value="{shared.pk}"' not in again
+    file = SimpleUploadedFile("fixed.zip", b"fixed")
+    fill(client, "data", **fields, replaces=str(first.pk), file=file)
+    second = Download.objects.get(pk=first.pk)
+    assert (second.slug, second.filename) == ("training-data", "fixed.zip")
+    offered = client.get(f"/api/v1/downloads?track={track.slug}").json()
+    assert {row["filename"]: row["sha256"] for row in offered}["fixed.zip"] == second.sha256
+    fill(client, "data", **fields, replaces=str(first.pk), link="https://example.org/a.zip")
+    assert Download.objects.get(pk=first.pk).store_key == ""
+    fill(client, "data", downloads=[str(shared.pk)])
+    page = client.get("/tracks/track-9/").text
+    assert "Downloads: “Training data” replaced." in page
+    assert "Downloads: “Training data” removed." in page
+    assert "Training data" not in client.get("/data/").text
 
 
 def test_a_download_that_a_draft_gives_up_does_not_become_public(client: Client, organizer: User) -> None:
@@ -452,7 +488,16 @@ def test_all_phases_are_named_before_publication(client: Client, organizer: User
     track.phases.update(ends_at=timezone.now() + timedelta(days=1))
     Phase.objects.create(track=track, name="Final", starts_at=timezone.now() + timedelta(days=2))
     page = client.get(SETUP).text
-    assert "2 phases: Submissions, Final. Open as soon as the track is published." in page
+    first, final = track.phases.order_by("ends_at")
+    assert f"“Submissions”: until {in_words(first.ends_at)}, 5 submissions per team in 24 hours, no" in page
+    assert f"“Final”: from {in_words(final.starts_at)}, no deadline, 5 submissions" in page
+    assert "Open as soon as the track is published." in page
+    track.phases.filter(pk=final.pk).update(examined_ranks=3)
+    assert "first 3 ranks: " in client.get(SETUP).text
+    missing = re.findall(
+        r"\d\. ([^<]+)</a> <span class=\"badge badge-draft\">not ready", client.get(SETUP).text
+    )
+    assert missing == ["Texts", "Base weights and test set"]
 
 
 def test_invited_people_review_or_organize_this_track_alone(client: Client, organizer: User) -> None:
@@ -478,6 +523,19 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
         assert _logged_in(make_user()).get(secret[0]).status_code == 404
     fill(client, "people", invite="1", email="late@example.org", role="reviewer")
     assert "late@example.org, reviewer" in client.get(f"{SETUP}people/").text
+    other = make_track(name="Other")
+    client.post(
+        f"/organize/tracks/{other.slug}/setup/people/",
+        {"invite": "1", "email": "one@example.org", "role": "organizer"},
+    )
+    assert "late@example.org" in client.get(f"/organize/tracks/{other.slug}/setup/people/").text
+    assert "one@example.org" not in client.get(f"{SETUP}people/").text
+    assert '<a href="/organize/people/">2 pending invitations</a>' in client.get("/organize/").text
+    page = client.get("/organize/people/").text
+    assert "late@example.org, reviewer" in page
+    assert "one@example.org, organizer of “Other” alone" in page
+    assert f"{track}</a>: {User.objects.get(email='organizer@example.org')}" in page
+    StaffInvitation.objects.filter(email="one@example.org").delete()
     open_one = StaffInvitation.objects.get(accepted_at=None)
     client.post(f"/organize/tracks/{track.slug}/invitations/{open_one.pk}/withdraw/")
     assert "was withdrawn" in client.get(f"{SETUP}people/").text
@@ -496,6 +554,18 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
     assert not is_reviewer(reviewer)  # without a second factor
     assert second.organizes_single_tracks
     assert list(track.organizers.all()) == [second]
+
+
+def test_who_invites_somebody_who_competes_is_warned(client: Client) -> None:
+    sign_in_organizer(client, is_superuser=True)
+    other, person = make_track(name="Other"), make_user("ada@example.org")
+    make_submission(make_team(person), other, state=SubmissionState.SUBMITTED)
+    begin(client)
+    warning = "A team of ada@example.org has submissions in Other."
+    data = {"invite": "1", "email": "ADA@example.org"}
+    assert warning in client.post(f"{SETUP}people/", {**data, "role": "reviewer"}, follow=True).text
+    assert warning in client.post(f"{SETUP}people/", {**data, "role": "all_tracks"}, follow=True).text
+    assert warning not in client.post(f"{SETUP}people/", {**data, "role": "organizer"}, follow=True).text
 
 
 def test_an_organizer_of_all_tracks_is_invited(client: Client) -> None:

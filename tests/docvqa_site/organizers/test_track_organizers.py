@@ -121,7 +121,7 @@ def test_who_invites_and_who_accepts_sees_that_the_invited_person_competes(clien
     page = client.post(
         people, {"invite": "1", "email": "Ben@example.org", "role": "organizer"}, follow=True
     ).text
-    assert "A team of ben@example.org has submissions in this track." in page
+    assert f"A team of ben@example.org has submissions in {track}." in page
     assert "competes in it" in page
     link = re.search(r"/organize/invitations/[^/\s]+/", str(mail.outbox[-1].body))
     assert link

@@ -5,6 +5,7 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 
+from docvqa_site.audit.versions import boards_changed
 from docvqa_site.boards.comparing import bytes_in_words
 from docvqa_site.boards.uncertainty import difference
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
@@ -73,6 +74,11 @@ def test_scores_bytes_and_ranks_stand_side_by_side(client, track, django_assert_
     assert '<th scope="row"><a class="term" href="/docs/glossary/#row-joint-ε">Joint ε</a></th>' in text
     assert "0.81239" not in text
     assert "0.51239" not in text
+    poor.runs.update(disqualified_because="Forged.")
+    boards_changed(track.pk)
+    page = client.get(ADDRESS, {"method": [good.pk, poor.pk]})
+    assert '<th scope="row">Status</th><td data-label="A"><span class="badge badge-provisional">' in page.text
+    assert '<td data-label="B"><span class="badge badge-rejected">disqualified</span>' in page.text
 
 
 def test_declared_bytes_are_marked_where_no_column_says_so(client, track):

@@ -293,6 +293,15 @@ class TestHome:
         assert calendar["Content-Type"].startswith("text/calendar")
         assert f"DTSTART:{bytes_track.closes_at:%Y%m%dT%H%M%SZ}\r\n" in calendar.text
 
+    def test_the_deadline_of_each_open_track_is_named(self, client, bytes_track, private_track):
+        bytes_track.phases.update(ends_at=timezone.now() + timedelta(days=9))
+        make_track(name="Paused one", paused=True)
+        text = " ".join(client.get("/").text.split())
+        assert f"{bytes_track}: open until <time" in text
+        assert f"{private_track}: open now, no deadline" in text
+        assert "Paused one: open" not in text
+        assert "No track is open" not in text
+
     def test_a_track_without_a_deadline_has_no_reminder(self, client, bytes_track):
         assert client.get(reverse("challenge:deadline", args=[bytes_track.slug])).status_code == 404
 

@@ -163,6 +163,8 @@ PAGES = {
         "/organize/runs/{run}/",
         "/organize/teams/",
         "/organize/teams/{team_id}/",
+        "/organize/people/",
+        "/organize/tracks/track-1/setup/data/",
         "/organize/outages/",
         "/organize/runs/{disqualified_run}/",
         "/organize/exports/",

@@ -103,6 +103,18 @@ def test_aligned_table_columns_carry_no_inline_style() -> None:
     assert "style" not in render_markdown("| a |\n| -: |\n| 1 |\n")
 
 
+def test_an_address_in_a_text_is_a_link() -> None:
+    html = render_markdown("See (https://example.org/a_b_c?d=1&e=2), or **https://example.org**.")
+    assert '(<a href="https://example.org/a_b_c?d=1&amp;e=2" rel="nofollow noopener noreferrer">' in html
+    assert '">https://example.org/a_b_c?d=1&amp;e=2</a>), or <strong><a' in html
+    html = render_markdown(
+        "[https://a.org](https://b.org) `https://c.org` <https://d.org> javascript://e.org"
+    )
+    assert html.count("<a ") == 2
+    assert 'a.org"' not in html
+    assert "https://" in render_markdown("https:// and https://...")
+
+
 def test_links_do_not_vouch_for_their_targets() -> None:
     assert 'rel="nofollow noopener noreferrer"' in render_markdown("[a](https://elsewhere.example)")
 

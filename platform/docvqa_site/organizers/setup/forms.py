@@ -17,13 +17,13 @@ from docvqa_site.challenge.phases import overlap
 from docvqa_site.challenge.rankings import OF_ONE_KIND, choices
 from docvqa_site.challenge.selectors import organizers_of_all_tracks
 from docvqa_site.downloads.models import Download, DownloadKind, Terms
-from docvqa_site.downloads.services import take_from
 from docvqa_site.evaluation.inventories import stock
 from docvqa_site.licenses import EXAMPLES, validate_license
 from docvqa_site.organizers import phase_changes
-from docvqa_site.organizers.choosing import NumbersField, offered, reject_unmatched
+from docvqa_site.organizers.choosing import LeakageField, NumbersField, offered, reject_unmatched
 from docvqa_site.organizers.forms import HELP, UtcInput, drop_kind, keep_fields_of
 from docvqa_site.organizers.rule_changes import NAMES
+from docvqa_site.organizers.setup.offering import choose_downloads, of_track_alone
 from docvqa_site.uploads.models import Upload, UploadState
 
 # Addresses of the desk itself.
@@ -128,12 +128,7 @@ class WeightsForm(forms.ModelForm[Track]):
 
     reference = forms.ChoiceField(label="Base weights")
     test_set = forms.ChoiceField(label="Test set")
-    leakage = forms.ChoiceField(
-        label="Leakage set",
-        required=False,
-        help_text="Data from members and nonmembers of the training set, used to measure what ranked runs leak: "
-        "a split of a folder under test_sets/ on the workers.",
-    )
+    leakage = LeakageField(label="Leakage set", required=False, help_text=HELP["leakage_set"])
 
     class Meta:
         model = Track
@@ -148,12 +143,9 @@ class WeightsForm(forms.ModelForm[Track]):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)  # noqa: S101
             field.choices = offered(holdings, getattr(self.instance, name))
-        chosen = self.instance.measured_leakage_set()
-        of_track = f"{chosen.folder}/{chosen.split}" if chosen else ""
         leakage = self.fields["leakage"]
-        assert isinstance(leakage, forms.ChoiceField)  # noqa: S101
-        leakage.initial = of_track
-        leakage.choices = offered(held.leakage_sets, of_track, "none: leakage is not measured")
+        assert isinstance(leakage, LeakageField)  # noqa: S101
+        leakage.offer(self.instance)
         self.has_stock = bool(held.references and held.test_sets)
 
     def clean(self) -> dict[str, Any]:
@@ -163,10 +155,8 @@ class WeightsForm(forms.ModelForm[Track]):
 
     @override
     def save(self, commit: bool = True) -> Track:
-        folder, _, split = self.cleaned_data["leakage"].partition("/")
-        self.instance.leakage_set = folder
-        if split:
-            self.instance.leakage_split = split
+        for name, value in LeakageField.fields_of(self.cleaned_data["leakage"]).items():
+            setattr(self.instance, name, value)
         track: Track = super().save(commit)
         return track
 
@@ -180,7 +170,7 @@ class DataForm(forms.ModelForm[Track]):
         required=False,
         widget=forms.CheckboxSelectMultiple,
         label="For this track",
-        help_text="Downloads that are offered for all tracks aren't listed here.",
+        help_text="A download that no other track has is no longer offered once its box is cleared.",
     )
 
     class Meta:
@@ -197,8 +187,12 @@ class DataForm(forms.ModelForm[Track]):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        for name in set(ABOUT_DATA) - set(self.instance.kind.fields):
+        # A public track has them among its rules, whose changes are previewed.
+        about = set(self.instance.kind.fields) if self.instance.is_draft else set()
+        for name in set(ABOUT_DATA) - about:
             del self.fields[name]
+        if not Download.objects.filter(tracks__isnull=False).exists():
+            self.fields["downloads"].help_text = "No download is for single tracks yet. Add one above."
         self.fields["downloads"].initial = Download.objects.filter(tracks=self.instance)
         self.order_fields(["downloads"])
         drop_kind(self)
@@ -206,16 +200,19 @@ class DataForm(forms.ModelForm[Track]):
     @override
     def save(self, commit: bool = True) -> Track:
         track: Track = super().save(commit)
-        chosen = self.cleaned_data["downloads"]
-        for download in chosen:
-            download.tracks.add(track)
-        take_from(track, Download.objects.filter(tracks=track).exclude(pk__in=chosen))
+        choose_downloads(track, self.cleaned_data["downloads"])
         return track
 
 
 class DownloadForm(forms.Form):
     """A file to offer, or a link to one, with its license and terms."""
 
+    replaces = forms.ModelChoiceField(
+        Download.objects.none(),
+        required=False,
+        empty_label="nothing: a new download",
+        help_text="The new file gets the address of the one that it replaces, which is removed.",
+    )
     kind = forms.ChoiceField(choices=DownloadKind.choices)
     title = forms.CharField(max_length=120)
     summary = forms.CharField(max_length=300, required=False)
@@ -265,6 +262,15 @@ class DownloadForm(forms.Form):
         help_text="Markdown.",
     )
 
+    def __init__(self, *args: Any, track: Track, **named: Any) -> None:
+        super().__init__(*args, **named)
+        replaceable = of_track_alone(track)
+        replaces = self.fields["replaces"]
+        assert isinstance(replaces, forms.ModelChoiceField)  # noqa: S101
+        replaces.queryset = replaceable
+        if not replaceable.exists():
+            replaces.widget = replaces.hidden_widget()
+
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or {}
         file, link = values.get("file"), values.get("link")
@@ -275,9 +281,10 @@ class DownloadForm(forms.Form):
                 "file",
                 "This file is too large to be sent without JavaScript; turn it on, or link to the file.",
             )
-        slug = slugify(values.get("title", ""))
-        if slug and Download.objects.filter(slug=slug).exists():
-            self.add_error("title", "Another download has this title.")
+        replaced = values.get("replaces")
+        slug = replaced.slug if replaced else slugify(values.get("title", ""))
+        if slug and not replaced and Download.objects.filter(slug=slug).exists():
+            self.add_error("title", "Another download has this title. To replace it, choose it above.")
         self._clean_terms(values)
         return {**values, "slug": slug}
 

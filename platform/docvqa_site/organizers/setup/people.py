@@ -6,19 +6,38 @@ import secrets
 from django.conf import settings
 from django.core.mail import send_mail
 from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
-from docvqa_site.accounts.selectors import owns_verified_address
+from docvqa_site.accounts.selectors import owns_verified_address, user_by_address
 from docvqa_site.accounts.services import make_organizer, make_reviewer, make_track_organizer
 from docvqa_site.audit.models import personal, record
 from docvqa_site.challenge.models import StaffInvitation, StaffRole, Track
 from docvqa_site.challenge.selectors import organizers_of_all_tracks
+from docvqa_site.submissions.selectors import competed_tracks
 
 # What follows for somebody whose team has submissions in the track.
 COMPETES = "Whoever competes in a track can't see or judge its submissions, or change its rules."
+
+
+def competed_in(email: str, role: StaffRole, track: Track) -> list[Track]:
+    """Return in which tracks that an invitation to this role is about somebody with this address competes."""
+    person = user_by_address(email)
+    if person is None:
+        return []
+    found = competed_tracks(person)
+    return list(found.filter(pk=track.pk) if role == StaffRole.ORGANIZER else found)
+
+
+def invitations_for(track: Track, organizer: User) -> QuerySet[StaffInvitation]:
+    """Return the pending invitations that are about the track; those of organizers of one track, from it alone."""
+    found = StaffInvitation.objects.filter(accepted_at=None).select_related("track")
+    if organizer.organizes_single_tracks:
+        return found.filter(track=track)
+    return found.filter(Q(track=track) | ~Q(role=StaffRole.ORGANIZER))
 
 
 @transaction.atomic

@@ -6,13 +6,14 @@ from datetime import datetime
 
 from django.template.defaultfilters import pluralize
 
-from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.challenge.phases import closed_because, nearest_phase, overlap
 from docvqa_site.challenge.references import tensors_matching
 from docvqa_site.downloads.models import Download
 from docvqa_site.evaluation.inventories import Holding, Stock, stock
 from docvqa_site.evaluation.models import TestSet
 from docvqa_site.evaluation.rehearsal import problem_of, rehearsal_of
+from docvqa_site.organizers.track_changes import in_words
 from docvqa_site.reviews.selectors import reviewers
 
 SHORT_HASH = 12
@@ -155,8 +156,19 @@ def _phases(track: Track, now: datetime) -> Item:
         return Item("Phases", problem, "phases", False)
     is_over = nearest is None or nearest.has_ended(now)
     opening = closed_because(phases, now) or "Open as soon as the track is published."
-    number = f"{len(phases)} phases: {', '.join(map(str, phases))}. " if len(phases) > 1 else ""
-    return Item("Phases", f"{number}{opening}", "phases", not is_over)
+    shown = " ".join(f"{_phase(phase)}." for phase in phases)
+    return Item("Phases", f"{shown} {opening}", "phases", not is_over)
+
+
+def _phase(phase: Phase) -> str:
+    """Return what publication makes public of a phase: its times, its quota, and the examinations that it requires."""
+    facts = [
+        f"from {in_words(phase.starts_at)}" if phase.starts_at else "",
+        f"until {in_words(phase.ends_at)}" if phase.ends_at else "no deadline",
+        f"{phase.submissions_per_day} submission{pluralize(phase.submissions_per_day)} per team in 24 hours",
+        phase.required_examination or "no examination required",
+    ]
+    return f"“{phase}”: {', '.join(filter(None, facts))}"
 
 
 def _reviewers(track: Track) -> Iterator[Item]:

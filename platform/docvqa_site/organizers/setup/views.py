@@ -39,11 +39,15 @@ MOVES = {"back": (-1, ""), "stay": (0, "?another=1#another")}
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the setup: its name in addresses, its title, and the view of its page."""
+    """A step of the setup: its name in addresses, its title, and the view of its page.
+
+    One that `stays` is a page of the track once it is public, too.
+    """
 
     name: str
     title: str
     view: Callable[[UserRequest, Track], HttpResponseBase]
+    stays: bool = False
 
 
 @for_organizers("challenge.change_track", "challenge.add_track", methods=FORM)
@@ -79,13 +83,12 @@ def overview(request: UserRequest, slug: str) -> HttpResponseBase:
 
 @for_organizers("challenge.change_track", methods=FORM)
 def step(request: UserRequest, slug: str, name: str) -> HttpResponseBase:
-    """Show a step; a POST saves it and leads to the next one. People are invited to a public track as well."""
+    """Show a step; a POST saves it and leads to the next one. A public track has some of them as well."""
     if name not in STEPS:
         raise Http404("no such step")
-    is_for_all = name == "people"
     track = (
         get_object_or_404(organized_tracks(request.user), slug=slug)
-        if is_for_all
+        if STEPS[name].stays
         else _draft(request.user, slug)
     )
     reject_competitor(request.user, track)
@@ -174,7 +177,9 @@ def invitation(request: UserRequest, secret: str) -> HttpResponseBase:
     context = {
         "invitation": found,
         "is_theirs": is_theirs,
-        "competes": people.COMPETES if competes(request.user, found.track) else "",
+        "competes": people.COMPETES
+        if people.competed_in(request.user.email, StaffRole(found.role), found.track)
+        else "",
     }
     return render(request, "organizers/setup/invitation.html", context, status=200 if is_theirs else 403)
 
@@ -194,16 +199,24 @@ def _page(
         "track": track,
         "steps": STEPS.values(),
         "current": name,
-        "saves": f"Save and continue: {titles[place + 1]}",
-        "goes_back": titles[place - 1] if place else "",
+        "unready": {item.step for item in readiness(track, timezone.now()).missing}
+        if track.is_draft
+        else set(),
+        "saves": f"Save and continue: {titles[place + 1]}" if track.is_draft else "Save",
+        "goes_back": titles[place - 1] if place and track.is_draft else "",
         **context,
     }
     return render(request, f"organizers/setup/{template}", shown)
 
 
 def _next(request: HttpRequest, track: Track, name: str) -> HttpResponseBase:
-    """Lead to the step after this one, or by the button that was pressed; after the last one, to what is missing."""
+    """Lead to the step after this one, or by the button that was pressed; after the last one, to what is missing.
+
+    The steps of a public track lead nowhere.
+    """
     messages.success(request, "Saved.")
+    if not track.is_draft:
+        return redirect("organizers:setup_step", track.slug, name)
     names = list(STEPS)
     moves, added = next((move for button, move in MOVES.items() if button in request.POST), (1, ""))
     place = names.index(name) + moves
@@ -238,21 +251,27 @@ def _data(request: UserRequest, track: Track) -> HttpResponseBase:
     """Show what can be downloaded for the track; one of the two forms adds a download, the other ends the step."""
     adds = "add" in request.POST
     form = forms.DataForm(None if adds else request.POST or None, instance=Track.with_drafts.get(pk=track.pk))
-    added = forms.DownloadForm(request.POST if adds else None, request.FILES if adds else None)
+    added = forms.DownloadForm(request.POST if adds else None, request.FILES if adds else None, track=track)
     if adds and added.is_valid():
         try:
             download = add_offered(track, added.cleaned_data, actor=request.user)
         except ProblemError as error:
             added.add_error("file", error.problem.message)
         else:
-            messages.success(request, f"{download} was added. It is public once the track is.")
+            done = "replaced" if added.cleaned_data["replaces"] else "added"
+            shown = "once the track is" if track.is_draft else "now"
+            messages.success(request, f"{download} was {done}. It is public {shown}.")
             return redirect("organizers:setup_step", track.slug, "data")
     if request.method == "POST" and not adds and form.is_valid():
         _save(request, track, form)
         return _next(request, track, "data")
-    return _page(
-        request, track, "data.html", "data", form=form, added=added, has_downloads=Download.objects.exists()
-    )
+    context = {
+        "form": form,
+        "added": added,
+        "has_downloads": Download.objects.exists(),
+        "of_all_tracks": Download.objects.offered().filter(tracks__isnull=True),
+    }
+    return _page(request, track, "data.html", "data", **context)
 
 
 def _phases(request: UserRequest, track: Track) -> HttpResponseBase:
@@ -277,10 +296,9 @@ def _people(request: UserRequest, track: Track) -> HttpResponseBase:
     if invites and may_invite and invited.is_valid():
         sent = people.invite(track, **invited.cleaned_data, by=request.user)
         messages.success(request, f"We've sent an invitation to {sent.email}.")
-        if any(competes(person, track) for person in User.objects.filter(email__iexact=sent.email)):
-            messages.warning(
-                request, f"A team of {sent.email} has submissions in this track. {people.COMPETES}"
-            )
+        if competed := people.competed_in(sent.email, StaffRole(sent.role), track):
+            names = ", ".join(map(str, competed))
+            messages.warning(request, f"A team of {sent.email} has submissions in {names}. {people.COMPETES}")
         return redirect("organizers:setup_step", track.slug, "people")
     if request.method == "POST" and not invites and track.is_draft and form.is_valid():
         _save(request, track, form)
@@ -289,7 +307,7 @@ def _people(request: UserRequest, track: Track) -> HttpResponseBase:
         "form": form,
         "invited": invited,
         "may_invite": may_invite,
-        "invitations": track.staff_invitations.filter(accepted_at=None),
+        "invitations": people.invitations_for(track, request.user),
         "of_all_tracks": organizers_of_all_tracks(),
         "competing": [person for person in track.organizers.all() if competes(person, track)],
         "reviewers": list(reviewers(include_superusers=False)),
@@ -305,8 +323,8 @@ STEPS = {
         Step(
             "weights", "Base weights and test set", _form_step(forms.WeightsForm, "weights", "weights.html")
         ),
-        Step("data", "Data and downloads", _data),
+        Step("data", "Data and downloads", _data, stays=True),
         Step("phases", "Phases", _phases),
-        Step("people", "People", _people),
+        Step("people", "People", _people, stays=True),
     )
 }

@@ -14,6 +14,7 @@ from docvqa_site.evaluation.examining.levels import MEANINGS
 from docvqa_site.evaluation.models import Evaluation, EvaluationState
 from docvqa_site.submissions.models import RunState
 from docvqa_site.submissions.services import withdraw
+from docvqa_site.ui.budgets import budget_text
 from evaluator.accounting.accountant import Accountant
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, Outcome, Step, TrustLevel
@@ -251,6 +252,31 @@ class TestCitation:
         assert ", trust level L0 recomputed. " in entry
         type(run.submission).objects.update(anonymous=True, alias="Nobody")
         assert "joint epsilon" not in client.get(address).text
+
+    def test_it_says_which_runs_were_found_invalid(self, client, run):
+        submission, disqualified = run.submission, {"disqualified_because": "Forged."}
+        addresses = [reverse(f"submissions:{name}", args=[submission.pk]) for name in ("bibtex", "citation")]
+        type(run).objects.filter(pk=run.pk).update(**disqualified)
+        for address in addresses:
+            assert "Status: disqualified" in client.get(address).text
+            assert "under review" not in client.get(address).text
+        html = page(run)
+        assert f"<strong>Disqualified at {budget_text(4)}.</strong>" in html
+        assert "Under review" not in html
+        assert "disqualified by the organizers: Forged." in html
+        assert "<strong>Disqualified.</strong> The organizers' reason: Forged." in evidence(run)
+        member = run.submission.team.memberships.get().user
+        assert '<span class="badge badge-rejected">disqualified</span>' in page(run, member)
+        client.force_login(member)
+        assert (
+            'badge-rejected">ε\xa0=\xa04: disqualified</span>' in client.get(reverse("submissions:list")).text
+        )
+        make_run(submission, budget=8.0, state=RunState.SCORED, epsilon=7.5)
+        for address in addresses:
+            text = " ".join(client.get(address).text.split())
+            assert text.index("At epsilon = 4") < text.index(", disqualified.") < text.index("At epsilon = 8")
+            assert ", under review" in text
+        assert "<strong>Under review.</strong>" in page(run)
 
     def test_of_what_nobody_sees_there_is_none(self, client):
         address = reverse("submissions:bibtex", args=[make_run().submission.pk])
