@@ -12,11 +12,13 @@ from django.utils.timezone import localtime
 
 from docvqa_site.boards.boards import MethodRow
 from docvqa_site.boards.ranking import Entry, Row
+from docvqa_site.evaluation.display.results import leakage_text
 from docvqa_site.ui.links import safe_href
 from docvqa_site.ui.markup import markup
 from docvqa_site.ui.templatetags.bounds import epsilon
 from docvqa_site.ui.templatetags.ui import MISSING, bar, bytes_tag, score, score_interval
 from evaluator.messages.jobs import Epsilon
+from evaluator.messages.leakage import Leakage
 from evaluator.messages.rankings import COUNTED
 from evaluator.messages.results import RunResults
 from evaluator.scoring.metrics import cut
@@ -196,6 +198,14 @@ def counting(results: RunResults) -> SafeString:
         results.counting_label,
         markup('<div class="muted small">{}</div>', below) if below else EMPTY,
     )
+
+
+def leakage(found: Leakage | None) -> SafeString:
+    """Return the AUC of the attack on a run; where it isn't significant, the AUC below which it would not be."""
+    text = leakage_text(found)
+    if found is None or found.auc is not None or found.least_auc is None:
+        return markup("{}", text or MISSING)
+    return markup('{} <div class="muted small">AUC&nbsp;below&nbsp;{}</div>', text, f"{found.least_auc:.2f}")
 
 
 def verification(results: RunResults) -> SafeString:
