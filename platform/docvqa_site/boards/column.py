@@ -28,7 +28,7 @@ TERMS = {
     "joint_epsilon": "joint ε",
     "leakage": "leakage",
     "rank": "rank",
-    "status": "verified",
+    "status": "proof accepted",
     "trust_level": "trust level",
 }
 SORTING = '<a class="board-sort" href="{}"><span class="visually-hidden">Sort by </span>{}</a>'

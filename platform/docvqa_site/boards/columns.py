@@ -128,10 +128,11 @@ METHOD = Column(
 STATUS = Column(
     "status",
     "Status",
-    "Status of the review; `scored` in tracks without a privacy proof.",
+    "Status of the review: `provisional` (under review), `verified` (proof accepted) or `rejected` (proof rejected). "
+    "`scored` in tracks without a privacy proof.",
     lambda row: row.entry.status,
     Shown.BOARD | Shown.TEXT | Shown.DATA,
-    text=lambda row: ", ".join(filter(None, [row.entry.status, row.pending_words])),
+    text=lambda row: ", ".join(filter(None, [row.entry.status.label, row.pending_words])),
     cell=cells.status,
     css="board-status",
 )
@@ -142,6 +143,7 @@ LEAKAGE = Column(
     lambda row: leakage_text(row.entry.results.leakage),
     EVERYWHERE,
     is_result=True,
+    cell=lambda row: cells.leakage(row.entry.results.leakage),
     applies=lambda track: bool(track.leakage_set),
     css="num",
 )

@@ -64,7 +64,7 @@ GROUPS = {
         "api": "Submit and read results from your own scripts.",
         "errors": "Every error code, with its meaning and the next step.",
     },
-    "How results are verified": {
+    "How results are judged": {
         "privacy": "What ε guarantees, how it is computed, and what the checks can detect.",
         "checks": "What each check covers, and what it doesn't.",
         "reviews": "Who reviews privacy proofs, the checklist, and how to appeal.",

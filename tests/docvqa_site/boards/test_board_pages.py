@@ -76,6 +76,17 @@ def shown(client, address):
     return [number for number in range(9) if f"Method {number}." in html]
 
 
+def test_a_board_says_what_its_filters_leave_alone(client, track):
+    ignored = "The plot ignores the filters", "not only those that match the filters"
+    for address, is_filtered in [
+        ("/leaderboard/communication/", False),
+        ("/leaderboard/communication/?q=none", True),
+    ]:
+        page = client.get(address).text
+        assert [words in page for words in ignored] == [is_filtered] * 2
+        assert '<a href="/docs/columns/">What each column means</a>' in page
+
+
 class TestPages:
     @pytest.mark.parametrize(("page", "methods"), [("1", [0, 1]), ("3", [4])])
     def test_a_board_has_pages(self, client, track, monkeypatch, page, methods):

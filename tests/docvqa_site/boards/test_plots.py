@@ -188,14 +188,14 @@ def test_marks_are_filled_when_verified_and_hollow_under_review(client):
     boards_changed(track.pk)
     html = client.get("/leaderboard/private/").text
     assert hollow(html) == {"Open": True, "Checked": False}
-    assert "Checked: ANLS 0.3000 at ε\xa0=\xa01, verified" in html
+    assert "Checked: ANLS 0.3000 at ε\xa0=\xa01, proof accepted" in html
     rows = re.findall(
         r'<tr><th scope="row"><a href="[^"]+">(\w+)</a></th>.*?<td class="num" data-label="Status">([a-z ]+)</td></tr>',
         html,
     )
-    assert rows == [("Open", "under review"), ("Checked", "verified")]
+    assert rows == [("Open", "under review"), ("Checked", "proof accepted")]
     key = re.findall(r'plot-(verified|hollow)"[^>]*></svg>([a-z ]+)<', html)
-    assert key == [("verified", "verified"), ("hollow", "under review")]
+    assert key == [("verified", "proof accepted"), ("hollow", "under review")]
 
 
 def test_the_line_of_each_leading_method_is_named_at_its_end(client):

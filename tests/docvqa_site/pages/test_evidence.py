@@ -1,5 +1,7 @@
 """The page of a run's evidence, and the files that everybody may check it by."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,9 @@ from django.utils import timezone
 
 from docvqa_site.boards.published import publish_all
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.docs import library
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepReport
+from docvqa_site.pages import run as run_page
 from docvqa_site.submissions.models import Run, RunState, SubmissionState
 from evaluator.messages.jobs import ArtifactKind, Outcome, Step
 from tests.docvqa_site.factories import (
@@ -141,6 +145,37 @@ def test_the_evidence_says_how_many_rounds_were_recomputed_and_that_the_checkpoi
     page = page_of(client, run)
     assert "6 of 6 rounds recomputed from the messages; the checkpoint matches" in page
     assert "95% interval 0.80–0.84" in page
+
+
+def test_the_terms_of_the_privacy_section_are_explained(client: Client, run: Run) -> None:
+    finished = {"run": run, "attempt": 1, "state": EvaluationState.PASSED, "finished_at": timezone.now()}
+    evaluation = Evaluation.objects.create(step=Step.ACCOUNTING, **finished)
+    StepReport.objects.create(evaluation=evaluation, step=Step.ACCOUNTING, outcome=Outcome.PASSED, result={})
+    judged = {"within_budget": True, "margin": 1.0}
+    epsilons = [
+        {"accountant": accountant, "sampling_rule": rule, "epsilon": 3.0, "decides": decides, **judged}
+        for accountant, rule, decides in [
+            ("pld", "two_stage", True),
+            ("pld", "product", False),
+            ("rdp", "two_stage", False),
+        ]
+    ]
+    bounds = {"balanced_accuracy": 0.9, "true_positive_rates": [], "gaussian_mu": 1.5}
+    change_results(run, epsilons=epsilons, membership=bounds)
+    page = page_of(client, run)
+    section = page[page.index('id="privacy"') : page.index('id="files"')]
+    for words in ["two-stage", "product", "PLD", "RDP", "Joint ε"]:
+        assert re.search(rf'<a class="term" href="/docs/glossary/#row-[^"]+">{words}</a>', section), words
+    for part in ["accountants", "two-amplification-rules", "what-ε-means-in-numbers"]:
+        assert f'href="/docs/privacy/#{part}"' in section
+    assert f'href="{run.submission.track.get_absolute_url()}"' in section
+
+
+def test_the_guide_lists_the_sections_of_the_page() -> None:
+    template = (Path(run_page.__file__).parent / "templates" / "pages" / "run.html").read_text()
+    contents = re.findall(r'<li><a href="#\w+">(?:{% if signed_by %})?([\w ]+)', template)
+    guide = library.read("leaderboards").partition("## Reading a page of evidence")[2].partition("\n## ")[0]
+    assert re.findall(r"^- \*\*([\w ]+)\*\*", guide, re.M) == contents
 
 
 def test_a_check_states_what_was_expected_where_it_has_such_a_value(client: Client, run: Run) -> None:
