@@ -113,8 +113,8 @@ def rank(row: Row) -> SafeString:
         return NO_RANK
     ranks = EMPTY
     if row.possible_ranks:
-        could_be = ' <div class="muted small"><span class="visually-hidden">could be </span>{}</div>'
-        ranks = markup(could_be, row.ranks)
+        could_be = ' <div class="muted small">{}</div>'
+        ranks = markup(could_be, row.possible_ranks)
     top = SafeString(' class="board-top"') if row.rank <= TOP else EMPTY
     return markup("<strong{}>{}</strong>{}{}", top, row.rank, ranks, _move(row.rank, row.was))
 
@@ -177,6 +177,14 @@ def joint_epsilon(results: RunResults) -> SafeString:
     if results.joint_runs:
         below = markup(' <div class="muted small">training run {}</div>', results.joint_runs)
     return markup("{}{}", epsilon(results.joint_epsilon), below)
+
+
+def epsilon_with_joint(results: RunResults) -> SafeString:
+    """Return ε, and below it the joint ε where that is larger."""
+    below = EMPTY
+    if results.joint_epsilon is not None and results.joint_epsilon > (results.epsilon or 0):
+        below = markup(' <div class="muted small nowrap">joint {}</div>', epsilon(results.joint_epsilon))
+    return markup("{}{}", epsilon(results.epsilon), below)
 
 
 def bytes_total(results: RunResults) -> SafeString:

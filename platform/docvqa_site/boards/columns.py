@@ -147,6 +147,13 @@ LEAKAGE = Column(
     applies=lambda track: bool(track.leakage_set),
     css="num",
 )
+EPSILON = _epsilon(
+    "epsilon",
+    "ε",
+    "Recomputed ε, compared with the budget.",
+    shown=Shown.BOARD | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
+    sort=Sort.EPSILON,
+)
 JOINT_EPSILON = _epsilon(
     "joint_epsilon",
     "Joint ε",
@@ -205,13 +212,7 @@ COLUMNS: tuple[Column, ...] = (
     _score(
         "public_anls", "Public ANLS", "`anls` on the public part, once ranks are based on the private part."
     ),
-    _epsilon(
-        "epsilon",
-        "ε",
-        "Recomputed ε, compared with the budget.",
-        shown=Shown.BOARD | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
-        sort=Sort.EPSILON,
-    ),
+    EPSILON,
     JOINT_EPSILON,
     _result("joint_runs", "Joint runs", "Number of training runs included in `joint_epsilon`."),
     BYTES_TOTAL,

@@ -171,6 +171,41 @@ def test_the_terms_of_the_privacy_section_are_explained(client: Client, run: Run
     assert f'href="{run.submission.track.get_absolute_url()}"' in section
 
 
+def test_checks_are_in_groups_and_their_texts_have_lines_of_their_own(client: Client, run: Run) -> None:
+    ids = [
+        "record.rounds",
+        "record.noise_size",
+        "log.rounds",
+        "record.linkage",
+        "team.joint_epsilon",
+        "a.new_one",
+    ]
+    change_results(run, checks=[{"id": one, "status": "passed"} for one in ids])
+    evaluation = Evaluation.objects.create(
+        run=run, attempt=1, step=Step.SCORING, state=EvaluationState.PASSED, finished_at=timezone.now()
+    )
+    StepReport.objects.create(evaluation=evaluation, step=Step.SCORING, outcome=Outcome.PASSED)
+    address = reverse("submissions:run", args=[run.submission_id, run.pk])
+    for query, lines in ({}, 0), ({"explain": "1"}, len(ids)):
+        page = client.get(address, query).text
+        rows = re.findall(r'scope="rowgroup">([^<]+)<|<code class="muted small">([^<]+)<', page)
+        assert [subject or check for subject, check in rows] == [
+            "Noise",
+            "record.noise_size",
+            "From the noised sums to the model",
+            "record.linkage",
+            "Training record",
+            "record.rounds",
+            "Other runs of the team",
+            "team.joint_epsilon",
+            "Communication log",
+            "log.rounds",
+            "Other checks",
+            "a.new_one",
+        ]
+        assert page.count('<td class="checks-text" colspan="3">') == lines
+
+
 def test_the_guide_lists_the_sections_of_the_page() -> None:
     template = (Path(run_page.__file__).parent / "templates" / "pages" / "run.html").read_text()
     contents = re.findall(r'<li><a href="#\w+">(?:{% if signed_by %})?([\w ]+)', template)
@@ -189,7 +224,7 @@ def test_a_check_states_what_was_expected_where_it_has_such_a_value(client: Clie
     assert page.count("Expected: δ = 10⁻⁵") == page.count("Expected") == 1
     assert "<details open>" not in page
     explained = client.get(f"{reverse('submissions:run', args=[run.submission_id, run.pk])}?explain=1").text
-    assert explained.count("<details open>") == 2
+    assert explained.count('<td class="checks-text" colspan="3">') == 2
     assert "Signature" not in page
     assert "73,728,000 bytes" in page
 
