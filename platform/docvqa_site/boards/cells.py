@@ -113,8 +113,8 @@ def rank(row: Row) -> SafeString:
         return NO_RANK
     ranks = EMPTY
     if row.possible_ranks:
-        could_be = ' <div class="muted small">{}</div>'
-        ranks = markup(could_be, row.possible_ranks)
+        could_be = ' <div class="muted small">could be <span class="nowrap">{}</span></div>'
+        ranks = markup(could_be, row.ranks)
     top = SafeString(' class="board-top"') if row.rank <= TOP else EMPTY
     return markup("<strong{}>{}</strong>{}{}", top, row.rank, ranks, _move(row.rank, row.was))
 

@@ -139,15 +139,19 @@ class TestPages:
         assert "Ranked by ANLS at ε\xa0=\xa04, sorted by fewest bytes" in by_bytes
         assert re.findall(r"Method (\d)\.</a>", by_bytes.partition("<tbody>")[2]) == ["1", "2", "0"]
         assert re.findall(r'class="board-top">(\d)', by_bytes) == ["2", "3", "1"]
+        again = re.search(r'aria-sort="ascending"><a class="board-sorted" href="([^"]+)"', by_bytes)
+        assert again
+        most_bytes = board(client, "/leaderboard/privacy/" + unescape(again[1]))
+        assert 'aria-label="Communication" aria-sort="descending"' in most_bytes
+        assert re.findall(r"Method (\d)\.</a>", most_bytes.partition("<tbody>")[2]) == ["0", "2", "1"]
+        assert "sorted by fewest bytes, in reverse order" in most_bytes
+        assert re.findall(r'class="board-top">(\d)', most_bytes) == ["1", "3", "2"]
         back = re.search(r'aria-label="Rank"><a class="board-sort" href="([^"]+)"', by_bytes)
         assert back
         assert unescape(back[1]) == "?epsilon=4&baselines=none#board"
         assert "board-sort" not in board(client, "/leaderboard/privacy/?epsilon=4&rank=none")
         overview = board(client, "/leaderboard/privacy/?baselines=none")
-        assert (
-            'href="?epsilon=4&amp;baselines=none#board"><span class="visually-hidden">Sort by rank'
-            in overview
-        )
+        assert 'href="?epsilon=4&amp;baselines=none#board"><span class="visually-hidden">Board at' in overview
 
     def test_a_board_explains_its_status_exports_and_command(self, client, track, private_track):
         private = client.get("/leaderboard/privacy/").text

@@ -171,6 +171,20 @@ def test_the_terms_of_the_privacy_section_are_explained(client: Client, run: Run
     assert f'href="{run.submission.track.get_absolute_url()}"' in section
 
 
+def test_a_run_has_an_entry_of_its_own_with_its_interval(client: Client, run: Run) -> None:
+    make_run(run.submission, state=RunState.SCORED, budget=8, epsilon=7.0)
+    change_results(run, anls=0.8212, anls_low=0.801, anls_high=0.842, decimals=2)
+    evaluation = Evaluation.objects.create(
+        run=run, attempt=1, step=Step.SCORING, state=EvaluationState.PASSED, finished_at=timezone.now()
+    )
+    StepReport.objects.create(evaluation=evaluation, step=Step.SCORING, outcome=Outcome.PASSED)
+    entry = page_of(client, run).partition("Cite this run</h2>")[2].partition("</pre>")[0]
+    assert f"pfl-docvqa-{str(run.submission_id)[:8]}-epsilon-4," in entry
+    assert reverse("submissions:run", args=[run.submission_id, run.pk]) in entry
+    assert "At epsilon = 4: ANLS 0.82 (95\\% interval 0.80 to 0.85), recomputed epsilon 3.0000" in entry
+    assert "epsilon = 8" not in entry
+
+
 def test_checks_are_in_groups_and_their_texts_have_lines_of_their_own(client: Client, run: Run) -> None:
     ids = [
         "record.rounds",

@@ -158,6 +158,8 @@ class TestTrackPage:
         assert "#1 (could be 1–2)" in board
         assert "#2 (could be 1–2)" in board
         assert board.count("could be") == 2
+        of_one = client.get(reverse("leaderboard:track", args=["privacy"]), {"epsilon": "1"}).text
+        assert 'could be <span class="nowrap">1–2</span>' in of_one
         assert "0.0300 above the baseline Baseline (difference may be 0)" in board
         assert "0.2000 above the baseline Baseline</span>" in board
         # Of two methods at two budgets, in two drawings.
