@@ -4,10 +4,13 @@ import json
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from types import ModuleType
+from typing import Any
 
 from evaluator.errors import ErrorCode, ProblemError
 
 PACKAGE = "pfl-docvqa-benchmark"
+# The extras that need no other one.
+COMPLETE = ("kit", "verify")
 
 
 def import_extra(module: str, extra: str, title: str, *, package: str = "") -> ModuleType:
@@ -35,16 +38,23 @@ def import_extra(module: str, extra: str, title: str, *, package: str = "") -> M
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to this installation: of a clone, or of the wheel."""
-    extras = "kit" if extra == "kit" else f"kit,{extra}"
-    source = f"-e '.[{extras}]'" if _is_clone() else f'"$(ls pfl_docvqa_benchmark-*.whl)[{extras}]"'
-    return f"pip install -c constraints.txt {source}"
+    """Return the command that adds an extra to this installation: of a clone, of an address, or of a wheel on disk."""
+    extras = extra if extra in COMPLETE else f"kit,{extra}"
+    origin = _origin()
+    if origin is None or origin.get("dir_info", {}).get("editable"):
+        return f"pip install -c constraints.txt -e '.[{extras}]'"
+    address = origin.get("url", "")
+    if address.startswith(("https://", "http://")):
+        vcs = origin.get("vcs_info", {}).get("vcs")
+        return f'pip install "{PACKAGE}[{extras}] @ {f"{vcs}+" if vcs else ""}{address}"'
+    return f'pip install -c constraints.txt "$(ls pfl_docvqa_benchmark-*.whl)[{extras}]"'
 
 
-def _is_clone() -> bool:
-    """Return whether the kit runs from a clone, as an editable installation or without any."""
+def _origin() -> dict[str, Any] | None:
+    """Return where the kit was installed from, as pip records it; None if it runs from a clone without installation."""
     try:
         stored = distribution(PACKAGE).read_text("direct_url.json")
     except PackageNotFoundError:
-        return True
-    return bool(stored and json.loads(stored).get("dir_info", {}).get("editable"))
+        return None
+    found: dict[str, Any] = json.loads(stored or "{}")
+    return found

@@ -129,6 +129,41 @@ def test_a_package_imports_only_what_its_installation_brings(package: str) -> No
     assert imported - installed_with(*NEEDED[package]) <= {"ipython"}, "Jupyter brings it"
 
 
+def test_the_extra_verify_is_enough_to_verify_a_board_and_says_what_other_verbs_need() -> None:
+    allowed = installed_with(ROOT, ["verify"])
+    others = {
+        module
+        for module, distributions in packages_distributions().items()
+        if not allowed & set(map(canonicalize_name, distributions))
+        and module not in ("evaluator", "starter_kit", "docvqa_site")
+    }
+    run = (
+        f"import sys; others = {others!r}\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in others: raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+        "import importlib.util; found = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *rest: None if name in others else found(name, *rest)\n"
+        "from starter_kit.commands.main import main\n"
+        "sys.argv[1:] = sys.stdin.read().split()\n"
+        "main()"
+    )
+    assert "torch" in others
+
+    def ended(call: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", run], input=call, cwd=ROOT, capture_output=True, text=True, timeout=120
+        )
+        return done.returncode, done.stderr
+
+    status, problem = ended("verify http://127.0.0.1:9")
+    assert (status, problem.partition(":")[0]) == (2, "E_SITE_UNREACHABLE"), problem
+    status, problem = ended("train fedavg")
+    assert status == 2
+    assert problem.startswith("E_CONFIGURATION: `pfl train` needs the whole starter kit.")
+
+
 def test_all_that_states_the_version_agrees() -> None:
     version = project(ROOT)["version"]
     assert project(SITE)["version"] == version

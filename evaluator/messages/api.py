@@ -288,7 +288,7 @@ class ChangedText(Request):
 
     Attributes:
         publishes_proof: Whether the team agrees that everybody can read its privacy proof, and the answers to the
-            reviewers' checklist, while the result is verified.
+            reviewers' checklist, while the proof is accepted.
     """
 
     title: str | None = None

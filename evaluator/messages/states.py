@@ -1,8 +1,8 @@
 """The states of submissions, runs and results, and the one word that people read for each of them.
 
 People read the `label`; the database and the API have the value. The two differ in `LABELS` only. A run is *scored*
-when it has its results, whatever becomes of its proof. *Evaluation* is the process, never a state, and *accepted* is
-one reviewer's decision, never a result's.
+when it has its results, whatever becomes of its proof. *Evaluation* is the process, never a state. *Verification*
+is what examinations show of the training (`TrustLevel`), never the outcome of a review.
 """
 
 from collections.abc import Mapping
@@ -45,5 +45,6 @@ class ResultStatus(StrEnum):
 
 LABELS: Mapping[ResultStatus, str] = {
     ResultStatus.PROVISIONAL: "under review",
+    ResultStatus.VERIFIED: "proof accepted",
     ResultStatus.REJECTED: "proof rejected",
 }

@@ -16,7 +16,8 @@ except ModuleNotFoundError as error:
         where="pfl",
         expected="the packages of the extra `kit`",
         found=error,
-        next_step=f"Install them with `{install_command('kit')}`.",
+        next_step=f"Install them with `{install_command('kit')}`. For `pfl verify` alone, "
+        f"`{install_command('verify')}` is enough, and much smaller.",
     )
     raise SystemExit(str(problem)) from error
 

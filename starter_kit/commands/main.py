@@ -8,6 +8,7 @@ loads neither the libraries that the verbs need nor pydantic or rich.
 import os
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.util import find_spec
 
 import click
 from typer.core import TyperGroup
@@ -52,6 +53,9 @@ VERBS = {
 }
 """The first paragraph of each verb's help; a test compares it with the verb's module."""
 
+# The verbs for which the extra `verify` is enough.
+WITHOUT_TORCH = {"verify", "version"}
+
 
 class PflGroup(TyperGroup):
     """The verbs of `VERBS`, each imported from the module of its name when it is called."""
@@ -64,6 +68,8 @@ class PflGroup(TyperGroup):
         """Import a verb's module and return its command; None if there is no such verb."""
         if cmd_name not in VERBS:
             return None
+        if cmd_name not in WITHOUT_TORCH and find_spec("torch") is None:
+            raise _kit_missing(cmd_name)
         module = import_module(f"starter_kit.commands.{cmd_name}")
         app = getattr(module, "app", None)
         command = get_command(app) if app else command_of(getattr(module, cmd_name))
@@ -90,6 +96,21 @@ class PflGroup(TyperGroup):
         """List the verbs with their help, in full."""
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
+
+
+def _kit_missing(verb: str) -> Exception:
+    """Return the problem that only the part of the kit is installed that `pfl verify` needs."""
+    from evaluator.errors import ErrorCode, ProblemError
+    from starter_kit.extras import install_command
+
+    return ProblemError.of(
+        ErrorCode.CONFIGURATION,
+        message=f"`pfl {verb}` needs the whole starter kit.",
+        where="pfl",
+        expected="the packages of the extra `kit`",
+        found="torch is not installed",
+        next_step=f"Install them with `{install_command('kit')}`.",
+    )
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:

@@ -83,7 +83,7 @@ def submit(
         bool,
         typer.Option(
             "--publish-proof",
-            help="Publish the proof and its checklist while the result is verified. Your team can change "
+            help="Publish the proof and its checklist while it is accepted. Your team can change "
             "this at any time on the method's page.",
         ),
     ] = False,
@@ -153,7 +153,7 @@ def submit(
     print_lines(*_not_displayed(stored))
     print_lines(*_visibility(submission))
     if submission.publishes_proof:
-        print_lines("As your team agreed, the proof is public while the result is verified.")
+        print_lines("As your team agreed, the proof is public while it is accepted.")
     if unexplained := unexplained_challenges(client, plan):
         print_lines(
             f"Unresolved challenges that flag this submission: {len(unexplained)}. Explain to the reviewers what "

@@ -179,7 +179,7 @@ def test_reviewers_ask_for_changes_and_accept_the_revised_proof(
             reviewer.decide(window, "Accept")
     with demonstration.window(hands) as window:
         row = participant.row_of(demonstration, window, "track-2", method).first
-        expect(row).to_contain_text("verified")
+        expect(row).to_contain_text("proof accepted")
 
 
 @pytest.mark.slow

@@ -178,7 +178,7 @@ def test_reviewers_decline_ask_for_changes_and_accept_the_revised_proof(
             reviewer.decide(window, "Accept")
     with site.window(hands) as window:
         row = participant.row_of(site, window, "private", method).first
-        expect(row).to_contain_text("verified")
+        expect(row).to_contain_text("proof accepted")
 
 
 def test_a_visitor_finds_who_leads_and_why_and_takes_every_file(

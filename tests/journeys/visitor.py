@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, expect
 from tests.journeys.hands import Hands
 from tests.journeys.sites import Site
 
-STATUS = re.compile("verified|under review|baseline|scored|provisional", re.IGNORECASE)
+STATUS = re.compile("proof accepted|under review|baseline|scored|provisional", re.IGNORECASE)
 # The data set's, the competition's and this software's.
 PAPERS = re.compile("data set", re.I), re.compile("competition", re.I), re.compile("benchmark", re.I)
 SHA256 = re.compile("[0-9a-f]{64}")

@@ -20,15 +20,29 @@ def installed(folder: Path, source: str | None) -> None:
 @pytest.mark.parametrize(
     ("source", "command"),
     [
-        ('{"url": "file:///x", "dir_info": {"editable": true}}', "-e '.[kit,flower]'"),
-        ('{"url": "file:///x.whl", "archive_info": {}}', '"$(ls pfl_docvqa_benchmark-*.whl)[kit,flower]"'),
-        (None, '"$(ls pfl_docvqa_benchmark-*.whl)[kit,flower]"'),
+        (
+            '{"url": "file:///x", "dir_info": {"editable": true}}',
+            "pip install -c constraints.txt -e '.[kit,flower]'",
+        ),
+        (
+            '{"url": "file:///x.whl", "archive_info": {}}',
+            'pip install -c constraints.txt "$(ls pfl_docvqa_benchmark-*.whl)[kit,flower]"',
+        ),
+        (
+            '{"url": "https://site.example/pfl.whl", "archive_info": {}}',
+            'pip install "pfl-docvqa-benchmark[kit,flower] @ https://site.example/pfl.whl"',
+        ),
+        (
+            '{"url": "https://code.example/pfl", "vcs_info": {"vcs": "git", "commit_id": "0"}}',
+            'pip install "pfl-docvqa-benchmark[kit,flower] @ git+https://code.example/pfl"',
+        ),
+        (None, 'pip install -c constraints.txt "$(ls pfl_docvqa_benchmark-*.whl)[kit,flower]"'),
     ],
-    ids=["a clone", "the wheel", "an index"],
+    ids=["a clone", "the wheel", "a site", "a repository", "an index"],
 )
 def test_the_command_fits_the_installation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str | None, command: str
 ) -> None:
     installed(tmp_path, source)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    assert install_command("flower") == f"pip install -c constraints.txt {command}"
+    assert install_command("flower") == command

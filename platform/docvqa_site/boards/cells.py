@@ -12,11 +12,13 @@ from django.utils.timezone import localtime
 
 from docvqa_site.boards.boards import MethodRow
 from docvqa_site.boards.ranking import Entry, Row
+from docvqa_site.evaluation.display.results import leakage_text
 from docvqa_site.ui.links import safe_href
 from docvqa_site.ui.markup import markup
 from docvqa_site.ui.templatetags.bounds import epsilon
 from docvqa_site.ui.templatetags.ui import MISSING, bar, bytes_tag, score, score_interval
 from evaluator.messages.jobs import Epsilon
+from evaluator.messages.leakage import Leakage
 from evaluator.messages.rankings import COUNTED
 from evaluator.messages.results import RunResults
 from evaluator.scoring.metrics import cut
@@ -111,7 +113,7 @@ def rank(row: Row) -> SafeString:
         return NO_RANK
     ranks = EMPTY
     if row.possible_ranks:
-        could_be = ' <div class="muted small"><span class="visually-hidden">could be </span>{}</div>'
+        could_be = ' <div class="muted small">could be <span class="nowrap">{}</span></div>'
         ranks = markup(could_be, row.ranks)
     top = SafeString(' class="board-top"') if row.rank <= TOP else EMPTY
     return markup("<strong{}>{}</strong>{}{}", top, row.rank, ranks, _move(row.rank, row.was))
@@ -177,6 +179,14 @@ def joint_epsilon(results: RunResults) -> SafeString:
     return markup("{}{}", epsilon(results.joint_epsilon), below)
 
 
+def epsilon_with_joint(results: RunResults) -> SafeString:
+    """Return ε, and below it the joint ε where that is larger."""
+    below = EMPTY
+    if results.joint_epsilon is not None and results.joint_epsilon > (results.epsilon or 0):
+        below = markup(' <div class="muted small nowrap">joint {}</div>', epsilon(results.joint_epsilon))
+    return markup("{}{}", epsilon(results.epsilon), below)
+
+
 def bytes_total(results: RunResults) -> SafeString:
     """Return the bytes of a run, marked where they are the team's word."""
     is_declared = results.bytes_total is not None and results.counting != COUNTED
@@ -196,6 +206,14 @@ def counting(results: RunResults) -> SafeString:
         results.counting_label,
         markup('<div class="muted small">{}</div>', below) if below else EMPTY,
     )
+
+
+def leakage(found: Leakage | None) -> SafeString:
+    """Return the AUC of the attack on a run; where it isn't significant, the AUC below which it would not be."""
+    text = leakage_text(found)
+    if found is None or found.auc is not None or found.least_auc is None:
+        return markup("{}", text or MISSING)
+    return markup('{} <div class="muted small">AUC&nbsp;below&nbsp;{}</div>', text, f"{found.least_auc:.2f}")
 
 
 def verification(results: RunResults) -> SafeString:

@@ -28,10 +28,12 @@ TERMS = {
     "joint_epsilon": "joint ε",
     "leakage": "leakage",
     "rank": "rank",
-    "status": "verified",
+    "status": "proof accepted",
     "trust_level": "trust level",
 }
 SORTING = '<a class="board-sort" href="{}"><span class="visually-hidden">Sort by </span>{}</a>'
+
+SORTED = '<a class="board-sorted" href="{}">{}<span class="visually-hidden">, reverse the order</span></a>'
 
 
 class Shown(Flag):
@@ -51,16 +53,24 @@ def _always(_: Track) -> bool:
 
 @dataclass(frozen=True)
 class Order:
-    """The order of a board's rows, and the addresses at which they have another one."""
+    """The order of a board's rows, and the addresses at which they have another one.
+
+    Attributes:
+        address: Returns that of an order and its direction.
+    """
 
     current: Sort
-    address: Callable[[Sort], str]
+    is_reversed: bool
+    address: Callable[[Sort, bool], str]
 
     def head(self, sort: Sort, title: str) -> tuple[str, str]:
         """Return what the head of a column contains that has this order, and its state as an attribute."""
         if sort is self.current:
-            return f'<span class="board-sorted">{title}</span>', f' aria-sort="{sort.direction}"'
-        return SORTING.format(escape(self.address(sort)), title), ""
+            direction = sort.direction(is_reversed=self.is_reversed)
+            return SORTED.format(
+                escape(self.address(sort, not self.is_reversed)), title
+            ), f' aria-sort="{direction}"'
+        return SORTING.format(escape(self.address(sort, False)), title), ""
 
 
 @dataclass(frozen=True)

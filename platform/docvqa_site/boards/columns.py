@@ -128,10 +128,11 @@ METHOD = Column(
 STATUS = Column(
     "status",
     "Status",
-    "Status of the review; `scored` in tracks without a privacy proof.",
+    "Status of the review: `provisional` (under review), `verified` (proof accepted) or `rejected` (proof rejected). "
+    "`scored` in tracks without a privacy proof.",
     lambda row: row.entry.status,
     Shown.BOARD | Shown.TEXT | Shown.DATA,
-    text=lambda row: ", ".join(filter(None, [row.entry.status, row.pending_words])),
+    text=lambda row: ", ".join(filter(None, [row.entry.status.label, row.pending_words])),
     cell=cells.status,
     css="board-status",
 )
@@ -142,8 +143,16 @@ LEAKAGE = Column(
     lambda row: leakage_text(row.entry.results.leakage),
     EVERYWHERE,
     is_result=True,
+    cell=lambda row: cells.leakage(row.entry.results.leakage),
     applies=lambda track: bool(track.leakage_set),
     css="num",
+)
+EPSILON = _epsilon(
+    "epsilon",
+    "ε",
+    "Recomputed ε, compared with the budget.",
+    shown=Shown.BOARD | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
+    sort=Sort.EPSILON,
 )
 JOINT_EPSILON = _epsilon(
     "joint_epsilon",
@@ -203,13 +212,7 @@ COLUMNS: tuple[Column, ...] = (
     _score(
         "public_anls", "Public ANLS", "`anls` on the public part, once ranks are based on the private part."
     ),
-    _epsilon(
-        "epsilon",
-        "ε",
-        "Recomputed ε, compared with the budget.",
-        shown=Shown.BOARD | Shown.METHOD | Shown.COMPARISON | Shown.DATA,
-        sort=Sort.EPSILON,
-    ),
+    EPSILON,
     JOINT_EPSILON,
     _result("joint_runs", "Joint runs", "Number of training runs included in `joint_epsilon`."),
     BYTES_TOTAL,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from django.utils.safestring import SafeString
 
+from docvqa_site.boards import cells
 from docvqa_site.evaluation.display.results import leakage_text
 from docvqa_site.submissions.models import Run
 from docvqa_site.ui.axes import Axis, Tick, categories, linear
@@ -94,7 +95,7 @@ class Measured:
         """The AUC with its interval."""
         interval = self.leakage.auc_interval
         below = markup(BELOW, _range(interval, "{:.2f}".format)) if interval else SafeString("")
-        return markup("{}{}", leakage_text(self.leakage), below)
+        return markup("{}{}", cells.leakage(self.leakage), below)
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,10 @@ def stated(runs: Iterable[Run]) -> list[tuple[str, str]]:
 
 
 def _in_words(leakage: Leakage, figures: Sequence[Figure]) -> str:
-    found = "no significant leakage (n.s.)" if leakage.auc is None else f"AUC {leakage_text(leakage)}"
+    found = f"AUC {leakage_text(leakage)}"
+    if leakage.auc is None:
+        least = "" if leakage.least_auc is None else f": AUC below {leakage.least_auc:.2f}"
+        found = f"no significant leakage (n.s.){least}"
     limits = [figure.limit.format(figure.bound_text) for figure in figures if figure.bound_text]
     return f"{found}. Upper bounds for any attack at this ε: {'; '.join(limits)}" if limits else found
 

@@ -74,7 +74,8 @@ def ranked_places(
         ]
     order = ORDERS.get(selection.sort) or order_of(track.kind)
     kept = kept_order(track, budget, boards_versions([track.pk])[track.pk])
-    keys = keys_of(_selected_ranked(track, budget, selection).order_by(*order), start, stop)
+    runs = _selected_ranked(track, budget, selection).order_by(*order)
+    keys = keys_of(runs.reverse() if selection.is_reversed else runs, start, stop)
     ranks = ((run, kept.rank(run)) for run in keys)
     # A run may have got its rank between the two queries.
     return [Place(run, rank) for run, rank in ranks if rank]

@@ -35,17 +35,21 @@ BYTES_GAP = 0.14
 OUT = ("out", "rejected or disqualified")
 # What the marks of the plot of bytes say by their shape, by color, and in words.
 KINDS = {
-    "front": "Pareto front",
+    "front": "on the Pareto front",
+    "front-baseline": "baseline, on the front",
     "other": "not on the front",
     "baseline": "baseline, not on the front",
     OUT[0]: OUT[1],
 }
+ON_FRONT = ("front", "front-baseline")
+# What a mark of each kind becomes if its run is a baseline.
+OF_BASELINES = {"front": "front-baseline", "other": "baseline"}
 REVIEWED = [("verified", ResultStatus.VERIFIED.label), ("hollow", ResultStatus.PROVISIONAL.label)]
 
 
 @dataclass(frozen=True)
 class PlottedRun:
-    """What a plot shows of a run. `kind` is the style of its mark: front, other, baseline, or out for a rejected one.
+    """What a plot shows of a run. `kind` is the style of its mark, one of `KINDS`.
 
     Attributes:
         value: The result by which its board is ranked.
@@ -99,7 +103,7 @@ def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kin
             sent,
             float(cut(anls, decimals or MOST_DECIMALS)),
             value,
-            "baseline" if is_baseline and kind == "other" else kind,
+            OF_BASELINES.get(kind, kind) if is_baseline else kind,
             decimals or MOST_DECIMALS,
             is_verified=any(verified),
             interval=shown_interval(low, high, decimals),
@@ -131,7 +135,7 @@ def withheld_marks(
 def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
     """Return the plot of bytes against ANLS; `runs` of the kind front are its stepped front, fewest bytes first."""
     levels = [] if threshold is None else [threshold]
-    front = [(run.bytes_total, run.anls) for run in runs if run.kind == "front"]
+    front = [(run.bytes_total, run.anls) for run in runs if run.kind in ON_FRONT]
     return Plot(
         name="bytes",
         title="ANLS vs. communication",
@@ -144,7 +148,7 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
         y=linear("ANLS", [*levels, *(run.anls for run in runs), *_ends(run.interval for run in runs)]),
         lines=[
             *_whiskers((run.bytes_total, run.interval) for run in runs),
-            *([Line("front", front, KINDS["front"], is_stepped=True)] if front else []),
+            *([Line("front", front, "Pareto front", is_stepped=True)] if front else []),
         ],
         marks=[
             Mark(
@@ -159,12 +163,7 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
         level=None
         if threshold is None
         else Level(threshold, f"threshold {threshold_text(threshold)}", is_shaded=True),
-        key=[
-            (kind, words)
-            for kind, words in KINDS.items()
-            # The front is in the key as a line.
-            if kind != "front" and kind in {run.kind for run in runs}
-        ],
+        key=[(kind, words) for kind, words in KINDS.items() if kind in {run.kind for run in runs}],
         columns=["Method", "Communication", "ANLS", "Shown as"],
         rows=[
             (run.name, readable_bytes(run.bytes_total), run.score_with_interval, KINDS[run.kind])

@@ -28,10 +28,10 @@ class Sort(StrEnum):
     NEWEST = "newest"
     METHOD = "method"
 
-    @property
-    def direction(self) -> str:
-        """Whether its values rise or fall from row to row, as `aria-sort` says it."""
-        return "descending" if self in (Sort.ANLS, Sort.NEWEST) else "ascending"
+    def direction(self, *, is_reversed: bool = False) -> str:
+        """Return whether its values rise or fall from row to row, as `aria-sort` says it."""
+        falls = self in (Sort.ANLS, Sort.NEWEST)
+        return "descending" if falls is not is_reversed else "ascending"
 
 
 SORT_LABELS = {
@@ -58,6 +58,7 @@ class Selection:
         phase: The name of the only phase in which they were submitted.
         since: The first day of submission, in the time zone of the site.
         until: The last one.
+        is_reversed: Whether the last row in this order is the first.
     """
 
     verified: bool = False
@@ -70,6 +71,7 @@ class Selection:
     since: date | None = None
     until: date | None = None
     sort: Sort = Sort.RANK
+    is_reversed: bool = False
     submissions: tuple[UUID, ...] = ()
 
     @classmethod
@@ -87,17 +89,18 @@ class Selection:
             since=_day(query.get("since", "")),
             until=_day(query.get("until", "")),
             sort=Sort(sort) if sort in set(Sort) else Sort.RANK,
+            is_reversed=query.get("reverse") == "1",
         )
 
     @property
     def is_filter(self) -> bool:
         """Whether it leaves rows out."""
-        return replace(self, sort=Sort.RANK) != Selection()
+        return replace(self, sort=Sort.RANK, is_reversed=False) != Selection()
 
     @property
     def is_folded(self) -> bool:
         """Whether it asks for more than a text and an order, by controls that are folded until they are used."""
-        return replace(self, text="", sort=Sort.RANK) != Selection()
+        return replace(self, text="", sort=Sort.RANK, is_reversed=False) != Selection()
 
     @property
     def is_of_visitors_making(self) -> bool:
@@ -118,6 +121,7 @@ class Selection:
             "since": self.since.isoformat() if self.since else "",
             "until": self.until.isoformat() if self.until else "",
             "sort": self.sort.value,
+            "reverse": "1" if self.is_reversed else "",
         }
         return urlencode({name: value for name, value in values.items() if value})
 

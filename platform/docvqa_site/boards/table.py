@@ -7,7 +7,7 @@ from django.utils.safestring import SafeString
 
 from docvqa_site.boards import cells
 from docvqa_site.boards.column import TERMS, Column, Order, Shown
-from docvqa_site.boards.columns import JOINT_EPSILON, LEAKAGE, METHOD, columns_of
+from docvqa_site.boards.columns import EPSILON, JOINT_EPSILON, LEAKAGE, METHOD, columns_of
 from docvqa_site.boards.ranking import Row
 from docvqa_site.challenge.models import Track
 from docvqa_site.ui.templatetags.bounds import epsilon
@@ -18,6 +18,9 @@ ON_TRACK_PAGE = {
     "joint_epsilon": replace(JOINT_EPSILON, cell=lambda row: epsilon(row.entry.results.joint_epsilon)),
     "leakage": replace(LEAKAGE, link="#leakage"),
 }
+
+# Where joint ε has no column of its own.
+WITHOUT_MORE = {"epsilon": replace(EPSILON, cell=lambda row: cells.epsilon_with_joint(row.entry.results))}
 
 
 @dataclass(frozen=True)
@@ -68,5 +71,6 @@ def board_table(
     """
     where = Shown.BOARD | Shown.MORE if more else Shown.BOARD
     found = columns_of(track, where, () if trust else ("trust_level",))
-    shown = [ON_TRACK_PAGE.get(column.key, column) if picks else column for column in found]
+    other = (ON_TRACK_PAGE if picks else {}) | ({} if more else WITHOUT_MORE)
+    shown = [other.get(column.key, column) for column in found]
     return Table(track, shown, order)

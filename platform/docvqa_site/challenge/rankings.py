@@ -208,18 +208,18 @@ class Ranking:
 
     @property
     def is_reviewed(self) -> bool:
-        """Whether reviewers decide on results, so that the first verified run of a board is named beside the first."""
+        """Whether reviewers decide on proofs: the first run with an accepted one is named beside the first run."""
         return self.needs_proof
 
     @property
     def best_heading(self) -> str:
         """What stands above the leaders of a track."""
-        return "Best verified" if self.is_reviewed else "Current best"
+        return "Best with an accepted proof" if self.is_reviewed else "Current best"
 
     @property
     def no_leader(self) -> str:
         """What stands in place of a board's leader while there is none."""
-        return "No verified run yet." if self.is_reviewed else "No ranked runs yet."
+        return "No run with an accepted proof yet." if self.is_reviewed else "No ranked runs yet."
 
     @property
     def shows_way(self) -> bool:
@@ -360,8 +360,8 @@ _RANGES = (
 )
 _SCORED = "Scored: the results are available. This track requires no proof, so there is no review."
 _UNDER_REVIEW = (
-    "Under review: reviewers have yet to accept the privacy proof; verified: they have accepted it. Exports call "
-    "results under review provisional."
+    "Under review: reviewers have yet to accept the privacy proof. Proof accepted: enough of them have, which doesn't "
+    "show that the training ran as its record describes. Exports call these provisional and verified."
 )
 _UNBOUND = SafeString(
     "A run is <em>unbound</em> if the checks can't tie its checkpoint to the noised sums (each round's sum of updates "

@@ -64,13 +64,13 @@ GROUPS = {
         "api": "Submit and read results from your own scripts.",
         "errors": "Every error code, with its meaning and the next step.",
     },
-    "How results are verified": {
+    "How results are judged": {
         "privacy": "What ε guarantees, how it is computed, and what the checks can detect.",
         "checks": "What each check covers, and what it doesn't.",
         "reviews": "Who reviews privacy proofs, the checklist, and how to appeal.",
         "bytes": "Which bytes determine a rank, and when they are counted rather than declared.",
         "trust-levels": "Each level's meaning and requirements.",
-        "forging": "Every forgery in the tests: what it would gain, and what detects it.",
+        "forging": "What could still be false: every forgery in the tests, what it would gain, and what detects it.",
         "replay": "Repeating the last round of a training run and some randomly drawn ones.",
         "conformance": "Testing a method's code against the assumptions behind its ε.",
         "leakage": "Membership attacks on submitted models.",
@@ -139,6 +139,11 @@ def title(name: str) -> str:
     """Return the first heading of a document, without rendering the rest."""
     heading = TITLE.search(read(name))
     return heading[1].replace("`", "") if heading else name
+
+
+def about(name: str) -> str:
+    """Return the line that the list of documents has on this one; empty for one that isn't listed."""
+    return next((group[name] for group in GROUPS.values() if name in group), "")
 
 
 def slug_of(heading: str) -> str:

@@ -38,12 +38,13 @@ MARKS = ("", "yes")
 OPEN, CLOSE = "\x02", "\x03"
 TABLE = """
 CREATE VIRTUAL TABLE passages USING fts5(
-    address UNINDEXED, kind UNINDEXED, heading, title, text, tokenize = "porter unicode61 remove_diacritics 2"
+    address UNINDEXED, kind UNINDEXED, heading, title, text, code, tokenize = "porter unicode61 remove_diacritics 2"
 )"""
 TERMS = "CREATE VIRTUAL TABLE terms USING fts5vocab(passages, row)"
 # What is named by all of the text, or by it among other names, comes first, unless it is a column, whose name may be a
-# word of the language. Otherwise a word counts ten times as much in a heading as in a text, and four times in the title
-# of the document. A term counts twice; a name in code, which may contain any word, a quarter.
+# word of the language; then what has all of the text as it is, if that is a phrase. Otherwise a word counts ten times
+# as much in a heading as in a text, four times in the title of the document, and half as much in a block of code, which
+# no excerpt shows. A term counts twice; a name in code, which may contain any word, a quarter.
 QUERY = """
 SELECT address, kind, heading, title, snippet(passages, 4, ?, ?, ' … ', 30)
 FROM passages WHERE passages MATCH ?
@@ -51,7 +52,8 @@ ORDER BY kind <> 'Column' AND (
         instr(', ' || lower(heading) || ', ', ', ' || lower(?) || ', ')
         OR instr(', ' || heading || ', ', ', ' || ? || ', ')
     ) DESC,
-    bm25(passages, 0, 0, 10, 4, 1)
+    ? <> '' AND instr(lower(text), ?) DESC,
+    bm25(passages, 0, 0, 10, 4, 1, 0.5)
         * CASE WHEN kind LIKE 'Setting%' OR kind IN ('Column', 'Check') THEN 0.25 WHEN kind = 'Term' THEN 2 ELSE 1 END,
     rowid LIMIT ?
 """
@@ -60,6 +62,14 @@ LETTERS = {"ε": "epsilon", "δ": "delta", "σ": "sigma", "ρ": "rho", "λ": "la
 SPELLINGS = {**LETTERS, **{name: letter for letter, name in LETTERS.items()}}
 # A word with fewer letters isn't corrected: too many are as close.
 FEWEST_LETTERS = 4
+# A text with fewer words isn't compared as a phrase: too many passages have it.
+FEWEST_WORDS = 3
+# Words of questions, which a passage needn't have.
+UNIMPORTANT = re.compile(
+    r"(?:an?|and|are|be|by|can|could|do|does|for|from|how|i|if|in|is|its?|my|of|on|or|still|the|this|to|was|what|when|"
+    r"where|which|who|why|will|with)\??",
+    re.IGNORECASE,
+)
 # Letters that are missing, added, replaced or exchanged.
 MOST_ERRORS = 2
 
@@ -71,6 +81,7 @@ class Passage:
     Attributes:
         kind: What it is, where it isn't a section.
         title: That of the document; of anything else, what belongs beside its heading.
+        code: What its blocks of code contain, which is searched but never shown.
     """
 
     address: str
@@ -78,6 +89,7 @@ class Passage:
     heading: str
     title: str
     text: str
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,11 +110,11 @@ class Index:
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
         self._connection.execute(TABLE)
-        rows = ((one.address, one.kind, one.heading, one.title, one.text) for one in passages)
-        self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", rows)
+        rows = ((one.address, one.kind, one.heading, one.title, one.text, one.code) for one in passages)
+        self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def search(self, text: str, joined_by: str = "AND") -> list[Found]:
-        """Return the passages with every word of a text, of which the last may be the beginning of one.
+        """Return the passages with every word of a text but `UNIMPORTANT` ones; the last may be the beginning of one.
 
         Those that the text is the heading of come first, then the best.
 
@@ -112,9 +124,10 @@ class Index:
         query = _query(text, joined_by)
         if not query:
             return []
+        phrase = text.strip().lower() if len(text.split()) >= FEWEST_WORDS else ""
         with self._lock:
             rows = self._connection.execute(
-                QUERY, (OPEN, CLOSE, query, text.strip(), _letter(text.strip()), MOST_RESULTS)
+                QUERY, (OPEN, CLOSE, query, text.strip(), _letter(text.strip()), phrase, phrase, MOST_RESULTS)
             ).fetchall()
         return [
             Found(address, kind, heading, title, _marked(excerpt))
@@ -143,9 +156,14 @@ def corrected(text: str) -> str:
     return " ".join(closest) if closest != words else ""
 
 
+def important(text: str) -> str:
+    """Return a text without its `UNIMPORTANT` words, or as it is if it has no others."""
+    return " ".join(word for word in text.split() if not UNIMPORTANT.fullmatch(word)) or text
+
+
 def terms(text: str) -> list[str]:
     """Return the words of a text as an index compares them."""
-    return Index([Passage("", "", "", "", text)]).terms()
+    return Index([Passage("", "", "", "", important(text))]).terms()
 
 
 def passages(name: str) -> Iterator[Passage]:
@@ -153,12 +171,15 @@ def passages(name: str) -> Iterator[Passage]:
     title, kind = library.title(name), ENTRIES.get(name, "")
     here = reverse("docs:document", args=[library.address(name)])
     tokens = parsed(name)
-    address, heading, text = here, title, list[str]()
+    address, heading = here, title
+    # What the list of documents says of it is found, too.
+    text, code = [library.about(name)], list[str]()
     for at, token in enumerate(tokens):
         row = row_name(tokens, at) if kind else None
         if token.type == "heading_open" and token.tag != "h1":
-            yield Passage(address, "", heading, title, " ".join(text))
-            address, heading, text = f"{here}#{token.attrGet('id')}", _words(tokens[at + 1]), []
+            yield Passage(address, "", heading, title, " ".join(text).strip(), " ".join(code))
+            address, heading = f"{here}#{token.attrGet('id')}", _words(tokens[at + 1])
+            text, code = [], []
         elif row:
             cells = [_words(one) for one in _row(tokens, at) if one.type == "inline"]
             # Only the first row about a name has an id.
@@ -167,9 +188,11 @@ def passages(name: str) -> Iterator[Passage]:
             yield Passage(
                 place, kind, row, title, " · ".join(cell for cell in cells[1:] if cell not in MARKS)
             )
-        elif token.type in ("inline", "fence", "code_block"):
+        elif token.type in ("fence", "code_block"):
+            code.append(_words(token))
+        elif token.type == "inline":
             text.append(_words(token))
-    yield Passage(address, "", heading, title, " ".join(text))
+    yield Passage(address, "", heading, title, " ".join(text).strip(), " ".join(code))
 
 
 def _row(tokens: list[Token], at: int) -> list[Token]:
@@ -184,7 +207,8 @@ def _words(token: Token) -> str:
 
 def _query(text: str, joined_by: str) -> str:
     """Return a text as a query of FTS5, in which every word is quoted, so that none is an operator."""
-    words = [word for word in re.findall(r"[\w.\-/]+", text[:MOST_CHARACTERS]) if re.search(r"[^\W_]", word)]
+    words = re.findall(r"[\w.\-/]+", important(text[:MOST_CHARACTERS]))
+    words = [word for word in words if re.search(r"[^\W_]", word)]
     terms = [_term(word, "*" if word is words[-1] else "") for word in words]
     return f" {joined_by} ".join(terms)
 
@@ -226,5 +250,5 @@ def _vocabulary() -> dict[str, str]:
     """The words of the documentation, as they are written there but in lower case, the most frequent first."""
     counts = Counter[str]()
     for one in _all_passages():
-        counts.update(re.findall(r"[^\W\d_][\w\-]*", f"{one.heading} {one.text}".lower()))
+        counts.update(re.findall(r"[^\W\d_][\w\-]*", f"{one.heading} {one.text} {one.code}".lower()))
     return {word: word for word, _ in counts.most_common()}

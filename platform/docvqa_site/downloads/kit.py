@@ -15,13 +15,18 @@ def find_wheel(downloads: Iterable[Download]) -> Download | None:
     return next((file for file in kit if file.filename.endswith(".whl")), None)
 
 
-def install_command(downloads: Iterable[Download]) -> str:
-    """Return how to install the starter kit: the wheel that the site offers, else from the source code."""
+def install_command(downloads: Iterable[Download], extra: str = "kit") -> str:
+    """Return how to install the starter kit: the wheel that the site offers, else from the source code.
+
+    The extra `verify` is the part of the kit that `pfl verify` needs.
+    """
     offered = list(downloads)
     if wheel := find_wheel(offered):
         pins = next((file for file in offered if file.filename == "constraints.txt"), None)
         constraints = f"-c {settings.SITE_URL}{pins.get_absolute_url()} " if pins else ""
-        return f'pip install {constraints}"{PACKAGE}[kit] @ {settings.SITE_URL}{wheel.get_absolute_url()}"'
+        return (
+            f'pip install {constraints}"{PACKAGE}[{extra}] @ {settings.SITE_URL}{wheel.get_absolute_url()}"'
+        )
     if settings.SOURCE_URL:
-        return f'pip install "{PACKAGE}[kit] @ git+{settings.SOURCE_URL}"'
-    return "pip install -c constraints.txt -e '.[kit]'   # in a clone of the repository"
+        return f'pip install "{PACKAGE}[{extra}] @ git+{settings.SOURCE_URL}"'
+    return f"pip install -c constraints.txt -e '.[{extra}]'   # in a clone of the repository"

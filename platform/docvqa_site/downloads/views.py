@@ -37,6 +37,7 @@ def data(request: HttpRequest) -> HttpResponse:
         "groups": groups,
         "wheel": find_wheel(offered),
         "install": install_command(offered),
+        "install_verify": install_command(offered, "verify"),
         "tracks": Track.objects.all(),
         "data_url": settings.DATA_URL,
         "site_url": settings.SITE_URL,

@@ -6,6 +6,7 @@ from uuid import UUID
 import yaml
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.timezone import localdate
 from django.views.decorators.http import require_safe
 
@@ -14,13 +15,14 @@ from docvqa_site.accounts.orcid import address_of
 from docvqa_site.evaluation.display.results import shortfall
 from docvqa_site.evaluation.models import StepReport
 from docvqa_site.reviews.selectors import verdict_on
-from docvqa_site.submissions.models import Submission
+from docvqa_site.submissions.models import Run, Submission
 from docvqa_site.submissions.views import shown_submission
 from docvqa_site.teams.selectors import researchers
 from docvqa_site.ui.bibtex import entry, in_latex
 from docvqa_site.ui.budgets import at_budget, plain
 from docvqa_site.ui.rounding import epsilon_text
-from docvqa_site.ui.templatetags.ui import score
+from docvqa_site.ui.templatetags.ui import score, score_interval
+from evaluator.messages.results import RunResults
 
 
 def cited_people(submission: Submission) -> list[User]:
@@ -28,30 +30,38 @@ def cited_people(submission: Submission) -> list[User]:
     return [] if submission.anonymous else researchers(submission.team)
 
 
-def bibtex(submission: Submission, people: Iterable[User]) -> str:
-    """Return the entry of a submission, whose members `people` show their iDs. Its key stays when it is renamed."""
+def bibtex(submission: Submission, people: Iterable[User], run: Run | None = None) -> str:
+    """Return the entry of a submission, whose members `people` show their iDs. Its key stays when it is renamed.
+
+    That of one `run` leads to its page of evidence, and has its values alone.
+    """
     made = submission.submitted_at or submission.created_at
     named = [f"{user.name}, {address_of(user.orcid)}" for user in _verified(people)]
-    notes = [*measured(submission), f"ORCID: {'; '.join(named)}"] if named else measured(submission)
+    values = measured(submission, run)
+    notes = [*values, f"ORCID: {'; '.join(named)}"] if named else values
+    address = (
+        reverse("submissions:run", args=[submission.pk, run.pk]) if run else submission.get_absolute_url()
+    )
     fields = {
         "title": f"{{{in_latex(submission.title)}}}",
         "author": f"{{{in_latex(submission.author)}}}",
         "year": str(made.year),
         "howpublished": f"PFL-DocVQA benchmark, {in_latex(submission.track.name)}",
         "version": in_latex(evaluated_by(submission)),
-        "url": settings.SITE_URL + submission.get_absolute_url(),
+        "url": settings.SITE_URL + address,
         "urldate": localdate().isoformat(),
         "note": in_latex(". ".join(notes)),
     }
     filled = {name: value for name, value in fields.items() if value}
-    return entry(f"pfl-docvqa-{str(submission.pk)[:8]}", filled)
+    of_run = at_budget(run.budget, "-epsilon-{}", plain) if run else ""
+    return entry(f"pfl-docvqa-{str(submission.pk)[:8]}{of_run}", filled)
 
 
-def measured(submission: Submission) -> list[str]:
+def measured(submission: Submission, only: Run | None = None) -> list[str]:
     """Return what was measured of each scored run, on which test set, and the status of the results, in words that any
     LaTeX sets.
     """
-    scored = [run for run in submission.runs.all() if run.scored_at]
+    scored = [run for run in submission.runs.all() if run.scored_at and only in (None, run)]
     if not scored:
         return []
     verdict = verdict_on(submission)
@@ -65,7 +75,7 @@ def measured(submission: Submission) -> list[str]:
         joint = None if submission.anonymous else results.joint_epsilon
         size = "" if results.bytes_total is None else f"{results.bytes_total:,} bytes"
         values = [
-            f"ANLS {score(results.anls, results.decimals)}",
+            f"ANLS {score(results.anls, results.decimals)}{_interval(results)}",
             epsilon,
             "" if joint is None else f"joint epsilon {epsilon_text(joint)}",
             size,
@@ -80,6 +90,14 @@ def measured(submission: Submission) -> list[str]:
         *(f"Test set: {name}" for name in test_sets),
         *([] if differ else [f"Status: {statuses[0]}"]),
     ]
+
+
+def _interval(results: RunResults) -> str:
+    """Return the interval of a score in words that any LaTeX sets; empty where there is none."""
+    if results.anls_low is None or results.anls_high is None:
+        return ""
+    text = score_interval(results.anls_low, results.anls_high, results.decimals).replace("–", " to ")
+    return f" (95% interval {text})"
 
 
 def evaluated_by(submission: Submission) -> str:

@@ -25,6 +25,7 @@ from docvqa_site.downloads.kit import find_wheel, install_command
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.news.models import NewsItem, published
 from docvqa_site.pages.member import home_of
+from docvqa_site.pages.participation import in_words
 from docvqa_site.submissions.quota import PRACTICE_SLOTS
 from docvqa_site.ui.budgets import at_budget
 
@@ -100,6 +101,7 @@ def home(request: HttpRequest) -> HttpResponse:
             "cards": _cards(tracks, versions),
             "organizers": settings.ORGANIZERS,
             "open_tracks": open_tracks,
+            "participation": in_words(),
             "take_part": take_part,
             "commands": track_commands(take_part) if take_part else trial_commands(),
             "news": news,
@@ -122,7 +124,9 @@ def index(request: HttpRequest) -> HttpResponse:
     versions = boards_versions([track.pk for track in tracks])
 
     def respond() -> HttpResponse:
-        return render(request, "pages/index.html", {"cards": _cards(tracks, versions)})
+        return render(
+            request, "pages/index.html", {"cards": _cards(tracks, versions), "participation": in_words()}
+        )
 
     return page_unless_unchanged(request, _version(versions, []), respond)
 

@@ -13,6 +13,7 @@ from django.db.models import Count, QuerySet, Sum
 from django.db.models.functions import TruncMonth
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.defaultfilters import pluralize
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.safestring import mark_safe
@@ -22,6 +23,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.boards.caching import cached
 from docvqa_site.challenge.models import Track
 from docvqa_site.downloads.models import Download
+from docvqa_site.submissions.models import Submission
 from docvqa_site.teams.countries import COUNTRIES
 from docvqa_site.teams.models import Team
 
@@ -44,6 +46,17 @@ def participation(request: HttpRequest) -> HttpResponse:
     drawn = cached(timezone.now().strftime("%Y-%m-%d %H"), "participation", _draw)
     context = {"numbers": mark_safe(drawn)}  # noqa: S308  (a template made it)
     return render(request, "pages/participation.html", context)
+
+
+def in_words() -> str:
+    """Return in a few words how many take part; counted once an hour."""
+    return cached(timezone.now().strftime("%Y-%m-%d %H"), "participation in words", _count)
+
+
+def _count() -> str:
+    teams = Team.objects.count()
+    sent = Submission.objects.filter(submitted_at__isnull=False, track__in=Track.objects.all()).count()
+    return f"{teams:,} team{pluralize(teams)}, {sent:,} submission{pluralize(sent)} so far"
 
 
 def _draw() -> str:

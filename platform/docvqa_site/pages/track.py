@@ -138,9 +138,10 @@ class BoardQuery:
         shown = self.board | ({"rank": "none"} if self.only_unranked else {})
         return "&".join(filter(None, [urlencode(shown), self.selection.query]))
 
-    def address_sorted(self, sort: Sort) -> str:
+    def address_sorted(self, sort: Sort, is_reversed: bool) -> str:
         """Return the address of the first page with the rows in another order."""
-        return f"?{replace(self, selection=replace(self.selection, sort=sort)).query}#board"
+        selection = replace(self.selection, sort=sort, is_reversed=is_reversed)
+        return f"?{replace(self, selection=selection).query}#board"
 
 
 def boards_in_addresses(track: Track) -> list[str]:
@@ -267,7 +268,9 @@ def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count
         more=asked.more,
         picks=True,
         trust=_trust_differs(track),
-        order=None if asked.only_unranked else Order(selection.sort, asked.address_sorted),
+        order=None
+        if asked.only_unranked
+        else Order(selection.sort, selection.is_reversed, asked.address_sorted),
     )
     start = (page.number - 1) * PAGE_LENGTH
     if asked.only_unranked:
@@ -280,6 +283,8 @@ def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count
     caption = f"Ranked by {track.kind.words.title}{at_budget(board.budget)}"
     if selection.sort is not Sort.RANK:
         caption += f", sorted by {SORT_LABELS[selection.sort]}"
+    if selection.is_reversed:
+        caption += ", in reverse order"
     shown = ShownBoard(caption, rows, table, page, [("", row) for row in unranked], unranked_count)
     return _drawn(track, asked, shown)
 

@@ -56,12 +56,13 @@ from docvqa_site.reviews.selectors import (
 from docvqa_site.reviews.timeline import timeline
 from docvqa_site.submissions.models import Run, SubmissionState
 from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.states import ResultStatus
 
 # The states of a proof, by whom it waits for, and what they are called.
 VERIFIED = tallies.verified(F("track__required_reviews"))
 STATES: dict[str, tuple[str, Callable[[], Q]]] = {
     "reviewers": ("waits for reviewers", waits_for_reviewers),
-    "verified": ("verified", lambda: VERIFIED),
+    "verified": (ResultStatus.VERIFIED.label, lambda: VERIFIED),
     "rejected": ("rejected", tallies.rejected),
     "team": (
         "waits for the team",

@@ -25,7 +25,7 @@ OPINIONS = {
 }
 # Once the decision has settled the review: in the text, and in the subject.
 OUTCOMES = {
-    (Decision.ACCEPTED, ResultStatus.VERIFIED): ("accepted", "accepted, result verified"),
+    (Decision.ACCEPTED, ResultStatus.VERIFIED): ("accepted", "accepted by enough reviewers"),
     (Decision.REJECTED, ResultStatus.REJECTED): ("rejected", "rejected"),
 }
 
@@ -90,16 +90,15 @@ def mail_withdrawal(review: ProofReview, decision: str) -> None:
 
 def _status(submission: Submission, verdict: Verdict) -> list[str]:
     """Return what is known of the results; of a rejection every reason, as it was written, and what the team can do."""
-    label = verdict.status.label.capitalize()
     if not verdict.rejection:
-        return [f"{label}: {verdict.reason}."]
+        return [verdict.sentence]
     numbers = reviewer_numbers(submission)
     rejected = submission.reviews.filter(decision=Decision.REJECTED)
     reasons = [f"Reviewer {numbers[one.reviewer_id]}: {one.reason}" for one in rejected]
     choices = "You can upload a revised proof, which restarts the review"
     if not Appeal.objects.filter(submission=submission).exists():
         choices += ", or appeal once, so that another reviewer reads the unchanged proof"
-    return [*reasons, f"{label}. The result no longer has a rank.", f"{choices}."]
+    return [*reasons, f"{verdict.sentence} The result no longer has a rank.", f"{choices}."]
 
 
 def _mail_team(submission: Submission, subject: str, lines: Iterable[str]) -> None:

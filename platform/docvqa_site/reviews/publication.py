@@ -52,8 +52,8 @@ def proof_note(submission: Submission) -> str:
             "publish it."
         )
     return (
-        "Only reviewers and organizers can read the proof submitted with this method until the result is verified; the "
-        "team has agreed to publish it then."
+        "Only reviewers and organizers can read the proof submitted with this method until enough reviewers have "
+        "accepted it; the team has agreed to publish it then."
     )
 
 

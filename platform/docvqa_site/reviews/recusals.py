@@ -75,7 +75,7 @@ def withdrawal_effect(review: ProofReview) -> str:
     )
     now = verdict_on(submission).status
     if now is ResultStatus.VERIFIED and found.status is not now:
-        return f"{text} The result will no longer be verified."
+        return f"{text} The proof will no longer count as accepted."
     return (
         text if found.status is now else f"{text} The result's status will change to “{found.status.label}”."
     )

@@ -98,7 +98,7 @@ def _decided(submission: Submission, names: Mapping[int, str]) -> tuple[list[Eve
             change_reason=one.written.change_reason,
             changes_due=one.written.changes_due if one.decision is Decision.CHANGES_REQUESTED else None,
             remarks=one.written.remarks,
-            outcome=in_words(_verdict_at(one.at, one.version, made, required)),
+            outcome=_verdict_at(one.at, one.version, made, required).sentence,
         )
         for one in made
     ]
@@ -107,7 +107,7 @@ def _decided(submission: Submission, names: Mapping[int, str]) -> tuple[list[Eve
             one.withdrawn_at,
             names[one.review.reviewer_id],
             "declared a conflict of interest and withdrew the decision",
-            outcome=in_words(_verdict_at(one.withdrawn_at, one.version, made, required)),
+            outcome=_verdict_at(one.withdrawn_at, one.version, made, required).sentence,
         )
         for one in made
         if one.withdrawn_at
@@ -126,12 +126,6 @@ def _verdict_at(
     newest = {one.review.pk: one for one in decisions if one.at <= at and one.version == version}
     counting = (one for one in newest.values() if not one.withdrawn_at or one.withdrawn_at > at)
     return verdict([(one.decision, one.written.reason) for one in counting], required)
-
-
-def in_words(found: Verdict) -> str:
-    """Return the status as a sentence. The reasons of a rejection are those of its reviewers, and not repeated."""
-    label = str(found.status.label).capitalize()
-    return f"{label}." if found.rejection else f"{label}: {found.reason}."
 
 
 def _message(message: ReviewMessage, names: Mapping[int, str]) -> Event:

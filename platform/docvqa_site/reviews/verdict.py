@@ -72,6 +72,23 @@ class Verdict:
         return shortfall.short if shortfall and shortfall.is_invalid else self.status.label
 
     @property
+    def detail(self) -> str:
+        """The reason without what the label of the status says already."""
+        return self.reason.removeprefix(self.status.label).lstrip(": ")
+
+    @property
+    def sentence(self) -> str:
+        """The status with its reason; that of a rejection is its reviewers' own text, which is shown elsewhere."""
+        label = self.status.label.capitalize()
+        if self.rejection:
+            return f"{label}."
+        return (
+            f"{self.reason.capitalize()}."
+            if self.reason.startswith(self.status.label)
+            else f"{label}: {self.reason}."
+        )
+
+    @property
     def rejection(self) -> str:
         """Why the proof withholds the rank; empty if it doesn't."""
         return rejection_of(self.status, self.reason, is_withheld=self.is_withheld)

@@ -1,4 +1,4 @@
-"""Whether a team agrees that its privacy proof is public while the result is verified; `reviews.publication`."""
+"""Whether a team agrees that its privacy proof is public while it is accepted; `reviews.publication`."""
 
 from django.db import transaction
 

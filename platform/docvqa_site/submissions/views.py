@@ -187,7 +187,7 @@ def submit(request: UserRequest, submission: Submission) -> HttpResponse | None:
 
 @team_action
 def publish_proof(request: UserRequest, submission: Submission) -> None:
-    """Agree that the privacy proof is public while the result is verified, or take that back."""
+    """Agree that the privacy proof is public while it is accepted, or take that back."""
     attempt(request, lambda: publish_or_not(submission, PUBLISH in request.POST, request.user), "Saved.")
 
 

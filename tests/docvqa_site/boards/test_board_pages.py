@@ -76,6 +76,17 @@ def shown(client, address):
     return [number for number in range(9) if f"Method {number}." in html]
 
 
+def test_a_board_says_what_its_filters_leave_alone(client, track):
+    ignored = "The plot ignores the filters", "not only those that match the filters"
+    for address, is_filtered in [
+        ("/leaderboard/communication/", False),
+        ("/leaderboard/communication/?q=none", True),
+    ]:
+        page = client.get(address).text
+        assert [words in page for words in ignored] == [is_filtered] * 2
+        assert '<a href="/docs/columns/">What each column means</a>' in page
+
+
 class TestPages:
     @pytest.mark.parametrize(("page", "methods"), [("1", [0, 1]), ("3", [4])])
     def test_a_board_has_pages(self, client, track, monkeypatch, page, methods):
@@ -128,15 +139,19 @@ class TestPages:
         assert "Ranked by ANLS at ε\xa0=\xa04, sorted by fewest bytes" in by_bytes
         assert re.findall(r"Method (\d)\.</a>", by_bytes.partition("<tbody>")[2]) == ["1", "2", "0"]
         assert re.findall(r'class="board-top">(\d)', by_bytes) == ["2", "3", "1"]
+        again = re.search(r'aria-sort="ascending"><a class="board-sorted" href="([^"]+)"', by_bytes)
+        assert again
+        most_bytes = board(client, "/leaderboard/privacy/" + unescape(again[1]))
+        assert 'aria-label="Communication" aria-sort="descending"' in most_bytes
+        assert re.findall(r"Method (\d)\.</a>", most_bytes.partition("<tbody>")[2]) == ["0", "2", "1"]
+        assert "sorted by fewest bytes, in reverse order" in most_bytes
+        assert re.findall(r'class="board-top">(\d)', most_bytes) == ["1", "3", "2"]
         back = re.search(r'aria-label="Rank"><a class="board-sort" href="([^"]+)"', by_bytes)
         assert back
         assert unescape(back[1]) == "?epsilon=4&baselines=none#board"
         assert "board-sort" not in board(client, "/leaderboard/privacy/?epsilon=4&rank=none")
         overview = board(client, "/leaderboard/privacy/?baselines=none")
-        assert (
-            'href="?epsilon=4&amp;baselines=none#board"><span class="visually-hidden">Sort by rank'
-            in overview
-        )
+        assert 'href="?epsilon=4&amp;baselines=none#board"><span class="visually-hidden">Board at' in overview
 
     def test_a_board_explains_its_status_exports_and_command(self, client, track, private_track):
         private = client.get("/leaderboard/privacy/").text

@@ -9,12 +9,13 @@ from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.submissions.models import Run, RunState, SubmissionState
 from evaluator.accounting.bounds import MembershipBounds, TruePositiveRate
 from evaluator.messages.leakage import Leakage
-from tests.docvqa_site.factories import make_run, make_submission, make_track
+from tests.docvqa_site.factories import change_results, make_run, make_submission, make_track
 
 pytestmark = pytest.mark.django_db
 
 FOUND = Leakage(providers=40, auc=0.65, balanced_accuracy=0.6, tpr_at_1_percent=0.05, tpr_at_10_percent=0.2)
 NOTHING = Leakage(providers=40)
+BELOW = Leakage(providers=120, least_auc=0.67)
 
 
 def add(track, title, **fields):
@@ -44,6 +45,21 @@ def test_the_board_shows_it_and_ranks_nothing_by_it(client, track):
     assert cells(html) == ["0.65", "n.s.", "–"]
     assert re.findall(r"board-top\">(\d)", html) == ["1", "2", "3"]
     assert "only ε limits what any attack can find" in html
+
+
+def test_wherever_nothing_significant_is_shown_so_is_the_auc_below_which_it_lies(client, track):
+    first, second, _ = track_runs(track)
+    for run in (first, second):
+        change_results(run, leakage=BELOW.model_dump())
+    compare = f"/leaderboard/bytes/compare/?method={first.submission_id}&method={second.submission_id}"
+    for address in ["/leaderboard/bytes/", first.submission.get_absolute_url(), compare]:
+        assert 'n.s. <div class="muted small">AUC&nbsp;below&nbsp;0.67</div>' in client.get(address).text, (
+            address
+        )
+    assert (
+        "<dd>no significant leakage (n.s.): AUC below 0.67.</dd>"
+        in client.get(first.submission.get_absolute_url()).text
+    )
 
 
 def test_a_track_that_names_no_data_has_no_column(client, track):
@@ -102,7 +118,13 @@ def test_a_private_method_shows_what_was_measured_below_what_its_epsilon_allows(
         "4",
     ]
     rows = plotted(html)
-    assert ["0.9000", "n.s.", "n.s. at most 60%", "n.s. at most 3%", "n.s. at most 12%"] in rows
+    assert [
+        "0.9000",
+        "n.s. AUC&nbsp;below&nbsp;0.67",
+        "n.s. at most 60%",
+        "n.s. at most 3%",
+        "n.s. at most 12%",
+    ] in rows
     assert ["7.9000", "0.65", "60% at most 95%", "5% at most 24%", "20% at most 96%"] in rows
 
 

@@ -35,7 +35,7 @@ def drawing(html):
 def marks(html):
     """The label of each mark with its kind."""
     svg = drawing(html)
-    kinds = re.findall(r'class="plot-mark plot-(\w+)[^"]*"[^>]* data-of="([^"]+)"', svg)
+    kinds = re.findall(r'class="plot-mark plot-([\w-]+)[^"]*"[^>]* data-of="([^"]+)"', svg)
     labels = dict(re.findall(r'<a href="([^"]+)" aria-label="([^"]+)"', svg))
     return [(labels.get(url), kind) for kind, url in kinds]
 
@@ -81,8 +81,8 @@ def test_progress_has_ticks_of_shown_decimals_and_no_value_on_the_edge(client):
 def test_the_front_has_the_runs_that_no_other_beats_in_both(client, track):
     html = client.get("/leaderboard/bytes/").text
     assert sorted(marks(html)) == [
-        ("Good: 10.0 kB, ANLS 0.9000, Pareto front", "front"),
-        ("Small: 1.00 kB, ANLS 0.8100, Pareto front", "front"),
+        ("Good: 10.0 kB, ANLS 0.9000, on the Pareto front", "front"),
+        ("Small: 1.00 kB, ANLS 0.8100, on the Pareto front", "front"),
         ("Weak: 10 B, ANLS 0.5000, not on the front", "other"),
         ("Worse: 20.0 kB, ANLS 0.8500, not on the front", "other"),
     ]
@@ -97,6 +97,20 @@ def test_a_name_that_is_cut_ends_in_an_ellipsis(client, track):
     assert set(re.findall(r"<text[^>]*>(Sparse[^<]*)<", html)) == {"Sparse updates with e…"}
 
 
+def test_a_baseline_on_the_front_is_marked_as_one_and_the_key_has_every_mark(client, track):
+    Submission.objects.filter(title="Good").update(is_baseline=True)
+    boards_changed(track.pk)
+    html = client.get("/leaderboard/bytes/").text
+    assert ("Good: 10.0 kB, ANLS 0.9000, baseline, on the front", "front-baseline") in marks(html)
+    key = re.findall(r'plot-([\w-]+)"[^>]*></svg>([^<]+)<', html)
+    for entry in [
+        ("front", "on the Pareto front"),
+        ("front-baseline", "baseline, on the front"),
+        ("front", "Pareto front"),
+    ]:
+        assert entry in key
+
+
 def test_a_table_has_the_numbers_of_the_plot(client, track):
     html = client.get("/leaderboard/bytes/").text
     table = html[html.index("Data table") : html.index("</figure>")]
@@ -108,7 +122,7 @@ def test_a_table_has_the_numbers_of_the_plot(client, track):
 def test_a_run_that_sent_nothing_is_at_the_left_end_apart_from_the_others(client, track):
     add(track, "Untrained", day=5, bytes_total=0, anls=0.85)
     html = client.get("/leaderboard/bytes/").text
-    assert ("Untrained: 0 B, ANLS 0.8500, Pareto front", "front") in marks(html)
+    assert ("Untrained: 0 B, ANLS 0.8500, on the Pareto front", "front") in marks(html)
     ticks = [
         (float(at), text)
         for at, text in re.findall(
@@ -188,14 +202,14 @@ def test_marks_are_filled_when_verified_and_hollow_under_review(client):
     boards_changed(track.pk)
     html = client.get("/leaderboard/private/").text
     assert hollow(html) == {"Open": True, "Checked": False}
-    assert "Checked: ANLS 0.3000 at ε\xa0=\xa01, verified" in html
+    assert "Checked: ANLS 0.3000 at ε\xa0=\xa01, proof accepted" in html
     rows = re.findall(
         r'<tr><th scope="row"><a href="[^"]+">(\w+)</a></th>.*?<td class="num" data-label="Status">([a-z ]+)</td></tr>',
         html,
     )
-    assert rows == [("Open", "under review"), ("Checked", "verified")]
+    assert rows == [("Open", "under review"), ("Checked", "proof accepted")]
     key = re.findall(r'plot-(verified|hollow)"[^>]*></svg>([a-z ]+)<', html)
-    assert key == [("verified", "verified"), ("hollow", "under review")]
+    assert key == [("verified", "proof accepted"), ("hollow", "under review")]
 
 
 def test_the_line_of_each_leading_method_is_named_at_its_end(client):
@@ -262,7 +276,7 @@ def test_runs_at_the_same_place_share_a_mark_that_leads_to_their_numbers(client,
     assert re.findall(r'<a href="(#[^"]+)" aria-label="(2 marks: [^"]+)"', svg) == [
         (
             "#bytes-numbers",
-            "2 marks: Twin: 1.00 kB, ANLS 0.8101, Pareto front; Small: 1.00 kB, ANLS 0.8100, not on the front",
+            "2 marks: Twin: 1.00 kB, ANLS 0.8101, on the Pareto front; Small: 1.00 kB, ANLS 0.8100, not on the front",
         )
     ]
     assert ">Twin +1</text>" in svg

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
-from playwright.sync_api import Browser, Route
+from playwright.sync_api import Browser, Page, Route, expect
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
@@ -22,9 +22,9 @@ CUT = """() => [...document.querySelectorAll("main select")].flatMap((select) =>
 })"""
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_no_choice_of_a_select_is_cut(client: Client, width: int, browser: Browser) -> None:
-    body = client.get("/privacy/calculator/").getvalue()
+def opened(client: Client, browser: Browser, width: int, query: str = "") -> Page:
+    """The calculator in a window of this width."""
+    body = client.get(f"/privacy/calculator/{query}").getvalue()
 
     def answer(route: Route) -> None:
         path = urlsplit(route.request.url).path
@@ -36,7 +36,31 @@ def test_no_choice_of_a_select_is_cut(client: Client, width: int, browser: Brows
     page = browser.new_page(viewport={"width": width, "height": 900})
     page.route("**/*", answer)
     page.goto(ADDRESS, timeout=20_000)
+    return page
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_choice_of_a_select_is_cut(client: Client, width: int, browser: Browser) -> None:
+    page = opened(client, browser, width)
+    # Noise of clients shows all fields.
+    page.locator("#id_placement").select_option("client_full")
     count = page.locator("main select").count()
     cut = page.evaluate(CUT)
     assert count == 5
     assert not cut
+
+
+def test_fields_that_are_ignored_are_hidden_and_a_recorded_noise_is_shown_in_full(
+    client: Client, browser: Browser
+) -> None:
+    page = opened(client, browser, 1280, "?sampling=one_stage&noise_multiplier=2.14223712275&client_rate=0.2")
+    noise, placement = page.locator("#id_noise_multiplier"), page.locator("#id_placement")
+    assert noise.evaluate("field => field.scrollWidth <= field.clientWidth")
+    for name in ("client_rate", "rounds_per_cycle", "secure_aggregation", "colluding_clients"):
+        expect(page.locator(f"#id_{name}")).to_be_hidden()
+    page.locator("#id_sampling").select_option("two_stages")
+    placement.select_option("client_share")
+    for name in ("client_rate", "provider_rate", "colluding_clients"):
+        expect(page.locator(f"#id_{name}")).to_be_visible()
+    page.locator("#id_find").select_option("noise")
+    expect(noise).to_be_hidden()

@@ -34,6 +34,14 @@ def results(client: Client, text: str) -> list[tuple[str, str]]:
         ("near copies", "/docs/operations/#near-copies"),
         ("membership inference", "/docs/leakage/"),
         ("bandwidth", "/docs/bytes/"),
+        ("what could still be false", "/docs/forging/"),
+        ("confidence interval", "/docs/glossary/#row-95-interval-confidence-interval"),
+        ("95% interval", "/docs/glossary/#row-95-interval-confidence-interval"),
+        ("under review", "/docs/glossary/#row-proof-accepted-proof-rejected-under-review"),
+        *((term, "/docs/glossary/#row-l0-l1-l2-l3") for term in ("L0", "L3")),
+        ("first download", "/docs/glossary/#row-first-download"),
+        ("unseen provider", "/docs/glossary/#row-seen-provider-unseen-provider"),
+        ("how far can I trust a number", "/docs/faq/#how-far-can-i-trust-a-number-on-a-leaderboard"),
         ("joint ε evidence", "/docs/leaderboards/#reading-a-page-of-evidence"),
         *(
             (term, f"/docs/glossary/#row-{term.lower()}")
@@ -77,6 +85,14 @@ def test_the_words_are_marked_and_everything_else_is_text(client: Client) -> Non
     assert "<script>alert" not in page
 
 
+def test_no_excerpt_is_code_but_code_is_found() -> None:
+    assert not any("num_examples" in one.excerpt or "```" in one.excerpt for one in search("epsilon"))
+    found = next(
+        one for one in search("pfl base create base") if one.address.startswith("/docs/starter-kit/")
+    )
+    assert "pfl base create base" not in found.excerpt
+
+
 @pytest.mark.parametrize("text", ['"', "NEAR(", "a OR", "*", "heading:x AND", "-", "ε", "x" * 1000, "  "])
 def test_no_text_breaks_the_search(client: Client, text: str) -> None:
     assert client.get("/search/", {"q": text}).status_code == 200
@@ -102,6 +118,8 @@ def test_every_page_leads_to_the_search(client: Client) -> None:
         ("privacy notice", "/about/privacy/"),
         ("code of conduct", "/about/conduct/"),
         ("cite", "/about/cite/"),
+        ("cite a result", "/about/cite/"),
+        ("how to cite", "/about/cite/"),
         ("calculator", "/privacy/calculator/"),
         ("participation", "/participation/"),
         ("statistics", "/participation/"),

@@ -1,5 +1,7 @@
 """The page of a run's evidence, and the files that everybody may check it by."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,9 @@ from django.utils import timezone
 
 from docvqa_site.boards.published import publish_all
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.docs import library
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepReport
+from docvqa_site.pages import run as run_page
 from docvqa_site.submissions.models import Run, RunState, SubmissionState
 from evaluator.messages.jobs import ArtifactKind, Outcome, Step
 from tests.docvqa_site.factories import (
@@ -143,6 +147,86 @@ def test_the_evidence_says_how_many_rounds_were_recomputed_and_that_the_checkpoi
     assert "95% interval 0.80–0.84" in page
 
 
+def test_the_terms_of_the_privacy_section_are_explained(client: Client, run: Run) -> None:
+    finished = {"run": run, "attempt": 1, "state": EvaluationState.PASSED, "finished_at": timezone.now()}
+    evaluation = Evaluation.objects.create(step=Step.ACCOUNTING, **finished)
+    StepReport.objects.create(evaluation=evaluation, step=Step.ACCOUNTING, outcome=Outcome.PASSED, result={})
+    judged = {"within_budget": True, "margin": 1.0}
+    epsilons = [
+        {"accountant": accountant, "sampling_rule": rule, "epsilon": 3.0, "decides": decides, **judged}
+        for accountant, rule, decides in [
+            ("pld", "two_stage", True),
+            ("pld", "product", False),
+            ("rdp", "two_stage", False),
+        ]
+    ]
+    bounds = {"balanced_accuracy": 0.9, "true_positive_rates": [], "gaussian_mu": 1.5}
+    change_results(run, epsilons=epsilons, membership=bounds)
+    page = page_of(client, run)
+    section = page[page.index('id="privacy"') : page.index('id="files"')]
+    for words in ["two-stage", "product", "PLD", "RDP", "Joint ε"]:
+        assert re.search(rf'<a class="term" href="/docs/glossary/#row-[^"]+">{words}</a>', section), words
+    for part in ["accountants", "two-amplification-rules", "what-ε-means-in-numbers"]:
+        assert f'href="/docs/privacy/#{part}"' in section
+    assert f'href="{run.submission.track.get_absolute_url()}"' in section
+
+
+def test_a_run_has_an_entry_of_its_own_with_its_interval(client: Client, run: Run) -> None:
+    make_run(run.submission, state=RunState.SCORED, budget=8, epsilon=7.0)
+    change_results(run, anls=0.8212, anls_low=0.801, anls_high=0.842, decimals=2)
+    evaluation = Evaluation.objects.create(
+        run=run, attempt=1, step=Step.SCORING, state=EvaluationState.PASSED, finished_at=timezone.now()
+    )
+    StepReport.objects.create(evaluation=evaluation, step=Step.SCORING, outcome=Outcome.PASSED)
+    entry = page_of(client, run).partition("Cite this run</h2>")[2].partition("</pre>")[0]
+    assert f"pfl-docvqa-{str(run.submission_id)[:8]}-epsilon-4," in entry
+    assert reverse("submissions:run", args=[run.submission_id, run.pk]) in entry
+    assert "At epsilon = 4: ANLS 0.82 (95\\% interval 0.80 to 0.85), recomputed epsilon 3.0000" in entry
+    assert "epsilon = 8" not in entry
+
+
+def test_checks_are_in_groups_and_their_texts_have_lines_of_their_own(client: Client, run: Run) -> None:
+    ids = [
+        "record.rounds",
+        "record.noise_size",
+        "log.rounds",
+        "record.linkage",
+        "team.joint_epsilon",
+        "a.new_one",
+    ]
+    change_results(run, checks=[{"id": one, "status": "passed"} for one in ids])
+    evaluation = Evaluation.objects.create(
+        run=run, attempt=1, step=Step.SCORING, state=EvaluationState.PASSED, finished_at=timezone.now()
+    )
+    StepReport.objects.create(evaluation=evaluation, step=Step.SCORING, outcome=Outcome.PASSED)
+    address = reverse("submissions:run", args=[run.submission_id, run.pk])
+    for query, lines in ({}, 0), ({"explain": "1"}, len(ids)):
+        page = client.get(address, query).text
+        rows = re.findall(r'scope="rowgroup">([^<]+)<|<code class="muted small">([^<]+)<', page)
+        assert [subject or check for subject, check in rows] == [
+            "Noise",
+            "record.noise_size",
+            "From the noised sums to the model",
+            "record.linkage",
+            "Training record",
+            "record.rounds",
+            "Other runs of the team",
+            "team.joint_epsilon",
+            "Communication log",
+            "log.rounds",
+            "Other checks",
+            "a.new_one",
+        ]
+        assert page.count('<td class="checks-text" colspan="3">') == lines
+
+
+def test_the_guide_lists_the_sections_of_the_page() -> None:
+    template = (Path(run_page.__file__).parent / "templates" / "pages" / "run.html").read_text()
+    contents = re.findall(r'<li><a href="#\w+">(?:{% if signed_by %})?([\w ]+)', template)
+    guide = library.read("leaderboards").partition("## Reading a page of evidence")[2].partition("\n## ")[0]
+    assert re.findall(r"^- \*\*([\w ]+)\*\*", guide, re.M) == contents
+
+
 def test_a_check_states_what_was_expected_where_it_has_such_a_value(client: Client, run: Run) -> None:
     stated = {"id": "record.rounds", "status": "flagged", "found": "73728000 bytes", "expected": "δ = 1e-05"}
     change_results(run, checks=[stated, {"id": "record.data", "status": "passed", "found": "equal"}])
@@ -154,7 +238,7 @@ def test_a_check_states_what_was_expected_where_it_has_such_a_value(client: Clie
     assert page.count("Expected: δ = 10⁻⁵") == page.count("Expected") == 1
     assert "<details open>" not in page
     explained = client.get(f"{reverse('submissions:run', args=[run.submission_id, run.pk])}?explain=1").text
-    assert explained.count("<details open>") == 2
+    assert explained.count('<td class="checks-text" colspan="3">') == 2
     assert "Signature" not in page
     assert "73,728,000 bytes" in page
 

@@ -43,7 +43,7 @@ def test_a_method_says_who_may_read_its_proof(client, submission):
     assert "the team has not agreed to publish it" in page
     type(submission).objects.update(publishes_proof=True)
     page = client.get(submission.get_absolute_url()).text
-    assert "until the result is verified; the team has agreed to publish it then." in page
+    assert "until enough reviewers have accepted it; the team has agreed to publish it then." in page
     other = make_submission(track=make_track(), state=SubmissionState.SUBMITTED)
     make_run(other, state=RunState.SCORED)
     assert "privacy proof" not in client.get(other.get_absolute_url()).text

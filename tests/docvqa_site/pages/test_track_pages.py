@@ -158,6 +158,8 @@ class TestTrackPage:
         assert "#1 (could be 1–2)" in board
         assert "#2 (could be 1–2)" in board
         assert board.count("could be") == 2
+        of_one = client.get(reverse("leaderboard:track", args=["privacy"]), {"epsilon": "1"}).text
+        assert 'could be <span class="nowrap">1–2</span>' in of_one
         assert "0.0300 above the baseline Baseline (difference may be 0)" in board
         assert "0.2000 above the baseline Baseline</span>" in board
         # Of two methods at two budgets, in two drawings.
@@ -260,6 +262,21 @@ class TestHome:
             reverse("leaderboard:track", args=[track.slug]) in page for track in (bytes_track, private_track)
         )
 
+    def test_home_and_leaderboards_say_how_many_take_part(self, client, bytes_track):
+        for number in range(2):
+            add_run(bytes_track, bytes_total=number + 1)
+        link = f'<a href="{reverse("participation")}">2 teams, 2 submissions so far</a>'
+        for name in ("home", "leaderboard:index"):
+            assert link in client.get(reverse(name)).text
+
+    def test_a_board_shows_joint_epsilon_where_it_is_larger(self, client, private_track):
+        add_run(private_track, "Later", budget=4.0, epsilon=3.0, joint_epsilon=8.75, joint_runs=2)
+        add_run(private_track, "First", budget=4.0, epsilon=2.0, joint_epsilon=2.0, joint_runs=1)
+        board = reverse("leaderboard:track", args=["privacy"])
+        joint = r'<div class="muted small nowrap">joint (?:<[^>]+>)?([\d.]+)'
+        assert re.findall(joint, client.get(board, {"epsilon": "4"}).text) == ["8.7500"]
+        assert re.findall(joint, client.get(board, {"epsilon": "4", "more": "1"}).text) == []
+
     def test_without_tracks_it_says_so(self, client):
         assert "No tracks yet" in client.get(reverse("home")).text
 
@@ -268,9 +285,9 @@ class TestHome:
     ):
         for number in range(6):
             add_run(bytes_track, bytes_total=number + 1)
-        # Tracks, versions, news, kinds of files, the kit's, the first run with a rank, its row, the final results, the
-        # notices.
-        with django_assert_num_queries(10):
+        # Tracks, versions, news, teams, submissions, kinds of files, the kit's, the first run with a rank, its row, the
+        # final results, the notices.
+        with django_assert_num_queries(12):
             client.get(reverse("home"))
 
     def test_the_list_of_leaderboards_has_their_leaders(self, client, bytes_track):

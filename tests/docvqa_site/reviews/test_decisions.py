@@ -460,13 +460,13 @@ def test_the_subject_gives_the_outcome_only_once_there_is_one(submission, django
     subjects = [message.subject.rpartition(": ")[2] for message in sent]
     assert subjects == [
         "accepted by a reviewer",
-        "accepted, result verified",
+        "accepted by enough reviewers",
         "rejection proposed",
         "rejected",
     ]
     assert "Read the history of the review and reply:" in sent[0].body
     assert "Under review: proof accepted by 1 of 2 reviewers." in sent[0].body
-    assert "Verified: proof accepted by 2 reviewers." in sent[1].body
+    assert "Proof accepted by 2 reviewers." in sent[1].body
 
 
 def test_a_rejected_team_reads_every_reason_and_what_it_can_do(

@@ -199,7 +199,7 @@ def test_the_public_page_hides_counts_from_reviewers_who_have_yet_to_decide(clie
     assert "after you decide" in page
     assert "anyone can see how many reviewers have accepted" in client.get(address("desk", submission)).text
     accept(submission, reviewer)
-    assert "<strong>Verified.</strong>" in client.get(submission.get_absolute_url()).text
+    assert "<strong>Proof accepted</strong> by" in client.get(submission.get_absolute_url()).text
 
 
 def test_a_rejection_is_on_the_teams_page(client, submission, reviewer):

@@ -125,7 +125,7 @@ def test_who_has_decided_reads_the_effect_of_a_conflict_and_confirms_it(client, 
     client.force_login(reviewer)
     page = client.get(address("desk", submission)).text
     assert "Your decision, “accepted”, will be withdrawn" in page
-    assert "The result will no longer be verified." in page
+    assert "The proof will no longer count as accepted." in page
     page = client.post(address("decline", submission), {"why": Why.CONFLICT}, follow=True).text
     assert "Confirm that your decision will be withdrawn." in page
     assert not Recusal.objects.exists()

@@ -151,7 +151,7 @@ def test_the_timeline_keeps_what_a_revision_answers(client, submission):
     accept(submission, make_reviewer())
     newest, first = timeline(submission)
     assert [event.who for event in newest.events] == ["Reviewer 1", "Reviewer 2"]
-    assert newest.events[-1].outcome == "Verified: proof accepted by 2 reviewers."
+    assert newest.events[-1].outcome == "Proof accepted by 2 reviewers."
     assert [event.text for event in first.events] == ["State the sampling.", "Section 3 has it."]
     assert first.events[0].outcome == "Under review: changes to the proof requested."
     client.force_login(submission.created_by)

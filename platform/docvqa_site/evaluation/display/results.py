@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from docvqa_site.challenge.rankings import Shortfall
@@ -47,6 +47,18 @@ READS: dict[str, set[ArtifactKind]] = {
     },
     # What these take from the checkpoint, the changed tensors and the bytes that they need, is on the run's page.
     **{check.id: {ArtifactKind.COMMUNICATION_LOG} for check in LOG_CHECKS},
+}
+
+# The checks by what they are about, in the order of what they say of the training; the first beginning of an id counts.
+SUBJECTS = {
+    "record.noise_": "Noise",
+    "record.linkage": "From the noised sums to the model",
+    "record.whole_change": "From the noised sums to the model",
+    "record.alignment": "From the noised sums to the model",
+    "record.": "Training record",
+    "team.": "Other runs of the team",
+    "log.": "Communication log",
+    "": "Other checks",
 }
 
 
@@ -169,6 +181,14 @@ def shown_checks(run: Run, public_files: Collection[str] = ()) -> list[ShownChec
         public_files: The kinds of the run's files that everybody may read.
     """
     return [_shown(check, _is_public(run.budget, check, public_files)) for check in run.results.checks]
+
+
+def by_subject(checks: Iterable[ShownCheck]) -> list[tuple[str, list[ShownCheck]]]:
+    """Return the checks in groups, each with its subject, in the order of `SUBJECTS`."""
+    groups: dict[str, list[ShownCheck]] = {subject: [] for subject in SUBJECTS.values()}
+    for check in checks:
+        groups[next(SUBJECTS[start] for start in SUBJECTS if check.check.id.startswith(start))].append(check)
+    return [(subject, found) for subject, found in groups.items() if found]
 
 
 def tally(checks: Sequence[Check]) -> str:

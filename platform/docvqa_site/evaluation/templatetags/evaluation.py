@@ -6,12 +6,14 @@ from django import template
 from django.utils import timezone
 
 from docvqa_site.challenge.models import Track
+from docvqa_site.evaluation.display.results import by_subject
 from docvqa_site.evaluation.display.team_actions import team_actions_on
 from docvqa_site.evaluation.test_sets.parts import earliest_reveal, scored_test_set, tracks_on
 from docvqa_site.submissions.models import Submission
 from docvqa_site.submissions.unresolved_challenges import challenges_against
 
 register = template.Library()
+register.filter("by_subject", by_subject)
 
 
 @register.inclusion_tag("evaluation/team_actions.html")

@@ -178,9 +178,9 @@ class TestVerdict:
         self.review(run, "accepted")
         assert "1 of 2 reviewers has accepted the privacy proof so far" in page(run)
         self.review(run, "accepted")
-        assert "<strong>Verified.</strong>" in page(run)
+        assert "<strong>Proof accepted</strong> by" in page(run)
         self.review(run, "rejected", "No composition.")
-        assert "<strong>Verified.</strong>" in page(run)
+        assert "<strong>Proof accepted</strong> by" in page(run)
         self.review(run, "rejected", "No composition.")
         html = page(run)
         assert "<strong>Proof rejected</strong>" in html
