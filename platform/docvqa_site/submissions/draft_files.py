@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from docvqa_site.submissions.models import Artifact, Run, Submission
 from docvqa_site.submissions.required import SUFFIXES, max_bytes
+from docvqa_site.ui.budgets import at_budget, plain
 from docvqa_site.uploads.models import Upload, UploadState
 from evaluator.messages.jobs import ArtifactKind
 
@@ -157,9 +158,24 @@ class RunFiles:
     files: list[DraftFile]
 
     @property
+    def place(self) -> str:
+        """The id of the heading of this part of the draft's page."""
+        return place_of_run(self.budget)
+
+    @property
+    def has_record(self) -> bool:
+        """Whether a training record is stored, for which the site has drawn a challenge."""
+        return any(file.kind is ArtifactKind.TRAINING_RECORD and file.stored for file in self.files)
+
+    @property
     def lacks_rank(self) -> bool:
         """Whether the run would be listed without a rank, for want of a file."""
         return any(file.gives_rank and not file.stored for file in self.files)
+
+
+def place_of_run(budget: float | None) -> str:
+    """Return the id of the heading under which the draft's page has the run at this budget."""
+    return f"run{at_budget(budget, '-{}', plain)}"
 
 
 def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], list[DraftFile]]:

@@ -345,3 +345,23 @@ def test_without_javascript_it_says_how_else_to_upload(open_page):
     assert "pfl submit" in page.locator("noscript").first.text_content()
     expect(page.locator("input[type=file]").first).to_be_hidden()
     expect(page.get_by_role("button", name="Submit")).to_be_visible()
+
+
+def test_a_run_is_removed_only_after_a_question_and_the_focus_stays_at_its_place(open_page, draft):
+    draft.track = make_private_track()
+    draft.runs.update(budget=1.0)
+    draft.save()
+    page = open_page()
+    page.get_by_role("button", name="Add a run at ε = 4").press("Enter")
+    heading = page.get_by_role("heading", name="Run at ε = 4")
+    expect(heading).to_be_focused()
+    expect(heading).to_have_accessible_description("The run at ε = 4 was added.")
+    page.keyboard.press("Tab")
+    remove = page.locator("summary", has_text="Remove the run at ε = 4")
+    expect(remove).to_be_focused()
+    page.keyboard.press("Enter")
+    assert draft.runs.count() == 2
+    page.get_by_role("button", name="Yes, remove").press("Enter")
+    expect(heading).to_be_focused()
+    expect(heading).to_have_accessible_description("The run at ε = 4 and its files were removed.")
+    assert draft.runs.get().budget == 1.0
