@@ -35,7 +35,13 @@ def draft_steps(
     steps = [
         # Elsewhere the title alone is enough to submit, but nobody learns from it what the method does.
         ("Description", "describe", "described" if submission.description else "title only", is_described),
-        ("Files", "files", f"{stored} of {len(needed)} files", has_runs and stored == len(needed)),
+        # Without a run, nobody knows how many.
+        (
+            "Files",
+            "files",
+            f"{stored} of {len(needed)} files" if has_runs else "no run yet",
+            has_runs and stored == len(needed),
+        ),
         ("Submission", "submit", f"{len(problems)} to do" if problems else ready, False),
     ]
     next_step = next(number for number, (*_, is_done) in enumerate(steps) if not is_done)

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 
 from docvqa_site.accounts.models import User
-from docvqa_site.challenge.models import Phase
+from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.evaluation.models import Evaluation
 from docvqa_site.submissions.models import Artifact, RunState, RunToken, Submission, SubmissionState
 from docvqa_site.uploads.models import UploadState
@@ -119,6 +119,11 @@ class TestDraftPage:
         assert html.count("Add a run") == 2
         assert ".yaml, .yml, up to" in html
         assert 'accept=".yaml,.yml"' in html
+        assert 'Settings <span class="optional">(optional)</span>' in html
+        assert 'Checkpoint <span class="muted' in html
+        # There, it may be the code that is required.
+        Track.objects.update(requires_code=True)
+        assert 'Settings <span class="muted' in page(member, "detail", submission.pk)
 
     def test_it_names_what_is_missing_and_then_offers_to_submit(self, member, team):
         assert "The checkpoint is missing." in page(
@@ -142,7 +147,7 @@ class TestDraftPage:
         for track, practice in ((make_track(requires_counted=False), False), (run.submission.track, True)):
             other = make_complete_draft(team, track, practice=practice)
             html = page(member, "detail", other.pk)
-            assert "Optional, to have the bytes counted: messages.bin" in html
+            assert "To have the bytes counted: messages.bin" in html
             assert needed not in html
             assert without not in html
 
@@ -210,6 +215,7 @@ class TestDraftPage:
         html = page(member, "detail", run.submission.pk)
         line = html.split('id="progress"')[1].split("</ol>")[0]
         assert "0 of 4 files" in line
+        assert "no run yet" in page(member, "detail", make_submission(team, make_private_track()).pk)
         # What is needed precedes what isn't.
         places = [
             html.index(f'data-kind="{kind}"') for kind in ("checkpoint", "transcript", "messages", "settings")
