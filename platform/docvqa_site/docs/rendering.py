@@ -5,6 +5,7 @@ The documents come with the code, so no limits are needed; raw HTML is shown as 
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -24,10 +25,14 @@ from docvqa_site.ui.budgets import unbroken
 from docvqa_site.ui.front_matter import split_front_matter
 from docvqa_site.ui.markdown import DRAWN, Allowance, Prepared, parser, prepare
 
-TABLE_OR_HEADING = re.compile(r"<h([1-6])\b[^>]*>(?P<heading>.*?)</h\1>|<table>", re.DOTALL)
+TABLE_CODE_OR_HEADING = re.compile(
+    r"<h([1-6])\b[^>]*>(?P<heading>.*?)</h\1>|<table>|<pre>(?P<output><code class=\"language-text\b)?",
+    re.DOTALL,
+)
 TAG = re.compile(r"<[^>]*>")
 REGION = '<div class="table-wrap" role="region" aria-label="Table {}{}" tabindex="0"><table class="table">'
-PRE = '<pre tabindex="0" role="group" aria-label="Code">'
+# A command or code has a button that copies it; what it prints, which is marked as text, has none.
+PRE = '<pre{} tabindex="0" role="group" aria-label="Code {}{}">'
 # In the list of contents.
 CONTENTS_LEVELS = {"h2", "h3"}
 
@@ -212,21 +217,28 @@ def source_address(path: str) -> str:
 
 
 def wrap_tables(html: str) -> str:
-    """Put each table into a region that scrolls by itself, that a keyboard reaches, and that its heading names."""
-    number, heading = 0, ""
+    """Make each table a region, and each block of code a group, that scrolls by itself, and that its heading names.
+
+    A keyboard reaches them all.
+    """
+    counts, heading = Counter[str](), ""
 
     def region(found: re.Match[str]) -> str:
-        nonlocal number, heading
+        nonlocal heading
         if found["heading"] is not None:
             heading = ", " + unescape(TAG.sub("", found["heading"])).strip()
             return found[0]
-        number += 1
-        return format_html(REGION, number, heading)
+        tag = found[0][: len("<pre>")]
+        counts[tag] += 1
+        if tag == "<pre>":
+            output = SafeString(found["output"] or "")
+            return format_html(PRE, SafeString("" if output else " data-copy"), counts[tag], heading) + output
+        return format_html(REGION, counts[tag], heading)
 
-    opened = TABLE_OR_HEADING.sub(region, html)
+    opened = TABLE_CODE_OR_HEADING.sub(region, html)
     # The corner of a table with row headings is no heading.
     opened = opened.replace("<th></th>", "<td></td>")
-    return opened.replace("</table>", "</table></div>").replace("<pre>", PRE)
+    return opened.replace("</table>", "</table></div>")
 
 
 _parser = parser()

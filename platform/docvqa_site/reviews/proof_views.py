@@ -1,6 +1,7 @@
 """A privacy proof, as reviewers and the team that wrote it read it. For everybody else there is no such page."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.conf import settings
@@ -14,11 +15,13 @@ from django.views.decorators.http import require_safe
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.proofs.changes import changes_between
 from docvqa_site.proofs.page_images import page_image
 from docvqa_site.proofs.shown import shown_proof
 from docvqa_site.reviews.selectors import readable_proofs, staged_proofs
-from docvqa_site.submissions.models import Artifact, ArtifactState
+from docvqa_site.reviews.threads import is_of_team
+from docvqa_site.submissions.models import Artifact, ArtifactState, Submission, SubmissionState
 from docvqa_site.ui.caching import PRIVATE
 from docvqa_site.uploads.stores import current_store
 from evaluator.errors import ProblemError
@@ -41,7 +44,8 @@ PAGES_SECONDS = 12 * 3600
 def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Show the proof of one submission to staff and its team; it is not found for everybody else.
 
-    The newest version, unless `version` in the address names another one.
+    The newest version, unless `version` in the address names another one. With `framed`, the text alone: a browser
+    sends no cookie with what a frame without rights links to, so those links are on the page around it.
     """
     versions = _readable(request.user, submission=submission_id)
     artifact = _version(versions, request.GET.get("version"))
@@ -55,8 +59,11 @@ def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
         "proof": shown,
         "file_url": reverse("reviews:proof_file", args=[submission_id]) + f"?version={artifact.version}",
         "versions": versions,
+        "is_framed": "framed" in request.GET,
     }
-    response = render(request, "reviews/proof.html", context, status=422 if shown.problems else 200)
+    template = "reviews/proof_framed.html" if context["is_framed"] else "reviews/proof.html"
+    context |= _site_around(request.user, artifact.submission)
+    response = render(request, template, context, status=422 if shown.problems else 200)
     # Images load as one scrolls only where scripts could run, and the pages of a PDF have no markup of its author.
     response["Content-Security-Policy"] = POLICY if shown.pages else SANDBOX
     return response
@@ -78,6 +85,7 @@ def changes(request: UserRequest, submission_id: UUID) -> HttpResponse:
     proofs = _readable(request.user, submission=submission_id)
     before, after = _version(proofs, request.GET.get("from", "1")), _version(proofs, request.GET.get("to"))
     context: dict[str, object] = {"submission": after.submission, "before": before, "after": after}
+    context |= _site_around(request.user, after.submission)
     try:
         context["changes"] = changes_between(before.upload, after.upload)
     except ProblemError as error:
@@ -111,6 +119,34 @@ def saved_file(artifact: Artifact) -> HttpResponse:
     upload = artifact.upload
     url = current_store().download_url(upload.store_key, upload.filename, settings.DOWNLOAD_URL_SECONDS)
     return HttpResponseRedirect(url, headers={"Cache-Control": PRIVATE})
+
+
+@dataclass(frozen=True)
+class WayBack:
+    """A link to a page that a proof is part of; `what` names it within a sentence."""
+
+    name: str
+    address: str
+    what: str = ""
+
+
+def _site_around(user: User, submission: Submission) -> dict[str, object]:
+    """Return what the frame of the site, with its menus, needs around a proof; the last way leads back to the review.
+
+    The policy of the page allows what a team wrote neither scripts nor forms, and so allows the site none.
+    """
+    page = WayBack(str(submission), submission.get_absolute_url(), "the submission")
+    is_submitted = submission.state == SubmissionState.SUBMITTED
+    if is_of_team(submission, user):
+        ways = [WayBack("Submissions", reverse("submissions:list")), page]
+        if is_submitted:
+            ways.append(WayBack("Proof review", reverse("reviews:team", args=[submission.pk]), "the review"))
+    elif is_submitted and is_reviewer(user):
+        desk = WayBack(str(submission), reverse("reviews:desk", args=[submission.pk]), "the review")
+        ways = [WayBack("Proof reviews", reverse("reviews:queue")), desk]
+    else:
+        ways = [page]
+    return {"ways_back": ways, "is_sandboxed": True}
 
 
 def _readable(user: User, **which: object) -> list[Artifact]:

@@ -8,8 +8,10 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from docvqa_site.submissions.code import CODE_KINDS
 from docvqa_site.submissions.models import Artifact, Run, Submission
 from docvqa_site.submissions.required import SUFFIXES, max_bytes
+from docvqa_site.ui.budgets import at_budget, plain
 from docvqa_site.uploads.models import Upload, UploadState
 from evaluator.messages.jobs import ArtifactKind
 
@@ -26,9 +28,9 @@ EXPLANATIONS = {
     "uploading the record.",
     ArtifactKind.SETTINGS: "settings.yaml from the run folder: for a higher trust level, and as the code in "
     "tracks that require it. Visible to your team, the organizers and reviewers only.",
-    ArtifactKind.METHOD_FILE: "Optional, for a higher trust level: the Python file of your own method. The "
+    ArtifactKind.METHOD_FILE: "For a higher trust level: the Python file of your own method. The "
     "organizers run it in a sandbox; besides them, only your team and reviewers can see it.",
-    ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: the output of `pfl replay open` for a "
+    ArtifactKind.ROUND_OPENING: "For a higher trust level: the output of `pfl replay open` for a "
     "replayable run and the annex's challenge. For organizers only: it allows "
     "the noise of these rounds to be subtracted.",
     ArtifactKind.TRANSCRIPT: "transcript.jsonl from the run folder, the hashes of all messages. Public once the run is "
@@ -42,7 +44,7 @@ EXPLANATIONS = {
 }
 # What bytes are counted from.
 COUNTED_FROM = (ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES)
-COUNTING = "Optional, to have the bytes counted: "
+COUNTING = "To have the bytes counted: "
 COUNTED_ALONE = "Required for a rank, because this phase ranks only runs with counted bytes: "
 
 
@@ -76,6 +78,7 @@ class DraftFile:
 
     Attributes:
         gives_rank: Whether the run gets no rank without it, though it can be submitted.
+        is_code: Whether it counts as the code that the track requires.
         staged_version: The number of a revised proof that is `stored` and isn't sent yet; 0 for any other file.
     """
 
@@ -86,12 +89,18 @@ class DraftFile:
     unfinished: Upload | None
     is_required: bool = True
     gives_rank: bool = False
+    is_code: bool = False
     staged_version: int = 0
 
     @property
     def is_needed(self) -> bool:
         """Whether the run can't be submitted, or gets no rank, without it."""
         return self.is_required or self.gives_rank
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether nothing asks for it; a track that requires code takes some files in place of a link."""
+        return not self.is_needed and not self.is_code
 
     @property
     def id(self) -> str:
@@ -157,9 +166,24 @@ class RunFiles:
     files: list[DraftFile]
 
     @property
+    def place(self) -> str:
+        """The id of the heading of this part of the draft's page."""
+        return place_of_run(self.budget)
+
+    @property
+    def has_record(self) -> bool:
+        """Whether a training record is stored, for which the site has drawn a challenge."""
+        return any(file.kind is ArtifactKind.TRAINING_RECORD and file.stored for file in self.files)
+
+    @property
     def lacks_rank(self) -> bool:
         """Whether the run would be listed without a rank, for want of a file."""
         return any(file.gives_rank and not file.stored for file in self.files)
+
+
+def place_of_run(budget: float | None) -> str:
+    """Return the id of the heading under which the draft's page has the run at this budget."""
+    return f"run{at_budget(budget, '-{}', plain)}"
 
 
 def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], list[DraftFile]]:
@@ -181,6 +205,7 @@ def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], lis
             unfinished.get(place),
             kind in required,
             ranks_counted_alone and kind in COUNTED_FROM,
+            track.requires_code and kind in CODE_KINDS,
         )
 
     runs = {run.budget: run for run in submission.runs.all()}

@@ -30,12 +30,14 @@ def draft_steps(
     needed = [file for file in files if file.is_needed]
     stored = sum(file.stored is not None for file in needed)
     has_runs = any(board.run for board in boards)
+    # How many files a draft needs depends on its runs.
+    files_state = f"{stored} of {len(needed)} files" if has_runs else "no run yet"
     ready = "would have no rank" if any(board.lacks_rank for board in boards) else "ready to submit"
     is_described = bool(submission.description) or not submission.track.requires_code
     steps = [
         # Elsewhere the title alone is enough to submit, but nobody learns from it what the method does.
         ("Description", "describe", "described" if submission.description else "title only", is_described),
-        ("Files", "files", f"{stored} of {len(needed)} files", has_runs and stored == len(needed)),
+        ("Files", "files", files_state, has_runs and stored == len(needed)),
         ("Submission", "submit", f"{len(problems)} to do" if problems else ready, False),
     ]
     next_step = next(number for number, (*_, is_done) in enumerate(steps) if not is_done)

@@ -19,7 +19,7 @@ from docvqa_site.challenge.models import Track
 from docvqa_site.periods import PERIODS
 from docvqa_site.submissions import publication, services
 from docvqa_site.submissions.claims import claims_above_budget
-from docvqa_site.submissions.draft_files import files_of
+from docvqa_site.submissions.draft_files import files_of, place_of_run
 from docvqa_site.submissions.draft_problems import problems_of
 from docvqa_site.submissions.draft_progress import draft_steps
 from docvqa_site.submissions.duplicates import records_submitted_before
@@ -30,7 +30,7 @@ from docvqa_site.submissions.forms import (
     TextForm,
     WithdrawalForm,
 )
-from docvqa_site.submissions.models import RunToken, Submission, SubmissionState
+from docvqa_site.submissions.models import Run, RunToken, Submission, SubmissionState
 from docvqa_site.submissions.proof_consent import publish_or_not
 from docvqa_site.submissions.selectors import (
     has_unused_token,
@@ -46,6 +46,7 @@ from docvqa_site.submissions.tokens import release_token as release
 from docvqa_site.submissions.unresolved_challenges import challenges_against, explain, unresolved_challenges
 from docvqa_site.teams.models import Membership, Role
 from docvqa_site.teams.selectors import current_keys, membership_of, team_of
+from docvqa_site.ui.budgets import at_budget
 from docvqa_site.uploads.storage import storage_of
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
@@ -73,7 +74,9 @@ def create(request: UserRequest) -> HttpResponse:
     problems = []
     if request.method == "POST" and form.is_valid() and not _wants_preview(request):
         try:
-            return redirect(services.create_submission(team, request.user, **form.cleaned_data))
+            draft = services.create_submission(team, request.user, **form.cleaned_data)
+            messages.success(request, "The draft is created. Upload its files next.")
+            return redirect(draft)
         except ProblemError as error:
             problems = error.problems
     tracks = Track.objects.prefetch_related("phases")
@@ -93,7 +96,7 @@ def edit(request: UserRequest, submission_id: UUID) -> HttpResponse:
     # An invalid form changes its instance too, and the page shows the title as it is stored.
     form = kind(request.POST or None, instance=own_or_404(request, submission_id))
     if request.method == "POST" and form.is_valid() and not _wants_preview(request):
-        attempt(request, lambda: services.describe(submission, form.cleaned_data, request.user))
+        attempt(request, lambda: services.describe(submission, form.cleaned_data, request.user), "Saved.")
         return redirect(submission)
     context = {"submission": submission, "form": form, "preview": _preview(request, form)}
     return render(request, "submissions/edit.html", context)
@@ -112,9 +115,12 @@ def _preview(request: HttpRequest, form: TextForm) -> str | None:
     return form.cleaned_data.get("description")
 
 
-def attempt(request: HttpRequest, action: Callable[[], Result], done: str = "") -> Result | None:
+def attempt(
+    request: HttpRequest, action: Callable[[], Result], done: str = "", place: str = ""
+) -> Result | None:
     """Do what a button asks for, and say on the next page that it is done, or what is wrong and what to do next.
 
+    `place` is the part of the next page that says that it is done; without one, the page begins with it.
     Return what the action has returned; None where something is wrong.
     """
     try:
@@ -123,7 +129,7 @@ def attempt(request: HttpRequest, action: Callable[[], Result], done: str = "") 
         messages.error(request, f"{error.problem.message} {error.problem.next_step}".strip())
         return None
     if done:
-        messages.success(request, done)
+        messages.success(request, done, extra_tags=place)
     return result
 
 
@@ -152,18 +158,27 @@ def copy(request: UserRequest, submission: Submission) -> HttpResponse | None:
 
 
 @team_action
-def add_run(request: UserRequest, submission: Submission) -> None:
+def add_run(request: UserRequest, submission: Submission) -> HttpResponse | None:
     try:
         budget = float(request.POST.get("budget", ""))
     except ValueError:
         budget = None
-    attempt(request, lambda: services.add_run(submission, budget))
+    done = f"The run{at_budget(budget)} was added."
+    run = attempt(request, lambda: services.add_run(submission, budget), done, place_of_run(budget))
+    return _to_run(run) if run else None
 
 
 @team_action
-def remove_run(request: UserRequest, submission: Submission, run_id: UUID) -> None:
+def remove_run(request: UserRequest, submission: Submission, run_id: UUID) -> HttpResponse:
     run = get_object_or_404(submission.runs, pk=run_id)
-    attempt(request, lambda: services.remove_run(run, request.user))
+    done = f"The run{at_budget(run.budget)} and its files were removed."
+    attempt(request, lambda: services.remove_run(run, request.user), done, place_of_run(run.budget))
+    return _to_run(run)
+
+
+def _to_run(run: Run) -> HttpResponse:
+    """Lead to the place of a run on the draft's page, of which the heading takes the focus."""
+    return redirect(f"{run.submission.get_absolute_url()}#{place_of_run(run.budget)}")
 
 
 @team_action

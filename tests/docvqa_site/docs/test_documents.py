@@ -198,6 +198,17 @@ def test_what_builds_the_static_site_is_pinned() -> None:
     assert {name.replace("_", "-") for name in needed} <= set(extra) <= pins
 
 
+def test_blocks_of_code_have_names_of_their_own_and_commands_are_copied(client: Client, db: None) -> None:
+    page = client.get("/docs/starter-kit/").text
+    names = re.findall(r'<pre data-copy tabindex="0" role="group" aria-label="([^"]*)"><code', page)
+    assert len(names) == page.count("<pre") > 10
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"Code \d+, .+", name) for name in names)
+    assert "ui/copy" in page
+    page = client.get("/docs/notebooks/own-method/").text
+    assert page.count("<pre data-copy") == page.count('<code class="language-python') < page.count("<pre")
+
+
 def test_the_contents_of_a_document_are_read_before_its_text(client: Client, db: None) -> None:
     page = client.get("/docs/faq/").text
-    assert page.index('class="doc-contents"') < page.index("<article")
+    assert page.index('class="doc-contents ') < page.index("<article")

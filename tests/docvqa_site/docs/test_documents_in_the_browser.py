@@ -55,3 +55,19 @@ def test_the_contents_lie_beside_the_text_or_above_it(shown: Callable[[str], Pag
     assert above is not None
     assert narrow is not None
     assert above["y"] + above["height"] <= narrow["y"]
+
+
+def test_on_a_phone_each_question_is_listed_and_the_list_is_a_link_away(shown: Callable[[str], Page]) -> None:
+    page = shown("/docs/faq/")
+    back = page.locator("article").get_by_role("link", name="On this page")
+    assert not back.is_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    questions = page.locator("article h3").all_inner_texts()
+    assert [one.inner_text() for one in page.locator(".doc-contents .doc-h3").all()] == questions
+    assert page.locator(".doc-contents .doc-h3").first.is_visible()
+    page.locator("article h3").nth(10).scroll_into_view_if_needed()
+    box = back.bounding_box()
+    assert box is not None
+    assert 780 < box["y"] + box["height"] <= 844
+    back.click()
+    assert page.evaluate("scrollY") < 400

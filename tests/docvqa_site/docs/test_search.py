@@ -17,7 +17,8 @@ pytestmark = pytest.mark.django_db
 def results(client: Client, text: str) -> list[tuple[str, str]]:
     """Where each result leads, with its heading."""
     page = client.get("/search/", {"q": text}).text
-    found = re.findall(r'<li><a href="([^"]+)">([^<]+)</a> <span class="muted small">', page)
+    rows = page.partition('class="search-results"')[2].partition("<footer")[0]
+    found = re.findall(r'<li><a href="([^"]+)">([^<]+?) ?</?[as]', rows)
     return [(unescape(address), unescape(heading)) for address, heading in found]
 
 

@@ -18,6 +18,7 @@ from evaluator.messages.jobs import ArtifactKind
 from tests.docvqa_site.factories import (
     make_artifact,
     make_organizer,
+    make_reviewer,
     make_submission,
     make_team,
     make_track,
@@ -52,6 +53,36 @@ def test_staff_and_the_team_read_it(client, submission):
         assert page.status_code == 200
         assert '<h2 id="proof-theorem">Theorem</h2>' in page.text
         assert "<script" not in page.text
+
+
+def test_it_is_a_page_of_the_site_that_leads_back_to_the_review(client, submission):
+    """Without forms or scripts, which its policy forbids."""
+
+    def way_back(reader, submission):
+        client.force_login(reader)
+        pages = [
+            client.get(reverse(f"reviews:{name}", args=[submission.pk]))
+            for name in ("proof", "proof_changes")
+        ]
+        for page in pages:
+            assert page.text.count('<header class="site-header">') == 1
+            assert "Skip to the content" in page.text
+            assert not re.search("<form|<script|csrf", page.text)
+            assert f'<a href="{reverse("account_logout")}">Log out</a>' in page.text
+        (way,) = {re.search('href="([^"]*)">(Back to [^<]*)<', page.text).groups() for page in pages}
+        assert all(f'<li><a href="{way[0]}">' in page.text for page in pages)
+        return way
+
+    page_of_draft = (submission.get_absolute_url(), "Back to the submission")
+    assert way_back(submission.created_by, submission) == page_of_draft
+    assert way_back(make_organizer(), submission) == page_of_draft
+    sent = submission_with(b"# Theorem", "proof.md", state="submitted")
+    desk, team = (reverse(f"reviews:{name}", args=[sent.pk]) for name in ("desk", "team"))
+    assert way_back(sent.created_by, sent) == (team, "Back to the review")
+    assert way_back(make_reviewer(), sent) == (desk, "Back to the review")
+    framed = client.get(address(sent) + "?framed").text
+    assert "Theorem" in framed
+    assert "site-header" not in framed
 
 
 def test_for_others_there_is_no_such_page(client, submission):
@@ -143,7 +174,7 @@ class TestPages:
         client.force_login(make_organizer())
         page = client.get(address(submission))
         assert page.status_code == 200
-        assert page.text.count("<img ") == 2
+        assert len(images_in(page)) == 2
         assert 'width="910" height="1287" loading="lazy" decoding="async" alt="Page 2 of 2"' in page.text
         assert "Theorem &lt;1&gt;" in page.text
         assert "sandbox" not in page["Content-Security-Policy"]
@@ -207,7 +238,7 @@ class TestPages:
 
 
 def images_in(page):
-    return re.findall(r'<img src="([^"]+)"', page.text)
+    return re.findall(r'<img src="([^"]*/proof-pages/[^"]+)"', page.text)
 
 
 class TestVersions:

@@ -255,3 +255,26 @@ def test_a_link_to_a_fact_shows_what_was_found(desk, submission):
     page.locator("#item-sampling > summary").click()
     page.locator('#item-sampling a[href="#fact-record.providers"]').click()
     expect(page.locator("#fact-record\\.providers").get_by_text("should have 30")).to_be_visible()
+
+
+def test_after_a_decision_that_lacks_answers_the_proof_is_read_and_the_desk_is_found_again(desk):
+    page = desk()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.locator("#item-code > summary").click()
+    page.locator("#item-code").get_by_role("radio", name="yes").check()
+    page.get_by_role("link", name="Decide").click()
+    page.get_by_role("radio", name="Accept").check()
+    button(page, "Record the decision").click()
+    errors = page.get_by_role("alert")
+    expect(errors).to_contain_text("Your decision was not saved.")
+    # A link of the summary leads into its question, as those of other forms lead into their field.
+    errors.get_by_role("link").first.press("Enter")
+    first = page.locator("#review .item").first.get_by_role("radio", name="yes")
+    expect(first).to_be_focused()
+    for leave in (page.go_back, lambda: page.get_by_role("link", name="Back to the review").click()):
+        page.get_by_role("link", name="Proof on a page of its own").click()
+        expect(page.get_by_role("heading", name="Privacy proof of")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        leave()
+        expect(page.locator("#desk-state")).to_contain_text("1 of 16 answered")
+        expect(page.locator("#item-code .answer")).to_have_text("yes")

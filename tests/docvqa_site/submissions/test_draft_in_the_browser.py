@@ -183,11 +183,22 @@ def test_after_a_rejection_another_file_can_be_chosen(open_page, tmp_path):
     file = draft_file(page, "checkpoint")
     expect(file.locator(".problem")).to_contain_text("E_ARTIFACT_KIND")
     expect(file.get_by_text("The file was not accepted.")).to_be_visible()
+    # Whoever comes back to the button hears what was wrong, and a code leads to what it means.
+    chooser = file.locator("input[type=file]")
+    expect(chooser).to_have_attribute("aria-invalid", "true")
+    expect(chooser).to_have_accessible_description(re.compile("E_ARTIFACT_KIND.*every tensor"))
+    code = file.get_by_role("link", name="E_ARTIFACT_KIND")
+    assert code.get_attribute("href").endswith("/docs/errors/#row-e_artifact_kind")
     expect_buttons(file, "Choose a file or shards")
     empty = tmp_path / "log.csv"
     empty.touch()
     choose(page, "communication_log", empty)
     expect(draft_file(page, "communication_log").locator(".problem")).to_contain_text("The file is empty.")
+    other = tmp_path / "transcript.jsonl"
+    other.write_bytes(b"{}\n")
+    choose(page, "transcript", other)
+    document = draft_file(page, "transcript").get_by_role("link", name="docs/bytes.md")
+    expect(document).to_have_attribute("href", re.compile("/docs/bytes/$"))
 
 
 def test_a_large_file_that_is_wrong_from_its_beginning_is_neither_read_nor_sent(open_page, tmp_path):
@@ -345,3 +356,23 @@ def test_without_javascript_it_says_how_else_to_upload(open_page):
     assert "pfl submit" in page.locator("noscript").first.text_content()
     expect(page.locator("input[type=file]").first).to_be_hidden()
     expect(page.get_by_role("button", name="Submit")).to_be_visible()
+
+
+def test_a_run_is_removed_only_after_a_question_and_the_focus_stays_at_its_place(open_page, draft):
+    draft.track = make_private_track()
+    draft.runs.update(budget=1.0)
+    draft.save()
+    page = open_page()
+    page.get_by_role("button", name="Add a run at ε = 4").press("Enter")
+    heading = page.get_by_role("heading", name="Run at ε = 4")
+    expect(heading).to_be_focused()
+    expect(heading).to_have_accessible_description("The run at ε = 4 was added.")
+    page.keyboard.press("Tab")
+    remove = page.locator("summary", has_text="Remove the run at ε = 4")
+    expect(remove).to_be_focused()
+    page.keyboard.press("Enter")
+    assert draft.runs.count() == 2
+    page.get_by_role("button", name="Yes, remove").press("Enter")
+    expect(heading).to_be_focused()
+    expect(heading).to_have_accessible_description("The run at ε = 4 and its files were removed.")
+    assert draft.runs.get().budget == 1.0

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 
 from docvqa_site.accounts.models import User
-from docvqa_site.challenge.models import Phase
+from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.evaluation.models import Evaluation
 from docvqa_site.submissions.models import Artifact, RunState, RunToken, Submission, SubmissionState
 from docvqa_site.uploads.models import UploadState
@@ -28,7 +28,7 @@ from tests.docvqa_site.factories import (
     make_user,
     owner_of,
 )
-from tests.docvqa_site.submissions.drafts import make_complete_draft, make_private_track
+from tests.docvqa_site.submissions.drafts import fill, make_complete_draft, make_private_track
 from tests.docvqa_site.submissions.pages import page, post
 from tests.docvqa_site.submissions.records import record_of
 
@@ -94,6 +94,7 @@ class TestCreate:
         submission = Submission.objects.get()
         assert response["Location"] == submission.get_absolute_url()
         assert (submission.team, submission.track, submission.state) == (team, track, SubmissionState.DRAFT)
+        assert "The draft is created." in page(member, "detail", submission.pk)
 
     def test_it_has_the_track_chosen_that_the_address_names(self, member):
         track = make_track()
@@ -118,6 +119,11 @@ class TestDraftPage:
         assert html.count("Add a run") == 2
         assert ".yaml, .yml, up to" in html
         assert 'accept=".yaml,.yml"' in html
+        assert 'Settings <span class="optional">(optional)</span>' in html
+        assert 'Checkpoint <span class="muted' in html
+        # There, it may be the code that is required.
+        Track.objects.update(requires_code=True)
+        assert 'Settings <span class="muted' in page(member, "detail", submission.pk)
 
     def test_it_names_what_is_missing_and_then_offers_to_submit(self, member, team):
         assert "The checkpoint is missing." in page(
@@ -141,7 +147,7 @@ class TestDraftPage:
         for track, practice in ((make_track(requires_counted=False), False), (run.submission.track, True)):
             other = make_complete_draft(team, track, practice=practice)
             html = page(member, "detail", other.pk)
-            assert "Optional, to have the bytes counted: messages.bin" in html
+            assert "To have the bytes counted: messages.bin" in html
             assert needed not in html
             assert without not in html
 
@@ -209,6 +215,7 @@ class TestDraftPage:
         html = page(member, "detail", run.submission.pk)
         line = html.split('id="progress"')[1].split("</ol>")[0]
         assert "0 of 4 files" in line
+        assert "no run yet" in page(member, "detail", make_submission(team, make_private_track()).pk)
         # What is needed precedes what isn't.
         places = [
             html.index(f'data-kind="{kind}"') for kind in ("checkpoint", "transcript", "messages", "settings")
@@ -284,15 +291,28 @@ class TestDraftPage:
 
     def test_runs_are_added_and_removed(self, member, team):
         submission = make_submission(team, make_private_track())
-        post(member, "add_run", submission.pk, budget="4.0")
+        place = f"{submission.get_absolute_url()}#run-4"
+        assert post(member, "add_run", submission.pk, budget="4.0")["Location"] == place
         run = submission.runs.get(budget=4.0)
-        post(member, "remove_run", submission.pk, run.pk)
+        # What is said of a run is said at the run, once.
+        before, heading, after = page(member, "detail", submission.pk).partition('<h3 id="run-4"')
+        assert heading
+        assert [part.count("The run at ε\xa0=\xa04 was added.") for part in (before, after)] == [0, 1]
+        assert post(member, "remove_run", submission.pk, run.pk)["Location"] == place
+        assert "The run at ε\xa0=\xa04 and its files were removed." in page(member, "detail", submission.pk)
         assert not submission.runs.exists()
         for budget in ("", "3", "nan", "x"):
             assert (
                 "no board"
                 in post(member, "add_run", submission.pk, budget=budget, follow=True).content.decode()
             )
+
+    def test_whoever_removes_a_record_reads_what_becomes_of_its_challenge(self, member, team):
+        draft = make_complete_draft(team, make_private_track())
+        fill(make_run(draft, budget=4.0), leave_out=[ArtifactKind.TRAINING_RECORD])
+        html = page(member, "detail", draft.pk)
+        assert html.count("Yes, remove") == 3
+        assert html.count("Unless its training record is submitted") == 2
 
     def test_a_link_needs_no_scheme(self, member, team):
         submission = make_submission(team)
@@ -303,8 +323,9 @@ class TestDraftPage:
 
     def test_its_description_is_edited(self, member, team):
         submission = make_submission(team)
-        post(member, "edit", submission.pk, title="Better", description="*Much*")
-        assert "<em>Much</em>" in page(member, "detail", submission.pk)
+        html = post(member, "edit", submission.pk, follow=True, title="Better", description="*Much*").text
+        assert "<em>Much</em>" in html
+        assert "Saved." in html
 
     def test_its_description_is_previewed_and_nothing_is_saved(self, member, team):
         submission = make_submission(team, title="Before", description="old")

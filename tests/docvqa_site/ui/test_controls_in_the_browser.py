@@ -52,6 +52,13 @@ def test_each_button_that_copies_is_named_by_its_part_and_says_what_it_did(
     expect(button).to_have_text("Copied")
 
 
+def test_what_a_browser_does_not_let_the_page_copy_is_selected(client: Client, browser: Browser) -> None:
+    page = open_page(browser.new_context(), client, "/")
+    page.get_by_role("button", name="Copy: BibTeX entry").click()
+    expect(page.locator("#cite ~ .copy + [role=status]")).to_have_text("Not copied, but selected")
+    assert page.evaluate("getSelection().toString()").startswith("@")
+
+
 def test_without_scripts_no_passkey_is_offered(client: Client, browser: Browser) -> None:
     page = open_page(browser.new_context(java_script_enabled=False), client, "/account/login/")
     expect(page.get_by_role("button", name="Log in", exact=True)).to_be_visible()

@@ -1,5 +1,7 @@
 """A form with errors begins with a summary, takes the focus, and changes the page's title."""
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -20,7 +22,8 @@ def test_a_form_with_errors_lists_what_to_correct(client: Client, address: str, 
     assert "<title>Error: " in after
     summary = after.partition('role="alert" tabindex="-1" autofocus')[2].partition("</div>")[0]
     assert "Please correct:" in summary
-    assert link in summary
+    # What is wrong as well, which otherwise only the field itself says.
+    assert re.search(f"{link}[^<]+</a>: This field is required.", summary)
     assert "form-errors" not in before
 
 

@@ -1,6 +1,7 @@
 """What the browser says of the errors that it finds itself: the texts of the table of codes."""
 
 from django import template
+from django.urls import reverse
 from django.utils.html import json_script
 from django.utils.safestring import SafeString
 
@@ -26,9 +27,9 @@ FOUND_BY_BROWSER = (
 
 @register.simple_tag
 def error_texts() -> SafeString:
-    """Return an element with the texts that `problem.js` reads."""
+    """Return an element with the texts that `problem.js` reads, and the address of the documents that they name."""
     texts = {
         code: {"message": EXPLANATIONS[code].meaning, "next_step": EXPLANATIONS[code].next_step}
         for code in FOUND_BY_BROWSER
     }
-    return json_script(texts, "error-texts")
+    return json_script({"texts": texts, "docs": reverse("docs:contents")}, "error-texts")

@@ -36,6 +36,8 @@ MINUTE_S = 60
 # Seconds of the units in which a distance from now is given.
 DISTANCES = [(365 * 86_400, "year"), (86_400, "day"), (3_600, "h"), (MINUTE_S, "min")]
 WORDS = {"year", "day"}
+# A document, as texts name it that the command line prints as well.
+DOCUMENT = re.compile(r"\bdocs/[a-z/-]+\.md\b")
 
 
 @register.filter("bytes")
@@ -151,13 +153,17 @@ def inline_code(text: str) -> SafeString:
 
 
 def _linked(text: str) -> SafeString:
-    """Return text as HTML, with addresses of this site as links."""
-    if settings.SITE_URL not in text:
+    """Return text as HTML, with addresses of this site and names of its documents as links."""
+    if settings.SITE_URL not in text and not DOCUMENT.search(text):
         return markup("{}", text)
-    parts = enumerate(re.split(rf"({re.escape(settings.SITE_URL)}/\S*[\w/])", text))
-    return format_html_join(
-        "", "{}", ((format_html('<a href="{0}">{0}</a>', part) if at % 2 else part,) for at, part in parts)
-    )
+    parts = enumerate(re.split(rf"({re.escape(settings.SITE_URL)}/\S*[\w/]|{DOCUMENT.pattern})", text))
+    return format_html_join("", "{}", ((_link(part) if at % 2 else part,) for at, part in parts))
+
+
+def _link(text: str) -> SafeString:
+    name = DOCUMENT.fullmatch(text)
+    href = reverse("docs:document", args=[f"{text[len('docs/') : -len('.md')]}/"]) if name else text
+    return format_html('<a href="{}">{}</a>', href, text)
 
 
 @register.simple_tag(takes_context=True)

@@ -89,9 +89,14 @@ review?.addEventListener("keydown", (event) => {
 /** A link from the list of what is missing leads into a question, unfolded; one to a fact shows what was found. */
 function unfold() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (items.includes(target)) enter(target);
   for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
   if (target?.id.startsWith("fact-")) for (const found of target.querySelectorAll(".found > td > details")) found.open = true;
 }
+
+// The answer to a form that wasn't accepted is no page that a browser can return to, from the proof for instance. The
+// desk is, with what was written as a draft.
+if (review?.querySelector(".notice-error")) history.replaceState(history.state, "", review.getAttribute("action"));
 
 addEventListener("hashchange", unfold);
 unfold();

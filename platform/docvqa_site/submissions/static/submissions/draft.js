@@ -48,6 +48,11 @@ function bind(section) {
     sending: button("pause"),
     stopped: button("resume"),
   };
+  // Whoever comes back to the button hears what is wrong with the last file.
+  const showProblems = (cards = []) => {
+    problems.replaceChildren(...cards);
+    input.ariaInvalid = String(cards.length > 0);
+  };
   let upload = null;
   let rate = null;
   // "idle": a file may be chosen; "choosing": the headers of shards are read; "asking": whether the uploaded file is
@@ -79,7 +84,7 @@ function bind(section) {
   async function choose(files) {
     if (!files.length || phase !== "idle") return;
     enter("choosing");
-    problems.replaceChildren();
+    showProblems();
     try {
       upload = new FileUpload(await oneFile(files), role, { ...settings, onProgress: show });
     } catch (error) {
@@ -128,7 +133,7 @@ function bind(section) {
     numbers.textContent = "";
     progress.value = 0;
     say(`Uploading ${current.file.name}.`);
-    problems.replaceChildren();
+    showProblems();
     let artifact;
     try {
       artifact = await current.run();
@@ -172,7 +177,7 @@ function bind(section) {
       if (!(error instanceof UploadError)) throw error;
     }
     say("Canceled.");
-    problems.replaceChildren();
+    showProblems();
     find("[data-unfinished]")?.remove();
     returnToChooser();
   }
@@ -224,7 +229,7 @@ function bind(section) {
 
   function reject(error, what) {
     say(what);
-    problems.replaceChildren(...error.problems.map(problemCard));
+    showProblems(error.problems.map(problemCard));
   }
 
   function say(text) {

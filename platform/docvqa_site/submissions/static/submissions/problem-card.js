@@ -1,8 +1,10 @@
+import { DOCS } from "./problem.js";
+
 // A coded problem as a card, with the same markup as ui/problem.html.
 export function problemCard(problem) {
   const card = element("section", "problem");
   card.setAttribute("aria-label", `Problem ${problem.code}`);
-  const title = element("p", "problem-title", element("code", "", problem.code), " ", ...withCode(problem.message));
+  const title = element("p", "problem-title", link(`${DOCS}errors/#row-${problem.code.toLowerCase()}`, element("code", "", problem.code)), " ", ...withCode(problem.message));
   const facts = element("dl");
   const rows = { where: "Where", expected: "Expected", found: "Found", next_step: "Next" };
   for (const [key, label] of Object.entries(rows)) {
@@ -19,16 +21,22 @@ function element(tag, className = "", ...children) {
   return node;
 }
 
-// What stands between backticks is code, and an address of this site a link, as the filter `inline_code` shows them.
+function link(address, content) {
+  const node = element("a", "", content);
+  node.href = address;
+  return node;
+}
+
+// What stands between backticks is code, and an address of this site or the name of one of its documents a link, as the
+// filter `inline_code` shows them.
 function withCode(text) {
   return text.split("`").flatMap((part, at) => (at % 2 ? [element("code", "", part)] : withLinks(part)));
 }
 
 function withLinks(text) {
-  return text.split(/(https?:\/\/\S*[\w/])/).map((part) => {
-    if (!part.startsWith(`${location.origin}/`)) return part;
-    const link = element("a", "", part);
-    link.href = part;
-    return link;
+  return text.split(/(https?:\/\/\S*[\w/]|\bdocs\/[a-z/-]+\.md\b)/).map((part) => {
+    const name = part.match(/^docs\/([a-z/-]+)\.md$/);
+    if (name) return link(`${DOCS}${name[1]}/`, part);
+    return part.startsWith(`${location.origin}/`) ? link(part, part) : part;
   });
 }

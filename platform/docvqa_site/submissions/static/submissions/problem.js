@@ -1,5 +1,8 @@
 // The coded problems that the browser itself finds. Their texts are in the page, from evaluator/errors/codes.py.
-const TEXTS = JSON.parse(document.getElementById("error-texts").textContent);
+const { texts: TEXTS, docs } = JSON.parse(document.getElementById("error-texts").textContent);
+
+// The address of the documentation, for links of problems.
+export const DOCS = docs;
 
 // What the details don't say, such as the next step, is what the table says of the code.
 export function problem(code, details = {}) {

@@ -14,13 +14,22 @@ function addCopyButton(source) {
   const status = document.createElement("span");
   status.className = "visually-hidden";
   status.role = "status";
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(source.textContent.trim());
-    button.textContent = status.textContent = "Copied";
+  const say = (text, seconds) => {
+    button.textContent = status.textContent = text;
     setTimeout(() => {
       button.textContent = "Copy";
       status.textContent = "";
-    }, 2000);
+    }, 1000 * seconds);
+  };
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(source.textContent.trim());
+      say("Copied", 2);
+    } catch {
+      // The browser doesn't let the page copy, but whoever reads it can.
+      getSelection().selectAllChildren(source);
+      say("Not copied, but selected", 5);
+    }
   });
   source.after(button, status);
 }
