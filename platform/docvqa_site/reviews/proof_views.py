@@ -41,7 +41,8 @@ PAGES_SECONDS = 12 * 3600
 def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Show the proof of one submission to staff and its team; it is not found for everybody else.
 
-    The newest version, unless `version` in the address names another one.
+    The newest version, unless `version` in the address names another one. With `framed`, the text alone: a browser
+    sends no cookie with what a frame without rights links to, so those links are on the page around it.
     """
     versions = _readable(request.user, submission=submission_id)
     artifact = _version(versions, request.GET.get("version"))
@@ -55,6 +56,7 @@ def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
         "proof": shown,
         "file_url": reverse("reviews:proof_file", args=[submission_id]) + f"?version={artifact.version}",
         "versions": versions,
+        "is_framed": "framed" in request.GET,
     }
     response = render(request, "reviews/proof.html", context, status=422 if shown.problems else 200)
     # Images load as one scrolls only where scripts could run, and the pages of a PDF have no markup of its author.

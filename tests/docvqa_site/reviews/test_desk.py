@@ -42,7 +42,7 @@ def address(submission):
 def test_the_proof_is_beside_every_question_and_the_recomputed_numbers(client, submission, reviewer):
     change_results(submission.runs.get(), epsilons=make_epsilons(0.98765, rdp=1.23456))
     page = client.get(address(submission))
-    assert f'src="{reverse("reviews:proof", args=[submission.pk])}"' in page.text
+    assert f'src="{reverse("reviews:proof", args=[submission.pk])}?framed"' in page.text
     assert all(page.text.count(f'name="{item.key}"') == 3 for item in CHECKLIST)
     assert "0.98765" in page.text
     assert "1.2346" in page.text  # rounded up

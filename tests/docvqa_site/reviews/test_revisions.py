@@ -1,6 +1,7 @@
 """A revised proof is staged, read by its team as reviewers will, sent with a note, and found in the timeline."""
 
 import json
+import re
 
 import pytest
 from django.db import transaction
@@ -122,6 +123,24 @@ def test_a_reviewer_reads_what_they_wrote_on_the_version_before(client, submissi
     assert page.index("State the sampling.") < page.index("Sampling is stated.")
     client.force_login(make_reviewer())
     assert "State the sampling." not in client.get(address("desk", submission)).text
+
+
+def test_nothing_in_a_frame_leads_to_a_page_that_needs_a_login(client, submission, staged):
+    """Browsers send no cookie from there, so that the frame would be blank; the page around it has those links."""
+    client.force_login(submission.created_by)
+    framed = [client.get(address("revision", submission)).text]
+    client.post(address("revision", submission), {"note": "Sigma is doubled."})
+    pdf = make_upload(submission.team, b"%PDF-1.7", "proof.pdf")
+    revise_proof(submission, pdf, submission.created_by)
+    client.force_login(make_reviewer())
+    desk = client.get(address("desk", submission)).text
+    changes = address("proof_changes", submission)
+    for before in (1, 2):
+        assert f'<a href="{changes}?from={before}&amp;to=3">Changes since version {before}</a>' in desk
+    for page in (*framed, desk):
+        frame = re.search(r'<iframe [^>]*src="([^"]*)"', page)[1].replace("&amp;", "&")
+        for link in re.findall(r"<a [^>]*>", client.get(frame).text):
+            assert 'href="#' in link or 'target="_blank"' in link
 
 
 def test_it_is_discarded_instead(client, submission, staged):
