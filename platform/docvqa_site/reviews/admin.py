@@ -34,7 +34,6 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.accounts.selectors import is_reviewer, organizer_of
 from docvqa_site.audit.admin import ReadOnlyAdmin
-from docvqa_site.evaluation.display.results import EPSILON_COLUMNS
 from docvqa_site.evaluation.display.status import statuses
 from docvqa_site.proofs.named_code import named_code
 from docvqa_site.reviews import tallies
@@ -272,7 +271,6 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
             "closing": form.closing(has_decided=own is not None and own.is_decided),
             "runs": runs,
             "recorded": facts_on(proof, runs, newest),
-            "epsilon_columns": EPSILON_COLUMNS,
             "is_insider": True,
         }
         status = 422 if form.is_bound else 200

@@ -91,9 +91,15 @@ function unfold() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
   if (target?.id.startsWith("fact-")) for (const found of target.querySelectorAll(".found > td > details")) found.open = true;
+  return target;
 }
 
-addEventListener("hashchange", unfold);
+// Back leads to the question again. What was unfolded meanwhile has moved it, so that its place isn't where it was.
+document.addEventListener("click", (event) => {
+  const item = event.target.closest('.item a[href^="#fact-"]')?.closest(".item");
+  if (item) history.replaceState(history.state, "", `#${item.id}`);
+});
+addEventListener("hashchange", () => unfold()?.scrollIntoView());
 unfold();
 
 for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
